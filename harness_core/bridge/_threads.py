@@ -1,0 +1,22 @@
+"""How to call a blocking library (psycopg, alembic, testcontainers) from trio code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import trio
+
+__all__ = ["blocking"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def blocking(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run ``call`` in a worker thread and wait for it.
+
+    Cancellation takes effect when the call returns: a thread cannot be stopped from outside, so
+    give the library itself a timeout when the call may hang.
+    """
+    return await trio.to_thread.run_sync(lambda: call(*args, **kwargs))

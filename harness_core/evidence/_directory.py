@@ -1,0 +1,83 @@
+"""One readable directory per test or run: how evidence is written and where it lies."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+from harness_core.evidence._redaction import Redactor
+
+__all__ = ["Evidence", "open_evidence"]
+
+#: Longest directory name made of a test's name; file systems stop at 255 bytes.
+_NAME_CHARS: Final = 120
+
+
+class Evidence:
+    """A directory that redacts what is written into it; built by :func:`open_evidence`.
+
+    Attributes:
+        path: the directory; exists.
+        redactor: shared with every child directory.
+    """
+
+    def __init__(self, path: Path, redactor: Redactor) -> None:
+        self.path = path
+        self.redactor = redactor
+        path.mkdir(parents=True, exist_ok=True)
+
+    def child(self, name: str) -> Evidence:
+        """A directory below this one; ``name`` is made safe for file systems."""
+        return Evidence(self.path / safe_name(name), self.redactor)
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Write (or replace) a text file and return its path."""
+        path = self._file(name)
+        path.write_text(self.redactor.redact(text), encoding="utf-8")
+        return path
+
+    def write_json(self, name: str, value: object) -> Path:
+        """Write (or replace) a JSON file; dataclasses become objects, unknown types their text."""
+        return self.write_text(name, json.dumps(value, indent=2, default=_plain) + "\n")
+
+    def append(self, name: str, line: str) -> Path:
+        """Append one line to a text file and return its path."""
+        path = self._file(name)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(self.redactor.redact(line.rstrip("\n")) + "\n")
+        return path
+
+    def append_json(self, name: str, value: object) -> Path:
+        """Append one JSON line to a ``.jsonl`` file and return its path."""
+        return self.append(name, json.dumps(value, default=_plain))
+
+    def _file(self, name: str) -> Path:
+        path = self.path / name
+        if self.path.resolve() not in path.resolve().parents:
+            message = f"cannot write evidence {name!r}: it lies outside {self.path}"
+            raise ValueError(message)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+def open_evidence(path: Path, *, redactor: Redactor | None = None, wipe: bool = False) -> Evidence:
+    """Make (and with ``wipe`` empty) an evidence directory."""
+    if wipe and path.exists():
+        shutil.rmtree(path)
+    return Evidence(path, redactor or Redactor())
+
+
+def safe_name(name: str) -> str:
+    """``name`` as one path component that a person still recognises."""
+    cleaned = re.sub(r"[^A-Za-z0-9._\-\[\]]+", "-", name).strip("-.")
+    return cleaned[:_NAME_CHARS] or "unnamed"
+
+
+def _plain(value: Any) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return str(value)

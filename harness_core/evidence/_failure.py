@@ -1,0 +1,28 @@
+"""What stands below every failed test: where the evidence lies and how to run it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["failure_text"]
+
+
+def failure_text(*, evidence: Path, rerun: str, kept: Sequence[str] = ()) -> str:
+    """The lines that close a failure report.
+
+    Args:
+        evidence: the test's evidence directory.
+        rerun: the one command that runs this test again.
+        kept: what was kept for inspection, e.g. database URLs (already redacted by their owner).
+
+    Source: style 21.
+    """
+    files = sorted(path for path in evidence.rglob("*") if path.is_file())
+    lines = [f"evidence: {evidence}"]
+    lines.extend(f"  {path.relative_to(evidence)} ({path.stat().st_size} B)" for path in files[:20])
+    if len(files) > 20:  # noqa: PLR2004 - a screenful
+        lines.append(f"  … and {len(files) - 20} more")
+    lines.extend(f"kept: {item}" for item in kept)
+    lines.append(f"rerun: {rerun}")
+    return "\n".join(lines)

@@ -1,0 +1,80 @@
+"""Every bound of the harness in one place, with the reason for its value.
+
+Durations are deadlines, not sleeps: reaching one is a failure. They are generous (a loaded
+2-core CI machine must not trip them) because nothing waits for a deadline when all is well.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "CHILD_START_S",
+    "CHILD_STOP_GRACE_S",
+    "CHILD_STOP_KILL_S",
+    "HTTP_BODY_BYTES",
+    "LEAK_GRACE_S",
+    "LINE_BYTES",
+    "LLM_BUDGET_USD",
+    "LLM_CALL_S",
+    "MCP_CALL_S",
+    "POLL_S",
+    "POSTGRES_READY_S",
+    "ROWS_SHOWN",
+    "ROW_WAIT_S",
+    "SCENARIO_S",
+    "SWEEP_KILL_S",
+    "TAIL_LINES",
+]
+
+#: First interval between two looks at an observable. A local server that starts in 80 ms is then
+#: seen within 2 % of its time; the interval grows in ``wait.until``, so idle cost stays low.
+POLL_S: Final = 0.002
+
+#: Lines of output kept in memory per child and shown in errors (style 21: the last 32).
+TAIL_LINES: Final = 32
+
+#: Longest line of child output kept whole; the rest of it is counted and dropped from the tail,
+#: never from the log file.
+LINE_BYTES: Final = 16_384
+
+#: Process spawned and exec succeeded. Slowest seen on a loaded 2-core machine: 0.4 s.
+CHILD_START_S: Final = 30.0
+
+#: After SIGTERM. Butlers drain running sessions for up to 30 s by contract; callers that stop such
+#: a child pass a larger grace.
+CHILD_STOP_GRACE_S: Final = 10.0
+
+#: After SIGKILL, before the child is reported as unkillable (state D, or another host's ptrace).
+CHILD_STOP_KILL_S: Final = 5.0
+
+#: After the last child was stopped, until a process that is still there counts as leaked. A
+#: grandchild that ends with its parent needs a few milliseconds.
+LEAK_GRACE_S: Final = 1.0
+
+#: PostgreSQL answering its first query; 79 ms on tmpfs, seconds when initdb runs first.
+POSTGRES_READY_S: Final = 60.0
+
+#: One MCP tool call that does not run a session.
+MCP_CALL_S: Final = 30.0
+
+#: One model call through the gateway, first byte to last.
+LLM_CALL_S: Final = 120.0
+
+#: One scenario: classification session + target session(s); 3 s offline, tens of seconds live.
+SCENARIO_S: Final = 90.0
+
+#: A row that another process is about to write.
+ROW_WAIT_S: Final = 15.0
+
+#: Rows shown when an assertion on rows fails.
+ROWS_SHOWN: Final = 5
+
+#: Largest HTTP body the gateway reads (a Claude Code request with tools is about 100 kB).
+HTTP_BODY_BYTES: Final = 32 * 1024 * 1024
+
+#: Cost limit of a run in USD (seed 000, design goal 3).
+LLM_BUDGET_USD: Final = 0.20
+
+#: Sweep: SIGKILL until gone.
+SWEEP_KILL_S: Final = 10.0
