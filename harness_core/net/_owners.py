@@ -1,0 +1,122 @@
+"""Who listens on a port: read from the kernel, so that an answer can be traced to a process."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Final
+
+from harness_core.errors import PortTaken
+from harness_core.process import Child, belongs_to
+
+__all__ = ["Listener", "listeners", "owner_of", "prove_listener"]
+
+_LISTEN: Final = "0A"
+_LOOPBACK_HEX: Final = frozenset({"0100007F", "00000000000000000000000001000000"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """One listening TCP socket.
+
+    Attributes:
+        port: TCP port.
+        pid: the process that has it open; ``None`` when it belongs to another user.
+        command: its command name.
+        loopback: bound to 127.0.0.1 or ::1 only.
+        inode: the socket's number in the kernel; one row per process that has it open.
+    """
+
+    port: int
+    inode: int
+    pid: int | None
+    command: str
+    loopback: bool
+
+
+def listeners(*, port: int | None = None) -> tuple[Listener, ...]:
+    """Every listening TCP socket of this machine, or those on one port; one row per process."""
+    found = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in _lines(Path(table)):
+            fields = line.split()
+            address, _, port_hex = fields[1].rpartition(":")
+            if fields[3] == _LISTEN and (port is None or int(port_hex, 16) == port):
+                found.append((int(port_hex, 16), fields[9], address in _LOOPBACK_HEX))
+    holders = _socket_holders({inode for _, inode, _ in found})
+    return tuple(
+        Listener(port=number, inode=int(inode), pid=pid, command=_command(pid), loopback=loopback)
+        for number, inode, loopback in found
+        for pid in (holders.get(inode) or [None])
+    )
+
+
+def owner_of(port: int) -> str:
+    """Who listens on ``port``, in words: ``"pid 4711 (nginx)"``, ``"nobody"``."""
+    found = listeners(port=port)
+    if not found:
+        return "nobody"
+    return ", ".join(
+        f"pid {entry.pid} ({entry.command})" if entry.pid else "a process of another user"
+        for entry in found
+    )
+
+
+def prove_listener(port: int, child: Child) -> None:
+    """Check that every listening socket on ``port`` is open in ``child`` or a descendant of it.
+
+    A socket that was handed to the child is open in the harness too; that counts as the child's.
+
+    Raises:
+        PortTaken: nobody listens, or somebody else does (named in the error).
+    """
+    found = listeners(port=port)
+    sockets = {entry.inode for entry in found}
+    ours = {entry.inode for entry in found if entry.pid and belongs_to(entry.pid, child)}
+    if not sockets or sockets != ours:
+        raise PortTaken(
+            port,
+            owner=owner_of(port),
+            next_step=(
+                f"It answers in place of {child.name} (pid {child.pid}); stop it and run again"
+            ),
+        )
+
+
+def _lines(table: Path) -> list[str]:
+    try:
+        return table.read_text(encoding="ascii").splitlines()[1:]
+    except FileNotFoundError:
+        return []
+
+
+def _socket_holders(inodes: set[str]) -> dict[str, list[int]]:
+    """The processes that have each of these socket inodes open."""
+    wanted = {f"socket:[{inode}]": inode for inode in inodes}
+    holders: dict[str, list[int]] = {}
+    for entry in os.listdir("/proc") if wanted else ():
+        if not entry.isdigit():
+            continue
+        try:
+            with os.scandir(f"/proc/{entry}/fd") as descriptors:
+                targets = {_link(descriptor.path) for descriptor in descriptors}
+        except OSError:
+            continue
+        for target in targets & wanted.keys():
+            holders.setdefault(wanted[target], []).append(int(entry))
+    return holders
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _command(pid: int | None) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    except OSError:
+        return "unknown"

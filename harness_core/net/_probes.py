@@ -1,0 +1,118 @@
+"""One look each at a server: does it accept, does it answer, does its stream open?
+
+A probe answers ``""`` when it saw what it wants, else what it saw instead, in a few words. It
+looks once and bounds itself; waiting and deadlines are the business of ``_readiness.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+import h11
+import trio
+
+__all__ = ["Probe", "http_answers", "sse_opens", "tcp_accepts"]
+
+Probe = Callable[[], Awaitable[str]]
+
+#: One look may not take longer: a paused server accepts into its backlog and never answers.
+_LOOK_S: Final = 2.0
+_READ_BYTES: Final = 4096
+_HEADER_BYTES: Final = 65_536
+
+
+def tcp_accepts(port: int, *, host: str = "127.0.0.1") -> Probe:
+    """The port accepts a connection."""
+
+    async def look() -> str:
+        with trio.move_on_after(_LOOK_S):
+            try:
+                stream = await trio.open_tcp_stream(host, port)
+            except OSError as error:
+                return f"port {port}: {_reason(error)}"
+            await stream.aclose()
+            return ""
+        return f"port {port}: no answer to a connection within {_LOOK_S:g} s"
+
+    return look
+
+
+def http_answers(url: str, *, status: int = 200) -> Probe:
+    """A GET of ``url`` answers with ``status``; only the headers are read."""
+
+    async def look() -> str:
+        seen = await _get_headers(url)
+        if isinstance(seen, str):
+            return seen
+        if seen.status_code != status:
+            return f"GET {url} answered {seen.status_code}, expected {status}"
+        return ""
+
+    return look
+
+
+def sse_opens(url: str) -> Probe:
+    """A GET of ``url`` starts an event stream; its body, which never ends, is not read."""
+
+    async def look() -> str:
+        seen = await _get_headers(url, accept="text/event-stream")
+        if isinstance(seen, str):
+            return seen
+        kind = dict(seen.headers).get(b"content-type", b"").decode("latin-1")
+        if seen.status_code != 200 or not kind.startswith("text/event-stream"):  # noqa: PLR2004
+            return f"GET {url} answered {seen.status_code} {kind or 'without a content type'}"
+        return ""
+
+    return look
+
+
+async def _get_headers(url: str, *, accept: str = "*/*") -> h11.Response | str:
+    """The response head of one GET, or what went wrong."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "127.0.0.1", parts.port or 80
+    target = parts.path or "/"
+    if parts.query:
+        target += f"?{parts.query}"
+    request = h11.Request(
+        method="GET",
+        target=target,
+        headers=[("Host", f"{host}:{port}"), ("Accept", accept), ("Connection", "close")],
+    )
+    with trio.move_on_after(_LOOK_S):
+        try:
+            stream = await trio.open_tcp_stream(host, port)
+            async with stream:
+                return await _exchange(stream, request)
+        except OSError as error:
+            return f"GET {url}: {_reason(error)}"
+        except trio.BrokenResourceError:
+            return f"GET {url}: connection reset"
+        except h11.RemoteProtocolError as error:
+            return f"GET {url}: not HTTP ({error})"
+    return f"GET {url}: no response headers within {_LOOK_S:g} s"
+
+
+async def _exchange(stream: trio.SocketStream, request: h11.Request) -> h11.Response | str:
+    connection = h11.Connection(our_role=h11.CLIENT, max_incomplete_event_size=_HEADER_BYTES)
+    head = connection.send(request)
+    end = connection.send(h11.EndOfMessage())
+    await stream.send_all((head or b"") + (end or b""))
+    while True:
+        event = connection.next_event()
+        if isinstance(event, h11.Response):
+            return event
+        if event is h11.NEED_DATA:
+            connection.receive_data(await stream.receive_some(_READ_BYTES))
+        elif isinstance(event, h11.ConnectionClosed):
+            return "connection closed before the response headers"
+
+
+def _reason(error: OSError) -> str:
+    """What the system said; trio wraps the attempts of a connection in a group."""
+    cause = error.__cause__
+    while isinstance(cause, BaseExceptionGroup) and cause.exceptions:
+        cause = cause.exceptions[0]
+    inner = cause if isinstance(cause, OSError) else error
+    return (inner.strerror or str(inner)).lower()

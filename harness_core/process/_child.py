@@ -1,0 +1,293 @@
+"""A supervised process: what a caller sees of it and may do to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from harness_core import limits
+from harness_core.errors import ChildExited, HarnessError
+from harness_core.evidence import Evidence
+from harness_core.process import _warden
+from harness_core.wait import until
+
+__all__ = ["Child", "StopReport", "belongs_to"]
+
+_READ_BYTES: Final = 65_536
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StopReport:
+    """How a child ended when it was told to.
+
+    Attributes:
+        returncode: exit status; negative for the signal that ended it.
+        waited_s: seconds from the request to the exit.
+        killed: the child ignored the request for the whole grace and was killed: a finding.
+        strays: command lines of processes of its group that it left behind, killed by us.
+    """
+
+    returncode: int
+    waited_s: float
+    killed: bool
+    strays: tuple[str, ...] = ()
+
+
+class Child:
+    """A process started by :meth:`Run.child`; alive until ``returncode`` is set.
+
+    Attributes:
+        name: what errors and logs call it.
+        pid: process id; also its process group and session.
+        argv: the command line.
+        returncode: ``None`` while it lives, then its exit status (negative: signal).
+        log: file with everything it wrote to stdout and stderr, in order, redacted.
+        stop_report: set by :meth:`stop`.
+    """
+
+    def __init__(  # noqa: PLR0913 - built in one place, by Run
+        self,
+        *,
+        name: str,
+        argv: tuple[str, ...],
+        pid: int,
+        start: int | None,
+        evidence: Evidence,
+        output: int,
+        stop_signal: signal.Signals,
+        grace_s: float,
+    ) -> None:
+        self.name = name
+        self.argv = argv
+        self.pid = pid
+        self.returncode: int | None = None
+        self.stop_report: StopReport | None = None
+        self._start = start
+        self._evidence = evidence
+        self._output = output
+        self._stop_signal = stop_signal
+        self._grace_s = grace_s
+        self._exited = trio.Event()
+        self._drained = trio.Event()
+        self._tail: deque[str] = deque(maxlen=limits.TAIL_LINES)
+        self.log: Path = evidence.write_text(f"{name}.log", "")
+        self._watchers: list[Callable[[str], None]] = []
+
+    def tail(self) -> tuple[str, ...]:
+        """The last lines of its output, oldest first, redacted."""
+        return tuple(self._tail)
+
+    def on_line(self, watcher: Callable[[str], None]) -> None:
+        """Call ``watcher`` with every further line of output (redacted, without its end)."""
+        self._watchers.append(watcher)
+
+    def check(self, action: str) -> None:
+        """Raise when the child is gone, for a caller that needs it alive to do ``action``.
+
+        Raises:
+            ChildExited: with exit status and output tail.
+        """
+        if self.returncode is not None:
+            raise ChildExited(
+                action,
+                name=self.name,
+                returncode=self.returncode,
+                tail=self.tail(),
+                log=self.log,
+            )
+
+    async def wait(self) -> int:
+        """Wait until it has exited and its output is read; returns the exit status."""
+        await self._exited.wait()
+        await self._drained.wait()
+        assert self.returncode is not None
+        return self.returncode
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the child alone; nothing happens when it is gone."""
+        if self.returncode is None and _warden.start_time(self.pid) == self._start:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL to its whole process group, as a crash of the machine would."""
+        self._signal_group(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """SIGSTOP to its whole process group: it hangs, its sockets stay open."""
+        self._signal_group(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT after :meth:`pause`."""
+        self._signal_group(signal.SIGCONT)
+
+    async def stop(self, *, grace_s: float | None = None) -> StopReport:
+        """Climb the stop ladder: ask, wait for the grace, kill the group, wait for the end.
+
+        Args:
+            grace_s: seconds between the request and SIGKILL; the child's own default otherwise.
+
+        Returns:
+            What it took. ``killed`` and ``strays`` are findings about the child.
+
+        Raises:
+            HarnessError: it survived SIGKILL for ``limits.CHILD_STOP_KILL_S``.
+        """
+        if self.stop_report is not None:
+            return self.stop_report
+        began = trio.current_time()
+        killed = False
+        if self.returncode is None:
+            self.resume()
+            self.signal(self._stop_signal)
+            with trio.move_on_after(self._grace_s if grace_s is None else grace_s):
+                await self._exited.wait()
+            if self.returncode is None:
+                killed = True
+                self.kill()
+                with trio.move_on_after(limits.CHILD_STOP_KILL_S):
+                    await self._exited.wait()
+        if self.returncode is None:
+            raise HarnessError(
+                f"stop {self.name} (pid {self.pid})",
+                observed=f"it survived SIGKILL for {limits.CHILD_STOP_KILL_S:g} s",
+                next_step="Look at its state in /proc; `harness sweep` tries again later",
+                tail=self.tail(),
+                log=self.log,
+            )
+        waited_s = trio.current_time() - began
+        strays = await self._kill_strays()
+        await self._drained.wait()
+        self.stop_report = StopReport(
+            returncode=self.returncode, waited_s=waited_s, killed=killed, strays=strays
+        )
+        return self.stop_report
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        if self.returncode is not None or _warden.start_time(self.pid) != self._start:
+            return
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            return
+
+    async def _kill_strays(self) -> tuple[str, ...]:
+        """End what is left of the child's session; the kernel keeps the id while a member lives."""
+        seen: dict[int, str] = {}
+
+        async def none_left() -> bool:
+            strays = _warden.session_members(self.pid)
+            for pid in strays:
+                seen.setdefault(pid, " ".join(_warden.command_line(pid)))
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            return not strays
+
+        with trio.move_on_after(limits.CHILD_STOP_KILL_S):
+            await until(none_left)
+        return tuple(seen.values())
+
+    def _note_exit(self, returncode: int) -> None:
+        self.returncode = returncode
+        self._exited.set()
+
+    async def _pump(self) -> None:
+        """Move output into the log and the tail until the child is gone and the pipe is empty.
+
+        Shielded: the last words of a child are wanted most when the run is being cancelled. It
+        ends with the child, which :meth:`Run.child` always stops.
+        """
+        with trio.CancelScope(shield=True):
+            await self._read_output()
+
+    async def _read_output(self) -> None:
+        lines = _LineWriter(self._evidence, self.log.name, self._tail, self._watchers)
+        os.set_blocking(self._output, False)
+        try:
+            while True:
+                try:
+                    data = os.read(self._output, _READ_BYTES)
+                except BlockingIOError:
+                    if self._exited.is_set():
+                        # Empty, and its owner is gone; a grandchild may hold the pipe open.
+                        break
+                    await self._readable_or_exited()
+                    continue
+                if not data:
+                    break
+                lines.feed(data)
+                await trio.lowlevel.checkpoint()
+            lines.finish()
+        finally:
+            os.close(self._output)
+            self._drained.set()
+
+    async def _readable_or_exited(self) -> None:
+        async with trio.open_nursery() as nursery:
+
+            async def exited() -> None:
+                await self._exited.wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(exited)
+            await trio.lowlevel.wait_readable(self._output)
+            nursery.cancel_scope.cancel()
+
+
+def belongs_to(pid: int, child: Child) -> bool:
+    """Whether ``pid`` is the child, a member of its session, or a descendant of it."""
+    return (
+        pid == child.pid
+        or pid in _warden.session_members(child.pid)
+        or pid in _warden.descendants(child.pid)
+    )
+
+
+class _LineWriter:
+    """Cuts output into lines; whole lines are what redaction can rely on."""
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        file_name: str,
+        tail: deque[str],
+        watchers: list[Callable[[str], None]],
+    ) -> None:
+        self._evidence = evidence
+        self._file_name = file_name
+        self._tail = tail
+        self._watchers = watchers
+        self._rest = b""
+
+    def feed(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > limits.LINE_BYTES:
+            lines.append(self._rest)
+            self._rest = b""
+        if lines:
+            self._write([line.decode("utf-8", errors="replace").rstrip("\r") for line in lines])
+
+    def finish(self) -> None:
+        if self._rest:
+            self._write([self._rest.decode("utf-8", errors="replace")])
+            self._rest = b""
+
+    def _write(self, lines: list[str]) -> None:
+        redact = self._evidence.redactor.redact
+        clean = [redact(line) for line in lines]
+        with (self._evidence.path / self._file_name).open("a", encoding="utf-8") as file:
+            file.write("\n".join(clean) + "\n")
+        for line in clean:
+            self._tail.append(
+                line if len(line) <= limits.LINE_BYTES else f"{line[: limits.LINE_BYTES]}…"
+            )
+            for watcher in self._watchers:
+                watcher(line)
