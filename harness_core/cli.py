@@ -1,0 +1,226 @@
+"""The ``harness`` command: what a person asks of the harness outside of pytest.
+
+Commands import what they need when they run: ``harness lint`` works without the extras that
+``harness gateway`` needs. A :class:`HarnessError` is printed as its text and ends with status 2.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+import click
+import trio
+
+from harness_core.errors import BadInput, HarnessError, Unavailable
+from harness_core.suites import Suite, find_root, load_suites
+
+__all__ = ["cli", "main"]
+
+_FOUND = 1
+_COULD_NOT = 2
+
+_root_option = click.option(
+    "--root",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The tree that holds suites/; found from the current folder when left out.",
+)
+
+
+def main() -> NoReturn:
+    """Run the command line; the only place where a HarnessError becomes an exit status."""
+    try:
+        cli.main(prog_name="harness", standalone_mode=True)
+    except HarnessError as error:
+        click.echo(str(error), err=True)
+        sys.exit(_COULD_NOT)
+    sys.exit(0)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="staging-harness")
+def cli() -> None:
+    """Boot systems of several processes for real, drive them from outside, learn the truth."""
+
+
+@cli.command()
+def doctor() -> None:
+    """Say what can run on this machine, and why the rest cannot.
+
+    Ends with status 1 when something that HARNESS_REQUIRE names is missing.
+    """
+    from harness_core.gates import closed_reason, gates, required
+
+    demanded = required()
+    click.echo(f"python {platform.python_version()} on {platform.platform()}")
+    closed = []
+    for gate in gates():
+        reason = closed_reason(gate.name)
+        click.echo(f"{'no ' if reason else 'yes'}  {gate.name:12} {gate.summary}")
+        if reason:
+            click.echo(f"     {'':12} {reason}")
+            closed.append(gate.name)
+    if missing := sorted(demanded.intersection(closed)):
+        click.echo(f"HARNESS_REQUIRE demands {', '.join(missing)}", err=True)
+        sys.exit(_FOUND)
+
+
+@cli.command()
+def sweep() -> None:
+    """Remove what dead runs left on this machine, and nothing else.
+
+    Ends with status 1 when something should be gone and is not.
+    """
+    from harness_core.process import sweep as sweep_runs
+
+    report = sweep_runs()
+    for line in report.removed:
+        click.echo(f"removed {line}")
+    for line in report.problems:
+        click.echo(line, err=True)
+    click.echo(f"{len(report.dead_runs)} dead run(s) swept, {len(report.live_runs)} left alone")
+    if report.problems:
+        sys.exit(_FOUND)
+
+
+@cli.command(
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def gateway(args: Sequence[str]) -> None:
+    """Serve the model gateway on loopback (harness gateway --help)."""
+    try:
+        from harness_core.llm._cli import main as serve
+    except ImportError as error:
+        raise Unavailable(
+            "serve the model gateway",
+            observed=str(error),
+            next_step="Install its libraries: pip install 'staging-harness[gateway]'",
+        ) from error
+
+    sys.exit(serve(list(args)))
+
+
+@cli.group()
+def new() -> None:
+    """Write the beginning of something new."""
+
+
+@new.command("suite")
+@click.argument("name")
+@_root_option
+def new_suite(name: str, root: Path | None) -> None:
+    """Write suites/NAME: a small system, one scenario, one refusal, one planted fault."""
+    from harness_core.scaffold import scaffold_suite
+
+    folder = scaffold_suite(name, root=root or find_root(Path.cwd()))
+    click.echo(f"wrote {folder}. Next: nox -s {name}, then nox -s faults -- {name}")
+
+
+@cli.command()
+@click.argument("names", nargs=-1)
+@click.option("--fault", "ids", multiple=True, metavar="ID", help="Plant this fault; repeatable.")
+@_root_option
+def faults(names: Sequence[str], ids: Sequence[str], root: Path | None) -> None:
+    """Plant faults: each must turn its named tests red, by assertion, for the right reason.
+
+    NAMES are suites (all that have a faults.toml when none is given) and ids of faults. Ends with
+    status 1 unless every fault was killed.
+    """
+    from harness_core.evidence import open_evidence
+    from harness_core.faults import Verdict, render_table, run_faults, to_json
+
+    root = root or find_root(Path.cwd())
+    chosen, wanted = _suites_and_faults(load_suites(root), names)
+    missed = 0
+    for suite in chosen:
+        results = trio.run(
+            partial(run_faults, suite, root=root, only=[*wanted, *ids], say=click.echo)
+        )
+        folder = root / ".evidence" / "faults" / suite.name
+        report = open_evidence(folder).write_json("report.json", to_json(results))
+        click.echo(render_table(results, title=f"planted faults of {suite.name}"))
+        click.echo(f"  report: {os.path.relpath(report)}, logs beside it")
+        missed += sum(result.verdict is not Verdict.KILLED for result in results)
+    if missed:
+        sys.exit(_FOUND)
+
+
+@cli.command()
+@_root_option
+def lint(root: Path | None) -> None:
+    """Check suites, reference systems and harness_core for what ruff cannot see.
+
+    Ends with status 1 when there are findings.
+    """
+    from harness_core.ledger import check_tree
+
+    root = root or find_root(Path.cwd())
+    problems = check_tree(root)
+    for problem in problems:
+        click.echo(str(problem))
+    names = ", ".join(suite.name for suite in load_suites(root)) or "none"
+    click.echo(f"{len(problems)} finding(s); suites: {names}")
+    if problems:
+        sys.exit(_FOUND)
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@_root_option
+def suites(as_json: bool, root: Path | None) -> None:  # noqa: FBT001 - click passes by name
+    """List the suites of this tree and the nox sessions they declare."""
+    found = load_suites(root or find_root(Path.cwd()))
+    if as_json:
+        click.echo(json.dumps([_as_json(suite) for suite in found]))
+        return
+    for suite in found:
+        click.echo(f"{suite.name}: {suite.summary}")
+        for session in suite.sessions:
+            mark = "*" if session.default else "-"
+            click.echo(f"  {mark} {session.name}: {session.summary}")
+
+
+def _suites_and_faults(
+    suites: Sequence[Suite], names: Sequence[str]
+) -> tuple[list[Suite], list[str]]:
+    """Which words of the command line are suites; the rest are fault ids."""
+    planted = [suite for suite in suites if suite.faults is not None]
+    chosen = [suite for suite in planted if suite.name in names]
+    rest = [name for name in names if name not in {suite.name for suite in chosen}]
+    known = ", ".join(suite.name for suite in planted)
+    if not planted:
+        raise BadInput("suites", found="no faults.toml", expected="a suite with planted faults")
+    if rest and not chosen:
+        raise BadInput("harness faults", key="SUITE", found=rest[0], expected=f"one of {known}")
+    return chosen or planted, rest
+
+
+def _as_json(suite: Suite) -> dict[str, object]:
+    return {
+        "name": suite.name,
+        "summary": suite.summary,
+        "folder": str(suite.folder),
+        "faults": suite.faults is not None,
+        "sessions": [
+            {
+                "name": session.name,
+                "summary": session.summary,
+                "tags": session.tags,
+                "default": session.default,
+                "gates": session.gates,
+            }
+            for session in suite.sessions
+        ],
+    }
+
+
+if __name__ == "__main__":
+    main()

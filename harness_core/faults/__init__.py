@@ -1,0 +1,34 @@
+"""Planted faults: does each test go red, for the right reason, when the product is wrong?
+
+- ``_plan.py``: ``faults.toml`` read into :class:`Fault` rows.
+- ``_outcomes_plugin.py``: a pytest plugin; selects tests by id, writes what became of each.
+- ``_outcomes.py``: that record, read back.
+- ``_judge.py``: from outcomes to a :class:`Verdict`; only a failed assertion with the expected text
+  is a kill.
+- ``_run.py``: the control run, then one pytest process per fault.
+- ``_report.py``: the table for people and the JSON for machines.
+
+Source: style 34, ``docs/planted-faults.md``.
+"""
+
+from harness_core.faults._judge import FaultResult, TestResult, Verdict, judge, judge_control
+from harness_core.faults._outcomes import Outcomes, TestOutcome, read_outcomes
+from harness_core.faults._plan import Fault, load_faults
+from harness_core.faults._report import render_table, to_json
+from harness_core.faults._run import run_faults
+
+__all__ = [
+    "Fault",
+    "FaultResult",
+    "Outcomes",
+    "TestOutcome",
+    "TestResult",
+    "Verdict",
+    "judge",
+    "judge_control",
+    "load_faults",
+    "read_outcomes",
+    "render_table",
+    "run_faults",
+    "to_json",
+]

@@ -1,0 +1,71 @@
+"""The record of one pytest run, read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Outcomes", "TestOutcome", "read_outcomes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestOutcome:
+    """What became of one test: its first phase that did not pass, or its call.
+
+    Attributes:
+        phase: ``setup``, ``call`` or ``teardown``.
+        outcome: ``passed``, ``failed`` or ``skipped``.
+        assertion: nothing but failed assertions ended it.
+        text: what the exceptions said.
+    """
+
+    __test__ = False
+
+    phase: str
+    outcome: str
+    assertion: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """What became of every test of one run.
+
+    Attributes:
+        selected: for each id asked for, the tests it stands for.
+        tests: by node id; a test that never ended its call is missing.
+    """
+
+    selected: Mapping[str, tuple[str, ...]]
+    tests: Mapping[str, TestOutcome]
+
+
+def read_outcomes(path: Path) -> Outcomes:
+    """Read what the outcomes plugin wrote; a run that wrote nothing has no outcomes."""
+    selected: dict[str, tuple[str, ...]] = {}
+    tests: dict[str, TestOutcome] = {}
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    for line in lines:
+        row = json.loads(line)
+        if "wanted" in row:
+            selected[row["wanted"]] = tuple(row["nodeids"])
+            continue
+        outcome = TestOutcome(
+            phase=row["phase"],
+            outcome=row["outcome"],
+            assertion=row["assertion"],
+            text=row["text"],
+        )
+        earlier = tests.get(row["nodeid"])
+        if _decides(outcome, earlier):
+            tests[row["nodeid"]] = outcome
+    return Outcomes(selected=selected, tests=tests)
+
+
+def _decides(outcome: TestOutcome, earlier: TestOutcome | None) -> bool:
+    """The first phase that did not pass decides; else the call. A passed setup says nothing."""
+    if earlier is not None and earlier.outcome != "passed":
+        return False
+    return outcome.outcome != "passed" or outcome.phase == "call"

@@ -1,0 +1,105 @@
+"""Every check over a whole tree: its suites, its reference systems, the harness itself."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from harness_core.faults import load_faults
+from harness_core.ledger._blackbox import Rules, check_test_file
+from harness_core.ledger._imports import check_core_imports, check_reference_imports
+from harness_core.ledger._problem import Problem, SourceFile
+from harness_core.suites import Suite, load_suites
+
+__all__ = ["check_tree"]
+
+_REFERENCE = "reference-system"
+
+
+def check_tree(root: Path) -> tuple[Problem, ...]:
+    """Check everything below ``root`` that this lint knows; findings in reading order.
+
+    Raises:
+        BadInput: a suite.toml or faults.toml is malformed.
+    """
+    problems: list[Problem] = []
+    for suite in load_suites(root):
+        problems.extend(_check_suite(suite, root=root))
+    core = [path for path in _python(root / "harness_core") if "tests" not in path.parts]
+    problems.extend(check_core_imports(SourceFile.read(path, root=root) for path in core))
+    return tuple(sorted(problems))
+
+
+def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
+    reference = suite.folder / _REFERENCE
+    internals = _top_level_modules(reference)
+    for path in _python(suite.folder):
+        file = SourceFile.read(path, root=root)
+        if reference in path.parents:
+            yield from file.problems
+            yield from check_reference_imports(file)
+            continue
+        rules = Rules(
+            name=suite.name,
+            internals=internals,
+            may_import=suite.may_import,
+            is_adapter=path == suite.adapter,
+            patching=bool(suite.patching),
+        )
+        yield from check_test_file(file, rules)
+    yield from _check_faults(suite, root=root)
+    if not (suite.folder / "README.md").is_file():
+        yield Problem(
+            path=suite.folder.relative_to(root).as_posix(),
+            line=1,
+            rule="readme",
+            advice="write README.md: what is under test, how to run one test, what it needs, "
+            "how to add one, how to read a failure",
+        )
+
+
+def _check_faults(suite: Suite, *, root: Path) -> Iterator[Problem]:
+    """The tests that faults name exist; running them is what proves the rest."""
+    if suite.faults is None:
+        return
+    for fault in load_faults(suite.faults):
+        for test in fault.tests:
+            file, _, name = test.partition("::")
+            function = name.partition("[")[0].rpartition("::")[2]
+            tree = SourceFile.read(suite.folder / file, root=root).tree
+            names = {
+                node.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            }
+            if function not in names:
+                yield Problem(
+                    path=suite.faults.relative_to(root).as_posix(),
+                    line=1,
+                    rule="fault-names-no-test",
+                    advice=f"fault {fault.id} names {test}, which does not exist",
+                )
+
+
+def _python(folder: Path) -> Iterable[Path]:
+    """Python files below a folder, without environments and build products."""
+    return sorted(
+        path
+        for path in folder.rglob("*.py")
+        if not any(
+            part.startswith(".") or part in {"__pycache__", "build", "node_modules"}
+            for part in path.relative_to(folder).parts
+        )
+    )
+
+
+def _top_level_modules(reference: Path) -> frozenset[str]:
+    """What the distributions of a reference system can be imported as."""
+    homes = [path.parent for path in reference.rglob("pyproject.toml")]
+    found: set[str] = set()
+    for home in [*homes, *(home / "src" for home in homes)]:
+        found.update(path.parent.name for path in home.glob("*/__init__.py"))
+        found.update(path.stem for path in home.glob("*.py"))
+    return frozenset(found - sys.stdlib_module_names - {"conftest"})

@@ -1,0 +1,24 @@
+"""What a suite folder declares about itself, and where the suites of a tree are.
+
+- ``_root.py``: the root of a tree of suites, found from any folder below it.
+- ``_suite.py``: ``suite.toml`` read and checked into :class:`Suite` and :class:`SuiteSession`.
+- ``_table.py``: a TOML table read key by key; whatever is wrong names file, key and value.
+
+``docs/suite-toml.md`` is the page for people; the noxfile reads the same files with fewer checks,
+because it must run where harness_core is not installed.
+"""
+
+from harness_core.suites._root import find_root
+from harness_core.suites._suite import RESERVED, Suite, SuiteSession, load_suite, load_suites
+from harness_core.suites._table import Table, read_toml
+
+__all__ = [
+    "RESERVED",
+    "Suite",
+    "SuiteSession",
+    "Table",
+    "find_root",
+    "load_suite",
+    "load_suites",
+    "read_toml",
+]

@@ -1,0 +1,190 @@
+"""``suites/<name>/suite.toml``: what one suite is called, needs and runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_core.errors import BadInput
+from harness_core.suites._table import Table, read_toml
+
+__all__ = ["RESERVED", "Suite", "SuiteSession", "load_suite", "load_suites"]
+
+#: Sessions the noxfile has of its own; a test holds this set to the noxfile.
+RESERVED = frozenset({"bench", "core", "coverage", "faults", "lint", "types"})
+
+_NAME = r"[a-z][a-z0-9_]*"
+_SESSION = r"[a-z][a-z0-9_-]*"
+_WORD = r"[a-z][a-z0-9_-]*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteSession:
+    """One nox session of a suite.
+
+    Attributes:
+        name: what ``nox -s`` takes.
+        summary: its line in ``nox -l``.
+        markers: a pytest ``-m`` expression, empty for all tests.
+        tags: for ``nox -t``.
+        default: whether bare ``nox`` runs it.
+        gates: what it may not skip for want of in CI.
+        paths: folders or files relative to the suite folder.
+    """
+
+    name: str
+    summary: str
+    markers: str
+    tags: tuple[str, ...]
+    default: bool
+    gates: tuple[str, ...]
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """One suite folder.
+
+    Attributes:
+        name: of the folder and in commands.
+        summary: what it tests, one line.
+        folder: where it lies.
+        group: dependency group of the tree's pyproject.toml that its tests need.
+        extras: extras of harness_core that its tests need.
+        subject: the subject file of its reference system.
+        faults: the planted faults of that system.
+        adapter: the one file that may import the subject (for subjects that are libraries).
+        may_import: modules of the subject that any file may import (contract schemas).
+        patching: why its tests may patch; empty when they may not.
+        sessions: its nox sessions.
+    """
+
+    name: str
+    summary: str
+    folder: Path
+    group: str
+    extras: tuple[str, ...]
+    subject: Path | None
+    faults: Path | None
+    adapter: Path | None
+    may_import: tuple[str, ...]
+    patching: str
+    sessions: tuple[SuiteSession, ...]
+
+
+def load_suites(root: Path) -> tuple[Suite, ...]:
+    """Read every suite of a tree, by name.
+
+    Raises:
+        BadInput: a suite.toml is malformed, names what the tree does not have, or two suites want
+            the same session name.
+    """
+    suites = tuple(load_suite(path.parent) for path in sorted(root.glob("suites/*/suite.toml")))
+    _check_against_pyproject(root, suites)
+    owner: dict[str, Suite] = {}
+    for suite in suites:
+        for session in suite.sessions:
+            other = owner.setdefault(session.name, suite)
+            if other is not suite:
+                raise BadInput(
+                    suite.folder / "suite.toml",
+                    key="session.name",
+                    found=session.name,
+                    expected=f"a name that suite {other.name} does not use",
+                )
+    return suites
+
+
+def load_suite(folder: Path) -> Suite:
+    """Read the suite in ``folder``.
+
+    Raises:
+        BadInput: its suite.toml is missing or malformed.
+    """
+    content = read_toml(folder / "suite.toml")
+    table = content.table("suite")
+    rows = content.tables("session")
+    content.done()
+    name = table.text("name", pattern=_NAME)
+    if name != folder.name:
+        raise table.bad("name", name, expected=f"the name of the folder, {folder.name!r}")
+    suite = Suite(
+        name=name,
+        summary=table.text("summary"),
+        folder=folder,
+        group=table.text("group"),
+        extras=table.texts("extras", default=()),
+        subject=_file(table, "subject", folder),
+        faults=_file(table, "faults", folder),
+        adapter=_file(table, "adapter", folder),
+        may_import=table.texts("may_import", default=()),
+        patching=table.text("patching", default=""),
+        sessions=tuple(_session(row, folder) for row in rows),
+    )
+    table.done()
+    names = [session.name for session in suite.sessions]
+    for row_name in names:
+        if names.count(row_name) > 1:
+            raise content.bad("session.name", row_name, expected="a name used once")
+    return suite
+
+
+def _session(row: Table, folder: Path) -> SuiteSession:
+    session = SuiteSession(
+        name=row.text("name", pattern=_SESSION),
+        summary=row.text("summary"),
+        markers=row.text("markers", default=""),
+        tags=row.texts("tags", default=(), pattern=_WORD),
+        default=row.flag("default", default=False),
+        gates=row.texts("gates", default=(), pattern=_WORD),
+        paths=row.texts("paths", default=(".",)),
+    )
+    row.done()
+    if session.name in RESERVED or session.name.startswith("faults-"):
+        raise row.bad("name", session.name, expected="a name the noxfile does not use itself")
+    for path in session.paths:
+        if not (folder / path).exists():
+            raise row.bad("paths", path, expected="a file or folder below the suite folder")
+    return session
+
+
+def _file(table: Table, key: str, folder: Path) -> Path | None:
+    relative = table.text(key, default="")
+    if not relative:
+        return None
+    path = folder / relative
+    if not path.is_file():
+        raise table.bad(key, relative, expected=f"a file relative to {folder}")
+    return path
+
+
+def _check_against_pyproject(root: Path, suites: tuple[Suite, ...]) -> None:
+    """The group and the extras of every suite exist.
+
+    A tree that only uses an installed harness_core has no extras of its own, so extras are compared
+    where the tree is the harness itself.
+    """
+    pyproject = read_toml(root / "pyproject.toml")
+    groups = pyproject.optional("dependency-groups")
+    project = pyproject.optional("project")
+    extras = project.get("optional-dependencies", {})
+    is_harness = project.get("name") == "staging-harness"
+    for suite in suites:
+        where = suite.folder / "suite.toml"
+        if suite.group not in groups:
+            known = ", ".join(sorted(groups))
+            raise BadInput(
+                where,
+                key="suite.group",
+                found=suite.group,
+                expected=f"a dependency group of pyproject.toml: {known}",
+            )
+        for extra in suite.extras:
+            if is_harness and isinstance(extras, dict) and extra not in extras:
+                known = ", ".join(sorted(extras))
+                raise BadInput(
+                    where,
+                    key="suite.extras",
+                    found=extra,
+                    expected=f"an extra of pyproject.toml: {known}",
+                )

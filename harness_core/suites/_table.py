@@ -1,0 +1,174 @@
+"""Read a TOML table key by key, so that every mistake names file, key and value.
+
+A reader takes what it knows out of a :class:`Table` and calls :meth:`Table.done`, which refuses
+what is left: a misspelt key is an error, not a default.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness_core.errors import BadInput
+
+__all__ = ["Table", "read_toml"]
+
+
+def read_toml(path: Path) -> Table:
+    """Read a TOML file.
+
+    Raises:
+        BadInput: the file is missing, is not UTF-8 or is not TOML.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(
+            path, found=error.strerror or str(error), expected="a readable file"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise BadInput(path, found=error.reason, expected="UTF-8 text") from error
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(path, found=str(error), expected="TOML") from error
+    return Table(content, where=path)
+
+
+class Table:
+    """One table of a TOML file.
+
+    Args:
+        content: keys and values as parsed.
+        where: the file, for messages.
+        prefix: how keys of this table are written in messages, e.g. ``"suite."``.
+    """
+
+    def __init__(self, content: Mapping[str, object], *, where: Path, prefix: str = "") -> None:
+        self._left = dict(content)
+        self._known: list[str] = []
+        self.where = where
+        self.prefix = prefix
+
+    def text(self, key: str, *, default: str | None = None, pattern: str = "") -> str:
+        """A non-empty string that matches ``pattern`` in full; required unless there is a default."""
+        value = self._take(key, default)
+        if not isinstance(value, str) or (not value.strip() and value != default):
+            raise self.bad(key, value, expected="a non-empty string")
+        if pattern and value != default and not re.fullmatch(pattern, value):
+            raise self.bad(key, value, expected=f"a string like {pattern}")
+        return value
+
+    def texts(
+        self, key: str, *, default: tuple[str, ...] | None = None, pattern: str = ""
+    ) -> tuple[str, ...]:
+        """A list of distinct non-empty strings; required, with at least one, unless defaulted."""
+        value = self._take(key, default)
+        items = list(value) if isinstance(value, list | tuple) else []
+        well_formed = all(
+            isinstance(item, str) and item.strip() and re.fullmatch(pattern or r"(?s).+", item)
+            for item in items
+        )
+        if not isinstance(value, list | tuple) or not well_formed:
+            like = f"strings like {pattern}" if pattern else "non-empty strings"
+            raise self.bad(key, value, expected=f"a list of {like}")
+        if len(set(items)) != len(items):
+            raise self.bad(key, value, expected="a list without repetition")
+        if not items and default is None:
+            raise self.bad(key, value, expected="at least one entry")
+        return tuple(items)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """``true`` or ``false``."""
+        value = self._take(key, default)
+        if not isinstance(value, bool):
+            raise self.bad(key, value, expected="true or false")
+        return value
+
+    def seconds(self, key: str, *, default: float) -> float:
+        """A positive number of seconds."""
+        value = self._take(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise self.bad(key, value, expected="a positive number of seconds")
+        return float(value)
+
+    def mapping(self, key: str) -> dict[str, str]:
+        """A required, non-empty table of strings."""
+        value = self._take(key, None)
+        if (
+            not isinstance(value, Mapping)
+            or not value
+            or not all(isinstance(item, str) for item in value.values())
+        ):
+            raise self.bad(key, value, expected="a table of strings with at least one entry")
+        return dict(value)
+
+    def table(self, key: str) -> Table:
+        """A required sub-table."""
+        value = self._take(key, None)
+        if not isinstance(value, Mapping):
+            raise self.bad(key, value, expected="a table")
+        return Table(value, where=self.where, prefix=f"{self.prefix}{key}.")
+
+    def optional(self, key: str) -> Mapping[str, object]:
+        """A table that may be absent, as parsed; for files this harness does not own."""
+        value = self._take(key, {})
+        if not isinstance(value, Mapping):
+            raise self.bad(key, value, expected="a table")
+        return value
+
+    def tables(self, key: str) -> tuple[Table, ...]:
+        """A required array of tables with at least one entry."""
+        value = self._take(key, None)
+        if (
+            not isinstance(value, list)
+            or not value
+            or not all(isinstance(item, Mapping) for item in value)
+        ):
+            raise self.bad(key, value, expected=f"at least one [[{self.prefix}{key}]]")
+        return tuple(
+            Table(item, where=self.where, prefix=f"{self.prefix}{key}[{index}].")
+            for index, item in enumerate(value)
+        )
+
+    def done(self) -> None:
+        """Refuse keys nobody asked for.
+
+        Raises:
+            BadInput: a key is left; the nearest known one is suggested.
+        """
+        for key, value in self._left.items():
+            near = difflib.get_close_matches(key, self._known, n=1)
+            hint = f"Did you mean {near[0]}?" if near else ""
+            known = ", ".join(sorted(self._known))
+            raise BadInput(
+                self.where,
+                key=f"{self.prefix}{key}",
+                found=_short(value),
+                expected=f"one of the keys {known}",
+                next_step=hint,
+            )
+
+    def bad(self, key: str, found: object, *, expected: str, next_step: str = "") -> BadInput:
+        """The error for a value of this table; the caller raises it."""
+        return BadInput(
+            self.where,
+            key=f"{self.prefix}{key}",
+            found="nothing" if found is None else _short(found),
+            expected=expected,
+            next_step=next_step,
+        )
+
+    def _take(self, key: str, default: object) -> object:
+        self._known.append(key)
+        return self._left.pop(key, default)
+
+
+#: A value of a configuration file longer than this says no more when it is shown whole.
+_SHOWN_CHARACTERS = 80
+
+
+def _short(value: object) -> object:
+    text = str(value)
+    return value if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."

@@ -1,0 +1,164 @@
+"""The ``harness`` command: statuses, texts, and that a HarnessError never is a traceback."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def harness(tmp_path):
+    """Run the command in an empty folder, or where told."""
+
+    def run(*args, cwd=tmp_path, **env):
+        return subprocess.run(
+            [sys.executable, "-m", "harness_core.cli", *args],
+            cwd=cwd,
+            env={**os.environ, **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A tree with one suite, its fault and a README."""
+    folder = tmp_path / "suites" / "demo"
+    folder.mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text("[dependency-groups]\ntest = []\n[tool.pytest]\n")
+    (folder / "README.md").write_text("# demo\n")
+    (folder / "test_demo.py").write_text(
+        "import os\n\n\ndef test_demo():\n"
+        "    assert os.environ.get('DEMO', '') != 'wrong', 'the demo is wrong'\n"
+    )
+    (folder / "suite.toml").write_text(
+        '[suite]\nname = "demo"\nsummary = "A demo."\ngroup = "test"\nfaults = "faults.toml"\n'
+        '[[session]]\nname = "demo_all"\nsummary = "All."\ndefault = true\n'
+    )
+    (folder / "faults.toml").write_text(fault("wrong") + fault("harmless"))
+    return tmp_path
+
+
+def fault(mode):
+    """A [[fault]] that sets DEMO."""
+    return (
+        f'[[fault]]\nid = "{mode}"\nwhy = "w"\nrequirement = "R"\nenv = {{ DEMO = "{mode}" }}\n'
+        'tests = ["test_demo.py::test_demo"]\nsays = "the demo is wrong"\n'
+    )
+
+
+@pytest.mark.parametrize("command", [["suites"], ["lint"], ["faults"], ["new", "suite", "tally"]])
+def test_outside_of_a_tree_is_one_clear_error(harness, command):
+    """Where there are no suites, every command that needs them says so on stderr, status 2."""
+    result = harness(*command)
+
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("cannot find the suites: no folder above ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", [["suites"], ["lint"], ["faults"], ["new", "suite", "tally"]])
+def test_malformed_suite_is_one_clear_error(harness, tree, command):
+    """A broken suite.toml names itself, without a traceback."""
+    (tree / "suites/demo/suite.toml").write_text("[suite\n")
+
+    result = harness(*command)
+
+    assert result.returncode == 2
+    assert "suites/demo/suite.toml: found " in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_suites_lists_sessions(harness, tree):
+    """The list is for people, and with --json for machines."""
+    text = harness("suites")
+    data = json.loads(harness("suites", "--json").stdout)
+
+    assert "demo: A demo.\n  * demo_all: All.\n" == text.stdout
+    assert ["demo_all"] == [session["name"] for session in data[0]["sessions"]]
+
+
+def test_lint_is_clean_or_not(harness, tree):
+    """A finding is a line on stdout and status 1; a clean tree says what it looked at."""
+    clean = harness("lint")
+    (tree / "suites/demo/test_more.py").write_text("def test_more():\n    pass\n")
+    found = harness("lint")
+
+    assert (0, "0 finding(s); suites: demo\n") == (clean.returncode, clean.stdout)
+    assert found.returncode == 1
+    assert found.stdout.startswith("suites/demo/test_more.py:1: pass-only: ")
+
+
+def test_faults_ends_with_1_unless_all_are_killed(harness, tree):
+    """A survivor makes the command fail; the killed one alone does not."""
+    both = harness("faults", "demo")
+    killed = harness("faults", "demo", "wrong")
+    by_option = harness("faults", "--fault", "wrong")
+    report = json.loads((tree / ".evidence/faults/demo/report.json").read_text())
+
+    assert both.returncode == 1
+    assert "1 of 2 planted faults killed" in both.stdout
+    assert killed.returncode == 0, killed.stdout + killed.stderr
+    assert by_option.returncode == 0
+    assert [("wrong", "killed")] == [(row["id"], row["verdict"]) for row in report]
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["nowhere"], "found 'nowhere', expected one of demo"),
+        (["demo", "odd"], "found 'odd', expected one of harmless, wrong"),
+    ],
+)
+def test_unknown_suite_or_fault_is_refused(harness, tree, names, text):
+    """A name that is neither is refused with what there is."""
+    result = harness("faults", *names)
+
+    assert result.returncode == 2
+    assert text in result.stderr
+
+
+def test_new_suite_refuses_a_bad_name(harness, tree):
+    """The scaffold's own error arrives as text."""
+    result = harness("new", "suite", "Not-A-Name")
+
+    assert result.returncode == 2
+    assert "found 'Not-A-Name', expected 2 to 30 lower case letters" in result.stderr
+    assert ["demo"] == [path.name for path in (tree / "suites").iterdir()]
+
+
+def test_doctor_says_what_can_run(harness):
+    """Every gate has a line; one that CI demands and that is closed ends with status 1."""
+    plain = harness("doctor", HARNESS_REQUIRE="")
+    demanded = harness("doctor", HARNESS_REQUIRE="live-llm", ANTHROPIC_API_KEY="")
+    typo = harness("doctor", HARNESS_REQUIRE="live-lm")
+
+    assert plain.returncode == 0
+    assert "yes  linux" in plain.stdout
+    assert demanded.returncode == 1
+    assert "HARNESS_REQUIRE demands live-llm" in demanded.stderr
+    assert typo.returncode == 2
+    assert "found 'live-lm'" in typo.stderr
+
+
+def test_sweep_says_what_it_did(harness, tmp_path):
+    """A sweep of a state directory without dead runs removes nothing."""
+    result = harness("sweep", HARNESS_STATE_DIR=str(tmp_path / "state"))
+
+    assert result.returncode == 0
+    assert "0 dead run(s) swept" in result.stdout
+
+
+def test_gateway_has_its_own_options(harness):
+    """Options after ``gateway`` are the gateway's."""
+    result = harness("gateway", "--help")
+
+    assert result.returncode == 0
+    assert "--budget-usd" in result.stdout

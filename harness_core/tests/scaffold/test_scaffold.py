@@ -1,0 +1,155 @@
+"""A scaffolded suite is whole: it runs green, its fault goes red, and nothing else had to change."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness_core.errors import BadInput
+from harness_core.faults import Verdict, run_faults
+from harness_core.ledger import check_tree
+from harness_core.scaffold import scaffold_suite
+from harness_core.suites import load_suites
+
+ROOT = Path(__file__).parents[3]
+LONGEST = "a" * 30
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A copy of this tree without its suites and without what building left."""
+    for name in ("pyproject.toml", "noxfile.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    leave = shutil.ignore_patterns("tests", "__pycache__")
+    shutil.copytree(ROOT / "harness_core", tmp_path / "harness_core", ignore=leave)
+    (tmp_path / "suites").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def installed(tree, monkeypatch):
+    """A suite whose reference system has its command, as an installer would have made it."""
+    folder = scaffold_suite("tally", root=tree)
+    command = tree / "bin" / "tally-counter"
+    command.parent.mkdir()
+    command.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(folder / 'reference-system')!r})\n"
+        "from tally_reference import main\nmain()\n"
+    )
+    command.chmod(0o755)
+    monkeypatch.setenv("HARNESS_SUBJECT_BIN", str(command.parent))
+    return folder
+
+
+def run(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run one of our tools in the tree."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    return subprocess.run(
+        [sys.executable, "-m", *argv],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def test_scaffolded_suite_is_green(tree, installed):
+    """Its tests pass against its own reference system: a scenario and a refusal among them."""
+    result = run("pytest", "suites/tally", "-q", "-p", "no:cacheprovider", cwd=tree)
+
+    assert result.returncode == 0, result.stdout
+    assert "6 passed" in result.stdout
+
+
+async def test_scaffolded_fault_is_killed(tree, installed):
+    """Its planted fault turns its named test red, for the reason given."""
+    (suite,) = load_suites(tree)
+
+    (result,) = await run_faults(suite, root=tree)
+
+    assert Verdict.KILLED == result.verdict, result.tests
+
+
+@pytest.mark.parametrize("name", ["tally", "ab", LONGEST])
+def test_scaffolded_suite_pleases_every_lint(tree, name):
+    """Ruff and the harness's own lint have nothing to say, whatever the name's length."""
+    folder = scaffold_suite(name, root=tree)
+    path = str(folder.relative_to(tree))
+
+    assert [] == [problem for problem in check_tree(tree) if problem.path.startswith(path)]
+    for command in (("ruff", "check", path), ("ruff", "format", "--check", path)):
+        result = run(*command, cwd=tree)
+        assert result.returncode == 0, result.stdout
+
+
+def test_no_placeholder_is_left(tree):
+    """Every file name and every text carries the suite's own name."""
+    folder = scaffold_suite("tally", root=tree)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+
+    assert [] == [path for path in files if "@" in path.name or ".tmpl" in path.name]
+    assert [] == [path for path in files if "@name@" in path.read_text().lower()]
+    assert folder / "reference-system" / "tally_reference" / "__init__.py" in files
+
+
+def test_new_suite_is_in_the_front_door(tree):
+    """``nox -l`` lists its session and its faults with no edit elsewhere."""
+    scaffold_suite("tally", root=tree)
+
+    bare = json.loads(run("nox", "-l", "--json", cwd=tree).stdout)
+    faults = json.loads(run("nox", "-l", "--json", "-t", "faults", cwd=tree).stdout)
+
+    assert "tally" in [row["session"] for row in bare]
+    assert ["faults-tally"] == [row["session"] for row in faults]
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_new_suite_runs_by_nox_alone(tree):
+    """From nothing but nox: environments, a green run, a killed fault."""
+    scaffold_suite("tally", root=tree)
+
+    green = run("nox", "-s", "tally", cwd=tree)
+    killed = run("nox", "-s", "faults", "--", "tally", "refused-amount-counted", cwd=tree)
+
+    assert green.returncode == 0, green.stdout
+    assert "6 passed" in green.stdout
+    assert killed.returncode == 0, killed.stdout
+    assert "1 of 1 planted faults killed" in killed.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("", "2 to 30 lower case letters"),
+        ("x", "2 to 30 lower case letters"),
+        ("Tally", "2 to 30 lower case letters"),
+        ("../tally", "2 to 30 lower case letters"),
+        ("tally-ho", "2 to 30 lower case letters"),
+        (LONGEST + "a", "2 to 30 lower case letters"),
+        ("class", "Python can import"),
+        ("lint", "no nox session of the harness itself"),
+        ("taken", "a name not yet taken"),
+        ("taken_p1", "no session of suite taken"),
+    ],
+)
+def test_bad_name_is_refused_and_nothing_written(tree, name, expected):
+    """One clear error, and the tree is as it was."""
+    folder = scaffold_suite("taken", root=tree)
+    text = (folder / "suite.toml").read_text()
+    row = '\n[[session]]\nname = "taken_p1"\nsummary = "More."\n'
+    (folder / "suite.toml").write_text(text + row)
+    before = sorted(tree.rglob("*"))
+
+    with pytest.raises(BadInput) as caught:
+        scaffold_suite(name, root=tree)
+
+    assert expected in caught.value.expected
+    assert before == sorted(tree.rglob("*"))

@@ -1,0 +1,157 @@
+"""suite.toml: what is read, and that every mistake is one error with file, key and cure."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from harness_core.errors import BadInput, Unavailable
+from harness_core.suites import RESERVED, find_root, load_suite, load_suites
+
+GOOD = """
+[suite]
+name = "demo"
+summary = "A demo."
+group = "test"
+extras = ["postgres"]
+faults = "faults.toml"
+
+[[session]]
+name = "demo"
+summary = "All of it."
+default = true
+tags = ["fast"]
+
+[[session]]
+name = "demo_p1"
+summary = "Priority 1."
+markers = "p1"
+gates = ["postgres"]
+paths = ["more"]
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A tree with one good suite."""
+    add_suite(tmp_path, "demo", GOOD)
+    (tmp_path / "suites/demo/faults.toml").touch()
+    (tmp_path / "suites/demo/more").mkdir()
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "staging-harness"\n[project.optional-dependencies]\npostgres = []\n'
+        "[dependency-groups]\ntest = []\n"
+    )
+    return tmp_path
+
+
+def add_suite(root: Path, name: str, text: str) -> Path:
+    """Write a suite.toml and return its folder."""
+    folder = root / "suites" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "suite.toml").write_text(text)
+    return folder
+
+
+def test_suite_is_read(tree):
+    """Every key arrives, defaults included."""
+    (suite,) = load_suites(tree)
+
+    assert ("demo", "A demo.", "test") == (suite.name, suite.summary, suite.group)
+    assert ("postgres",) == suite.extras
+    assert tree / "suites/demo/faults.toml" == suite.faults
+    assert suite.subject is None
+    first, second = suite.sessions
+    assert (True, ("fast",), "", (".",)) == (first.default, first.tags, first.markers, first.paths)
+    assert (False, ("postgres",), "p1", ("more",)) == (
+        second.default,
+        second.gates,
+        second.markers,
+        second.paths,
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "expected"),
+    [
+        ('name = "demo"\n', "", "suite.name", "a non-empty string"),
+        ('name = "demo"\n', 'name = "other"\n', "suite.name", "the name of the folder, 'demo'"),
+        ('summary = "A demo."', "summary = 1", "suite.summary", "a non-empty string"),
+        ('group = "test"', 'group = "tset"', "suite.group", "a dependency group of pyproject.toml"),
+        ('["postgres"]\nfaults', '["oracle"]\nfaults', "suite.extras", "an extra of pyproject"),
+        ('["postgres"]\nfaults', '"postgres"\nfaults', "suite.extras", "a list of non-empty"),
+        ('"faults.toml"', '"nowhere.toml"', "suite.faults", "a file relative to"),
+        ("extras =", "extra =", "suite.extra", "one of the keys"),
+        ('"demo_p1"', '"lint"', "session[1].name", "a name the noxfile does not use"),
+        ('"demo_p1"', '"faults-demo"', "session[1].name", "a name the noxfile does not use"),
+        ('"demo_p1"', '"demo"', "session.name", "a name used once"),
+        ('"demo_p1"', '"Demo P1"', "session[1].name", "a string like"),
+        ("default = true", 'default = "yes"', "session[0].default", "true or false"),
+        ('tags = ["fast"]', 'tags = ["fast", "fast"]', "session[0].tags", "without repetition"),
+        ('paths = ["more"]', 'paths = ["less"]', "session[1].paths", "a file or folder below"),
+        ("[[session]]", "[[sessions]]", "session", "at least one [[session]]"),
+        ("[suite]", "[suite", "", "TOML"),
+    ],
+)
+def test_malformed_suite_names_its_mistake(tree, old, new, key, expected):
+    """Each mistake is refused with file, key and what would be right."""
+    assert old in GOOD
+    add_suite(tree, "demo", GOOD.replace(old, new))
+
+    with pytest.raises(BadInput) as caught:
+        load_suites(tree)
+
+    assert str(tree / "suites/demo/suite.toml") == caught.value.where
+    assert key == caught.value.key
+    assert expected in caught.value.expected
+
+
+def test_misspelt_key_suggests_the_right_one(tree):
+    """A key that is nearly right is answered with the right one."""
+    add_suite(tree, "demo", GOOD.replace("default =", "defualt ="))
+
+    with pytest.raises(BadInput, match="Did you mean default\\?"):
+        load_suites(tree)
+
+
+def test_two_suites_cannot_share_a_session_name(tree):
+    """Nox would silently keep one of them."""
+    add_suite(tree, "other", GOOD.replace('"demo"', '"other"', 1).replace("faults =", "#"))
+    (tree / "suites/other/more").mkdir()
+
+    with pytest.raises(BadInput) as caught:
+        load_suites(tree)
+
+    assert "demo" == caught.value.found
+    assert "a name that suite demo does not use" == caught.value.expected
+
+
+def test_missing_file_and_binary_file_are_refused(tmp_path):
+    """A suite.toml that is not there, or is not text, is an error and no traceback."""
+    with pytest.raises(BadInput) as missing:
+        load_suite(tmp_path)
+    (tmp_path / "suite.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadInput) as binary:
+        load_suite(tmp_path)
+
+    assert "No such file or directory" == missing.value.found
+    assert "UTF-8 text" == binary.value.expected
+
+
+def test_root_is_found_from_below(tree):
+    """Any folder of the tree finds its root; a folder elsewhere is told so."""
+    assert tree.resolve() == find_root(tree / "suites/demo/more")
+    with pytest.raises(Unavailable, match="cannot find the suites"):
+        find_root(Path("/"))
+
+
+def test_reserved_names_are_those_of_the_noxfile():
+    """The set of names a suite may not use follows the noxfile."""
+    noxfile = Path(__file__).parents[3] / "noxfile.py"
+    own = {
+        node.name
+        for node in ast.parse(noxfile.read_text()).body
+        if isinstance(node, ast.FunctionDef)
+        and any("session" in ast.dump(decorator) for decorator in node.decorator_list)
+    }
+
+    assert own == RESERVED

@@ -1,0 +1,236 @@
+"""The staging harness: what a contributor runs, and what CI runs.
+
+nox                                 everything that must pass before a merge (the * sessions)
+nox -s e2e                          one suite; everything after -- goes to pytest:
+nox -s e2e -- -k ingest -x          ... the tests named so, up to the first failure
+nox -s e2e -- --subject my.toml     ... on a product of yours instead of the reference system
+nox -s faults -- e2e                plant the faults of a suite, each must turn its tests red
+nox -t fast                         the sessions that need nothing but Python and seconds
+
+Suites are not listed here: each suites/<name>/suite.toml declares its own sessions (docs/suite-toml.md).
+Environments live in .nox/ and are rebuilt when pyproject.toml changes; uv builds them when it is there.
+"""
+
+import hashlib
+import os
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.5.1"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.error_on_external_run = True
+nox.options.reuse_venv = "yes"
+
+ROOT = Path(__file__).resolve().parent
+PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
+REPORTS = ROOT / ".evidence" / "reports"
+
+
+@nox.session(tags=["fast"])
+def lint(session):
+    """Ruff, import-linter, and the harness's own lint (black box, imports, suite files)."""
+    install(session, groups=["lint"])
+    session.run("ruff", "check", *session.posargs)
+    session.run("ruff", "format", "--check")
+    # Reference systems are products: formatted as they like, held to a basic set of rules.
+    basic = ["--isolated", "--select=E4,E7,E9,F,B,UP", "--target-version=py311"]
+    for folder in products():
+        session.run("ruff", "check", *basic, str(folder))
+    session.run("lint-imports")
+    session.run("harness", "lint")
+
+
+@nox.session(tags=["fast"])
+def types(session):
+    """Mypy, strict, on harness_core."""
+    install(session, extras=PYPROJECT["project"]["optional-dependencies"], groups=["types"])
+    session.run("mypy", *session.posargs)
+
+
+@nox.session(tags=["fast", "tests"])
+def core(session):
+    """Tests of harness_core itself."""
+    install(session, extras=["postgres", "gateway"], groups=["core"])
+    pytest(session, paths=["harness_core/tests"])
+
+
+@nox.session(default=False, venv_backend="none")
+def faults(session):
+    """Plant faults in the reference systems: each must turn its named tests red (-- SUITE [FAULT])."""
+    planted = {suite["name"]: suite for suite in SUITES if "faults" in suite}
+    chosen = [name for name in session.posargs if name in planted]
+    rest = [arg for arg in session.posargs if arg not in planted]
+    for name in chosen or planted:
+        session.notify(f"faults-{name}", posargs=rest)
+
+
+@nox.session(default=False)
+def bench(session):
+    """Benchmarks, side by side with peers."""
+    install(session, extras=["postgres", "gateway", "containers"], groups=["bench"])
+    session.run("python", "-m", "harness_core.bench", *session.posargs)
+
+
+@nox.session(default=False)
+def coverage(session):
+    """Branch coverage of harness_core by its own tests."""
+    install(session, extras=["postgres", "gateway"], groups=["coverage"])
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", *session.posargs)
+    session.run("coverage", "combine", "-q")
+    session.run("coverage", "report")
+
+
+# --- Sessions of the suites -------------------------------------------------------------------------
+
+
+def suite_session(suite, row):
+    """Make the nox session that one [[session]] of a suite.toml declares."""
+
+    def run(session):
+        install(session, extras=suite.get("extras", []), groups=[suite["group"]])
+        paths = [str(Path("suites", suite["name"], path)) for path in row.get("paths", ["."])]
+        env = subject_env(session, suite) | required_gates(row)
+        pytest(session, paths=paths, markers=row.get("markers", ""), env=env)
+
+    run.__doc__ = row["summary"]
+    tags = [*row.get("tags", []), "tests"]
+    nox.session(run, name=row["name"], tags=tags, default=row.get("default", False))
+
+
+def faults_session(suite):
+    """Make the nox session that plants the faults of one suite."""
+
+    def run(session):
+        install(session, extras=suite.get("extras", []), groups=[suite["group"]])
+        env = subject_env(session, suite)
+        session.run("harness", "faults", suite["name"], *session.posargs, env=env)
+
+    run.__doc__ = f"Planted faults of {suite['name']} alone."
+    nox.session(run, name=f"faults-{suite['name']}", tags=["faults"], default=False)
+
+
+def read_suites():
+    """Read every suites/<name>/suite.toml for what this file needs; `harness lint` checks the rest."""
+    suites = []
+    for path in sorted(ROOT.glob("suites/*/suite.toml")):
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+            suite = content["suite"] | {"name": path.parent.name}
+            suite["sessions"] = [row | {"name": str(row["name"])} for row in content["session"]]
+            nox.project.dependency_groups(PYPROJECT, suite["group"])
+        except (tomllib.TOMLDecodeError, LookupError, TypeError, ValueError) as error:
+            sys.exit(f"cannot read {path.relative_to(ROOT)}: {error!r}. See docs/suite-toml.md.")
+        suites.append(suite)
+    return suites
+
+
+# --- Environments -----------------------------------------------------------------------------------
+
+
+def install(session, *, extras=(), groups=()):
+    """Install harness_core and what the session needs, unless exactly that is installed already."""
+    project = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)
+    requirements = ["-e", project, *nox.project.dependency_groups(PYPROJECT, *groups)]
+    stamp = Path(session.virtualenv.location) / ".installed"
+    wanted = fingerprint(ROOT / "pyproject.toml", *requirements)
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return
+    # None means that nox was told not to install: then the stamp stays what it was.
+    if session.run_install(*installer(session, "python"), *requirements, silent=True) is not None:
+        stamp.write_text(wanted)
+
+
+def subject_env(session, suite):
+    """Install the suite's reference system into an environment of its own; say where its commands are.
+
+    A suite without a subject, or a run with --subject, needs no such environment.
+    """
+    given = any(arg.split("=")[0] == "--subject" for arg in session.posargs)
+    if given or "subject" not in suite:
+        return {}
+    subject = ROOT / "suites" / suite["name"] / suite["subject"]
+    try:
+        project = subject.parent / nox.project.load_toml(subject)["subject"]["project"]
+        wanted = fingerprint(project / "pyproject.toml", sys.version, str(project))
+    except (OSError, KeyError, ValueError) as error:
+        session.error(
+            f"cannot read {subject.relative_to(ROOT)}: {error!r}. See docs/suite-toml.md."
+        )
+    env = Path(session.virtualenv.location).with_name(f"{suite['name']}-subject")
+    stamp = env / ".installed"
+    if not (stamp.is_file() and stamp.read_text() == wanted):
+        shutil.rmtree(env, ignore_errors=True)
+        uv = ["uv", "venv", "-p", sys.executable]
+        new = uv if session.venv_backend == "uv" else [sys.executable, "-m", "virtualenv"]
+        session.run_install(*new, str(env), external=True, silent=True)
+        into = installer(session, str(env / "bin" / "python"))
+        made = session.run_install(*into, "-e", str(project), external=True, silent=True)
+        if made is not None:
+            stamp.write_text(wanted)
+    return {"HARNESS_SUBJECT_BIN": str(env / "bin")}
+
+
+def installer(session, python):
+    """The command that installs into the environment of ``python``."""
+    uv = ["uv", "pip", "install", "--python", python]
+    return uv if session.venv_backend == "uv" else [python, "-m", "pip", "install"]
+
+
+def fingerprint(pyproject, *more):
+    """What an environment was built from, in one word."""
+    return hashlib.sha256("\n".join([pyproject.read_text(), *more]).encode()).hexdigest()
+
+
+# --- pytest -----------------------------------------------------------------------------------------
+
+
+def pytest(session, *, paths, markers="", env=None):
+    """Run pytest on the paths, or on those named after --, and keep a machine-readable report."""
+    args = list(session.posargs)
+    if any(is_test_path(arg) for arg in args):
+        paths = []
+    # The last -m would win over an earlier one: join both instead.
+    while "-m" in args[:-1]:
+        at = args.index("-m")
+        markers = f"({markers}) and ({args[at + 1]})" if markers else args[at + 1]
+        del args[at : at + 2]
+    report = f"--junitxml={REPORTS / session.name}.xml"
+    select = ["-m", markers] if markers else []
+    env = {"HARNESS_SESSION": session.name} | (env or {})
+    session.run("pytest", *paths, *select, report, *args, env=env)
+
+
+def is_test_path(arg):
+    """Whether an argument names tests: a folder or file of this tree, with or without ::test."""
+    path = Path(arg.split("::")[0])
+    return path.parts[:1] in {("suites",), ("harness_core",)} and (
+        path.is_dir() or path.suffix == ".py"
+    )
+
+
+def required_gates(row):
+    """In CI, what this session may not skip for want of; on a laptop, what the caller asks for."""
+    asked = [gate for gate in os.environ.get("HARNESS_REQUIRE", "").split(",") if gate]
+    declared = row.get("gates", []) if os.environ.get("CI") else []
+    gates = sorted({*asked, *declared})
+    return {"HARNESS_REQUIRE": ",".join(gates)} if gates else {}
+
+
+def products():
+    """The folders that are tested rather than part of the harness: reference systems and the roster."""
+    return [
+        path for pattern in ("suites/*/reference-system", "roster") for path in ROOT.glob(pattern)
+    ]
+
+
+SUITES = read_suites()
+for _suite in SUITES:
+    for _row in _suite["sessions"]:
+        suite_session(_suite, _row)
+    if "faults" in _suite:
+        faults_session(_suite)
