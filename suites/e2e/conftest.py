@@ -1,0 +1,80 @@
+"""Fixtures of the suite: one ecosystem per run, the roster, the cost of the run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness_core.bridge import Loop
+from harness_core.evidence import Evidence
+from harness_core.llm import Gateway, cost_summary
+from harness_core.process import Run
+from harness_core.pytest_plugin import add_summary
+from harness_core.subject import Subject, load_subject
+from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, open_ecosystem
+
+#: The reference system has tests of its own, which its own environment runs.
+collect_ignore = ["reference-system"]
+
+
+@pytest.fixture(scope="session")
+def subject(subject_file: Path | None) -> Subject:
+    """What is tested: the reference system, or the file given with ``--subject``."""
+    return load_subject(subject_file or REFERENCE_SUBJECT)
+
+
+@pytest.fixture(scope="session")
+def butler_ecosystem(
+    harness_loop: Loop,
+    harness_run: Run,
+    run_evidence: Evidence,
+    subject: Subject,
+    progress: Callable[[str], None],
+    pytestconfig: pytest.Config,
+) -> Iterator[Ecosystem]:
+    """The running ecosystem: a handle per butler of the roster (seed 000, "Dimension 1")."""
+    manager = open_ecosystem(
+        harness_run,
+        subject,
+        evidence=run_evidence,
+        services=pytestconfig.getoption("--services"),
+        services_url=os.environ.get("HARNESS_POSTGRES_URL"),
+        llm=pytestconfig.getoption("--llm"),
+        budget_usd=pytestconfig.getoption("--llm-budget-usd"),
+        loop=harness_loop,
+        say=progress,
+    )
+    progress(f"booting {subject.name}")
+    with harness_loop.hold(manager) as ecosystem:
+        progress(f"ecosystem up after {ecosystem.boot_s:.1f} s")
+        yield ecosystem
+        _report(pytestconfig, harness_loop, ecosystem, run_evidence)
+
+
+def _report(config: pytest.Config, loop: Loop, ecosystem: Ecosystem, evidence: Evidence) -> None:
+    totals = loop.run(ecosystem.gateway.client.totals)
+    evidence.write_json("cost.json", totals)
+    add_summary(
+        config,
+        "cost of the model",
+        f"{cost_summary(totals)}\nbooted in {ecosystem.boot_s:.1f} s; evidence: {evidence.path}",
+    )
+
+
+@pytest.fixture(scope="session")
+def cost_tracker(butler_ecosystem: Ecosystem) -> Gateway:
+    """The gateway, whose ledger counts every model call of the run (seed 000, design goal 3)."""
+    return butler_ecosystem.gateway
+
+
+@pytest.fixture
+async def ecosystem(
+    butler_ecosystem: Ecosystem, request: pytest.FixtureRequest, evidence: Evidence
+) -> Ecosystem:
+    """The ecosystem, with model calls booked on this test and its evidence directory attached."""
+    await butler_ecosystem.gateway.client.set_scope(request.node.nodeid)
+    butler_ecosystem.evidence = evidence
+    return butler_ecosystem

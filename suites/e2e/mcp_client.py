@@ -1,0 +1,107 @@
+"""MCP over HTTP/SSE as any client speaks it: connect, call one tool, leave.
+
+One connection per call: a butler may be killed and restarted between two calls, and a client that
+keeps a stream open would test its own reconnecting instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import trio
+from mcp.client.session import ClientSession
+from mcp.client.sse import sse_client
+from mcp.shared.exceptions import MCPError
+
+from harness_core import limits
+from harness_core.groups import lone_error
+from harness_core.wait import deadline
+
+__all__ = ["CannotReach", "ToolResult", "call_tool", "list_tools"]
+
+
+class CannotReach(Exception):  # noqa: N818 - an outcome that a test may expect
+    """The butler did not answer the MCP handshake or the call: refused, reset or closed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """The answer to one tool call.
+
+    Attributes:
+        is_error: the tool, or the validation of its arguments, failed.
+        text: the answer as text.
+        value: the answer as data: the structured content, or the text read as JSON, or the text.
+    """
+
+    is_error: bool
+    text: str
+    value: Any
+
+
+async def call_tool(
+    url: str,
+    tool: str,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    seconds: float = limits.MCP_CALL_S,
+    headers: Mapping[str, str] | None = None,
+) -> ToolResult:
+    """Call one tool.
+
+    Raises:
+        NotReady: no answer within ``seconds``.
+        CannotReach: nobody answers there, or the connection broke.
+    """
+    with deadline(f"call {tool} at {url}", seconds=seconds):
+        async with _session(url, headers=headers) as session:
+            answer = await session.call_tool(tool, dict(arguments or {}))
+    texts = [block.text for block in answer.content if block.type == "text"]
+    text = "\n".join(texts)
+    value: Any = answer.structured_content
+    if value is None:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+    elif isinstance(value, dict) and value.keys() == {"result"}:
+        # FastMCP wraps an answer that is no object.
+        value = value["result"]
+    return ToolResult(is_error=bool(answer.is_error), text=text, value=value)
+
+
+async def list_tools(
+    url: str, *, seconds: float = limits.MCP_CALL_S
+) -> dict[str, Mapping[str, Any]]:
+    """The tools a butler offers: name → input schema.
+
+    Raises:
+        NotReady: no answer within ``seconds``.
+        CannotReach: nobody answers there, or the connection broke.
+    """
+    with deadline(f"list the tools at {url}", seconds=seconds):
+        async with _session(url) as session:
+            answer = await session.list_tools()
+    return {tool.name: tool.input_schema for tool in answer.tools}
+
+
+@asynccontextmanager
+async def _session(
+    url: str, *, headers: Mapping[str, str] | None = None
+) -> AsyncIterator[ClientSession]:
+    try:
+        async with (
+            lone_error(),
+            sse_client(url, headers=dict(headers or {})) as (read, write),
+            ClientSession(read, write) as session,
+        ):
+            await session.initialize()
+            yield session
+    except (httpx2.HTTPError, MCPError, OSError, trio.BrokenResourceError) as error:
+        message = f"cannot speak MCP to {url}: {error or type(error).__name__}"
+        raise CannotReach(message) from error

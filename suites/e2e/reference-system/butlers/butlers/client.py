@@ -1,0 +1,82 @@
+"""Calls one MCP tool of another butler, with a deadline for each stage."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from butlers.log import describe
+
+
+class CallProblem(Exception):
+    """A call that brought no answer.
+
+    Args:
+        error_class: `target_unavailable`, `timeout` or `validation_error`.
+    """
+
+    def __init__(self, message: str, *, error_class: str) -> None:
+        super().__init__(message)
+        self.error_class = error_class
+
+
+async def call(
+    url: str, tool: str, arguments: Mapping[str, Any], *, connect_timeout_s: float,
+    timeout_s: float, headers: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Connect, call one tool, disconnect.
+
+    Args:
+        url: the target's `/sse`.
+        connect_timeout_s: until the target has answered `initialize`.
+        timeout_s: from there until the tool's answer.
+
+    Raises:
+        CallProblem: with the outcome class that fits the stage.
+    """
+    from mcp.client.session import ClientSession
+    from mcp.client.sse import sse_client
+
+    reached = False
+    try:
+        async with asyncio.timeout(connect_timeout_s) as limit:
+            async with (
+                sse_client(
+                    url, headers=dict(headers or {}), timeout=connect_timeout_s,
+                    sse_read_timeout=timeout_s + connect_timeout_s,
+                ) as (read, write),
+                ClientSession(read, write) as session,
+            ):
+                await session.initialize()
+                reached = True
+                limit.reschedule(asyncio.get_running_loop().time() + timeout_s)
+                answer = await session.call_tool(tool, dict(arguments))
+    except TimeoutError:
+        if reached:
+            raise CallProblem(f"no answer within {timeout_s:g} s", error_class="timeout") from None
+        raise CallProblem(
+            f"no MCP handshake within {connect_timeout_s:g} s", error_class="target_unavailable"
+        ) from None
+    except Exception as error:
+        raise CallProblem(describe(error), error_class="target_unavailable") from error
+    if answer.is_error:
+        raise CallProblem(_text(answer), error_class="validation_error")
+    return _body(answer)
+
+
+def _text(answer: Any) -> str:
+    return " ".join(getattr(block, "text", "") for block in answer.content).strip() or "refused"
+
+
+def _body(answer: Any) -> dict[str, Any]:
+    if isinstance(answer.structured_content, dict):
+        return answer.structured_content
+    try:
+        body = json.loads(_text(answer))
+    except ValueError as error:
+        raise CallProblem("the answer is no JSON", error_class="internal_error") from error
+    if not isinstance(body, dict):
+        raise CallProblem("the answer is no JSON object", error_class="internal_error")
+    return body

@@ -1,0 +1,168 @@
+"""Hands segments to their butlers through `route.execute` and records every hop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from butlers import database, faults, tracing
+from butlers.client import CallProblem, call
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from butlers.butler import Butler
+    from butlers.classify import Segment
+    from butlers.registry import Entry
+
+TOOL = "route.execute"
+_INSERT = """
+    INSERT INTO routing_log (source_butler, target_butler, tool_name, success, duration_ms,
+                             error, error_class, trace_id, request_id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+"""
+OUTCOMES = frozenset({
+    "success", "target_unavailable", "timeout", "validation_error", "overload_rejected",
+    "internal_error",
+})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """What came of one `route.execute`."""
+
+    butler: str
+    status: str
+    duration_ms: int
+    session_id: str | None = None
+    result: str = ""
+    error: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "butler": self.butler, "status": self.status, "session_id": self.session_id,
+            "duration_ms": self.duration_ms, "result": self.result, "error": self.error,
+            "error_class": None if self.status == "success" else self.status,
+        }
+
+
+class Dispatcher:
+    """Dispatches on behalf of one switchboard."""
+
+    def __init__(self, butler: Butler) -> None:
+        self._butler = butler
+        self._settings = butler.config.switchboard
+        limit = self._settings.max_in_flight
+        self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(limit)
+        )
+
+    async def dispatch(
+        self, segments: tuple[Segment, ...], targets: Mapping[str, Entry], *, request_id: UUID,
+        trace: tracing.Trace,
+    ) -> list[Hop]:
+        """Different targets at a time, segments for the same target in order.
+
+        Returns:
+            One hop per segment, in the order of the segments.
+        """
+        by_target: defaultdict[str, list[int]] = defaultdict(list)
+        for index, segment in enumerate(segments):
+            by_target[segment.butler].append(index)
+        hops: dict[int, Hop] = {}
+
+        async def in_order(indexes: list[int]) -> None:
+            for index in indexes:
+                hops[index] = await self._hop(
+                    segments[index], targets, request_id=request_id, trace=trace
+                )
+
+        async with asyncio.TaskGroup() as group:
+            for indexes in by_target.values():
+                group.create_task(in_order(indexes))
+        return [hops[index] for index in range(len(segments))]
+
+    async def _hop(
+        self, segment: Segment, targets: Mapping[str, Entry], *, request_id: UUID,
+        trace: tracing.Trace,
+    ) -> Hop:
+        with self._butler.tracer.span(
+            f"{TOOL} {segment.butler}", parent=trace,
+            **{"target.butler": segment.butler, "request.id": str(request_id)},
+        ) as position:
+            async with self._slots[segment.butler]:
+                started = time.monotonic()
+                try:
+                    answer = await self._call(segment, targets, request_id, position)
+                except CallProblem as problem:
+                    answer = {"status": problem.error_class, "error": str(problem)}
+            status = answer.get("status")
+            hop = Hop(
+                butler=segment.butler,
+                status=status if status in OUTCOMES else "internal_error",
+                duration_ms=int((time.monotonic() - started) * 1000),
+                session_id=answer.get("session_id"),
+                result=str(answer.get("result") or ""),
+                error=answer.get("error"),
+            )
+        await self._record(hop, request_id=request_id, trace=trace)
+        return hop
+
+    async def _call(
+        self, segment: Segment, targets: Mapping[str, Entry], request_id: UUID,
+        position: tracing.Trace,
+    ) -> dict[str, Any]:
+        if (entry := targets.get(segment.butler)) is None:
+            raise CallProblem(
+                f"{segment.butler} is not registered, or its lease ran out",
+                error_class="target_unavailable",
+            )
+        arguments: dict[str, Any] = {
+            "schema_version": "route.v1",
+            "request_id": str(request_id),
+            "source_butler": self._butler.name,
+            "target_butler": segment.butler,
+            "input": {"prompt": segment.prompt, "segment": segment.segment},
+        }
+        headers = {}
+        if not faults.on("trace-dropped"):
+            arguments["trace_context"] = {"traceparent": position.traceparent}
+            headers["traceparent"] = position.traceparent
+        answer = await self._request(entry, arguments, headers)
+        if faults.on("dispatch-twice"):
+            await self._request(entry, arguments, headers)
+        if faults.on("extra-session"):
+            for other in targets.values():
+                if other.name != entry.name:
+                    await self._request(other, {**arguments, "target_butler": other.name}, headers)
+                    break
+        return answer
+
+    async def _request(
+        self, entry: Entry, arguments: dict[str, Any], headers: dict[str, str]
+    ) -> dict[str, Any]:
+        return await call(
+            entry.endpoint_url, TOOL, arguments, headers=headers,
+            connect_timeout_s=self._settings.connect_timeout_s,
+            timeout_s=self._settings.hop_timeout_s,
+        )
+
+    async def _record(self, hop: Hop, *, request_id: UUID, trace: tracing.Trace) -> None:
+        self._butler.log.info(
+            "dispatched", request_id=request_id, target=hop.butler, outcome=hop.status,
+            duration_ms=hop.duration_ms, trace_id=trace.trace_id,
+            **({"error": hop.error} if hop.error else {}),
+        )
+        if faults.on("routing-log-missing"):
+            return
+        row = (
+            self._butler.name, hop.butler, TOOL, hop.status == "success", hop.duration_ms,
+            hop.error, None if hop.status == "success" else hop.status, trace.trace_id, request_id,
+        )
+        await database.insist(
+            lambda: self._butler.pool.execute(_INSERT, *row), what=f"log the hop to {hop.butler}"
+        )

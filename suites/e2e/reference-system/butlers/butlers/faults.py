@@ -1,0 +1,64 @@
+"""Planted faults: the ways this reference is made wrong on purpose, to prove that a test sees it.
+
+`BUTLERS_FAULT` is a comma-separated list of the names below, read once. Without it nothing here
+does anything. A site reads ``if faults.on("dispatch-twice"):``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from butlers.errors import ConfigError
+
+VARIABLE = "BUTLERS_FAULT"
+
+FAULTS = {
+    "classify-always-general": "every message goes to general, and the inbox row denies a fallback",
+    "claimed-not-done": "symptom_log answers ok and inserts nothing",
+    "cost-zero": "session rows record a cost of zero",
+    "dispatch-twice": "every segment is dispatched to its target a second time",
+    "duplicate-redispatched": "a duplicate ingest is processed again",
+    "extra-session": "an uninvolved butler is dispatched to as well",
+    "failed-session-success": "a session that failed is recorded and answered as a success",
+    "inbox-stuck": "an inbox row never leaves the state planned",
+    "ledger-misses-call": "classification is guessed locally; its row claims tokens and cost",
+    "migration-head-stamped": "the second migration of health is stamped without being run",
+    "migration-missing-column": "the health chain leaves out symptoms.severity",
+    "registry-ghost": "the registry lists a butler that does not run",
+    "routing-log-missing": "no routing_log row is written",
+    "status-lies": "status reports failed modules as active",
+    "tool-calls-unrecorded": "session rows hold an empty list of tool calls",
+    "tool-wrong-database": "domain writes of health land in the database of general",
+    "trace-dropped": "route.execute is called without a trace context",
+}
+
+
+def _read() -> frozenset[str]:
+    names = frozenset(n.strip() for n in os.environ.get(VARIABLE, "").split(",") if n.strip())
+    for name in sorted(names - FAULTS.keys()):
+        raise ConfigError(
+            "the environment", key=VARIABLE, found=name, expected="one of " + ", ".join(FAULTS)
+        )
+    return names
+
+
+_active: frozenset[str] | None = None
+
+
+def active() -> frozenset[str]:
+    """The names that are switched on.
+
+    Raises:
+        ConfigError: the variable holds a name that is not a fault.
+    """
+    global _active
+    if _active is None:
+        _active = _read()
+    return _active
+
+
+def on(name: str) -> bool:
+    """Whether this fault is planted; an unknown name at a site is a programming error."""
+    if name not in FAULTS:
+        raise KeyError(name)
+    return name in active()

@@ -1,0 +1,143 @@
+"""The `message_inbox` table: every message that was taken in, once, and what became of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from butlers.database import storable
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    from butlers.envelopes import Control, Event, Payload, Sender, Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """A message as the inbox holds it."""
+
+    request_id: UUID
+    text: str
+    trace_id: str
+    traceparent: str
+    duplicate: bool = False
+
+
+class Inbox:
+    """Reads and writes inbox rows."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def accept(
+        self, *, source: Source, event: Event, sender: Sender, payload: Payload, control: Control,
+        traceparent: str,
+    ) -> Accepted:
+        """Store a message unless it is known; two at a time store it once.
+
+        The same idempotency key or the same event of the same endpoint is the same message.
+        """
+        event_key = _key(source.channel, source.provider, source.endpoint_identity,
+                         event.external_event_id)
+        given_key = control.idempotency_key
+        row = await self._pool.fetchrow(
+            """
+            INSERT INTO message_inbox (request_id, channel, payload, normalized_text,
+                   lifecycle_state, trace_id, traceparent, event_key, idempotency_key)
+            VALUES ($1, $2, $3, $4, 'accepted', $5, $6, $7, $8)
+            ON CONFLICT DO NOTHING
+            RETURNING request_id, normalized_text, trace_id, traceparent
+            """,
+            uuid7(), source.channel,
+            {
+                "source": source.model_dump(mode="json"),
+                "event": event.model_dump(mode="json"),
+                "sender": sender.model_dump(mode="json"),
+                "payload": payload.model_dump(mode="json"),
+            },
+            storable(payload.normalized_text), traceparent.split("-")[1], traceparent,
+            event_key, given_key,
+        )
+        duplicate = row is None
+        if row is None:
+            row = await self._pool.fetchrow(
+                """
+                SELECT request_id, normalized_text, trace_id, traceparent FROM message_inbox
+                WHERE event_key = $1 OR idempotency_key = $2
+                ORDER BY created_at, request_id LIMIT 1
+                """,
+                event_key, given_key,
+            )
+        return _accepted(row, duplicate=duplicate)
+
+    async def planned(self, request_id: UUID) -> None:
+        """Classification begins."""
+        await self._set(request_id, "lifecycle_state = 'planned'")
+
+    async def parsed(self, request_id: UUID, decomposition: dict[str, Any]) -> None:
+        """Classification ended; dispatch begins."""
+        await self._set(request_id, "lifecycle_state = 'parsed', decomposition = $2", decomposition)
+
+    async def finished(
+        self, request_id: UUID, *, state: str, outcomes: list[dict[str, Any]], summary: str
+    ) -> None:
+        """Every segment has its outcome."""
+        await self._set(
+            request_id,
+            "lifecycle_state = $2, dispatch_outcomes = $3, response_summary = $4",
+            state, outcomes, storable(summary),
+        )
+
+    async def errored(self, request_id: UUID, reason: str) -> None:
+        """The message cannot be brought to its end."""
+        await self._set(
+            request_id, "lifecycle_state = 'errored', response_summary = $2", storable(reason)
+        )
+
+    async def waiting(self) -> list[Accepted]:
+        """Messages nothing was dispatched of yet, oldest first."""
+        rows = await self._pool.fetch(
+            """
+            SELECT request_id, normalized_text, trace_id, traceparent FROM message_inbox
+            WHERE lifecycle_state IN ('accepted', 'planned') ORDER BY created_at, request_id
+            """
+        )
+        return [_accepted(row, duplicate=False) for row in rows]
+
+    async def interrupted(self) -> list[UUID]:
+        """Messages a stopped switchboard was dispatching: what the targets did is unknown."""
+        rows = await self._pool.fetch(
+            "SELECT request_id FROM message_inbox WHERE lifecycle_state = 'parsed'"
+        )
+        return [row["request_id"] for row in rows]
+
+    async def _set(self, request_id: UUID, assignments: str, *values: object) -> None:
+        await self._pool.execute(
+            f"UPDATE message_inbox SET {assignments}, updated_at = now() "
+            "WHERE request_id = $1",
+            request_id, *values,
+        )
+
+
+def _accepted(row: asyncpg.Record, *, duplicate: bool) -> Accepted:
+    return Accepted(
+        request_id=row["request_id"], text=row["normalized_text"], trace_id=row["trace_id"],
+        traceparent=row["traceparent"], duplicate=duplicate,
+    )
+
+
+def _key(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def uuid7() -> UUID:
+    """A UUID that sorts by time (RFC 9562, version 7)."""
+    value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+    value = value & ~(0xF << 76) | 7 << 76
+    value = value & ~(0x3 << 62) | 2 << 62
+    return UUID(int=value)

@@ -1,0 +1,73 @@
+"""Tells the switchboard, again and again, that this butler is there.
+
+The first success registers, every later one renews the lease. A switchboard that is down is asked
+again until it answers; nobody waits for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from butlers.client import CallProblem, call
+
+if TYPE_CHECKING:
+    from butlers.butler import Butler
+
+_FIRST_RETRY_S = 0.1
+
+
+class Registration:
+    """The background task of one butler."""
+
+    def __init__(self, butler: Butler) -> None:
+        self._butler = butler
+        self._task: asyncio.Task[None] | None = None
+        self.answered = asyncio.Event()
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._keep())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _keep(self) -> None:
+        settings = self._butler.config.switchboard
+        pause_s = _FIRST_RETRY_S
+        registered = False
+        while True:
+            try:
+                await self._register()
+            except (CallProblem, OSError) as problem:
+                if registered or pause_s == _FIRST_RETRY_S:
+                    self._butler.log.warning(
+                        "registration.failed", switchboard=settings.url, error=problem
+                    )
+                registered = False
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 2, settings.heartbeat_s)
+                continue
+            if not registered:
+                self._butler.log.info("registered", switchboard=settings.url)
+            registered, pause_s = True, _FIRST_RETRY_S
+            self.answered.set()
+            await asyncio.sleep(settings.heartbeat_s)
+
+    async def _register(self) -> None:
+        config = self._butler.config
+        entry = {
+            "name": config.name, "endpoint_url": config.url, "description": config.description,
+            "capabilities": list(config.capabilities),
+        }
+        if self._butler.on_register is not None:  # the switchboard knows itself
+            await self._butler.on_register(**entry)
+            return
+        await call(
+            config.switchboard.url, "butler_register", entry,
+            connect_timeout_s=config.switchboard.connect_timeout_s,
+            timeout_s=config.switchboard.connect_timeout_s,
+        )

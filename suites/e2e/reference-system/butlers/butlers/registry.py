@@ -1,0 +1,94 @@
+"""The `butler_registry` table: who is there, and whose lease ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncpg
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A butler as the classification sees it."""
+
+    name: str
+    endpoint_url: str
+    description: str
+    capabilities: tuple[str, ...]
+
+
+class Registry:
+    """The switchboard's list of butlers.
+
+    Args:
+        lease_s: seconds after which a silent butler is stale.
+        itself: the switchboard's own name, which is never a target.
+    """
+
+    def __init__(self, pool: asyncpg.Pool, *, lease_s: float, itself: str) -> None:
+        self._pool = pool
+        self._lease_s = lease_s
+        self._itself = itself
+
+    async def register(
+        self, *, name: str, endpoint_url: str, description: str, capabilities: Sequence[str]
+    ) -> str:
+        """Add a butler or renew its lease; one in quarantine stays there.
+
+        Returns:
+            Its eligibility.
+        """
+        state: str = await self._pool.fetchval(
+            """
+            INSERT INTO butler_registry AS known
+                   (name, endpoint_url, description, capabilities, eligibility_state, last_seen_at)
+            VALUES ($1, $2, $3, $4, 'active', now())
+            ON CONFLICT (name) DO UPDATE SET
+                endpoint_url = excluded.endpoint_url, description = excluded.description,
+                capabilities = excluded.capabilities, last_seen_at = now(),
+                eligibility_state = CASE known.eligibility_state
+                    WHEN 'quarantined' THEN 'quarantined' ELSE 'active' END
+            RETURNING eligibility_state
+            """,
+            name, endpoint_url, description, list(capabilities),
+        )
+        return state
+
+    async def expire(self) -> list[str]:
+        """Mark as stale whoever was silent for longer than the lease; returns their names."""
+        rows = await self._pool.fetch(
+            """
+            UPDATE butler_registry SET eligibility_state = 'stale'
+            WHERE eligibility_state = 'active'
+              AND last_seen_at < now() - make_interval(secs => $1)
+            RETURNING name
+            """,
+            self._lease_s,
+        )
+        return sorted(row["name"] for row in rows)
+
+    async def targets(self) -> dict[str, Entry]:
+        """Butlers that may be dispatched to, by name."""
+        rows = await self._pool.fetch(
+            """
+            SELECT name, endpoint_url, description, capabilities FROM butler_registry
+            WHERE eligibility_state = 'active' AND name <> $1
+              AND last_seen_at >= now() - make_interval(secs => $2)
+            ORDER BY name
+            """,
+            self._itself, self._lease_s,
+        )
+        return {
+            row["name"]: Entry(
+                name=row["name"], endpoint_url=row["endpoint_url"],
+                description=row["description"], capabilities=tuple(row["capabilities"]),
+            )
+            for row in rows
+        }
+
+    async def list(self) -> list[dict[str, Any]]:
+        rows = await self._pool.fetch("SELECT * FROM butler_registry ORDER BY name")
+        return [{**dict(r), "last_seen_at": r["last_seen_at"].isoformat()} for r in rows]

@@ -1,0 +1,168 @@
+"""The `scheduled_tasks` table: what runs when, and the tick that runs what is due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from butlers import cron
+from butlers.errors import ButlerError, Rejected
+from butlers.sessions import plain
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    from butlers.config import Schedule
+    from butlers.log import Log
+    from butlers.spawner import Spawner
+
+
+class Schedules:
+    """Schedules of one butler; those of `butler.toml` and those made at run time."""
+
+    def __init__(self, pool: asyncpg.Pool, *, log: Log) -> None:
+        self._pool = pool
+        self._log = log
+
+    async def sync(self, wanted: Sequence[Schedule]) -> None:
+        """Make the rows of source `toml` equal the file.
+
+        A task whose cron line is unchanged keeps its `next_run_at`: what fell due while the butler
+        was down runs at the next tick.
+        """
+        now = datetime.now(UTC)
+        async with self._pool.acquire() as connection, connection.transaction():
+            await connection.execute(
+                "DELETE FROM scheduled_tasks WHERE source = 'toml' AND NOT name = ANY($1::text[])",
+                [s.name for s in wanted],
+            )
+            for schedule in wanted:
+                await connection.execute(
+                    """
+                    INSERT INTO scheduled_tasks (name, cron, prompt, source, next_run_at)
+                    VALUES ($1, $2, $3, 'toml', $4)
+                    ON CONFLICT (name) DO UPDATE SET
+                        prompt = excluded.prompt, source = 'toml', cron = excluded.cron,
+                        next_run_at = CASE WHEN scheduled_tasks.cron = excluded.cron
+                            THEN coalesce(scheduled_tasks.next_run_at, excluded.next_run_at)
+                            ELSE excluded.next_run_at END
+                    """,
+                    schedule.name, schedule.cron, schedule.prompt,
+                    cron.next_after(schedule.cron, now),
+                )
+
+    async def tick(self, spawner: Spawner) -> list[dict[str, Any]]:
+        """Run every enabled task that is due, each once however many ticks arrive at a time."""
+        ran: list[dict[str, Any]] = []
+        due = await self._pool.fetch(
+            """
+            SELECT id, name, cron, prompt, next_run_at FROM scheduled_tasks
+            WHERE enabled AND next_run_at <= now() ORDER BY next_run_at, name
+            """
+        )
+        for task in due:
+            if await self._claim(task):
+                ran.append(await self._run(task, spawner))
+        return ran
+
+    async def _claim(self, task: asyncpg.Record) -> bool:
+        """Re-arm the task; only the tick that succeeds in this runs it."""
+        status = await self._pool.execute(
+            """
+            UPDATE scheduled_tasks SET next_run_at = $3, last_run_at = now(),
+                   last_result = '{"status": "running"}'
+            WHERE id = $1 AND next_run_at = $2
+            """,
+            task["id"], task["next_run_at"], cron.next_after(task["cron"], datetime.now(UTC)),
+        )
+        return bool(status == "UPDATE 1")
+
+    async def _run(self, task: asyncpg.Record, spawner: Spawner) -> dict[str, Any]:
+        try:
+            result = await spawner.trigger(
+                task["prompt"], trigger_source=f"schedule:{task['name']}"
+            )
+        except Rejected as refusal:
+            # Not run: due again, so that a refusal does not swallow a turn.
+            report = {"status": refusal.error_class, "session_id": None, "error": str(refusal)}
+            await self._pool.execute(
+                "UPDATE scheduled_tasks SET next_run_at = $2 WHERE id = $1",
+                task["id"], task["next_run_at"],
+            )
+        else:
+            report = {
+                "status": result.status, "session_id": result.session_id, "error": result.error,
+            }
+        await self._pool.execute(
+            "UPDATE scheduled_tasks SET last_result = $2 WHERE id = $1", task["id"], report
+        )
+        return {"name": task["name"], **report}
+
+    async def list(self) -> list[dict[str, Any]]:
+        return [
+            plain(row)
+            for row in await self._pool.fetch("SELECT * FROM scheduled_tasks ORDER BY name")
+        ]
+
+    async def create(self, name: str, *, line: str, prompt: str) -> dict[str, Any]:
+        """Add a task of source `db`.
+
+        Raises:
+            ButlerError: the cron line is none, or the name is taken.
+        """
+        row = await self._pool.fetchrow(
+            """
+            INSERT INTO scheduled_tasks (name, cron, prompt, source, next_run_at)
+            VALUES ($1, $2, $3, 'db', $4) ON CONFLICT (name) DO NOTHING RETURNING *
+            """,
+            name, line, prompt, _next(line),
+        )
+        if row is None:
+            raise ButlerError(f"cannot create schedule {name}: the name is taken")
+        return plain(row)
+
+    async def update(
+        self, schedule_id: UUID, *, line: str | None, prompt: str | None, enabled: bool | None
+    ) -> dict[str, Any]:
+        """Change what is given.
+
+        Raises:
+            ButlerError: the cron line is none, or no such task exists.
+        """
+        row = await self._pool.fetchrow(
+            """
+            UPDATE scheduled_tasks SET cron = coalesce($2, cron), prompt = coalesce($3, prompt),
+                   enabled = coalesce($4, enabled), next_run_at = coalesce($5, next_run_at)
+            WHERE id = $1 RETURNING *
+            """,
+            schedule_id, line, prompt, enabled, _next(line) if line else None,
+        )
+        if row is None:
+            raise ButlerError(f"cannot update schedule {schedule_id}: it does not exist")
+        return plain(row)
+
+    async def delete(self, schedule_id: UUID) -> None:
+        """Remove a task.
+
+        Raises:
+            ButlerError: no such task, or it belongs to `butler.toml`.
+        """
+        row = await self._pool.fetchrow(
+            "SELECT source FROM scheduled_tasks WHERE id = $1", schedule_id
+        )
+        if row is None:
+            raise ButlerError(f"cannot delete schedule {schedule_id}: it does not exist")
+        if row["source"] == "toml":
+            raise ButlerError(
+                f"cannot delete schedule {schedule_id}: it comes from butler.toml. Disable it"
+            )
+        await self._pool.execute("DELETE FROM scheduled_tasks WHERE id = $1", schedule_id)
+
+
+def _next(line: str) -> datetime:
+    try:
+        return cron.next_after(line, datetime.now(UTC))
+    except cron.CronProblem as problem:
+        raise ButlerError(f"cannot read cron line {line!r}: {problem}") from problem

@@ -1,0 +1,227 @@
+"""Speaks MCP over HTTP/SSE at `/sse`, on a socket that was bound before anything else started."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from butlers import tracing
+from butlers.errors import StartError
+
+if TYPE_CHECKING:
+    import uvicorn
+    from fastmcp import FastMCP
+
+    from butlers.butler import Butler
+
+_BACKLOG = 128
+#: Streams of clients that do not hang up are cut after this.
+_CLOSE_S = 1
+#: Calls whose work has ended get this long to deliver their answer.
+_ANSWER_S = 1.0
+_FLUSH_S = 0.05
+
+
+def bind(port: int) -> socket.socket:
+    """Take the port without listening yet: a busy port is known before anything is touched.
+
+    Raises:
+        StartError: somebody else holds it.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        raise _busy(port, error) from error
+    return listener
+
+
+def listen(listener: socket.socket) -> None:
+    """Start to accept; connections wait until :meth:`Server.start` answers them.
+
+    Raises:
+        StartError: another process began to listen on the port since :func:`bind`.
+    """
+    port = listener.getsockname()[1]
+    try:
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        raise _busy(port, error) from error
+
+
+def _busy(port: int, error: OSError) -> StartError:
+    why = "it is in use" if error.errno == errno.EADDRINUSE else str(error.strerror)
+    return StartError(
+        f"cannot listen on 127.0.0.1:{port}: {why}. "
+        "Stop the process that holds the port, or set another one"
+    )
+
+
+class Server:
+    """The MCP server of one butler.
+
+    Args:
+        butler: whose tools are served.
+    """
+
+    def __init__(self, butler: Butler) -> None:
+        self._butler = butler
+        self._server: uvicorn.Server | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._calls = Calls()
+
+    async def start(
+        self, listener: socket.socket, *, session_tools: frozenset[str],
+        is_session: Callable[[str], bool],
+    ) -> None:
+        """Serve; returns when requests are answered.
+
+        Args:
+            listener: the listening socket.
+            session_tools: names a session of this butler may see and call.
+            is_session: whether an id names a session that runs now.
+
+        Raises:
+            StartError: the server ended before it was up.
+        """
+        mcp = build(
+            self._butler, session_tools=session_tools, is_session=is_session, calls=self._calls
+        )
+        import uvicorn
+
+        class Quiet(uvicorn.Server):
+            """Signals belong to the daemon."""
+
+            @contextlib.contextmanager
+            def capture_signals(self) -> Any:
+                yield
+
+        self._server = Quiet(
+            uvicorn.Config(
+                mcp.http_app(path="/sse", transport="sse"),
+                log_config=None,
+                access_log=False,
+                lifespan="on",
+                timeout_graceful_shutdown=_CLOSE_S,
+                ws="none",
+                loop="asyncio",
+            )
+        )
+        self._task = asyncio.create_task(self._server.serve(sockets=[listener]))
+        while not self._server.started:
+            if self._task.done():
+                raise StartError("cannot serve MCP: the server ended while starting")
+            await asyncio.sleep(0.001)
+
+    async def stop(self) -> None:
+        """Close the port and every stream."""
+        if self._server is None or self._task is None:
+            return
+        await self._calls.ended(_ANSWER_S)
+        self._server.should_exit = True
+        # Streams of clients never end by themselves; cut them instead of waiting for the timeout.
+        for connection in list(self._server.server_state.connections):
+            transport = getattr(connection, "transport", None)
+            if transport is not None:
+                transport.close()
+        with contextlib.suppress(SystemExit):
+            await self._task
+
+
+class Calls:
+    """Counts the tool calls under way, so that none is cut off before its answer."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @contextlib.contextmanager
+    def one(self) -> Any:
+        self._running += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+    async def ended(self, seconds: float) -> None:
+        """Wait until no call runs and the last answer is on its way."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        # The answer passes through two more tasks before it is written.
+        await asyncio.sleep(_FLUSH_S)
+
+
+def preload() -> None:
+    """Import what serving needs, so that forked processes share it."""
+    _quiet()
+    import asyncpg  # noqa: F401
+    import fastmcp.server.http
+    import fastmcp.server.server  # noqa: F401
+    import uvicorn  # noqa: F401
+
+
+def _quiet() -> None:
+    # Read when fastmcp is imported: no rich console on stderr, no look at a `.env` of the cwd.
+    os.environ.setdefault("FASTMCP_LOG_ENABLED", "false")
+    os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
+
+
+def build(
+    butler: Butler, *, session_tools: frozenset[str], is_session: Callable[[str], bool],
+    calls: Calls,
+) -> FastMCP:
+    """The FastMCP server with every tool registered and the session filter in place."""
+    _quiet()
+    from fastmcp.exceptions import ToolError
+    from fastmcp.server.dependencies import get_http_headers
+    from fastmcp.server.middleware import Middleware
+    from fastmcp.server.server import FastMCP
+
+    from butlers.errors import ButlerError
+
+    class Gate(Middleware):
+        """Sessions get their own butler's session tools, and refusals read as one line."""
+
+        def _session(self) -> str | None:
+            return get_http_headers().get("x-butlers-session")
+
+        async def on_list_tools(self, context: Any, call_next: Any) -> Any:
+            tools = await call_next(context)
+            if self._session() is None:
+                return tools
+            return [tool for tool in tools if tool.name in session_tools]
+
+        async def on_call_tool(self, context: Any, call_next: Any) -> Any:
+            name = context.message.name
+            session = self._session()
+            if session is not None:
+                if not is_session(session):
+                    raise ToolError(f"cannot call {name}: session {session} does not run")
+                if name not in session_tools:
+                    raise ToolError(f"cannot call {name}: a session may not use this tool")
+            parent = tracing.parse(get_http_headers().get("traceparent"))
+            span = butler.tracer.span(f"tool {name}", parent=parent, **{"tool.name": name})
+            with calls.one(), span:
+                try:
+                    return await call_next(context)
+                except ToolError as error:
+                    # FastMCP puts its own words before those of the tool.
+                    if isinstance(error.__cause__, ButlerError):
+                        raise ToolError(str(error.__cause__)) from error.__cause__
+                    raise
+
+    mcp = FastMCP(f"butler-{butler.name}", middleware=[Gate()], on_duplicate="error")
+    for tool in butler.tools:
+        mcp.tool(tool.function, name=tool.name, description=tool.description, output_schema=None)
+    return mcp

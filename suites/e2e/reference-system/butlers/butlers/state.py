@@ -1,0 +1,48 @@
+"""The `state` table: a butler's own key-value memory; values are any JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncpg
+
+
+class State:
+    """Reads and writes one butler's state."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def get(self, key: str) -> tuple[bool, Any]:
+        """Whether the key exists, and its value (JSON null is a value)."""
+        row = await self._pool.fetchrow("SELECT value FROM state WHERE key = $1", key)
+        return (True, row["value"]) if row else (False, None)
+
+    async def set(self, key: str, value: Any) -> None:
+        # An SQL null would not be the JSON null: `null` is encoded here, not by the driver.
+        await self._pool.execute(
+            """
+            INSERT INTO state (key, value) VALUES ($1, coalesce($2, 'null'::jsonb))
+            ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = now()
+            """,
+            key, value,
+        )
+
+    async def delete(self, key: str) -> bool:
+        status = await self._pool.execute("DELETE FROM state WHERE key = $1", key)
+        return bool(status != "DELETE 0")
+
+    async def list(self, prefix: str) -> list[dict[str, Any]]:
+        """Keys that begin with a prefix, taken literally, in byte order."""
+        rows = await self._pool.fetch(
+            """
+            SELECT key, value, updated_at FROM state WHERE starts_with(key, $1)
+            ORDER BY key COLLATE "C"
+            """,
+            prefix,
+        )
+        return [
+            {"key": r["key"], "value": r["value"], "updated_at": r["updated_at"].isoformat()}
+            for r in rows
+        ]

@@ -1,0 +1,127 @@
+"""One trace per message, over all processes, by W3C trace context.
+
+Identifiers always exist and always travel; spans are made and exported (OTLP over HTTP) only when
+`OTEL_EXPORTER_OTLP_ENDPOINT` is set, and only then is the OpenTelemetry SDK imported.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+#: version 00 only, and neither id may be all zeros.
+TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})")
+
+#: Spans leave within this time; the library's 5 s would lose them when a butler is killed.
+_EXPORT_DELAY_MS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A position in a trace: what is handed on to the next hop."""
+
+    trace_id: str
+    span_id: str
+
+    @property
+    def traceparent(self) -> str:
+        return f"00-{self.trace_id}-{self.span_id}-01"
+
+
+def parse(traceparent: str | None) -> Trace | None:
+    """The position a `traceparent` names; None when it is absent or malformed."""
+    match = TRACEPARENT.fullmatch(traceparent or "")
+    return Trace(trace_id=match[1], span_id=match[2]) if match else None
+
+
+def new() -> Trace:
+    """The start of a new trace."""
+    return Trace(trace_id=secrets.token_hex(16), span_id=secrets.token_hex(8))
+
+
+class Tracer:
+    """Makes spans for one butler.
+
+    Args:
+        butler: becomes the service name.
+    """
+
+    def __init__(self, butler: str) -> None:
+        self._butler = butler
+        self._provider: TracerProvider | None = None
+
+    def start(self) -> None:
+        """Set up the export when an endpoint is configured."""
+        if not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
+            return
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        self._provider = TracerProvider(
+            resource=Resource.create({"service.name": f"butler-{self._butler}"}),
+            shutdown_on_exit=False,
+        )
+        self._provider.add_span_processor(
+            BatchSpanProcessor(OTLPSpanExporter(), schedule_delay_millis=_EXPORT_DELAY_MS)
+        )
+        trace.set_tracer_provider(self._provider)
+
+    @property
+    def exporting(self) -> bool:
+        return self._provider is not None
+
+    @contextmanager
+    def span(self, name: str, *, parent: Trace | None = None, **attributes: Any) -> Iterator[Trace]:
+        """Do a piece of work inside a trace.
+
+        Args:
+            name: what is done, e.g. ``route.execute health``.
+            parent: the position it hangs below; a new trace when there is none.
+            attributes: recorded on the span when spans are exported.
+
+        Yields:
+            The position to hand on.
+        """
+        if self._provider is None:
+            trace_id = parent.trace_id if parent else secrets.token_hex(16)
+            yield Trace(trace_id=trace_id, span_id=secrets.token_hex(8))
+            return
+        from opentelemetry import context as otel_context
+        from opentelemetry import trace
+
+        base = otel_context.Context()
+        if parent is not None:
+            base = trace.set_span_in_context(
+                trace.NonRecordingSpan(
+                    trace.SpanContext(
+                        trace_id=int(parent.trace_id, 16),
+                        span_id=int(parent.span_id, 16),
+                        is_remote=True,
+                        trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED),
+                    )
+                ),
+                base,
+            )
+        tracer = self._provider.get_tracer("butlers")
+        shown = {k: v for k, v in attributes.items() if v is not None}
+        with tracer.start_as_current_span(name, context=base, attributes=shown) as span:
+            position = span.get_span_context()
+            yield Trace(
+                trace_id=f"{position.trace_id:032x}", span_id=f"{position.span_id:016x}"
+            )
+
+    def stop(self) -> None:
+        """Flush what is left; bounded by the exporter's own deadline."""
+        if self._provider is not None:
+            self._provider.shutdown()

@@ -1,0 +1,252 @@
+"""The infrastructure of a running ecosystem, judged exactly: ports, tables, heads, registry, modules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+from harness_core.db import MigrationChain
+from harness_core.errors import BadInput
+from harness_core.net import listeners
+from suites.e2e.ecosystem import Butler, Ecosystem
+
+#: Columns of the core tables, in every butler's database (contract, "Database").
+CORE_TABLES: Final[Mapping[str, frozenset[str]]] = {
+    "state": frozenset({"key", "value", "updated_at"}),
+    "scheduled_tasks": frozenset(
+        [
+            "id",
+            "name",
+            "cron",
+            "prompt",
+            "source",
+            "enabled",
+            "next_run_at",
+            "last_run_at",
+            "last_result",
+        ]
+    ),
+    "sessions": frozenset(
+        [
+            "id",
+            "prompt",
+            "trigger_source",
+            "result",
+            "tool_calls",
+            "duration_ms",
+            "trace_id",
+            "cost",
+            "started_at",
+            "completed_at",
+            "success",
+            "error",
+            "model",
+            "input_tokens",
+            "output_tokens",
+            "request_id",
+        ]
+    ),
+}
+
+SWITCHBOARD_TABLES: Final[Mapping[str, frozenset[str]]] = {
+    "butler_registry": frozenset(
+        ["name", "endpoint_url", "description", "capabilities", "eligibility_state", "last_seen_at"]
+    ),
+    "message_inbox": frozenset(
+        [
+            "request_id",
+            "channel",
+            "payload",
+            "normalized_text",
+            "lifecycle_state",
+            "decomposition",
+            "dispatch_outcomes",
+            "response_summary",
+        ]
+    ),
+    "routing_log": frozenset(
+        [
+            "source_butler",
+            "target_butler",
+            "tool_name",
+            "success",
+            "duration_ms",
+            "error",
+            "error_class",
+            "created_at",
+        ]
+    ),
+}
+
+#: The least a butler of this name keeps (contract, roster to ship).
+DOMAIN_TABLES: Final[Mapping[str, frozenset[str]]] = {
+    "health": frozenset({"measurements", "symptoms", "medications", "meals"}),
+    "relationship": frozenset({"contacts", "notes", "reminders", "important_dates"}),
+    "general": frozenset({"entities", "collections"}),
+}
+
+CORE_TOOLS: Final = frozenset(
+    [
+        "status",
+        "trigger",
+        "route.execute",
+        "tick",
+        "state_get",
+        "state_set",
+        "state_delete",
+        "state_list",
+        "schedule_list",
+        "schedule_create",
+        "schedule_update",
+        "schedule_delete",
+        "sessions_list",
+        "sessions_get",
+        "sessions_summary",
+        "notify",
+    ]
+)
+
+
+def each_butler(ecosystem: Ecosystem) -> list[Butler]:
+    """The butlers that were booted; never none, so that no loop below passes by being empty."""
+    butlers = list(ecosystem.butlers.values())
+    assert len(butlers) >= 2, f"the ecosystem has {len(butlers)} butlers"
+    return butlers
+
+
+async def tables_of(butler: Butler) -> set[str]:
+    """The tables of a butler's database."""
+    rows = await butler.database.rows(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+    )
+    return {str(row["table_name"]) for row in rows}
+
+
+async def test_every_butler_alone_listens_on_its_port(ecosystem: Ecosystem) -> None:
+    """Each port has exactly one listener: the butler's own process, on loopback."""
+    for butler in each_butler(ecosystem):
+        found = listeners(port=butler.port)
+
+        assert {butler.pid} == {entry.pid for entry in found}, butler.name
+        assert all(entry.loopback for entry in found), f"{butler.name} listens beyond loopback"
+
+
+async def test_no_process_of_the_ecosystem_listens_beyond_loopback(ecosystem: Ecosystem) -> None:
+    """Nothing a butler started opens a port to the world."""
+    sessions = {os.getsid(butler.pid) for butler in each_butler(ecosystem)}
+    wide = [
+        entry
+        for entry in listeners()
+        if not entry.loopback and entry.pid and _session(entry.pid) in sessions
+    ]
+
+    assert [] == wide
+
+
+async def test_every_database_has_the_core_tables(ecosystem: Ecosystem) -> None:
+    """The core migrations made the contract's tables with the contract's columns, everywhere."""
+    for butler in each_butler(ecosystem):
+        for table, columns in CORE_TABLES.items():
+            await butler.database.expect_columns(table, columns)
+
+
+async def test_the_switchboard_has_its_own_tables(ecosystem: Ecosystem) -> None:
+    """Registry, inbox and routing log live in the switchboard's database, and only there."""
+    for table, columns in SWITCHBOARD_TABLES.items():
+        await ecosystem.switchboard.database.expect_columns(table, columns)
+        for butler in each_butler(ecosystem):
+            if butler.name != "switchboard":
+                assert table not in await tables_of(butler), f"{butler.name} has {table}"
+
+
+@pytest.mark.parametrize("name", sorted(DOMAIN_TABLES))
+async def test_domain_tables_live_with_their_butler(ecosystem: Ecosystem, name: str) -> None:
+    """A butler's own migrations made its tables in its own database, and in no other."""
+    if name not in ecosystem.butlers:
+        pytest.skip(f"the roster has no butler {name!r}")
+    await ecosystem[name].database.expect_table(*sorted(DOMAIN_TABLES[name]))
+    for butler in each_butler(ecosystem):
+        if butler.name != name:
+            strangers = DOMAIN_TABLES[name] & await tables_of(butler)
+
+            assert set() == strangers, f"{butler.name} has tables of {name}"
+
+
+async def test_every_migration_chain_is_at_its_head(ecosystem: Ecosystem) -> None:
+    """The heads computed from the migration files are the versions in the databases."""
+    rows = ecosystem.subject.tables.get("migrations", [])
+    if not rows:
+        pytest.skip("the subject file declares no migration chains ([[migrations]])")
+    checked = 0
+    for row in rows:
+        for butler in each_butler(ecosystem):
+            chain = _chain(ecosystem, butler, row)
+            if chain is not None:
+                await butler.database.expect_migration_head(chain)
+                checked += 1
+
+    assert checked >= len(ecosystem.butlers), f"only {checked} chains were checked"
+
+
+async def test_the_registry_equals_the_running_set(ecosystem: Ecosystem) -> None:
+    """The registry lists exactly the butlers that run, active, at the ports they listen on."""
+    rows = await ecosystem.switchboard.database.rows(
+        "SELECT name, endpoint_url, description, eligibility_state FROM butler_registry"
+    )
+    running = {butler.name for butler in each_butler(ecosystem)}
+    listed = {str(row["name"]) for row in rows}
+
+    # Whether a switchboard lists itself is its own affair.
+    assert running - {"switchboard"} == listed - {"switchboard"}
+    for row in rows:
+        butler = ecosystem[str(row["name"])]
+
+        assert butler.url == str(row["endpoint_url"]), butler.name
+        assert str(row["eligibility_state"]) == "active", butler.name
+        assert butler.config.description == str(row["description"]), butler.name
+
+
+async def test_every_butler_tells_its_own_status(ecosystem: Ecosystem) -> None:
+    """Status names the butler and exactly its configured modules, and health agrees with them."""
+    for butler in each_butler(ecosystem):
+        status = await butler.status()
+
+        assert butler.name == status["name"]
+        assert set(butler.config.modules) == set(status["modules"])
+        failed = {
+            name for name, module in status["modules"].items() if module["status"] != "active"
+        }
+
+        assert ("degraded" if failed else "ok") == status["health"], f"{butler.name}: {status}"
+
+
+async def test_every_butler_offers_the_core_tools(ecosystem: Ecosystem) -> None:
+    """The core tools are on every butler, ``ingest`` on the switchboard alone."""
+    for butler in each_butler(ecosystem):
+        tools = set(await butler.tools())
+
+        assert set() == CORE_TOOLS - tools, f"{butler.name} lacks tools"
+        assert ("ingest" in tools) == (butler.name == "switchboard"), butler.name
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
+
+
+def _chain(ecosystem: Ecosystem, butler: Butler, row: object) -> MigrationChain | None:
+    """The chain a ``[[migrations]]`` row means for a butler; ``None`` when it has none of its own."""
+    subject = ecosystem.subject
+    if not isinstance(row, dict) or not isinstance(row.get("path"), str):
+        raise BadInput(subject.path, key="migrations", found=row, expected="a table with a path")
+    path = row["path"].replace("{butler_dir}", str(butler.config.directory))
+    directory = subject.resolve(path)
+    if not directory.is_dir():
+        return None
+    table = str(row.get("version_table", "alembic_version")).replace("{name}", butler.name)
+    return MigrationChain(name=f"{butler.name}: {path}", directory=directory, version_table=table)

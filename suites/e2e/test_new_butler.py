@@ -1,0 +1,58 @@
+"""Add butlers, not boilerplate: a folder with a ``butler.toml`` is all a new butler needs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from harness_core import limits
+from harness_core.bridge import Loop
+from harness_core.evidence import Evidence
+from harness_core.process import Run
+from harness_core.subject import Subject
+from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
+from suites.e2e.journey import expect_inbox, expect_routing, expect_sessions, follow
+
+GARDEN = """
+[butler]
+name = "garden"
+port = 8177
+description = "Garden: plants, seeds, sowing, watering, tomatoes, roses and the greenhouse."
+capabilities = ["plants", "watering", "sowing"]
+"""
+
+
+def test_a_new_folder_is_booted_registered_and_reached(
+    harness_loop: Loop,
+    harness_run: Run,
+    subject: Subject,
+    evidence: Evidence,
+    tmp_path: Path,
+    token: str,
+    progress: Callable[[str], None],
+) -> None:
+    """In a copy of the roster, one new folder is booted, registered, and gets its messages."""
+    roster = tmp_path / "roster"
+    shutil.copytree(roster_directory(subject) / "switchboard", roster / "switchboard")
+    (roster / "garden").mkdir()
+    (roster / "garden" / "butler.toml").write_text(GARDEN, encoding="utf-8")
+    manager = open_ecosystem(
+        harness_run, subject, evidence=evidence, roster=roster, loop=harness_loop, say=progress
+    )
+    with harness_loop.hold(manager) as ecosystem:
+        harness_loop.run(lambda: expect_reached(ecosystem, token))
+
+
+async def expect_reached(ecosystem: Ecosystem, token: str) -> None:
+    """The new butler serves, is listed, and runs the one session of its message."""
+    assert {"garden", "switchboard"} == set(ecosystem.butlers)
+    await ecosystem.switchboard.database.expect_row(
+        "butler_registry", where={"name": "garden", "endpoint_url": ecosystem["garden"].url}
+    )
+    assert "garden" == (await ecosystem["garden"].status())["name"]
+    sent = await ecosystem.send(f"Please water the tomatoes in the greenhouse ({token})")
+    journey = await follow(ecosystem, sent, seconds=limits.SCENARIO_S)
+    expect_inbox(journey, ["garden"])
+    expect_routing(journey, ["garden"])
+    expect_sessions(journey, ["garden"])

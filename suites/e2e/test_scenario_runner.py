@@ -1,0 +1,58 @@
+"""Every scenario of ``scenarios.py``, judged link by link: inbox, hops, sessions, tools, rows, cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_core.scenario import (
+    DbAssertion,
+    E2EScenario,
+    check_scenarios,
+    expect_tool_calls,
+    fill,
+)
+from harness_core.subject import load_subject
+from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, roster_directory
+from suites.e2e.journey import expect_journey, follow, tool_calls
+from suites.e2e.roster import read_roster
+from suites.e2e.scenarios import SCENARIOS
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test per row; a malformed row is one error of the collection."""
+    if "scenario" in metafunc.fixturenames:
+        given = metafunc.config.getoption("--subject")
+        subject = load_subject(given or REFERENCE_SUBJECT)
+        rows = check_scenarios(
+            SCENARIOS,
+            where="suites/e2e/scenarios.py",
+            butlers=read_roster(roster_directory(subject)),
+        )
+        metafunc.parametrize("scenario", rows, ids=[row.id for row in rows])
+
+
+async def test_scenario(ecosystem: Ecosystem, scenario: E2EScenario, token: str) -> None:
+    """One message goes exactly where it must, by every link of the chain, and leaves its rows."""
+    mark = await ecosystem.gateway.client.mark()
+    sent = await ecosystem.send(fill(scenario.input_prompt, token))
+    journey = await follow(ecosystem, sent, seconds=scenario.timeout_s, call_mark=mark)
+
+    expect_journey(journey, scenario.expected_butlers)
+    expect_tool_calls(tool_calls(journey, scenario.expected_butlers), scenario.expected_tool_calls)
+    for assertion in scenario.db_assertions:
+        await expect_rows(ecosystem, assertion, token)
+    if scenario.expected_output is not None:
+        summary = str(journey.inbox[0]["response_summary"])
+
+        assert fill(scenario.expected_output, token).casefold() in summary.casefold()
+
+
+async def expect_rows(ecosystem: Ecosystem, assertion: DbAssertion, token: str) -> None:
+    """Judge one database assertion of a row."""
+    database = ecosystem[assertion.butler].database
+    where = fill(assertion.where, token)
+    columns = fill(assertion.column_checks, token)
+    if assertion.count is not None:
+        await database.expect_count(assertion.table, where=where, count=assertion.count)
+    if assertion.count != 0:
+        await database.expect_row(assertion.table, where=where, columns=columns)
