@@ -25,6 +25,9 @@ nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.error_on_external_run = True
 nox.options.reuse_venv = "yes"
 
+# Without bytecode every process of every run compiles a thousand modules again; pip makes it anyway.
+os.environ.setdefault("UV_COMPILE_BYTECODE", "1")
+
 ROOT = Path(__file__).resolve().parent
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 REPORTS = ROOT / ".evidence" / "reports"

@@ -422,7 +422,7 @@ async def open_ecosystem(
                 database=database,
                 command=subject.command(**fields),
                 environment=subject.environment(**fields)
-                | {"HOME": str(run.directory(f"home-{name}"))}
+                | _private_places(run, name)
                 | dict(environment or {}),
                 evidence=evidence,
                 run=run,
@@ -441,6 +441,14 @@ async def open_ecosystem(
         ecosystem.boot_s = trio.current_time() - began
         note(f"{len(butlers)} butlers registered")
         yield ecosystem
+
+
+def _private_places(run: Run, name: str) -> dict[str, str]:
+    """A home and a place for temporary files that go with the run, also when a butler is killed."""
+    home = run.directory(f"home-{name}")
+    temporary = home / "tmp"
+    temporary.mkdir()
+    return {"HOME": str(home), "TMPDIR": str(temporary)}
 
 
 async def _open_infrastructure(

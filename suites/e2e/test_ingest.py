@@ -40,6 +40,8 @@ async def test_the_same_idempotency_key_is_one_message(ecosystem: Ecosystem, tok
 
     assert first.request_id == again.request_id
     assert [False, True] == [first.answer["duplicate"], again.answer["duplicate"]]
+    journey = await follow(ecosystem, first, seconds=limits.SCENARIO_S)
+    expect_routing(journey, ["health"])
     await ecosystem.switchboard.database.expect_count(
         "message_inbox", where={"request_id": first.request_id}, count=1
     )

@@ -17,6 +17,9 @@ from suites.e2e.journey import expect_journey, follow, tool_calls
 from suites.e2e.roster import read_roster
 from suites.e2e.scenarios import SCENARIOS
 
+#: A message in its final state has written its rows; this is for a product that writes behind.
+SETTLED_S = 2.0
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test per row; a malformed row is one error of the collection."""
@@ -53,6 +56,10 @@ async def expect_rows(ecosystem: Ecosystem, assertion: DbAssertion, token: str) 
     where = fill(assertion.where, token)
     columns = fill(assertion.column_checks, token)
     if assertion.count is not None:
-        await database.expect_count(assertion.table, where=where, count=assertion.count)
+        await database.expect_count(
+            assertion.table, where=where, count=assertion.count, within_s=SETTLED_S
+        )
     if assertion.count != 0:
-        await database.expect_row(assertion.table, where=where, columns=columns)
+        await database.expect_row(
+            assertion.table, where=where, columns=columns, within_s=SETTLED_S
+        )
