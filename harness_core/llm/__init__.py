@@ -1,0 +1,45 @@
+"""The model gateway: a loopback server that speaks a provider's API, counts, limits and misbehaves.
+
+From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and reads it,
+:func:`cost_summary` prints what it cost. As a process: ``python -m harness_core.llm``.
+
+- ``_gateway.py``: a gateway as a supervised child. ``_client.py``: the control API, typed.
+- ``_cli.py``, ``_serve.py``: the process: arguments, socket, ready line, end.
+- ``_app.py``, ``_control.py``: its routes. ``_desk.py``: where every call passes: key, faults,
+  budget, backend, ledger. ``_exchange.py``: one HTTP exchange.
+- ``_backend.py``: what a mode is; ``_offline.py``, ``_scripted.py``, ``_live.py``: the modes;
+  ``policy/``: how ``offline`` finds its answers.
+- ``_dialect.py``: the wire formats; ``_request.py``, ``_reply.py``, ``_sse.py``, ``_refusal.py``:
+  the Messages API; ``_openai.py``: chat completions.
+- ``_ledger.py``, ``_prices.py``, ``_budget.py``, ``_summary.py``: what was called, what it costs,
+  what it may cost, and the table for people.
+- ``_faults.py``, ``_scopes.py``, ``_models.py``: trouble on request, whose call it was, which
+  models may be asked.
+"""
+
+from harness_core.llm._backend import Answer, Backend, Call, Relay
+from harness_core.llm._client import GatewayClient
+from harness_core.llm._faults import Fault
+from harness_core.llm._gateway import Gateway, open_gateway
+from harness_core.llm._ledger import LedgerEntry, Sum, Totals
+from harness_core.llm._reply import Reply, Usage
+from harness_core.llm._scripted import Unmatched
+from harness_core.llm._summary import cost_summary
+
+__all__ = [
+    "Answer",
+    "Backend",
+    "Call",
+    "Fault",
+    "Gateway",
+    "GatewayClient",
+    "LedgerEntry",
+    "Relay",
+    "Reply",
+    "Sum",
+    "Totals",
+    "Unmatched",
+    "Usage",
+    "cost_summary",
+    "open_gateway",
+]

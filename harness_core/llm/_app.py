@@ -1,0 +1,61 @@
+"""The routes of the gateway."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from harness_core.llm._control import control_routes
+from harness_core.llm._desk import Desk
+from harness_core.llm._dialect import Dialect, MessagesDialect
+from harness_core.llm._openai import ChatDialect
+from harness_core.llm._refusal import Refusal
+
+__all__ = ["gateway_app"]
+
+
+class _Endpoint:
+    """One POST route whose calls pass the desk."""
+
+    def __init__(self, desk: Desk, dialect: Dialect, *, counting: bool = False) -> None:
+        self._desk = desk
+        self._dialect = dialect
+        self._counting = counting
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._desk.serve(self._dialect, scope, receive, send, counting=self._counting)
+
+
+def gateway_app(desk: Desk, *, control_token: str) -> Starlette:
+    """The ASGI application of a gateway."""
+    messages = MessagesDialect()
+    return Starlette(
+        routes=[
+            Route("/v1/messages", _Endpoint(desk, messages), methods=["POST"]),
+            Route(
+                "/v1/messages/count_tokens",
+                _Endpoint(desk, messages, counting=True),
+                methods=["POST"],
+            ),
+            Route("/v1/chat/completions", _Endpoint(desk, ChatDialect()), methods=["POST"]),
+            # Claude Code looks whether its base URL is there before it asks anything.
+            Route("/", _hello, methods=["GET", "HEAD"]),
+            Route("/api/hello", _hello, methods=["GET", "HEAD"]),
+            *control_routes(desk, token=control_token),
+        ],
+        exception_handlers={404: _refused, 405: _refused},
+    )
+
+
+async def _hello(request: Request) -> Response:  # noqa: ARG001 - a route's signature
+    return JSONResponse({"message": "hello"})
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    refusal = Refusal(status, f"{request.method} {request.url.path} is not served here")
+    return JSONResponse(refusal.body(), status_code=status)

@@ -1,0 +1,157 @@
+"""The command line of the gateway: ``python -m harness_core.llm``, later ``harness gateway``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from harness_core import limits
+from harness_core.errors import BadInput, HarnessError, Unavailable
+from harness_core.llm._backend import Backend
+from harness_core.llm._live import LiveBackend
+from harness_core.llm._models import ModelRule
+from harness_core.llm._offline import OfflineBackend
+from harness_core.llm._scripted import ScriptedBackend
+from harness_core.llm._serve import Settings, serve
+
+__all__ = ["DEFAULT_MODEL", "DEFAULT_UPSTREAM", "MODES", "main"]
+
+DEFAULT_MODEL: Final = "claude-haiku-4-5-20251001"
+DEFAULT_UPSTREAM: Final = "https://api.anthropic.com"
+MODES: Final = ("offline", "scripted", "live")
+
+#: Names of environment variables; values never appear in argv, where any user could read them.
+KEY_VARIABLE: Final = "HARNESS_GATEWAY_KEY"
+TOKEN_VARIABLE: Final = "HARNESS_GATEWAY_TOKEN"  # noqa: S105 - a name, not a token
+UPSTREAM_KEY_VARIABLE: Final = "ANTHROPIC_API_KEY"
+
+_SHORTEST_KEY: Final = 16
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a gateway until SIGTERM; the exit status.
+
+    Returns:
+        0 after a stop, 1 when it could not run, 2 for a bad argument.
+    """
+    options = _parser().parse_args(argv)
+    try:
+        settings = _settings(options)
+        trio.run(serve, settings)
+    except BadInput as error:
+        print(error, file=sys.stderr)  # noqa: T201 - a command line tells its user
+        return 2
+    except HarnessError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 1
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m harness_core.llm",
+        description="Serve the Anthropic Messages API on 127.0.0.1 for systems under test.",
+        epilog=(
+            f"{KEY_VARIABLE} and {TOKEN_VARIABLE} set the key that callers present and the token of"
+            " the control API; without them both are made up and printed in the ready line."
+            f" Mode live reads the provider's key from {UPSTREAM_KEY_VARIABLE}."
+        ),
+    )
+    add = parser.add_argument
+    add("--mode", choices=MODES, default="offline", help="who answers (default: %(default)s)")
+    add("--port", type=int, default=0, help="TCP port; 0 takes any (default)")
+    add("--fd", type=int, help="inherited listening socket, instead of --port")
+    add("--ledger", type=Path, help="append every call to this JSONL file")
+    add("--ready-file", type=Path, help="write the ready line there when listening")
+    add("--quiet", action="store_true", help="do not print the ready line")
+    add(
+        "--budget-usd",
+        type=float,
+        default=limits.LLM_BUDGET_USD,
+        help="most that live calls may cost together (default: %(default)s)",
+    )
+    add(
+        "--budget-applies-offline",
+        action="store_true",
+        help="count calls that cost nothing against the budget as if they were live",
+    )
+    add("--upstream", default=DEFAULT_UPSTREAM, help="provider of mode live (default: %(default)s)")
+    add(
+        "--allow-model",
+        action="append",
+        metavar="MODEL",
+        help=f"model that live calls may ask for, repeatable (default: {DEFAULT_MODEL})",
+    )
+    add("--force-model", default="", metavar="MODEL", help="ask for this model in every live call")
+    return parser
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    if options.budget_usd < 0 or options.budget_usd != options.budget_usd:
+        raise BadInput("--budget-usd", found=options.budget_usd, expected="USD from 0 on")
+    if not 0 <= options.port <= 65535:  # noqa: PLR2004 - the range of TCP ports
+        raise BadInput("--port", found=options.port, expected="a port from 0 to 65535")
+    backend, provider_keys = _backend(options)
+    return Settings(
+        backend=backend,
+        api_key=_secret(KEY_VARIABLE, prefix="sk-ant-harness-"),
+        control_token=_secret(TOKEN_VARIABLE, prefix="hgt-"),
+        models=_models(options),
+        budget_usd=options.budget_usd,
+        charge_offline=options.budget_applies_offline,
+        ledger=options.ledger,
+        port=options.port,
+        descriptor=options.fd,
+        ready_file=options.ready_file,
+        announce=not options.quiet,
+        secrets=provider_keys,
+    )
+
+
+def _backend(options: argparse.Namespace) -> tuple[Backend, tuple[str, ...]]:
+    if options.mode == "scripted":
+        return ScriptedBackend(), ()
+    if options.mode == "offline":
+        return OfflineBackend(), ()
+    key = os.environ.get(UPSTREAM_KEY_VARIABLE, "")
+    if not key:
+        action = "run the gateway in mode live"
+        raise Unavailable(
+            action,
+            observed=f"{UPSTREAM_KEY_VARIABLE} is not set",
+            next_step="Set it, or use --mode offline, which needs no key",
+        )
+    if not options.upstream.startswith(("http://", "https://")):
+        raise BadInput("--upstream", found=options.upstream, expected="an http or https URL")
+    return LiveBackend(options.upstream, key=key), (key,)
+
+
+def _models(options: argparse.Namespace) -> ModelRule:
+    """Only calls that cost money are held to a list; offline any model may be asked for."""
+    if options.mode != "live":
+        return ModelRule()
+    allowed = tuple(options.allow_model or (DEFAULT_MODEL,))
+    forced = options.force_model
+    return ModelRule(allowed=(*allowed, forced) if forced else allowed, forced=forced)
+
+
+def _secret(variable: str, *, prefix: str) -> str:
+    given = os.environ.get(variable, "")
+    if not given:
+        return prefix + secrets.token_urlsafe(24)
+    if len(given) < _SHORTEST_KEY:
+        raise BadInput(
+            variable,
+            found=f"{len(given)} characters",
+            expected=f"at least {_SHORTEST_KEY}, so that nobody guesses it",
+        )
+    return given

@@ -1,0 +1,146 @@
+"""The control API from the harness's side, typed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self
+
+import httpx
+
+from harness_core.errors import BadInput, Unavailable
+from harness_core.llm._faults import Fault
+from harness_core.llm._ledger import LedgerEntry, Totals
+from harness_core.llm._scripted import Unmatched
+
+__all__ = ["GatewayClient"]
+
+#: The control API answers from memory; a gateway that does not within this is gone.
+_TIMEOUT_S: Final = 10.0
+
+
+class GatewayClient:
+    """Steers and reads one gateway; an async context manager.
+
+    Args:
+        url: the gateway's base URL.
+        token: its control token.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url.rstrip("/")
+        self._http = httpx.AsyncClient(
+            base_url=self.url,
+            headers={"authorization": f"Bearer {token}"},
+            timeout=_TIMEOUT_S,
+            # A proxy of the environment has no business between two processes of one machine.
+            trust_env=False,
+            # A connection kept open would belong to the event loop that opened it; tests call from
+            # loops of their own.
+            limits=httpx.Limits(max_keepalive_connections=0),
+        )
+
+    async def __aenter__(self) -> Self:
+        """Use it as a context manager to have its connections closed."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close connections."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._http.aclose()
+
+    async def health(self) -> str:
+        """The gateway's mode."""
+        return str((await self._ask("GET", "health"))["mode"])
+
+    async def set_scope(self, test: str, *, contains: str = "", trace_id: str = "") -> None:
+        """Say which test the calls that arrive from now on belong to.
+
+        Args:
+            test: id of the test; empty to leave the scope.
+            contains: a text that only this test's prompts hold; the scope then claims these calls
+                alone, and several such scopes may be open at once (parallel workers).
+            trace_id: the same by trace context.
+        """
+        body = {"test": test, "contains": contains, "trace_id": trace_id}
+        await self._ask("POST", "scope", json=body)
+
+    @asynccontextmanager
+    async def scope(self, test: str) -> AsyncIterator[None]:
+        """Calls during the block belong to ``test``."""
+        await self.set_scope(test)
+        try:
+            yield
+        finally:
+            await self.set_scope("")
+
+    async def ledger(self, *, since: int = 0) -> tuple[LedgerEntry, ...]:
+        """Entries after a sequence number, in order of arrival."""
+        body = await self._ask("GET", "ledger", params={"since": str(since)})
+        return tuple(LedgerEntry.from_json(entry) for entry in body["entries"])
+
+    async def mark(self) -> int:
+        """Sequence number of the last call so far, for a later :meth:`ledger` ``since`` it."""
+        entries = await self.ledger()
+        return entries[-1].sequence if entries else 0
+
+    async def totals(self) -> Totals:
+        """Everything added up, and how the budget stands."""
+        return Totals.from_json(await self._ask("GET", "totals"))
+
+    async def load_script(self, name: str, turns: Sequence[Mapping[str, Any]]) -> None:
+        """Load a transcript into a gateway in mode ``scripted``.
+
+        Args:
+            name: what messages about it call it.
+            turns: ``{"match": {...}, "reply": text | [blocks]}`` or ``{"match", "fault"}``; match
+                keys are ``system``, ``user``, ``tool_result`` (contained text), ``tools`` (names
+                offered) and ``model``.
+
+        Raises:
+            BadInput: names the turn and key that is wrong, or the mode.
+        """
+        await self._ask("POST", "scripts", json={"name": name, "turns": list(turns)})
+
+    async def unmatched(self) -> Unmatched:
+        """Calls that no script expected, and turns that nobody asked for."""
+        body = await self._ask("GET", "unmatched")
+        return Unmatched(calls=tuple(body["calls"]), unused=tuple(body["unused"]))
+
+    async def add_fault(self, fault: Fault) -> None:
+        """Plant trouble for the next calls that match it."""
+        await self._ask("POST", "faults", json=dataclasses.asdict(fault))
+
+    async def clear(self) -> None:
+        """Forget scripts, faults and scopes; the ledger stays."""
+        await self._ask("POST", "clear")
+
+    async def _ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        try:
+            response = await self._http.request(method, f"/_gateway/{path}", **options)
+        except httpx.HTTPError as error:
+            action = f"ask the model gateway for {path}"
+            raise Unavailable(
+                action,
+                observed=f"{type(error).__name__} at {self.url}",
+                next_step="See its log among the evidence of the run",
+            ) from error
+        body: dict[str, Any] = response.json()
+        if response.status_code == httpx.codes.BAD_REQUEST:
+            raise BadInput(
+                body["where"], key=body["key"], found=body["found"], expected=body["expected"]
+            )
+        if response.is_error:
+            action = f"ask the model gateway for {path}"
+            raise Unavailable(action, observed=f"{response.status_code}: {body.get('error')}")
+        return body

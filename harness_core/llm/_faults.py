@@ -1,0 +1,139 @@
+"""Planted trouble of the provider: late, refusing, cut short, garbled or silent answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness_core.errors import BadInput
+
+__all__ = ["Fault", "FaultBoard", "fault_from_json"]
+
+_KINDS: Final = ("latency", "status", "cut", "malformed", "hang")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One kind of trouble, which calls it meets, and how often.
+
+    Attributes:
+        kind: ``latency`` (answer ``latency_s`` late), ``status`` (refuse with ``status``), ``cut``
+            (close the connection after ``after_events`` events), ``malformed`` (a body that is not
+            what its content type says), ``hang`` (no answer until the client gives up).
+        times: how many calls it meets before it is spent.
+        retry_after_s: sent with ``status`` when given.
+        test: only calls that arrive in this test scope.
+        contains: only calls whose system, messages or tools contain this text.
+        model: only calls for this model.
+    """
+
+    kind: str
+    times: int = 1
+    latency_s: float = 0.0
+    status: int = 529
+    retry_after_s: float | None = None
+    after_events: int = 2
+    test: str = ""
+    contains: str = ""
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse values that could never do anything."""
+        checks: tuple[tuple[str, object, bool, str], ...] = (
+            ("kind", self.kind, self.kind in _KINDS, f"one of {', '.join(_KINDS)}"),
+            ("times", self.times, self.times >= 1, "a whole number from 1 on"),
+            ("latency_s", self.latency_s, self.latency_s >= 0, "seconds from 0 on"),
+            ("status", self.status, 400 <= self.status <= 599, "an HTTP status from 400 to 599"),  # noqa: PLR2004
+            ("after_events", self.after_events, self.after_events >= 0, "events from 0 on"),
+        )
+        for key, found, good, expected in checks:
+            if not good:
+                raise BadInput("fault", key=key, found=found, expected=expected)
+
+    def describe(self) -> str:
+        """What the ledger writes beside a call it met."""
+        return {
+            "latency": f"latency {self.latency_s:g} s",
+            "status": f"status {self.status}",
+            "cut": f"cut after {self.after_events} events",
+        }.get(self.kind, self.kind)
+
+
+_FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "kind": (str,),
+    "times": (int,),
+    "latency_s": (int, float),
+    "status": (int,),
+    "retry_after_s": (int, float, type(None)),
+    "after_events": (int,),
+    "test": (str,),
+    "contains": (str,),
+    "model": (str,),
+}
+
+
+def fault_from_json(body: object) -> Fault:
+    """Read a fault from the control API.
+
+    Raises:
+        BadInput: names the key.
+    """
+    if not isinstance(body, dict):
+        raise BadInput("fault", found=body, expected="an object")
+    for key, value in body.items():
+        kinds = _FIELDS.get(key)
+        if kinds is None:
+            raise BadInput("fault", key=key, found=value, expected=f"one of {', '.join(_FIELDS)}")
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            names = " or ".join(kind.__name__ for kind in kinds)
+            raise BadInput("fault", key=key, found=value, expected=names)
+    if "kind" not in body:
+        raise BadInput("fault", key="kind", found=None, expected=f"one of {', '.join(_KINDS)}")
+    return Fault(**body)
+
+
+class FaultBoard:
+    """Faults waiting for their calls, oldest first."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Fault, int]] = []
+
+    def add(self, fault: Fault) -> None:
+        """Plant one."""
+        self._waiting.append((fault, fault.times))
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._waiting.clear()
+
+    def waiting(self) -> tuple[tuple[Fault, int], ...]:
+        """Faults not yet spent, with how many calls each may still meet."""
+        return tuple(self._waiting)
+
+    def take(self, *, test: str, model: str, text: str) -> Fault | None:
+        """The first fault that matches a call; counts it down."""
+        for index, (fault, left) in enumerate(self._waiting):
+            if (
+                fault.test in ("", test)
+                and fault.model in ("", model)
+                and (not fault.contains or fault.contains in text)
+            ):
+                if left > 1:
+                    self._waiting[index] = (fault, left - 1)
+                else:
+                    del self._waiting[index]
+                return fault
+        return None
+
+
+def fault_as_json(fault: Fault, left: int) -> dict[str, Any]:
+    """A fault as the control API shows it."""
+    return {
+        "kind": fault.kind,
+        "left": left,
+        "does": fault.describe(),
+        "test": fault.test,
+        "contains": fault.contains,
+        "model": fault.model,
+    }

@@ -1,0 +1,168 @@
+"""A gateway as a supervised child of a run."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from harness_core import limits
+from harness_core.errors import BadInput, ChildExited, Unavailable
+from harness_core.evidence import Evidence
+from harness_core.llm._cli import (
+    DEFAULT_UPSTREAM,
+    KEY_VARIABLE,
+    MODES,
+    TOKEN_VARIABLE,
+    UPSTREAM_KEY_VARIABLE,
+)
+from harness_core.llm._client import GatewayClient
+from harness_core.wait import deadline, until
+
+if TYPE_CHECKING:
+    # Types alone: the gateway's own process imports this package and supervises nothing.
+    from harness_core.process import Child, Run
+
+__all__ = ["Gateway", "open_gateway"]
+
+#: A listening socket handed over is the child's first descriptor after the standard ones.
+_FIRST_DESCRIPTOR: Final = 3
+
+_LOOPBACK: Final = "127.0.0.1"
+
+#: Connections that may wait while the gateway starts.
+_BACKLOG: Final = 256
+
+#: What the gateway may inherit; a subject's settings and other people's keys are no part of it.
+_INHERITED: Final = (
+    "PATH", "PYTHONPATH", "VIRTUAL_ENV", "HOME", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE",
+    "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy",
+    "no_proxy",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """A gateway that serves.
+
+    Attributes:
+        url: base URL for ``ANTHROPIC_BASE_URL``.
+        api_key: the key of this run for ``ANTHROPIC_API_KEY``; worth nothing elsewhere.
+        client: its control API.
+        ledger: the JSONL file it appends to.
+        child: its process.
+    """
+
+    url: str
+    api_key: str
+    mode: str
+    client: GatewayClient
+    ledger: Path
+    child: Child
+
+
+@asynccontextmanager
+async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the run with defaults
+    run: Run,
+    *,
+    mode: str = "offline",
+    evidence: Evidence,
+    budget_usd: float = limits.LLM_BUDGET_USD,
+    budget_applies_offline: bool = False,
+    upstream: str | None = None,
+    upstream_key: str | None = None,
+    models: Sequence[str] = (),
+    forced_model: str = "",
+) -> AsyncIterator[Gateway]:
+    """Start a gateway for a run and stop it at the end of the block.
+
+    Args:
+        run: the run it is a child of.
+        mode: ``offline``, ``scripted`` or ``live``.
+        evidence: keeps its log and ``ledger.jsonl``.
+        budget_usd: most that live calls may cost together.
+        budget_applies_offline: count calls that cost nothing as if they were live.
+        upstream: base URL of the provider in mode ``live``.
+        upstream_key: the provider's key; from ``ANTHROPIC_API_KEY`` when not given.
+        models: models that live calls may ask for; the default model when empty.
+        forced_model: asked for in place of whatever the subject names.
+
+    Raises:
+        BadInput: an unknown mode.
+        Unavailable: mode ``live`` without a key.
+        ChildExited: it ended before it answered; carries its output.
+        NotReady: it did not answer within ``limits.CHILD_START_S``.
+    """
+    if mode not in MODES:
+        raise BadInput("open_gateway", key="mode", found=mode, expected=" or ".join(MODES))
+    api_key = "sk-ant-harness-" + secrets.token_urlsafe(24)
+    token = "hgt-" + secrets.token_urlsafe(24)
+    evidence.redactor.add(api_key, token)
+    environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    environment |= {KEY_VARIABLE: api_key, TOKEN_VARIABLE: token}
+    argv = [sys.executable, "-m", "harness_core.llm", "--mode", mode, "--quiet"]
+    argv += ["--fd", str(_FIRST_DESCRIPTOR), "--ledger", str(evidence.path / "ledger.jsonl")]
+    argv += ["--budget-usd", repr(budget_usd)]
+    argv += ["--budget-applies-offline"] if budget_applies_offline else []
+    if mode == "live":
+        key = upstream_key or os.environ.get(UPSTREAM_KEY_VARIABLE, "")
+        if not key:
+            action = "open a live model gateway"
+            raise Unavailable(
+                action,
+                observed=f"{UPSTREAM_KEY_VARIABLE} is not set",
+                next_step="Set it, or use mode offline, which needs no key",
+            )
+        evidence.redactor.add(key)
+        environment[UPSTREAM_KEY_VARIABLE] = key
+        argv += ["--upstream", upstream or DEFAULT_UPSTREAM]
+        for model in models:
+            argv += ["--allow-model", model]
+        argv += ["--force-model", forced_model] if forced_model else []
+    # The socket listens before the process exists: its address is known and calls may queue.
+    listener = socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG)
+    url = f"http://{_LOOPBACK}:{listener.getsockname()[1]}"
+    try:
+        starting = run.child(
+            argv, name="gateway", env=environment, evidence=evidence, listen=(listener,)
+        )
+        async with starting as child, GatewayClient(url, token) as client:
+            # Our copy goes: were the child to die, connections must be refused, not queue up.
+            listener.close()
+            await _wait_until_ready(child, client)
+            yield Gateway(
+                url=url,
+                api_key=api_key,
+                mode=mode,
+                client=client,
+                ledger=evidence.path / "ledger.jsonl",
+                child=child,
+            )
+    finally:
+        listener.close()
+
+
+async def _wait_until_ready(child: Child, client: GatewayClient) -> None:
+    async def answers() -> bool:
+        if child.returncode is not None:
+            raise ChildExited(
+                "start the model gateway",
+                name=child.name,
+                returncode=child.returncode,
+                tail=child.tail(),
+                log=child.log,
+            )
+        try:
+            await client.health()
+        except Unavailable:
+            return False
+        return True
+
+    with deadline("start the model gateway", seconds=limits.CHILD_START_S, tail=child.tail):
+        await until(answers)

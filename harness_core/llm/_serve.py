@@ -1,0 +1,185 @@
+"""The gateway as a process: its socket, its ready line, its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+import trio
+from hypercorn.config import Config
+from hypercorn.trio import serve as serve_http
+
+from harness_core.bridge import blocking
+from harness_core.errors import BadInput, HarnessError
+from harness_core.evidence import Redactor
+from harness_core.llm._app import gateway_app
+from harness_core.llm._backend import Backend
+from harness_core.llm._budget import Budget
+from harness_core.llm._desk import Desk
+from harness_core.llm._ledger import Ledger
+from harness_core.llm._models import ModelRule
+from harness_core.llm._prices import warm_price_table
+
+__all__ = ["Settings", "serve"]
+
+#: The only address a gateway serves: a key-holding proxy must not be reachable from elsewhere.
+_LOOPBACK: Final = "127.0.0.1"
+
+#: Connections that may wait to be accepted.
+_BACKLOG: Final = 256
+
+#: After SIGTERM, connections still open (a hanging call, an idle client) get this long.
+_DRAIN_S: Final = 0.2
+
+#: A client that keeps its connection through a slow test must not find it closed.
+_KEEP_ALIVE_S: Final = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a gateway process is to run.
+
+    Attributes:
+        backend: its mode.
+        port: TCP port on 127.0.0.1; 0 for any. Unused with ``descriptor``.
+        descriptor: an inherited listening socket.
+        ready_file: receives the ready line, whole or not at all.
+        announce: print the ready line. It holds the key of the run and the control token, so a
+            supervisor that knows both already, and keeps the output, turns it off.
+    """
+
+    backend: Backend
+    api_key: str
+    control_token: str
+    budget_usd: float
+    models: ModelRule = field(default_factory=ModelRule)
+    charge_offline: bool = False
+    ledger: Path | None = None
+    port: int = 0
+    descriptor: int | None = None
+    ready_file: Path | None = None
+    announce: bool = True
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        HarnessError: the port is taken, the descriptor is no socket, or the ledger cannot be
+            written.
+    """
+    redactor = Redactor()
+    redactor.add(settings.api_key, settings.control_token, *settings.secrets)
+    ledger = _open_ledger(settings.ledger)
+    try:
+        await _serve_desk(settings, ledger, redactor)
+    finally:
+        ledger.close()
+
+
+async def _serve_desk(settings: Settings, ledger: Ledger, redactor: Redactor) -> None:
+    listener = _listen(settings)
+    desk = Desk(
+        backend=settings.backend,
+        ledger=ledger,
+        budget=Budget(settings.budget_usd),
+        api_key=settings.api_key,
+        models=settings.models,
+        charge_offline=settings.charge_offline,
+        redactor=redactor,
+    )
+    config = Config()
+    config.bind = [f"fd://{listener.detach()}"]
+    config.graceful_timeout = _DRAIN_S
+    config.keep_alive_timeout = _KEEP_ALIVE_S
+    config.loglevel = "WARNING"
+    app = gateway_app(desk, control_token=settings.control_token)
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+
+        async def stopped() -> None:
+            await anext(signals)
+
+        async def serve_app(*, task_status: trio.TaskStatus[list[str]]) -> None:
+            # hypercorn types ASGI by its own names.
+            asgi = cast("Any", app)
+            await serve_http(asgi, config, shutdown_trigger=stopped, task_status=task_status)
+
+        async with trio.open_nursery() as nursery:
+            binds: list[str] = await nursery.start(serve_app)
+            _announce(settings, url=binds[0])
+            nursery.start_soon(blocking, warm_price_table)
+
+
+def _listen(settings: Settings) -> socket.socket:
+    if settings.descriptor is not None:
+        try:
+            listener = socket.socket(fileno=settings.descriptor)
+        except OSError as error:
+            action = f"take over descriptor {settings.descriptor}"
+            raise HarnessError(
+                action,
+                observed=str(error),
+                next_step="Hand over a listening TCP socket under that number",
+            ) from error
+        address = listener.getsockname()
+        if listener.family != socket.AF_INET or address[0] != _LOOPBACK:
+            listener.close()
+            action = f"take over descriptor {settings.descriptor}"
+            raise HarnessError(
+                action,
+                observed=f"it is bound to {address}",
+                next_step=f"The gateway serves {_LOOPBACK} only; bind the socket there",
+            )
+        return listener
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((_LOOPBACK, settings.port))
+    except OSError as error:
+        listener.close()
+        action = f"listen on {_LOOPBACK}:{settings.port}"
+        raise HarnessError(
+            action,
+            observed=os.strerror(error.errno or 0),
+            next_step="Use --port 0 for any free one",
+        ) from error
+    # Listening before anyone is told: a connection made at once waits in the backlog.
+    listener.listen(_BACKLOG)
+    return listener
+
+
+def _open_ledger(path: Path | None) -> Ledger:
+    try:
+        return Ledger(path)
+    except OSError as error:
+        raise BadInput(
+            "--ledger", found=str(path), expected=f"a file that can be written ({error.strerror})"
+        ) from error
+
+
+def _announce(settings: Settings, *, url: str) -> None:
+    """Say where the gateway is: one JSON line on stdout, and in the ready file."""
+    line = json.dumps(
+        {
+            "url": url,
+            "api_key": settings.api_key,
+            "control_token": settings.control_token,
+            "mode": settings.backend.name,
+            "pid": os.getpid(),
+        }
+    )
+    if settings.ready_file is not None:
+        # Under another name first: a reader never sees half a line. Only its owner may read it.
+        draft = settings.ready_file.with_name(settings.ready_file.name + ".part")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - by descriptor
+            file.write(line + "\n")
+        draft.replace(settings.ready_file)
+    if settings.announce:
+        print(line, flush=True)  # noqa: T201 - the ready line is this process's interface
