@@ -10,10 +10,10 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 import trio
@@ -79,7 +79,7 @@ def sweep() -> None:
     """
     from harness_core.process import sweep as sweep_runs
 
-    report = sweep_runs()
+    report = sweep_runs(sweepers=_sweepers())
     for line in report.removed:
         click.echo(f"removed {line}")
     for line in report.problems:
@@ -87,6 +87,15 @@ def sweep() -> None:
     click.echo(f"{len(report.dead_runs)} dead run(s) swept, {len(report.live_runs)} left alone")
     if report.problems:
         sys.exit(_FOUND)
+
+
+def _sweepers() -> dict[str, Callable[[Mapping[str, Any]], str]]:
+    """Who removes what, by kind of ledger entry; a kind whose libraries are missing is reported."""
+    try:
+        from harness_core.db import sweep_databases
+    except ImportError:
+        return {}
+    return {"database": sweep_databases}
 
 
 @cli.command(

@@ -13,13 +13,13 @@ import os
 import platform
 import shutil
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from harness_core.errors import BadInput
 
-__all__ = ["Gate", "closed_reason", "gates", "register", "required"]
+__all__ = ["Gate", "check_names", "closed_reason", "gates", "register", "required"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,12 @@ def _postgres() -> str:
     return "" if found else "no PostgreSQL server: pip install 'staging-harness[postgres]'"
 
 
+def _claude_code() -> str:
+    if importlib.util.find_spec("claude_agent_sdk"):
+        return ""
+    return "no Claude Code CLI: pip install claude-agent-sdk, which bundles it"
+
+
 def _docker() -> str:
     address = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
     if not address.startswith("unix://"):
@@ -60,7 +66,9 @@ def _docker() -> str:
         try:
             sock.connect(address.removeprefix("unix://"))
         except OSError as error:
-            return f"no Docker engine answers at {address} ({error.strerror}); start dockerd"
+            return (
+                f"no Docker engine answers at {address} ({error.strerror or error}); start dockerd"
+            )
     return ""
 
 
@@ -102,6 +110,19 @@ def closed_reason(name: str) -> str:
     return gate.probe()
 
 
+def check_names(names: Sequence[object], *, where: str) -> None:
+    """Check what a ``requires`` marker names.
+
+    Raises:
+        BadInput: nothing at all, or no such gate.
+    """
+    if not names:
+        raise BadInput(where, found="no gate", expected=f"one of {', '.join(sorted(_GATES))}")
+    for name in names:
+        if name not in _GATES:
+            raise BadInput(where, found=name, expected=f"one of {', '.join(sorted(_GATES))}")
+
+
 def required(environment: Iterable[str] | None = None) -> frozenset[str]:
     """The gates that ``HARNESS_REQUIRE`` demands.
 
@@ -124,6 +145,7 @@ def required(environment: Iterable[str] | None = None) -> frozenset[str]:
 for _gate in (
     Gate(name="linux", summary="process supervision", probe=_linux),
     Gate(name="postgres", summary="PostgreSQL on this machine, without Docker", probe=_postgres),
+    Gate(name="claude-code", summary="sessions of the Claude Code CLI", probe=_claude_code),
     Gate(name="docker", summary="servers in containers", probe=_docker),
     Gate(name="live-llm", summary="runs against the real model provider", probe=_key),
     Gate(name="tmux", summary="terminal user interfaces", probe=_command("tmux")),

@@ -24,4 +24,9 @@ async def lone_error() -> AsyncIterator[None]:
         error = unwrap(group)
         if error is group:
             raise
-        raise error from error.__cause__
+        context = error.__context__
+        try:
+            raise error
+        finally:
+            # What it was raised in, not the group it travelled in.
+            error.__context__ = context

@@ -1,38 +1,58 @@
 """What installing the harness adds to pytest: options, gates, fixtures, evidence, honest outcomes.
 
-Options: ``--subject``, ``--services``, ``--llm``, ``--llm-budget-usd``, ``--evidence``.
+Options: ``--subject``, ``--services``, ``--llm``, ``--llm-budget-usd``, ``--llm-upstream``,
+``--evidence``.
 Marker: ``requires("docker")``. Fixtures: ``harness_loop`` (a trio loop in a thread, for resources
 that outlive a test), ``harness_run`` (warden, ledger, directories), ``run_evidence``, ``evidence``
 (one directory per test), ``progress``, ``token`` (an unguessable word), ``subject_file``.
 
 A test that ends in a :class:`HarnessError` is reported as ``HARNESS ERROR``, never as a failure of
-the product (style 20).
+the product (style 20), and never as an expected failure. A run in which nothing else went wrong
+exits with ``HARNESS_ERROR_EXIT`` instead of 1.
 """
 
 from __future__ import annotations
 
 import fcntl
+import math
 import os
+import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from harness_core import gates, limits
-from harness_core.bridge import Loop, open_loop
+from harness_core.bridge import Loop, Mutex, open_loop
 from harness_core.errors import BadInput, HarnessError
 from harness_core.evidence import Evidence, Redactor, failure_text, open_evidence
+from harness_core.groups import unwrap
 from harness_core.process import Run, open_run
 from harness_core.scenario import new_token
 
-__all__ = ["SUMMARY", "add_kept", "add_summary"]
+__all__ = ["HARNESS_ERROR_EXIT", "SUMMARY", "add_kept", "add_summary"]
+
+#: Exit status of a run that found nothing wrong with the product but could not test all of it;
+#: pytest itself uses 0 to 5.
+HARNESS_ERROR_EXIT: Final = 6
 
 SUMMARY: Final = pytest.StashKey[list[tuple[str, str]]]()
 _EVIDENCE: Final = pytest.StashKey[Evidence]()
 _KEPT: Final = pytest.StashKey[list[str]]()
 _ROOT_EVIDENCE: Final = pytest.StashKey[Evidence]()
+_GATE_DEMANDED: Final = pytest.StashKey[bool]()
+_COUNTER: Final = pytest.StashKey["_Counter"]()
+
+#: Options that change what is tested, so a rerun needs them too.
+_RERUN_OPTIONS: Final = ("--subject", "--services", "--llm")
+#: Folders that say nothing about a test but where all tests are.
+_FOLDERS_LEFT_OUT: Final = frozenset({"tests", "harness_core", "suites", "."})
+#: Where the controller of an xdist run tells its workers to write, and they it what to print.
+_XDIST_EVIDENCE: Final = "harness_evidence"
+_XDIST_SUMMARY: Final = "harness_summary"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,6 +83,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help=f"hard limit of a run's model cost (default: {limits.LLM_BUDGET_USD:.2f})",
     )
     group.addoption(
+        "--llm-upstream",
+        metavar="URL",
+        help="base URL of the provider for --llm live (default: the provider's own)",
+    )
+    group.addoption(
         "--evidence",
         metavar="DIR",
         help="where evidence is written (default: .evidence in the root directory)",
@@ -77,13 +102,38 @@ def pytest_configure(config: pytest.Config) -> None:
         "HARNESS_REQUIRE names it",
     )
     config.stash[SUMMARY] = []
-    if config.getoption("--llm-budget-usd") < 0:
-        message = "--llm-budget-usd: expected USD of zero or more"
+    config.stash[_COUNTER] = _Counter()
+    config.pluginmanager.register(config.stash[_COUNTER])
+    budget_usd = config.getoption("--llm-budget-usd")
+    if not 0 <= budget_usd < math.inf:
+        message = f"--llm-budget-usd: found {budget_usd:g}, expected USD of zero or more"
         raise pytest.UsageError(message)
     try:
         gates.required()
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a marker that names no gate: its test would run where it must not, or never."""
+    for item in items:
+        for marker in item.iter_markers("requires"):
+            try:
+                gates.check_names(marker.args, where=f"{item.nodeid}: requires")
+            except BadInput as error:
+                raise pytest.UsageError(str(error)) from error
+
+
+class _Counter:
+    """Counts failed reports of the harness, on the controller, which sees all reports."""
+
+    def __init__(self) -> None:
+        self.harness_errors = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """One phase of one test is over."""
+        if report.failed and getattr(report, "harness_error", False):
+            self.harness_errors += 1
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -92,38 +142,88 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         for name in marker.args:
             reason = gates.closed_reason(name)
             if reason and name in gates.required():
-                pytest.fail(f"gate {name!r} is demanded by HARNESS_REQUIRE: {reason}", pytrace=False)
+                item.stash[_GATE_DEMANDED] = True
+                pytest.fail(
+                    f"gate {name!r} is demanded by HARNESS_REQUIRE: {reason}", pytrace=False
+                )
             if reason:
                 pytest.skip(f"gate {name!r}: {reason}")
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    """Show what an async test raised, not the nursery it was raised in.
+
+    pytest-trio runs the test inside a nursery, which wraps its error in a group of one; a failed
+    assertion must look, and be counted, like one.
+    """
+    try:
+        return (yield)
+    except BaseExceptionGroup as group:
+        error = unwrap(group)
+        if error is group:
+            raise
+        raise error from error.__cause__
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Tell harness errors from failures; say where the evidence of a failed test lies."""
-    outcome: Any = yield
-    report: pytest.TestReport = outcome.get_result()
-    if not report.failed or call.excinfo is None:
-        return
-    if isinstance(call.excinfo.value, HarnessError):
-        report.harness_error = True  # type: ignore[attr-defined]
-    evidence = item.stash.get(_EVIDENCE, None)
-    if evidence is not None:
-        text = failure_text(
-            evidence=evidence.path, rerun=_rerun(item), kept=item.stash.get(_KEPT, [])
-        )
-        report.sections.append(("where to look", text))
+    report = yield
+    if call.excinfo is None:
+        return report
+    harness_error = _is_harness_error(call.excinfo.value) or item.stash.get(_GATE_DEMANDED, False)
+    if harness_error and hasattr(report, "wasxfail"):
+        # A known failure of the product was not seen, for the harness could not look.
+        report.outcome = "failed"
+        del report.wasxfail
+    if report.failed:
+        report.harness_error = harness_error  # type: ignore[attr-defined]
+        if (evidence := item.stash.get(_EVIDENCE, None)) is not None:
+            kept: list[str] = item.stash.setdefault(_KEPT, [])
+            text = failure_text(evidence=evidence.path, rerun=_rerun(item), kept=kept)
+            report.sections.append(("where to look", text))
+    return report
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """A test body that ended in a HarnessError is an error, not a failure of the product."""
-    if report.when == "call" and getattr(report, "harness_error", False):
+    """A test that ended in a HarnessError is an error, not a failure of the product."""
+    if report.failed and getattr(report, "harness_error", False):
         return "error", "E", "HARNESS ERROR"
     return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Give a run that only the harness spoilt an exit status of its own; hand over summaries."""
+    workeroutput = getattr(session.config, "workeroutput", None)
+    if workeroutput is not None:
+        workeroutput[_XDIST_SUMMARY] = session.config.stash[SUMMARY]
+    harness_errors = session.config.stash[_COUNTER].harness_errors
+    only_harness = 0 < harness_errors == session.testsfailed
+    if only_harness and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
+        session.exitstatus = HARNESS_ERROR_EXIT
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell an xdist worker where this run writes its evidence."""
+    node.workerinput[_XDIST_EVIDENCE] = str(_root_evidence(node.config).path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what an xdist worker left for the end of the run."""
+    for title, text in getattr(node, "workeroutput", {}).get(_XDIST_SUMMARY, ()):
+        add_summary(node.config, title, text)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print what fixtures left for the end of the run: cost, where the report is."""
     for title, text in config.stash.get(SUMMARY, []):
+        terminalreporter.ensure_newline()
         terminalreporter.section(title)
         terminalreporter.write_line(text)
 
@@ -148,13 +248,18 @@ def run_evidence(pytestconfig: pytest.Config) -> Evidence:
 
 @pytest.fixture(scope="session")
 def progress(pytestconfig: pytest.Config) -> Callable[[str], None]:
-    """Say at once, past pytest's capture, what a long step is doing."""
-    reporter = pytestconfig.pluginmanager.get_plugin("terminalreporter")
+    """Say at once, past pytest's capture, what a long step is doing; from any thread."""
+    reporter: Any = pytestconfig.pluginmanager.get_plugin("terminalreporter")
+    capture: Any = pytestconfig.pluginmanager.get_plugin("capturemanager")
     began = time.monotonic()
+    one_at_a_time = Mutex()
 
     def say(text: str) -> None:
-        if reporter is not None:
+        if reporter is None:  # an xdist worker has no terminal
+            return
+        with one_at_a_time, capture.global_and_fixture_disabled() if capture else nullcontext():
             reporter.write_line(f"[{time.monotonic() - began:5.2f} s] {text}")
+            reporter.flush()
 
     return say
 
@@ -163,11 +268,12 @@ def progress(pytestconfig: pytest.Config) -> Callable[[str], None]:
 def evidence(request: pytest.FixtureRequest) -> Evidence:
     """This test's own evidence directory, emptied before it starts."""
     item: pytest.Item = request.node
-    path = Path(item.location[0])
-    parts = path.parts
-    suite = parts[1] if parts[0] == "suites" and len(parts) > 1 else "core"
+    path, _, name = item.location
+    parts = Path(path).with_suffix("").parts
+    suite = parts[1] if parts[0] == "suites" and len(parts) > 2 else "core"  # noqa: PLR2004
+    folders = [part for part in parts if part not in _FOLDERS_LEFT_OUT and part != suite]
     root = _root_evidence(request.config)
-    named = root.child(suite).child(f"{path.stem}.{item.name}")
+    named = root.child(suite).child(".".join([*folders, name]))
     item.stash[_EVIDENCE] = open_evidence(named.path, redactor=root.redactor, wipe=True)
     return item.stash[_EVIDENCE]
 
@@ -201,26 +307,50 @@ def subject_file(pytestconfig: pytest.Config) -> Path | None:
 
 def _root_evidence(config: pytest.Config) -> Evidence:
     if _ROOT_EVIDENCE not in config.stash:
-        given = config.getoption("--evidence")
-        path = Path(given).absolute() if given else config.rootpath / ".evidence"
-        path.mkdir(parents=True, exist_ok=True)
-        if "PYTEST_XDIST_WORKER" not in os.environ and not _lock_evidence(path, config):
-            path /= f"concurrent-{os.getpid()}"
+        workerinput = getattr(config, "workerinput", None)
+        if workerinput is not None:
+            path = Path(workerinput[_XDIST_EVIDENCE])
+        else:
+            given = config.getoption("--evidence")
+            path = _own_directory(
+                Path(given).absolute() if given else config.rootpath / ".evidence", config
+            )
         config.stash[_ROOT_EVIDENCE] = open_evidence(path, redactor=Redactor())
     return config.stash[_ROOT_EVIDENCE]
 
 
-def _lock_evidence(path: Path, config: pytest.Config) -> bool:
-    """Whether this run has the directory to itself; a second run at the same time must not wipe it."""
-    lock = (path / ".lock").open("wb")
-    config.add_cleanup(lock.close)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _own_directory(path: Path, config: pytest.Config) -> Path:
+    """``path``, or a directory in it while another run is at work there: no run wipes another's."""
+    candidate, number = path, 2
+    while True:
+        candidate.mkdir(parents=True, exist_ok=True)
+        lock = (candidate / ".lock").open("wb")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            candidate, number = path / f"concurrent-{number}", number + 1
+        else:
+            config.add_cleanup(lock.close)
+            return candidate
+
+
+def _is_harness_error(error: BaseException) -> bool:
+    """Whether the harness is to blame; one failed assertion in a group blames the product."""
+    error = unwrap(error)
+    if isinstance(error, BaseExceptionGroup):
+        harness, _ = error.split(HarnessError)
+        failures, _ = error.split(AssertionError)
+        return harness is not None and failures is None
+    return isinstance(error, HarnessError)
 
 
 def _rerun(item: pytest.Item) -> str:
+    words = [item.nodeid]
+    for option in _RERUN_OPTIONS:
+        value = item.config.getoption(option)
+        if value and value not in {"local", "offline"}:
+            words.append(f"{option}={value}")
     session = os.environ.get("HARNESS_SESSION")
-    return f"nox -s {session} -- '{item.nodeid}'" if session else f"pytest '{item.nodeid}'"
+    start = ["nox", "-s", session, "--"] if session else ["pytest"]
+    return shlex.join([*start, *words])

@@ -79,7 +79,8 @@ class Subject:
         """
         offered = {"bin": subject_bin(), **fields}
         return tuple(
-            self._fill(word, offered, key=f"argv[{number}]") for number, word in enumerate(self.argv)
+            self._fill(word, offered, key=f"argv[{number}]")
+            for number, word in enumerate(self.argv)
         )
 
     def environment(self, **fields: str | int) -> dict[str, str]:
@@ -155,9 +156,10 @@ def load_subject(path: Path) -> Subject:
         raise BadInput(
             path, key=f"subject.{key}", found=key, expected=f"one of {', '.join(sorted(_KEYS))}"
         )
-    env = content.pop("env", {})
-    if not isinstance(env, dict) or not all(isinstance(value, str) for value in env.values()):
-        raise BadInput(path, key="env", found=env, expected="a table of texts")
+    env = _environment(path, content.pop("env", {}))
+    for key in ("project", "summary"):
+        if key in subject:
+            _text(path, subject, key)
     return Subject(
         path=path.resolve(),
         name=_text(path, subject, "name"),
@@ -167,6 +169,17 @@ def load_subject(path: Path) -> Subject:
         capabilities=frozenset(_texts(path, subject, "capabilities")),
         tables=content,
     )
+
+
+def _environment(path: Path, env: object) -> dict[str, str]:
+    if not isinstance(env, dict):
+        raise BadInput(path, key="env", found=env, expected="a table of texts")
+    for key, value in env.items():
+        if not isinstance(value, str):
+            raise BadInput(path, key=f"env.{key}", found=value, expected="a text")
+        if not key or "=" in key:
+            raise BadInput(path, key="env", found=key, expected="the name of a variable")
+    return env
 
 
 def _text(path: Path, table: Mapping[str, Any], key: str) -> str:

@@ -23,9 +23,7 @@ T = TypeVar("T")
 _SLOWEST_POLL_S = 0.1
 
 
-async def until(
-    probe: Callable[[], Awaitable[T | None]], *, poll_s: float = limits.POLL_S
-) -> T:
+async def until(probe: Callable[[], Awaitable[T | None]], *, poll_s: float = limits.POLL_S) -> T:
     """Call ``probe`` until it answers something other than ``None`` or ``False``.
 
     Wrap it in :func:`deadline`; on its own it waits for ever.

@@ -1,10 +1,10 @@
 """Where trio meets the rest: threads and blocking libraries. Nothing else in the core uses them.
 
 - ``_loop.py``: a trio loop in a thread, for session-scoped pytest fixtures and the CLI.
-- ``_threads.py``: run a blocking call off the loop.
+- ``_threads.py``: run a blocking call off the loop; a lock between loops.
 """
 
 from harness_core.bridge._loop import Loop, open_loop
-from harness_core.bridge._threads import blocking
+from harness_core.bridge._threads import Mutex, blocking
 
-__all__ = ["Loop", "blocking", "open_loop"]
+__all__ = ["Loop", "Mutex", "blocking", "open_loop"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from typing import Generic, TypeVar, cast
 
 import trio
 
+from harness_core.errors import HarnessError
 from harness_core.groups import unwrap
 
 __all__ = ["Loop", "open_loop"]
@@ -33,19 +35,49 @@ class Loop:
         return trio.from_thread.run(invoke, trio_token=self._token)
 
     async def from_trio(self, call: Callable[[], Awaitable[T]], /) -> T:
-        """Like :meth:`run`, for a caller that lives in another trio loop (an async test)."""
-        return await trio.to_thread.run_sync(lambda: self.run(call))
+        """Like :meth:`run`, for a caller that lives in another trio loop (an async test).
+
+        When the caller is cancelled, so is the call: a deadline around it holds.
+        """
+        here = trio.lowlevel.current_trio_token()
+        scope = trio.CancelScope()
+        ended = trio.Event()
+        answer = _Answer[T]()
+
+        async def invoke() -> None:
+            try:
+                with scope:
+                    answer.value = await call()
+                    answer.given = True
+            except BaseException as error:
+                answer.error = error
+                if isinstance(error, trio.Cancelled):
+                    raise
+            finally:
+                here.run_sync_soon(ended.set)
+
+        self._token.run_sync_soon(self._nursery.start_soon, invoke)
+        try:
+            await ended.wait()
+        except trio.Cancelled:
+            self._token.run_sync_soon(scope.cancel)
+            with trio.CancelScope(shield=True):
+                await ended.wait()
+            raise
+        return answer.take()
 
     @contextmanager
     def hold(self, manager: AbstractAsyncContextManager[T], /) -> Iterator[T]:
         """Enter an async context manager on the loop and keep it open for the ``with`` block.
 
         The manager is entered and left in one task, so it may open nurseries. What it raises on
-        the way in or out is raised here, unwrapped.
+        the way in or out is raised here, unwrapped. An error of the block reaches the manager, as
+        it would in an ``async with``, and is raised again unless the manager swallows it.
         """
         leave = self.run(_event)
-        entered: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+        entered: queue.SimpleQueue[_Answer[T]] = queue.SimpleQueue()
         left: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+        in_block: list[BaseException] = []
 
         async def keep() -> None:
             error: BaseException | None = None
@@ -53,31 +85,68 @@ class Loop:
             try:
                 async with manager as value:
                     opened = True
-                    entered.put((value, None))
+                    entered.put(_Answer(value=value, given=True))
                     await leave.wait()
-            except BaseException as caught:  # noqa: BLE001 - handed to the other thread
+                    _raise_first(in_block)
+            except BaseException as caught:
                 error = unwrap(caught)
                 if isinstance(caught, trio.Cancelled):
                     raise
             finally:
                 if not opened:
-                    entered.put((None, error))
+                    entered.put(_Answer(error=error))
                 left.put(error)
 
-        async def start() -> None:
-            self._nursery.start_soon(keep)
-
-        self.run(start)
-        value, error = entered.get()
-        if error is not None:
-            raise error
+        self.run(_starter(self._nursery, keep))
+        value = entered.get().take()
         try:
-            yield value  # type: ignore[misc]  # None only together with an error
+            yield value
+        except GeneratorExit:
+            raise  # nobody waits for the block any more; the manager is left as usual
+        except BaseException as error:  # noqa: BLE001 - goes to the manager, and from there on
+            in_block.append(error)
         finally:
-            trio.from_thread.run_sync(leave.set, trio_token=self._token)
+            with suppress(trio.RunFinishedError):  # then the manager was left already
+                self._token.run_sync_soon(leave.set)
             failure = left.get()
-            if failure is not None:
-                raise failure
+        if failure is not None:
+            raise failure if failure in in_block else _foreign(failure)
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class _Answer(Generic[T]):
+    """What a task of the loop has to say to another thread or loop."""
+
+    value: T | None = None
+    given: bool = False
+    error: BaseException | None = None
+
+    def take(self) -> T:
+        if not self.given:
+            raise _foreign(self.error)
+        return cast("T", self.value)
+
+
+def _foreign(error: BaseException | None) -> BaseException:
+    """An error of the loop as its callers may see it: they know nothing of its cancellations."""
+    if error is not None and not isinstance(error, trio.Cancelled):
+        return error
+    action = "wait for a task of the harness loop"
+    return HarnessError(action, observed="the loop was stopped")
+
+
+def _raise_first(errors: Sequence[BaseException]) -> None:
+    for error in errors:
+        raise error
+
+
+def _starter(
+    nursery: trio.Nursery, task: Callable[[], Awaitable[None]]
+) -> Callable[[], Awaitable[None]]:
+    async def start() -> None:
+        nursery.start_soon(task)
+
+    return start
 
 
 async def _event() -> trio.Event:
@@ -111,5 +180,6 @@ def open_loop() -> Iterator[Loop]:
     try:
         yield loop
     finally:
-        trio.from_thread.run_sync(stop.set, trio_token=loop._token)  # noqa: SLF001
+        with suppress(trio.RunFinishedError):
+            loop._token.run_sync_soon(stop.set)  # noqa: SLF001 - its opener
         thread.join()

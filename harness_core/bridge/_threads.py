@@ -1,16 +1,20 @@
-"""How to call a blocking library (psycopg, alembic, testcontainers) from trio code."""
+"""Threads, and locks between them: how to call a blocking library (psycopg, alembic, testcontainers) from trio code."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import trio
 
-__all__ = ["blocking"]
+__all__ = ["Mutex", "blocking"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+#: Mutual exclusion between threads, and so between event loops, for handles used from any of them.
+Mutex = threading.Lock
 
 
 async def blocking(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import re
 import shutil
@@ -37,7 +38,7 @@ class Evidence:
     def write_text(self, name: str, text: str) -> Path:
         """Write (or replace) a text file and return its path."""
         path = self._file(name)
-        path.write_text(self.redactor.redact(text), encoding="utf-8")
+        path.write_text(self.redactor.redact(text), encoding="utf-8", errors="backslashreplace")
         return path
 
     def write_json(self, name: str, value: object) -> Path:
@@ -47,7 +48,7 @@ class Evidence:
     def append(self, name: str, line: str) -> Path:
         """Append one line to a text file and return its path."""
         path = self._file(name)
-        with path.open("a", encoding="utf-8") as file:
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(self.redactor.redact(line.rstrip("\n")) + "\n")
         return path
 
@@ -72,9 +73,15 @@ def open_evidence(path: Path, *, redactor: Redactor | None = None, wipe: bool = 
 
 
 def safe_name(name: str) -> str:
-    """``name`` as one path component that a person still recognises."""
-    cleaned = re.sub(r"[^A-Za-z0-9._\-\[\]]+", "-", name).strip("-.")
-    return cleaned[:_NAME_CHARS] or "unnamed"
+    """``name`` as one path component that a person still recognises.
+
+    Two names never become one: where something had to be left out, a digest of the whole follows.
+    """
+    cleaned = re.sub(r"[^A-Za-z0-9._\-\[\]]+", "-", name).strip("-.")[:_NAME_CHARS]
+    if cleaned == name:
+        return cleaned
+    digest = hashlib.sha256(name.encode(errors="backslashreplace")).hexdigest()[:6]
+    return f"{cleaned or 'unnamed'}-{digest}"
 
 
 def _plain(value: Any) -> object:

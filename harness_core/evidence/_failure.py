@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 __all__ = ["failure_text"]
+
+#: A screenful.
+_FILES_SHOWN: Final = 20
 
 
 def failure_text(*, evidence: Path, rerun: str, kept: Sequence[str] = ()) -> str:
@@ -20,9 +24,16 @@ def failure_text(*, evidence: Path, rerun: str, kept: Sequence[str] = ()) -> str
     """
     files = sorted(path for path in evidence.rglob("*") if path.is_file())
     lines = [f"evidence: {evidence}"]
-    lines.extend(f"  {path.relative_to(evidence)} ({path.stat().st_size} B)" for path in files[:20])
-    if len(files) > 20:  # noqa: PLR2004 - a screenful
-        lines.append(f"  … and {len(files) - 20} more")
+    lines.extend(f"  {path.relative_to(evidence)}{_size(path)}" for path in files[:_FILES_SHOWN])
+    if len(files) > _FILES_SHOWN:
+        lines.append(f"  … and {len(files) - _FILES_SHOWN} more")
     lines.extend(f"kept: {item}" for item in kept)
     lines.append(f"rerun: {rerun}")
     return "\n".join(lines)
+
+
+def _size(path: Path) -> str:
+    try:
+        return f" ({path.stat().st_size} B)"
+    except OSError:  # a server that still runs removed it meanwhile
+        return ""

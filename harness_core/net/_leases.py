@@ -4,25 +4,26 @@ Best first: hand over a listening socket (:func:`listening_socket` with ``Run.ch
 no race, and clients may connect before the child is up. Next: let the child bind port 0 and read
 the number back. Where a subject insists on being told a number: a lease, which is
 
-* machine-wide: a locked file per port, freed by the kernel when the holder dies in any way;
+* machine-wide: a name per port in the kernel's table of abstract sockets, which has the same
+  bounds as the ports themselves (the network namespace), no files and no owner's permissions, and
+  is freed when the holder dies in any way;
 * outside the kernel's ephemeral range, so that no outgoing connection takes it by chance;
 * held by a bound socket until the child is about to start.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
+import errno
 import random
 import socket
-import tempfile
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from harness_core.errors import BadInput, HarnessError, PortTaken
-from harness_core.net._owners import owner_of
+from harness_core.net._owners import described, owner_of
 
 __all__ = ["PortLease", "lease_port", "listening_socket"]
 
@@ -32,6 +33,8 @@ LOOPBACK: Final = "127.0.0.1"
 _LOWEST_PORT: Final = 20_000
 _EPHEMERAL_RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _HIGHEST_PORT: Final = 65_535
+#: ``struct ucred``: pid, uid, gid.
+_CREDENTIALS: Final = struct.Struct("3i")
 
 
 class PortLease:
@@ -41,9 +44,9 @@ class PortLease:
         port: the number, on 127.0.0.1.
     """
 
-    def __init__(self, port: int, lock: IO[bytes], held: socket.socket | None) -> None:
+    def __init__(self, port: int, name: socket.socket, held: socket.socket | None) -> None:
         self.port = port
-        self._lock = lock
+        self._name = name
         self._held = held
 
     def hand_over(self) -> int:
@@ -56,7 +59,7 @@ class PortLease:
     def close(self) -> None:
         """Give the port back; idempotent."""
         self.hand_over()
-        self._lock.close()
+        self._name.close()
 
 
 @contextmanager
@@ -83,7 +86,10 @@ def listening_socket(*, port: int = 0, backlog: int = 128) -> socket.socket:
 
     Raises:
         PortTaken: ``port`` is not zero and held by somebody else.
+        BadInput: ``port`` is outside 0…65535.
     """
+    if not 0 <= port <= _HIGHEST_PORT:
+        raise BadInput("port", found=port, expected="a number from 0 to 65535")
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -112,52 +118,71 @@ def _lease_any() -> PortLease:
 def _lease_exactly(port: int) -> PortLease:
     if not 0 < port <= _HIGHEST_PORT:
         raise BadInput("port", found=port, expected="a number from 1 to 65535")
-    lease = _try(port)
+    lease = _try(port) or _try(port, over_past_connections=True)
     if lease is not None:
         return lease
     owner = owner_of(port)
     if owner == "nobody":
-        owner = "another harness that holds the lease"
+        holder = _holder(port)
+        owner = f"the lease of {described(holder)}" if holder else "a socket that does not listen"
     raise PortTaken(port, owner=owner)
 
 
-def _try(port: int) -> PortLease | None:
-    lock = _lock(port)
-    if lock is None:
+def _try(port: int, *, over_past_connections: bool = False) -> PortLease | None:
+    """The lease of a port, or ``None``.
+
+    Args:
+        port: the port.
+        over_past_connections: also when connections of an earlier server on this port are in
+            TIME_WAIT, which lasts a minute. The socket listens then: two sockets that allow the
+            reuse of an address may otherwise both be bound to it.
+    """
+    name = _take_name(port)
+    if name is None:
         return None
-    # Without SO_REUSEADDR: two sockets that both set it may be bound to one port on Linux.
     held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
+        if over_past_connections:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind((LOOPBACK, port))
+        if over_past_connections:
+            held.listen(1)
     except OSError:
         held.close()
-        lock.close()
+        name.close()
         return None
-    return PortLease(port, lock, held)
+    return PortLease(port, name, held)
 
 
-def _lock(port: int) -> IO[bytes] | None:
-    """The locked file of a port, or ``None`` when another harness on this machine has it."""
-    directory = Path(tempfile.gettempdir()) / "staging-harness-ports"
+def _take_name(port: int) -> socket.socket | None:
+    """The name of a port's lease, or ``None`` when another harness on this machine has it."""
+    name = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        directory.mkdir(mode=0o777)
-        directory.chmod(0o1777)  # every user of the machine leases here, as in /tmp itself
-    except FileExistsError:
-        pass
-    try:
-        descriptor = os.open(directory / str(port), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-    except PermissionError:
-        return None
-    file = os.fdopen(descriptor, "r+b")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    file.truncate()
-    file.write(b"%d\n" % os.getpid())
-    file.flush()
-    return file
+        name.bind(_name_of(port))
+        name.listen(1)  # so that others can ask who has it
+    except OSError as error:
+        name.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise
+    return name
+
+
+def _holder(port: int) -> int | None:
+    """The pid of the harness that holds the lease of a port."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.setblocking(False)  # noqa: FBT003
+        try:
+            asking.connect(_name_of(port))
+        except OSError:
+            return None
+        credentials = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid: int = _CREDENTIALS.unpack(credentials)[0]
+    return pid
+
+
+def _name_of(port: int) -> str:
+    return f"\0staging-harness-port-{port}"
 
 
 def _range() -> tuple[int, int]:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from harness_core.errors import PortTaken
 from harness_core.process import Child, belongs_to
 
-__all__ = ["Listener", "listeners", "owner_of", "prove_listener"]
+__all__ = ["Listener", "described", "listeners", "owner_of", "prove_listener"]
 
 _LISTEN: Final = "0A"
-_LOOPBACK_HEX: Final = frozenset({"0100007F", "00000000000000000000000001000000"})
+#: Addresses as the kernel prints them, in words of swapped bytes: ::1, ::ffff:127.x.y.z, 127.x.y.z.
+_LOOPBACK_HEX: Final = re.compile(
+    r"0{24}01000000|0000000000000000FFFF0000[0-9A-F]{6}7F|[0-9A-F]{6}7F"
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +29,7 @@ class Listener:
         port: TCP port.
         pid: the process that has it open; ``None`` when it belongs to another user.
         command: its command name.
-        loopback: bound to 127.0.0.1 or ::1 only.
+        loopback: bound to a loopback address only.
         inode: the socket's number in the kernel; one row per process that has it open.
     """
 
@@ -43,24 +48,30 @@ def listeners(*, port: int | None = None) -> tuple[Listener, ...]:
             fields = line.split()
             address, _, port_hex = fields[1].rpartition(":")
             if fields[3] == _LISTEN and (port is None or int(port_hex, 16) == port):
-                found.append((int(port_hex, 16), fields[9], address in _LOOPBACK_HEX))
+                found.append((int(port_hex, 16), fields[9], _is_loopback(address)))
     holders = _socket_holders({inode for _, inode, _ in found})
+    unknown: list[int | None] = [None]
     return tuple(
         Listener(port=number, inode=int(inode), pid=pid, command=_command(pid), loopback=loopback)
         for number, inode, loopback in found
-        for pid in (holders.get(inode) or [None])
+        for pid in holders.get(inode, unknown)
     )
 
 
 def owner_of(port: int) -> str:
     """Who listens on ``port``, in words: ``"pid 4711 (nginx)"``, ``"nobody"``."""
-    found = listeners(port=port)
-    if not found:
-        return "nobody"
-    return ", ".join(
-        f"pid {entry.pid} ({entry.command})" if entry.pid else "a process of another user"
-        for entry in found
-    )
+    return _in_words(listeners(port=port))
+
+
+def _in_words(found: Sequence[Listener]) -> str:
+    """Each process once, also when it listens on several addresses."""
+    words = (described(entry.pid) if entry.pid else "a process of another user" for entry in found)
+    return ", ".join(dict.fromkeys(words)) or "nobody"
+
+
+def described(pid: int) -> str:
+    """A process in words: ``"pid 4711 (nginx)"``."""
+    return f"pid {pid} ({_command(pid)})"
 
 
 def prove_listener(port: int, child: Child) -> None:
@@ -74,14 +85,23 @@ def prove_listener(port: int, child: Child) -> None:
     found = listeners(port=port)
     sockets = {entry.inode for entry in found}
     ours = {entry.inode for entry in found if entry.pid and belongs_to(entry.pid, child)}
-    if not sockets or sockets != ours:
+    if not sockets:
+        raise PortTaken(
+            port, owner="nobody", next_step=f"Read the log of {child.name}: it has not bound it"
+        )
+    if sockets != ours:
+        foreign = [entry for entry in found if entry.inode not in ours]
         raise PortTaken(
             port,
-            owner=owner_of(port),
+            owner=_in_words(foreign),
             next_step=(
                 f"It answers in place of {child.name} (pid {child.pid}); stop it and run again"
             ),
         )
+
+
+def _is_loopback(address: str) -> bool:
+    return _LOOPBACK_HEX.fullmatch(address) is not None
 
 
 def _lines(table: Path) -> list[str]:
@@ -91,11 +111,11 @@ def _lines(table: Path) -> list[str]:
         return []
 
 
-def _socket_holders(inodes: set[str]) -> dict[str, list[int]]:
+def _socket_holders(inodes: set[str]) -> dict[str, list[int | None]]:
     """The processes that have each of these socket inodes open."""
     wanted = {f"socket:[{inode}]": inode for inode in inodes}
-    holders: dict[str, list[int]] = {}
-    for entry in os.listdir("/proc") if wanted else ():
+    holders: dict[str, list[int | None]] = {}
+    for entry in os.listdir("/proc") if wanted else ():  # noqa: PTH208 - hot: every process
         if not entry.isdigit():
             continue
         try:
@@ -110,7 +130,7 @@ def _socket_holders(inodes: set[str]) -> dict[str, list[int]]:
 
 def _link(path: str) -> str:
     try:
-        return os.readlink(path)
+        return os.readlink(path)  # noqa: PTH115 - hot: every descriptor of every process
     except OSError:
         return ""
 

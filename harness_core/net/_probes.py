@@ -6,12 +6,16 @@ looks once and bounds itself; waiting and deadlines are the business of ``_readi
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import urlsplit
 
 import h11
 import trio
+
+from harness_core.errors import BadInput
 
 __all__ = ["Probe", "http_answers", "sse_opens", "tcp_accepts"]
 
@@ -40,10 +44,15 @@ def tcp_accepts(port: int, *, host: str = "127.0.0.1") -> Probe:
 
 
 def http_answers(url: str, *, status: int = 200) -> Probe:
-    """A GET of ``url`` answers with ``status``; only the headers are read."""
+    """A GET of ``url`` answers with ``status``; only the headers are read.
+
+    Raises:
+        BadInput: no URL that a GET over plain HTTP could reach.
+    """
+    target = _target(url)
 
     async def look() -> str:
-        seen = await _get_headers(url)
+        seen = await _get_headers(target)
         if isinstance(seen, str):
             return seen
         if seen.status_code != status:
@@ -54,31 +63,61 @@ def http_answers(url: str, *, status: int = 200) -> Probe:
 
 
 def sse_opens(url: str) -> Probe:
-    """A GET of ``url`` starts an event stream; its body, which never ends, is not read."""
+    """A GET of ``url`` starts an event stream; its body, which never ends, is not read.
+
+    Raises:
+        BadInput: no URL that a GET over plain HTTP could reach.
+    """
+    target = _target(url)
 
     async def look() -> str:
-        seen = await _get_headers(url, accept="text/event-stream")
+        seen = await _get_headers(target, accept="text/event-stream")
         if isinstance(seen, str):
             return seen
         kind = dict(seen.headers).get(b"content-type", b"").decode("latin-1")
-        if seen.status_code != 200 or not kind.startswith("text/event-stream"):  # noqa: PLR2004
+        if seen.status_code != 200 or not kind.lower().startswith("text/event-stream"):  # noqa: PLR2004
             return f"GET {url} answered {seen.status_code} {kind or 'without a content type'}"
         return ""
 
     return look
 
 
-async def _get_headers(url: str, *, accept: str = "*/*") -> h11.Response | str:
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    url: str
+    host: str
+    port: int
+    authority: str
+    path: str
+
+
+def _target(url: str) -> _Target:
+    """Take a URL apart once, before anybody waits for it."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 80
+    except ValueError as error:
+        raise BadInput("url", found=url, expected=f"a URL ({error})") from error
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    plain = path.isascii() and path.isprintable() and " " not in path
+    if parts.scheme != "http" or not parts.hostname or not plain:
+        raise BadInput("url", found=url, expected="http://HOST[:PORT]/PATH, percent-encoded")
+    return _Target(
+        url=url,
+        host=parts.hostname,
+        port=port,
+        authority=parts.netloc.rpartition("@")[2],
+        path=path,
+    )
+
+
+async def _get_headers(target: _Target, *, accept: str = "*/*") -> h11.Response | str:
     """The response head of one GET, or what went wrong."""
-    parts = urlsplit(url)
-    host, port = parts.hostname or "127.0.0.1", parts.port or 80
-    target = parts.path or "/"
-    if parts.query:
-        target += f"?{parts.query}"
+    url, host, port = target.url, target.host, target.port
     request = h11.Request(
         method="GET",
-        target=target,
-        headers=[("Host", f"{host}:{port}"), ("Accept", accept), ("Connection", "close")],
+        target=target.path,
+        headers=[("Host", target.authority), ("Accept", accept), ("Connection", "close")],
     )
     with trio.move_on_after(_LOOK_S):
         try:
@@ -115,4 +154,5 @@ def _reason(error: OSError) -> str:
     while isinstance(cause, BaseExceptionGroup) and cause.exceptions:
         cause = cause.exceptions[0]
     inner = cause if isinstance(cause, OSError) else error
-    return (inner.strerror or str(inner)).lower()
+    said = os.strerror(inner.errno) if inner.errno and inner.errno > 0 else str(inner)
+    return said.lower()

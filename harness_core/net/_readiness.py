@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import trio
 
-from harness_core.errors import ChildExited, NotReady
-from harness_core.groups import lone_error
-from harness_core.net._owners import prove_listener
+from harness_core.errors import ChildExited, NotReady, PortTaken
+from harness_core.groups import lone_error, unwrap
+from harness_core.net._owners import listeners, prove_listener
 from harness_core.net._probes import Probe, tcp_accepts
 from harness_core.process import Child
 from harness_core.wait import until
@@ -44,11 +44,21 @@ async def await_ready(child: Child, stages: Sequence[Stage]) -> None:
         ChildExited: the child died on the way; carries its exit status and the output tail.
         PortTaken: somebody else answers on the child's port.
     """
-    async with lone_error(), trio.open_nursery() as nursery:
-        nursery.start_soon(_fail_on_exit, child, f"start {child.name}")
-        for stage in stages:
-            await _await_stage(child, stage)
-        nursery.cancel_scope.cancel()
+    action = f"start {child.name}"
+    child.check(action)  # a stage may be reached at the first look, by somebody else's server
+    try:
+        async with lone_error(), trio.open_nursery() as nursery:
+            nursery.start_soon(_fail_on_exit, child, action)
+            for stage in stages:
+                await _await_stage(child, stage)
+            nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        # A stage failed and the child died of the same cause: a squatter on its port.
+        taken, _ = group.split(PortTaken)
+        if taken is None:
+            raise
+        raise unwrap(taken) from group
+    child.check(action)
 
 
 async def await_completion(child: Child, *, seconds: float) -> None:
@@ -76,6 +86,8 @@ def listener_stages(child: Child, port: int, *, seconds: float) -> tuple[Stage, 
     """The stages every server with a fixed port begins with: it accepts, and it is ours."""
 
     async def is_ours() -> str:
+        if not listeners(port=port):
+            return f"nobody listens on port {port} any more"
         prove_listener(port, child)
         return ""
 

@@ -1,11 +1,14 @@
 """From an argv to a supervised child, and back to a clean machine.
 
 - ``_run.py``: :func:`open_run`, one run of the harness: its warden, its ledger, its directories.
-- ``_child.py``: :class:`Child`, a supervised process: output tail, signals, the stop ladder.
+- ``_start.py``: which arguments can be started, and why a start failed.
+- ``_child.py``: :class:`Child`, a supervised process: signals, the stop ladder.
+- ``_output.py``: its output on the way into log and tail, redacted.
 - ``_ledger.py``: what a run writes down so that another process can clean up after it.
 - ``_sweep.py``: :func:`sweep`, removes what dead runs left, and nothing else.
 - ``_state.py``: where runs keep their ledgers and directories.
 - ``_warden.py``: the parent of all children; runs as a process of its own.
+- ``_control.py``: our end of its control socket.
 """
 
 from harness_core.process._child import Child, StopReport, belongs_to
@@ -13,6 +16,7 @@ from harness_core.process._ledger import RunLedger
 from harness_core.process._run import LeakFound, Run, open_run
 from harness_core.process._state import memory_root, state_root
 from harness_core.process._sweep import Sweeper, SweepReport, sweep
+from harness_core.process._warden import command_line, descendants
 
 __all__ = [
     "Child",
@@ -23,6 +27,8 @@ __all__ = [
     "SweepReport",
     "Sweeper",
     "belongs_to",
+    "command_line",
+    "descendants",
     "memory_root",
     "open_run",
     "state_root",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import array
 import dataclasses
+import fcntl
 import os
 import signal
-from collections import deque
+import termios
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -14,8 +16,9 @@ import trio
 
 from harness_core import limits
 from harness_core.errors import ChildExited, HarnessError
-from harness_core.evidence import Evidence
+from harness_core.evidence import Redactor
 from harness_core.process import _warden
+from harness_core.process._output import OutputLog
 from harness_core.wait import until
 
 __all__ = ["Child", "StopReport", "belongs_to"]
@@ -59,7 +62,8 @@ class Child:
         argv: tuple[str, ...],
         pid: int,
         start: int | None,
-        evidence: Evidence,
+        log: Path,
+        redactor: Redactor,
         output: int,
         stop_signal: signal.Signals,
         grace_s: float,
@@ -70,23 +74,22 @@ class Child:
         self.returncode: int | None = None
         self.stop_report: StopReport | None = None
         self._start = start
-        self._evidence = evidence
         self._output = output
         self._stop_signal = stop_signal
         self._grace_s = grace_s
+        self._group_killed = False
         self._exited = trio.Event()
         self._drained = trio.Event()
-        self._tail: deque[str] = deque(maxlen=limits.TAIL_LINES)
-        self.log: Path = evidence.write_text(f"{name}.log", "")
-        self._watchers: list[Callable[[str], None]] = []
+        self.log = log
+        self._lines = OutputLog(log, redactor=redactor)
 
     def tail(self) -> tuple[str, ...]:
         """The last lines of its output, oldest first, redacted."""
-        return tuple(self._tail)
+        return self._lines.tail()
 
     def on_line(self, watcher: Callable[[str], None]) -> None:
         """Call ``watcher`` with every further line of output (redacted, without its end)."""
-        self._watchers.append(watcher)
+        self._lines.on_line(watcher)
 
     def check(self, action: str) -> None:
         """Raise when the child is gone, for a caller that needs it alive to do ``action``.
@@ -117,6 +120,7 @@ class Child:
 
     def kill(self) -> None:
         """SIGKILL to its whole process group, as a crash of the machine would."""
+        self._group_killed = True
         self._signal_group(signal.SIGKILL)
 
     def pause(self) -> None:
@@ -169,7 +173,7 @@ class Child:
         )
         return self.stop_report
 
-    def _signal_group(self, number: signal.Signals) -> None:
+    def _signal_group(self, number: int) -> None:
         if self.returncode is not None or _warden.start_time(self.pid) != self._start:
             return
         try:
@@ -182,9 +186,13 @@ class Child:
         seen: dict[int, str] = {}
 
         async def none_left() -> bool:
+            if _warden.start_time(self.pid) not in {None, self._start}:
+                return True  # the number is another's now, so no member of ours was left
             strays = _warden.session_members(self.pid)
             for pid in strays:
-                seen.setdefault(pid, " ".join(_warden.command_line(pid)))
+                if not self._group_killed or _warden.process_group(pid) not in {None, self.pid}:
+                    # Else it is dying of the SIGKILL that its whole group got.
+                    seen.setdefault(pid, " ".join(_warden.command_line(pid)))
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
@@ -196,6 +204,8 @@ class Child:
         return tuple(seen.values())
 
     def _note_exit(self, returncode: int) -> None:
+        # Its last words first: whoever sees that it has ended finds them in the tail.
+        self._read_rest()
         self.returncode = returncode
         self._exited.set()
 
@@ -209,26 +219,35 @@ class Child:
             await self._read_output()
 
     async def _read_output(self) -> None:
-        lines = _LineWriter(self._evidence, self.log.name, self._tail, self._watchers)
         os.set_blocking(self._output, False)
         try:
-            while True:
+            while not self._exited.is_set():
                 try:
                     data = os.read(self._output, _READ_BYTES)
                 except BlockingIOError:
-                    if self._exited.is_set():
-                        # Empty, and its owner is gone; a grandchild may hold the pipe open.
-                        break
                     await self._readable_or_exited()
                     continue
                 if not data:
-                    break
-                lines.feed(data)
+                    break  # it closed its output and lives on
+                self._lines.feed(data)
                 await trio.lowlevel.checkpoint()
-            lines.finish()
         finally:
-            os.close(self._output)
             self._drained.set()
+            self._lines.close()
+            os.close(self._output)
+
+    def _read_rest(self) -> None:
+        """Read what an ended child wrote, which is in the pipe by now, and no more.
+
+        What it left behind may hold the pipe open, and may write for ever.
+        """
+        if self._drained.is_set():
+            return
+        left_bytes = _bytes_in_pipe(self._output)
+        while left_bytes > 0 and (data := os.read(self._output, min(left_bytes, _READ_BYTES))):
+            left_bytes -= len(data)
+            self._lines.feed(data)
+        self._lines.end()
 
     async def _readable_or_exited(self) -> None:
         async with trio.open_nursery() as nursery:
@@ -251,43 +270,7 @@ def belongs_to(pid: int, child: Child) -> bool:
     )
 
 
-class _LineWriter:
-    """Cuts output into lines; whole lines are what redaction can rely on."""
-
-    def __init__(
-        self,
-        evidence: Evidence,
-        file_name: str,
-        tail: deque[str],
-        watchers: list[Callable[[str], None]],
-    ) -> None:
-        self._evidence = evidence
-        self._file_name = file_name
-        self._tail = tail
-        self._watchers = watchers
-        self._rest = b""
-
-    def feed(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > limits.LINE_BYTES:
-            lines.append(self._rest)
-            self._rest = b""
-        if lines:
-            self._write([line.decode("utf-8", errors="replace").rstrip("\r") for line in lines])
-
-    def finish(self) -> None:
-        if self._rest:
-            self._write([self._rest.decode("utf-8", errors="replace")])
-            self._rest = b""
-
-    def _write(self, lines: list[str]) -> None:
-        redact = self._evidence.redactor.redact
-        clean = [redact(line) for line in lines]
-        with (self._evidence.path / self._file_name).open("a", encoding="utf-8") as file:
-            file.write("\n".join(clean) + "\n")
-        for line in clean:
-            self._tail.append(
-                line if len(line) <= limits.LINE_BYTES else f"{line[: limits.LINE_BYTES]}…"
-            )
-            for watcher in self._watchers:
-                watcher(line)
+def _bytes_in_pipe(descriptor: int) -> int:
+    count = array.array("i", [0])
+    fcntl.ioctl(descriptor, termios.FIONREAD, count)
+    return count[0]

@@ -82,8 +82,9 @@ class RunLedger:
         """The mark that every process of the run carries; ``None`` for one of an earlier boot."""
         entry = self._run_entry()
         mark = entry.get("mark")
-        ours = entry.get("boot_id") == boot_id() and isinstance(mark, int)
-        return mark if ours and mark.bit_length() == _MARK_BITS + 1 else None
+        if entry.get("boot_id") != boot_id() or not isinstance(mark, int):
+            return None
+        return mark if mark.bit_length() == _MARK_BITS + 1 else None
 
     def owner_alive(self) -> bool:
         """Whether the process that opened the run still lives, on this boot of the machine.

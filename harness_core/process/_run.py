@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -11,25 +10,30 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import trio
 
 from harness_core import limits
-from harness_core.errors import BadInput, HarnessError, Unavailable
+from harness_core.errors import HarnessError
 from harness_core.evidence import Evidence
 from harness_core.groups import lone_error
 from harness_core.process import _warden
 from harness_core.process._child import Child
+from harness_core.process._control import WardenClient
 from harness_core.process._ledger import RunLedger
+from harness_core.process._start import (
+    check_arguments,
+    check_name,
+    group_of,
+    new_log,
+    not_started,
+)
 from harness_core.process._state import memory_root
-from harness_core.process._sweep import remove_directories, sweep
+from harness_core.process._sweep import end_marked, remove_directories, sweep
 from harness_core.wait import deadline, until
 
 __all__ = ["LeakFound", "Run", "open_run"]
-
-_HEADER: Final = _warden._HEADER  # noqa: SLF001 - two ends of one protocol
-_RECEIVE_BYTES: Final = 65_536
 
 
 class LeakFound(HarnessError):  # noqa: N818
@@ -60,7 +64,7 @@ class Run:
     """
 
     def __init__(
-        self, *, ledger: RunLedger, evidence: Evidence, warden: _WardenClient, nursery: trio.Nursery
+        self, *, ledger: RunLedger, evidence: Evidence, warden: WardenClient, nursery: trio.Nursery
     ) -> None:
         self.id = ledger.id
         self.ledger = ledger
@@ -74,15 +78,20 @@ class Run:
         Args:
             name: what it is for; made unique within the run.
             in_memory: on tmpfs where the machine has one with room, on disk otherwise.
+
+        Raises:
+            BadInput: ``name`` is no single path component, so it would lie elsewhere.
         """
+        check_name(name, where="directory")
         memory = memory_root() if in_memory else None
-        path = (memory / self.id if memory else self.ledger.directory) / name
-        number = 2
+        home = memory / self.id if memory else self.ledger.directory
+        path, number = home / name, 2
         while path.exists():
             path = path.with_name(f"{name}-{number}")
             number += 1
         self.ledger.record("directory", path=str(path))
-        path.mkdir(parents=True, mode=0o711)
+        home.mkdir(exist_ok=True, mode=0o711)
+        path.mkdir(mode=0o711)
         return path
 
     @asynccontextmanager
@@ -112,19 +121,21 @@ class Run:
             cwd: working directory.
             evidence: directory for its log; the run's own otherwise.
             user: numeric user id to become (needs root).
-            group: numeric group id to become (needs root).
+            group: numeric group id to become (needs root); the user's own when left out.
             listen: listening sockets handed over as descriptors 3, 4, … with ``LISTEN_FDS`` and
                 ``LISTEN_PID``, as systemd does.
             stop_signal: what asks it to stop.
             grace_s: seconds between that and SIGKILL.
 
         Raises:
-            BadInput: an empty argv.
-            Unavailable: the program cannot be executed.
+            BadInput: an argument that no process could be given.
+            Unavailable: the program cannot be executed, or not there or not as that user.
         """
         words = tuple(os.fspath(word) for word in argv)
-        if not words or not all(words[:1]):
-            raise BadInput(name, key="argv", found=list(words), expected="at least a program")
+        check_name(name, where="child")
+        check_arguments(name, argv=words, env=env or {}, listen=listen)
+        if user is not None and group is None:
+            group = group_of(user)
         child = await self._start(
             words,
             name=name,
@@ -157,10 +168,7 @@ class Run:
         stop_signal: signal.Signals,
         grace_s: float,
     ) -> Child:
-        # Two children of one name in one directory would write into one log.
-        log_name, number = name, 2
-        while (evidence.path / f"{log_name}.log").exists():
-            log_name, number = f"{name}-{number}", number + 1
+        log = new_log(evidence, name)
         output_read, output_write = os.pipe()
         request = {
             "op": "spawn",
@@ -181,20 +189,16 @@ class Run:
             raise
         finally:
             os.close(output_write)
-        if "errno" in answer:
+        if "failed" in answer:
             os.close(output_read)
-            action = f"start {name}"
-            raise Unavailable(
-                action,
-                observed=f"cannot execute {argv[0]}: {answer['text']}",
-                next_step="Check that it is installed and on the PATH given to it",
-            )
+            raise not_started(name, request, answer["failed"])
         child = Child(
-            name=log_name,
+            name=log.stem,
             argv=argv,
             pid=answer["pid"],
             start=answer["start"],
-            evidence=evidence,
+            log=log,
+            redactor=evidence.redactor,
             output=output_read,
             stop_signal=stop_signal,
             grace_s=grace_s,
@@ -219,129 +223,6 @@ class Run:
         return tuple(f"{process['pid']}: {' '.join(process['argv'])}" for process in found)
 
 
-class _WardenClient:
-    """Our end of the control socket: requests out, answers and exits in."""
-
-    def __init__(self, stream: trio.SocketStream) -> None:
-        self._stream = stream
-        self._lock = trio.Lock()
-        self._next_id = 0
-        self._answers: dict[int, tuple[trio.Event, dict[str, Any]]] = {}
-        self._children: dict[int, Child] = {}
-        #: Spawned, but its Child is not made yet: pid -> exit status once it has one.
-        self._unwatched: dict[int, int | None] = {}
-        self._gone = False
-
-    async def spawn(self, request: dict[str, Any], *, fds: Sequence[int]) -> dict[str, Any]:
-        return await self._ask({**request, "fds": len(fds)}, fds=fds)
-
-    async def descendants(self) -> list[dict[str, Any]]:
-        answer = await self._ask({"op": "descendants"}, fds=())
-        found: list[dict[str, Any]] = answer["descendants"]
-        return found
-
-    def watch(self, child: Child) -> None:
-        """Tell ``child`` when its process exits, even when it already has."""
-        returncode = self._unwatched.pop(child.pid)
-        if returncode is not None:
-            child._note_exit(returncode)  # noqa: SLF001
-        else:
-            self._children[child.pid] = child
-
-    async def _ask(self, request: dict[str, Any], *, fds: Sequence[int]) -> dict[str, Any]:
-        self._next_id += 1
-        number = self._next_id
-        answered = trio.Event()
-        answer: dict[str, Any] = {}
-        self._answers[number] = (answered, answer)
-        payload = json.dumps({**request, "id": number}).encode()
-        # Shielded: a frame sent in part would garble every later one.
-        with trio.CancelScope(shield=True):
-            async with self._lock:
-                await self._send(_HEADER.pack(len(payload)) + payload, fds)
-        await answered.wait()
-        if self._gone:
-            action = "speak to the run's warden process"
-            raise HarnessError(
-                action,
-                observed="it has ended",
-                next_step="Everything it supervised was killed with it; run again",
-            )
-        return answer
-
-    async def _send(self, data: bytes, fds: Sequence[int]) -> None:
-        sock = self._stream.socket
-        sent = 0
-        while sent == 0:
-            try:
-                if fds:
-                    raw = socket.socket(fileno=os.dup(sock.fileno()))
-                    with raw:
-                        sent = socket.send_fds(raw, [data], list(fds))
-                else:
-                    break
-            except BlockingIOError:
-                await trio.lowlevel.wait_writable(sock)
-            except (BrokenPipeError, ConnectionResetError):
-                self._note_gone()
-                return
-        try:
-            await self._stream.send_all(data[sent:])
-        except trio.BrokenResourceError:
-            self._note_gone()
-
-    async def read(self, scope: trio.CancelScope) -> None:
-        """Hand out answers and exits until the warden closes its end.
-
-        Runs in a shielded scope: whoever cancels the run still needs the exits of its children.
-        """
-        buffer = bytearray()
-        with scope:
-            await self._read(buffer)
-
-    async def _read(self, buffer: bytearray) -> None:
-        while True:
-            try:
-                data = await self._stream.receive_some(_RECEIVE_BYTES)
-            except trio.BrokenResourceError:
-                data = b""
-            if not data:
-                self._note_gone()
-                return
-            buffer += data
-            while len(buffer) >= _HEADER.size:
-                (length,) = _HEADER.unpack_from(buffer)
-                if len(buffer) < _HEADER.size + length:
-                    break
-                message = json.loads(buffer[_HEADER.size : _HEADER.size + length])
-                del buffer[: _HEADER.size + length]
-                self._dispatch(message)
-
-    def _dispatch(self, message: dict[str, Any]) -> None:
-        if "exit" in message:
-            child = self._children.pop(message["exit"], None)
-            if child is not None:
-                child._note_exit(message["returncode"])  # noqa: SLF001
-            elif message["exit"] in self._unwatched:
-                self._unwatched[message["exit"]] = message["returncode"]
-            # Anything else is an orphan that the warden adopted and reaped.
-            return
-        answered, answer = self._answers.pop(message["id"])
-        answer.update(message)
-        if "pid" in message:
-            self._unwatched[message["pid"]] = None
-        answered.set()
-
-    def _note_gone(self) -> None:
-        self._gone = True
-        for answered, _ in self._answers.values():
-            answered.set()
-        self._answers.clear()
-        for child in self._children.values():
-            child._note_exit(-signal.SIGKILL)  # noqa: SLF001 - it dies with its warden
-        self._children.clear()
-
-
 @asynccontextmanager
 async def open_run(*, evidence: Evidence) -> AsyncIterator[Run]:
     """Open a run: sweep what dead runs left, start the warden, clean up at the end.
@@ -352,44 +233,49 @@ async def open_run(*, evidence: Evidence) -> AsyncIterator[Run]:
     Raises:
         LeakFound: at the end of a block that succeeded, when processes outlived their parents.
     """
-    sweep()
+    await trio.to_thread.run_sync(sweep)
     ledger = RunLedger.create()
-    ours, theirs = socket.socketpair()
     leaks: tuple[str, ...] = ()
-    async with lone_error():
-        try:
-            with theirs:
-                warden = subprocess.Popen(  # noqa: ASYNC220 - returns after vfork, in 1 ms
-                    [
-                        sys.executable,
-                        "-I",
-                        "-S",
-                        _warden.__file__,
-                        str(theirs.fileno()),
-                        str(ledger.path),
-                    ],
-                    pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    start_new_session=True,
-                )
-            ledger.record("warden", pid=warden.pid, start=_warden.start_time(warden.pid))
+    try:
+        async with lone_error(), _warden_process(ledger) as control, trio.open_nursery() as nursery:
+            client = WardenClient(control)
+            reading = trio.CancelScope(shield=True)
+            nursery.start_soon(client.read, reading)
+            run = Run(ledger=ledger, evidence=evidence, warden=client, nursery=nursery)
             try:
-                async with trio.open_nursery() as nursery:
-                    client = _WardenClient(trio.SocketStream(trio.socket.from_stdlib_socket(ours)))
-                    reading = trio.CancelScope(shield=True)
-                    nursery.start_soon(client.read, reading)
-                    run = Run(ledger=ledger, evidence=evidence, warden=client, nursery=nursery)
-                    try:
-                        yield run
-                        leaks = await run._audit()  # noqa: SLF001
-                    finally:
-                        reading.cancel()
+                yield run
+                leaks = await run._audit()  # noqa: SLF001
             finally:
-                ours.close()
-                with trio.CancelScope(shield=True):
-                    await trio.to_thread.run_sync(warden.wait)
-        finally:
-            remove_directories(ledger)
+                reading.cancel()
+    finally:
+        remove_directories(ledger)
     if leaks:
         raise LeakFound(leaks)
 
+
+@asynccontextmanager
+async def _warden_process(ledger: RunLedger) -> AsyncIterator[trio.SocketStream]:
+    """Start the warden and yield our end of its control socket; nothing it started outlives it."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            warden = subprocess.Popen(  # noqa: ASYNC220 - returns after vfork, in 1 ms
+                [
+                    *(sys.executable, "-I", "-S", _warden.__file__),
+                    *(str(theirs.fileno()), str(ledger.path)),
+                    *(str(ledger.mark()), str(os.getpid())),
+                ],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        ledger.record("warden", pid=warden.pid, start=_warden.start_time(warden.pid))
+        try:
+            yield trio.SocketStream(trio.socket.from_stdlib_socket(ours))
+        finally:
+            ours.close()
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(warden.wait)
+                if warden.returncode != 0:
+                    # Killed: its children died with it, what they had started did not.
+                    await trio.to_thread.run_sync(end_marked, ledger)

@@ -78,7 +78,8 @@ def sweep(*, sweepers: Mapping[str, Sweeper] | None = None) -> SweepReport:
                 continue
             removed.extend(str(path) for path in _directories(ledger) if path.exists())
             problems.extend(
-                f"cannot remove {path} of dead run {ledger.id}" for path in remove_directories(ledger)
+                f"cannot remove {path} of dead run {ledger.id}"
+                for path in remove_directories(ledger)
             )
     return SweepReport(
         dead_runs=tuple(dead),
@@ -113,7 +114,7 @@ def end_marked(ledger: RunLedger) -> list[str]:
     ended: dict[int, str] = {}
 
     def none_left() -> bool:
-        left = _warden.marked(mark) if mark is not None else []
+        left = set(_warden.marked(mark) if mark is not None else ()) - {os.getpid()}
         for pid in left:
             ended.setdefault(pid, f"process {pid} ({' '.join(_warden.command_line(pid))})")
             _kill(pid)
@@ -149,10 +150,16 @@ def _remove(path: Path) -> bool:
         return True
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
-        for directory, _, _ in os.walk(path):
-            os.chmod(directory, stat.S_IRWXU)  # noqa: PTH101 - os.walk gives texts
+        _make_enterable(path)
         shutil.rmtree(path, ignore_errors=True)
     return not path.exists()
+
+
+def _make_enterable(path: Path) -> None:
+    path.chmod(stat.S_IRWXU)
+    for entry in path.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            _make_enterable(entry)
 
 
 def _end_processes(ledger: RunLedger) -> list[str]:
@@ -238,16 +245,16 @@ def _run_sweepers(
 def _exclusively(ledger: RunLedger) -> Iterator[bool]:
     """Whether this process may clean up this run; another sweep may be at it."""
     try:
-        file = ledger.path.open("rb")
-    except FileNotFoundError:
-        # A directory without a ledger never held anything else: nothing to fight over.
-        yield True
+        directory = os.open(ledger.directory, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:  # another sweep was faster
+        yield False
         return
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+    else:
         # The other sweep may have finished between our look and our lock.
-        yield ledger.path.exists()
+        yield ledger.directory.exists()
+    finally:
+        os.close(directory)

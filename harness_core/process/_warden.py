@@ -123,11 +123,12 @@ class Warden:
 
     def _receive(self) -> bool:
         try:
-            data, fds, _flags, _address = socket.recv_fds(
-                self.control, 65536, FDS_PER_FRAME, socket.MSG_CMSG_CLOEXEC
-            )
+            data, fds, _flags, _address = socket.recv_fds(self.control, 65536, FDS_PER_FRAME)
         except OSError:
             return False
+        for fd in fds:
+            # Python 3.11 drops the flag that would have done this; no other thread forks here.
+            os.set_inheritable(fd, False)  # noqa: FBT003
         self.fds.extend(fds)
         if not data:
             return False
@@ -365,6 +366,12 @@ def marked(mark: int) -> list[int]:
 
 def _pids() -> list[int]:
     return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208
+
+
+def process_group(pid: int) -> int | None:
+    """The process group of a process; ``None`` for one that is gone."""
+    fields = _stat_fields(pid)
+    return int(fields[2]) if fields else None
 
 
 def _session_of(pid: int) -> int | None:

@@ -6,8 +6,9 @@ and not a failing (or, worse, a passing) test.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from harness_core.errors import BadInput
@@ -33,6 +34,8 @@ def check_scenarios(
     Raises:
         BadInput: the first mistake, with file, row and field.
     """
+    if not rows:
+        raise BadInput(where, found="no scenario", expected="at least one: nothing would be tested")
     seen: set[str] = set()
     for number, row in enumerate(rows):
         if not isinstance(row, E2EScenario):
@@ -48,58 +51,96 @@ def _check_row(row: E2EScenario, *, where: str, butlers: Collection[str]) -> Non
     def refuse(field: str, found: object, expected: str) -> BadInput:
         return BadInput(where, key=f"scenario {row.id!r}: {field}", found=found, expected=expected)
 
-    if not isinstance(row.id, str) or not _KEBAB.fullmatch(row.id):
-        raise refuse("id", row.id, "kebab-case, e.g. 'health-symptom-log'")
-    if not isinstance(row.input_prompt, str) or not row.input_prompt.strip():
-        raise refuse("input_prompt", row.input_prompt, "a text that is not empty")
+    for field, found, expected in _mistakes(row, butlers):
+        raise refuse(field, found, expected)
+    for number, assertion in enumerate(row.db_assertions):
+        if not isinstance(assertion, DbAssertion):
+            raise refuse(f"db_assertions[{number}]", assertion, "a DbAssertion")
+        for field, found, expected in _mistakes_in(assertion, row=row, butlers=butlers):
+            raise refuse(f"db_assertions[{number}].{field}", found, expected)
+
+
+#: (field, what was found there, what would be accepted)
+_Mistake = tuple[str, object, str]
+
+
+def _mistakes(row: E2EScenario, butlers: Collection[str]) -> Iterator[_Mistake]:
+    """What is wrong with a row, the most basic first; a later check relies on the earlier ones."""
+    if not _is_text(row.id) or not _KEBAB.fullmatch(row.id):
+        yield "id", row.id, "kebab-case, e.g. 'health-symptom-log'"
+    if not _is_text(row.description):
+        yield "description", row.description, "a sentence for the reader"
+    yield from _mistakes_of_prompt(row)
+    yield from _mistakes_of_butlers(row, butlers)
+    if not _are_texts(row.tags):
+        yield "tags", row.tags, "a tuple of texts"
+    if row.expected_output is not None and not _is_text(row.expected_output):
+        yield "expected_output", row.expected_output, "a text that is not empty, or None"
+    if not _is_number(row.timeout_s) or not 0 < row.timeout_s < math.inf:
+        yield "timeout_s", row.timeout_s, "seconds above zero"
+    if not isinstance(row.db_assertions, list | tuple):
+        yield "db_assertions", row.db_assertions, "a list of DbAssertion"
+    if not row.expected_tool_calls and not row.db_assertions:
+        yield "db_assertions", [], "a row or a tool call to check: it asserts no effect"
+
+
+def _mistakes_of_prompt(row: E2EScenario) -> Iterator[_Mistake]:
+    if not _is_text(row.input_prompt):
+        yield "input_prompt", row.input_prompt, "a text that is not empty"
     for field in _FIELD.findall(row.input_prompt):
         if "{" + field + "}" != TOKEN_FIELD:
-            raise refuse("input_prompt", "{" + field + "}", f"{TOKEN_FIELD} as the only field")
-    if not row.expected_butlers:
-        raise refuse("expected_butler", row.expected_butler, "at least one butler")
+            yield "input_prompt", "{" + field + "}", f"{TOKEN_FIELD} as the only field"
+
+
+def _mistakes_of_butlers(row: E2EScenario, butlers: Collection[str]) -> Iterator[_Mistake]:
+    expected = row.expected_butler
+    if not isinstance(expected, str) and not _are_texts(expected):
+        yield "expected_butler", expected, "the name of a butler, or a list of names"
+    if not expected:
+        yield "expected_butler", expected, "at least one butler"
     for name in row.expected_butlers:
         if name not in butlers:
-            raise refuse("expected_butler", name, f"one of {', '.join(sorted(butlers))}")
-    if isinstance(row.expected_tool_calls, str):
-        raise refuse("expected_tool_calls", row.expected_tool_calls, "a list of tool names")
+            yield "expected_butler", name, f"one of {', '.join(sorted(butlers))}"
+    if len(set(row.expected_butlers)) != len(row.expected_butlers):
+        yield "expected_butler", expected, "each butler once"
+    if not _are_texts(row.expected_tool_calls):
+        yield "expected_tool_calls", row.expected_tool_calls, "a list of tool names"
     for tool in row.expected_tool_calls:
-        butler = tool.rpartition(".")[0]
-        if butler and butler not in row.expected_butlers:
-            raise refuse("expected_tool_calls", tool, "a tool of an expected butler")
-    if isinstance(row.tags, str):
-        raise refuse("tags", row.tags, "a tuple of texts")
-    if not row.timeout_s > 0:
-        raise refuse("timeout_s", row.timeout_s, "seconds above zero")
-    if not row.expected_tool_calls and not row.db_assertions:
-        raise refuse("db_assertions", [], "a row or a tool call to check: it asserts no effect")
-    for number, assertion in enumerate(row.db_assertions):
-        _check_assertion(assertion, number, row=row, where=where, butlers=butlers)
+        butler, dot, name = tool.partition(".")
+        if not name and (dot or not butler):
+            yield "expected_tool_calls", tool, "'tool' or 'butler.tool'"
+        if dot and butler not in row.expected_butlers:
+            yield "expected_tool_calls", tool, "a tool of an expected butler"
 
 
-def _check_assertion(
-    assertion: DbAssertion,
-    number: int,
-    *,
-    row: E2EScenario,
-    where: str,
-    butlers: Collection[str],
-) -> None:
-    def refuse(field: str, found: object, expected: str) -> BadInput:
-        key = f"scenario {row.id!r}: db_assertions[{number}].{field}"
-        return BadInput(where, key=key, found=found, expected=expected)
-
-    if not isinstance(assertion, DbAssertion):
-        raise refuse("", assertion, "a DbAssertion")
-    if assertion.butler not in butlers:
-        raise refuse("butler", assertion.butler, f"one of {', '.join(sorted(butlers))}")
-    if not assertion.table:
-        raise refuse("table", assertion.table, "a table name")
+def _mistakes_in(
+    assertion: DbAssertion, *, row: E2EScenario, butlers: Collection[str]
+) -> Iterator[_Mistake]:
+    if not _is_text(assertion.butler) or assertion.butler not in butlers:
+        yield "butler", assertion.butler, f"one of {', '.join(sorted(butlers))}"
+    if not _is_text(assertion.table):
+        yield "table", assertion.table, "a table name"
+    for field in ("where", "column_checks"):
+        if not isinstance(getattr(assertion, field), Mapping):
+            yield field, getattr(assertion, field), "a mapping from column to value"
+    if assertion.count is not None and (type(assertion.count) is not int or assertion.count < 0):
+        yield "count", assertion.count, "zero or more rows"
     if not assertion.where and assertion.count != 0:
-        raise refuse("where", {}, "a condition: without one any old row would do")
-    if assertion.count is not None and assertion.count < 0:
-        raise refuse("count", assertion.count, "zero or more rows")
+        yield "where", {}, "a condition: without one any old row would do"
     if assertion.count == 0 and assertion.column_checks:
-        raise refuse("column_checks", assertion.column_checks, "none when no row may exist")
+        yield "column_checks", assertion.column_checks, "none when no row may exist"
     uses_token = TOKEN_FIELD in repr(assertion.where) + repr(assertion.column_checks)
     if uses_token and TOKEN_FIELD not in row.input_prompt:
-        raise refuse("where", TOKEN_FIELD, f"{TOKEN_FIELD} in input_prompt too")
+        yield "where", TOKEN_FIELD, f"{TOKEN_FIELD} in input_prompt too"
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

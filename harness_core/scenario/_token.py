@@ -14,7 +14,7 @@ from typing import Any, Final
 __all__ = ["TOKEN_FIELD", "fill", "new_token"]
 
 #: What stands for the token in a scenario's texts.
-TOKEN_FIELD: Final = "{token}"
+TOKEN_FIELD: Final = "{token}"  # noqa: S105 - a placeholder, secret to nobody
 
 #: Letters and digits that no tokenizer splits into words with a meaning, and no reader mixes up.
 _ALPHABET: Final = "bcdfghjkmnpqrstvwxz23456789"
@@ -31,8 +31,10 @@ def fill(value: Any, token: str) -> Any:
         return value.replace(TOKEN_FIELD, token)
     if isinstance(value, Mapping):
         return {key: fill(inner, token) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | set | frozenset) or type(value) is tuple:
         return type(value)(fill(inner, token) for inner in value)
+    if isinstance(value, tuple):  # a named one takes its fields one by one
+        return type(value)(*(fill(inner, token) for inner in value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         # Matchers such as Contains("{token}") are frozen dataclasses.
         names = [field.name for field in dataclasses.fields(value) if field.init]

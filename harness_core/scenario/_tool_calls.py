@@ -18,7 +18,8 @@ def expect_tool_calls(
     Args:
         calls: butler → its recorded calls, each with ``name`` and, when the tool failed, a true
             ``is_error``.
-        expected: ``tool`` (any of the butlers) or ``butler.tool``.
+        expected: ``tool`` (any of the butlers) or ``butler.tool``; the tool may have a dot in its
+            own name (``health.route.execute``).
 
     Raises:
         AssertionError: names the missing tool and lists what was called instead.
@@ -26,13 +27,11 @@ def expect_tool_calls(
     Source: seed 000, design goal 4.
     """
     for wanted in expected:
-        butler, _, tool = wanted.rpartition(".")
         matching = [
             call
-            for name, of_butler in calls.items()
-            if butler in {"", name}
+            for butler, of_butler in calls.items()
             for call in of_butler
-            if call.get("name") == tool
+            if wanted in {call.get("name"), f"{butler}.{call.get('name')}"}
         ]
         worked = [call for call in matching if not call.get("is_error")]
         assert worked, (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,13 +14,7 @@ from harness_core.llm import Fault, Gateway, open_gateway
 from harness_core.process import open_run
 from harness_core.wait import deadline
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(
-        importlib.util.find_spec("claude_agent_sdk") is None,
-        reason="claude-agent-sdk, which bundles the CLI, is not installed",
-    ),
-]
+pytestmark = [pytest.mark.real, pytest.mark.requires("claude-code")]
 
 
 @asynccontextmanager

@@ -1,0 +1,116 @@
+"""What can run here, and what CI demands to run."""
+
+import socket
+
+import pytest
+
+from harness_core import gates
+from harness_core.errors import BadInput
+from harness_core.gates import Gate
+
+
+@pytest.fixture
+def own_gates(monkeypatch: pytest.MonkeyPatch) -> dict[str, Gate]:
+    """A registry of this test alone, with an open and a closed gate."""
+    registry: dict[str, Gate] = {}
+    monkeypatch.setattr(gates, "_GATES", registry)
+    gates.register(Gate(name="open", summary="is there", probe=lambda: ""))
+    gates.register(Gate(name="closed", summary="is not", probe=lambda: "get it from the shop"))
+    return registry
+
+
+def test_gates_say_why_they_are_closed(own_gates):
+    """An open gate has no reason, a closed one says what is missing."""
+    assert "" == gates.closed_reason("open")
+    assert "get it from the shop" == gates.closed_reason("closed")
+    assert ["open", "closed"] == [gate.name for gate in gates.gates()]
+
+
+def test_unknown_gate_is_bad_input(own_gates):
+    """A gate nobody knows is refused with the names there are."""
+    with pytest.raises(BadInput) as refused:
+        gates.closed_reason("docker")
+
+    assert "docker" == refused.value.found
+    assert "one of closed, open" == refused.value.expected
+
+
+def test_name_taken_twice_is_refused(own_gates):
+    """Two gates of one name would make one of them meaningless."""
+    with pytest.raises(BadInput) as refused:
+        gates.register(Gate(name="open", summary="other", probe=lambda: ""))
+
+    assert "open" == refused.value.key
+    assert "is there" == own_gates["open"].summary
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("", set()), ("open", {"open"}), (" open ,closed,, ", {"open", "closed"})],
+)
+def test_required_reads_the_environment(own_gates, monkeypatch, value, expected):
+    """HARNESS_REQUIRE is a list of names; spaces and empty entries mean nothing."""
+    monkeypatch.setenv("HARNESS_REQUIRE", value)
+
+    assert expected == gates.required()
+
+
+def test_required_refuses_a_typo(own_gates, monkeypatch):
+    """A demanded gate that does not exist would demand nothing, so it is refused."""
+    monkeypatch.setenv("HARNESS_REQUIRE", "open,closd")
+
+    with pytest.raises(BadInput) as refused:
+        gates.required()
+
+    assert ("HARNESS_REQUIRE", "closd") == (refused.value.where, refused.value.found)
+    with pytest.raises(BadInput):
+        gates.required(["nothing"])
+    assert {"closed"} == gates.required(["closed"])
+
+
+@pytest.mark.parametrize(("names", "found"), [((), "no gate"), (("open", "opn"), "opn"), ((3,), 3)])
+def test_marker_that_checks_nothing_is_refused(own_gates, names, found):
+    """A marker must name gates, and only such as there are."""
+    with pytest.raises(BadInput) as refused:
+        gates.check_names(names, where="test_x: requires")
+
+    assert ("test_x: requires", found) == (refused.value.where, refused.value.found)
+    gates.check_names(("open", "closed"), where="x")
+
+
+def test_docker_gate_asks_the_engine(tmp_path, monkeypatch):
+    """The gate is open when something answers at the socket, closed with the reason otherwise."""
+    path = tmp_path / "docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    assert "(No such file or directory)" in gates.closed_reason("docker")
+
+    with socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(str(path))
+        assert "(Connection refused)" in gates.closed_reason("docker")
+        engine.listen()
+        assert "" == gates.closed_reason("docker")
+    monkeypatch.setenv("DOCKER_HOST", f"unix:///{'x' * 200}")
+    assert "too long" in gates.closed_reason("docker")
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    assert "" == gates.closed_reason("docker")
+
+
+def test_gates_that_look_at_the_machine(tmp_path, monkeypatch):
+    """Key, command, system and server gates follow what is there."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    assert "ANTHROPIC_API_KEY is not set" == gates.closed_reason("live-llm")
+    assert "apt-get install tmux" in gates.closed_reason("tmux")
+
+    (tmp_path / "tmux").touch(mode=0o755)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+    assert "" == gates.closed_reason("live-llm")
+    assert "" == gates.closed_reason("tmux")
+
+    monkeypatch.setattr(gates.platform, "system", lambda: "Plan9")
+    assert "this is Plan9; process supervision needs Linux" == gates.closed_reason("linux")
+    monkeypatch.setattr(gates.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(gates.Path, "glob", lambda self, pattern: iter(()))
+    assert "pip install" in gates.closed_reason("postgres")
+    (tmp_path / "postgres").touch(mode=0o755)
+    assert "" == gates.closed_reason("postgres")

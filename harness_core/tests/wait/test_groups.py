@@ -1,0 +1,75 @@
+"""Exception groups of one are opened; others stay what they are."""
+
+import pytest
+import trio
+
+from harness_core.groups import lone_error, unwrap
+
+
+def test_unwrap_opens_groups_of_one():
+    """However deep one error is wrapped, it comes out; two stay a group."""
+    error = KeyError("x")
+    two = BaseExceptionGroup("", [error, ValueError()])
+
+    assert unwrap(ExceptionGroup("", [ExceptionGroup("", [error])])) is error
+    assert unwrap(ExceptionGroup("", [two])) is two
+    assert unwrap(error) is error
+
+
+async def test_lone_error_out_of_a_nursery():
+    """A lone error leaves as itself, with its own cause and context."""
+    cause = ValueError("cause")
+
+    async def fail() -> None:
+        try:
+            raise LookupError("context")  # noqa: TRY301
+        except LookupError:
+            raise KeyError("x") from cause
+
+    with pytest.raises(KeyError) as raised:
+        async with lone_error(), trio.open_nursery() as nursery:
+            nursery.start_soon(fail)
+
+    assert raised.value.__cause__ is cause
+    assert isinstance(raised.value.__context__, LookupError)
+
+
+async def test_context_without_a_cause_is_kept_and_shown():
+    """What an error was raised in the middle of is not replaced by the group it travelled in."""
+
+    async def fail() -> None:
+        try:
+            raise LookupError("context")  # noqa: TRY301
+        except LookupError:
+            raise KeyError("x")  # noqa: B904 - the point of the test
+
+    with pytest.raises(KeyError) as raised:
+        async with lone_error(), trio.open_nursery() as nursery:
+            nursery.start_soon(fail)
+
+    assert isinstance(raised.value.__context__, LookupError)
+    assert not raised.value.__suppress_context__
+
+
+async def test_several_errors_stay_a_group():
+    """Two errors are shown both."""
+
+    async def fail(error: Exception) -> None:
+        raise error
+
+    with pytest.raises(ExceptionGroup) as raised:  # noqa: PT012
+        async with lone_error(), trio.open_nursery() as nursery:
+            nursery.start_soon(fail, KeyError())
+            nursery.start_soon(fail, ValueError())
+
+    assert {KeyError, ValueError} == {type(error) for error in raised.value.exceptions}
+
+
+async def test_errors_outside_groups_pass():
+    """An error that was never wrapped passes unchanged."""
+    error = KeyError()
+    with pytest.raises(KeyError) as raised:
+        async with lone_error():
+            raise error
+
+    assert raised.value is error
