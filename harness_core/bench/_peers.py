@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import multiprocessing
+import multiprocessing  # lint: allow threads: peers are processes
 import os
 import shutil
 import socket
@@ -17,7 +17,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection  # lint: allow threads: peers are processes
 from pathlib import Path
 from typing import Any
 

@@ -10,6 +10,7 @@
 - ``_provision.py``: an empty database for a system that migrates itself.
 - ``_pool.py``: a pool of clones of a migrated template.
 - ``_server.py``: the statements behind both, and whose databases may be dropped.
+- ``_sweep.py``: what a dead run left on a server that is not ours.
 - ``_environment/``: the alembic environment for chains that have none of their own.
 
 The only package that imports psycopg, SQLAlchemy or alembic.
@@ -46,8 +47,10 @@ from harness_core.db._pool import (
 )
 from harness_core.db._provision import create_database
 from harness_core.db._server import Clone, DropReport
+from harness_core.db._sweep import POSTGRES_URL_VARIABLE, sweep_databases
 
 __all__ = [
+    "POSTGRES_URL_VARIABLE",
     "AnyOf",
     "AtLeast",
     "AtMost",
@@ -73,5 +76,6 @@ __all__ = [
     "drop_run_databases",
     "open_pool",
     "redacted_url",
+    "sweep_databases",
     "upgrade",
 ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -19,7 +18,7 @@ import trio
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from harness_core.bridge import blocking
+from harness_core.bridge import Mutex, blocking
 from harness_core.errors import BadInput, NotReady, Unavailable
 from harness_core.groups import lone_error
 
@@ -91,7 +90,7 @@ class Connection:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._turn = threading.Lock()
+        self._turn = Mutex()
         self._open: psycopg.Connection[dict[str, Any]] | None = None
         self._current: _Call | None = None
 

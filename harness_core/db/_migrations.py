@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +22,7 @@ from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
 from psycopg import sql
 
-from harness_core.bridge import blocking
+from harness_core.bridge import Mutex, blocking
 from harness_core.db._connection import Connection
 from harness_core.errors import BadInput, HarnessError
 
@@ -32,7 +31,7 @@ __all__ = ["MigrationChain", "applied_revisions", "chain_hash", "chain_heads", "
 _OWN_ENVIRONMENT: Final = Path(__file__).parent / "_environment"
 
 #: Alembic keeps the migration that runs in module globals: one at a time per process.
-_ALEMBIC_LOCK: Final = threading.Lock()
+_ALEMBIC_LOCK: Final = Mutex()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

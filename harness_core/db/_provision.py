@@ -38,6 +38,9 @@ async def create_database(
     server = Server(postgres.url, run_id=run.id, in_memory=postgres.in_memory)
     external = postgres.provider == "external"
     actual = f"hs_{run.id}_{name}" if external else name
+    if external:
+        # Before it is made: whoever sweeps after this run must know where to look.
+        run.ledger.record("database", server=postgres.address, run=run.id)
     try:
         await server.create(actual)
         try:

@@ -9,6 +9,7 @@
 - ``_cluster.py``: the cached initialised data directory, and its copies.
 - ``_cache.py``: the per-user cache directory, and locks between processes.
 - ``_protocol.py``: enough of the PostgreSQL protocol to know that a server answers.
+- ``_url.py``: a PostgreSQL URL in parts.
 - ``_processes.py``: the processes a server forked, which live in sessions of their own.
 
 Every provider passes ``harness_core.testing.check_service``.
@@ -23,14 +24,17 @@ from harness_core.services._postgres import (
     postgres_answers,
 )
 from harness_core.services._service import Service
+from harness_core.services._url import PostgresUrl, parse_postgres_url
 
 __all__ = [
     "PROVIDERS",
     "PostgresBinaries",
     "PostgresService",
+    "PostgresUrl",
     "Service",
     "find_postgres_binaries",
     "open_postgres",
+    "parse_postgres_url",
     "postgres_answers",
     "server_account",
     "usable_binaries",

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness_core.bridge import Loop
+from harness_core.db import POSTGRES_URL_VARIABLE
+from harness_core.errors import BudgetExceeded
 from harness_core.evidence import Evidence
 from harness_core.llm import Gateway, cost_summary
 from harness_core.process import Run
@@ -41,8 +43,9 @@ def butler_ecosystem(
         subject,
         evidence=run_evidence,
         services=pytestconfig.getoption("--services"),
-        services_url=os.environ.get("HARNESS_POSTGRES_URL"),
+        services_url=os.environ.get(POSTGRES_URL_VARIABLE),
         llm=pytestconfig.getoption("--llm"),
+        llm_upstream=pytestconfig.getoption("--llm-upstream"),
         budget_usd=pytestconfig.getoption("--llm-budget-usd"),
         loop=harness_loop,
         say=progress,
@@ -74,7 +77,16 @@ def cost_tracker(butler_ecosystem: Ecosystem) -> Gateway:
 async def ecosystem(
     butler_ecosystem: Ecosystem, request: pytest.FixtureRequest, evidence: Evidence
 ) -> Ecosystem:
-    """The ecosystem, with model calls booked on this test and its evidence directory attached."""
+    """The ecosystem, with model calls booked on this test and its evidence directory attached.
+
+    Raises:
+        BudgetExceeded: an earlier test spent what the run may spend; the run stops here.
+    """
+    try:
+        await butler_ecosystem.check_budget()
+    except BudgetExceeded as spent:
+        request.session.shouldstop = str(spent)
+        raise
     await butler_ecosystem.gateway.client.set_scope(request.node.nodeid)
     butler_ecosystem.evidence = evidence
     return butler_ecosystem

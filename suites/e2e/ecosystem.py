@@ -12,221 +12,40 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import trio
 
 from harness_core import limits
 from harness_core.bridge import Loop
-from harness_core.db import Database, create_database
-from harness_core.errors import BadInput, HarnessError
+from harness_core.db import create_database
+from harness_core.errors import BadInput, BudgetExceeded
 from harness_core.evidence import Evidence
 from harness_core.groups import lone_error
 from harness_core.llm import Gateway, open_gateway
-from harness_core.net import PortLease, Stage, await_ready, lease_port, listener_stages, sse_opens
-from harness_core.process import Child, Run
+from harness_core.net import lease_port
+from harness_core.process import Run
 from harness_core.services import PostgresService, open_postgres
 from harness_core.subject import Subject
 from harness_core.wait import deadline, until
-from suites.e2e.mcp_client import CannotReach, ToolResult, call_tool, list_tools
-from suites.e2e.roster import ButlerConfig, read_roster
+from suites.e2e.butler import Butler
+from suites.e2e.roster import read_roster
 
 __all__ = ["REFERENCE_SUBJECT", "Butler", "Ecosystem", "Sent", "open_ecosystem", "roster_directory"]
 
 REFERENCE_SUBJECT: Final = Path(__file__).with_name("reference-system") / "subject.toml"
 
-#: Start of a daemon, migrations included. Slowest seen, four at once on 2 loaded cores: 6 s.
-_BOOT_S: Final = 60.0
-
 #: All butlers in the registry, once all of them serve.
 _REGISTER_S: Final = 30.0
 
-#: A butler drains its sessions for up to 30 s before it ends (contract, ``shutdown()``).
-_STOP_S: Final = 40.0
+#: A message to its final state when the model answers at once. Slowest seen, three butlers on 2
+#: loaded cores: 7 s.
+_OFFLINE_MESSAGE_S: Final = 40.0
 
 Say = Callable[[str], None]
-T = TypeVar("T")
-
-
-class Butler:
-    """One running butler: what an operator sees of it, and may do to it.
-
-    Every method may be called from any trio loop (a test's own included).
-
-    Attributes:
-        config: what its ``butler.toml`` says.
-        port: where it really listens.
-        url: its MCP endpoint.
-        database: its database.
-        command: its command line.
-        environment: its whole environment.
-        child: the process of its current life; ``child.log`` is its log.
-    """
-
-    def __init__(
-        self,
-        config: ButlerConfig,
-        *,
-        lease: PortLease,
-        database: Database,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        evidence: Evidence,
-        run: Run,
-        loop: Loop | None,
-    ) -> None:
-        self.config = config
-        self.name = config.name
-        self.port = lease.port
-        self.url = f"http://127.0.0.1:{lease.port}/sse"
-        self.database = database
-        self._lease = lease
-        self.command = tuple(command)
-        self.environment = dict(environment)
-        self._evidence = evidence
-        self._run = run
-        self._loop = loop
-        self._life = AsyncExitStack()
-        self._child: Child | None = None
-
-    @property
-    def child(self) -> Child:
-        """The process of its current or last life."""
-        if self._child is None:
-            raise HarnessError(f"use butler {self.name}", observed="it was never started")
-        return self._child
-
-    @property
-    def pid(self) -> int:
-        """Process id of its current or last life."""
-        return self.child.pid
-
-    async def call(self, tool: str, *, seconds: float = limits.MCP_CALL_S, **arguments: Any) -> Any:
-        """Call a tool that must succeed, and return its answer as data.
-
-        Raises:
-            AssertionError: the tool answered with an error.
-        """
-        answer = await self.try_call(tool, arguments, seconds=seconds)
-
-        assert not answer.is_error, f"{self.name}.{tool} refused {arguments}: {answer.text}"
-        return answer.value
-
-    async def try_call(
-        self,
-        tool: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        seconds: float = limits.MCP_CALL_S,
-        headers: Mapping[str, str] | None = None,
-    ) -> ToolResult:
-        """Call a tool that may refuse."""
-        return await call_tool(self.url, tool, arguments, seconds=seconds, headers=headers)
-
-    async def tools(self) -> dict[str, Mapping[str, Any]]:
-        """The tools it offers: name → input schema."""
-        return await list_tools(self.url)
-
-    async def status(self) -> Mapping[str, Any]:
-        """Its own word on its health and its modules."""
-        answer: Mapping[str, Any] = await self.call("status")
-        return answer
-
-    def kill(self) -> None:
-        """SIGKILL to it and everything it started."""
-        self.child.kill()
-
-    def pause(self) -> None:
-        """SIGSTOP: connections open, nothing answers."""
-        self.child.pause()
-
-    def resume(self) -> None:
-        """SIGCONT after :meth:`pause`."""
-        self.child.resume()
-
-    async def stop(self) -> None:
-        """Ask it to shut down and wait for its end."""
-        await self._on_loop(self._stop)
-
-    async def start(self) -> None:
-        """Start it again on its port and database, and wait until it serves."""
-        await self._on_loop(self._start)
-
-    async def restart(self) -> None:
-        """Stop it (dead or alive) and start it again."""
-        await self._on_loop(self._restart)
-
-    async def attempt(
-        self, *, seconds: float, environment: Mapping[str, str] | None = None
-    ) -> tuple[int, str]:
-        """Start a second process of this butler that is expected to end by itself.
-
-        Args:
-            seconds: how long it may take to end.
-            environment: changes to the butler's own.
-
-        Returns:
-            Its exit status and everything it wrote.
-
-        Raises:
-            NotReady: it still ran after ``seconds``.
-        """
-
-        async def start() -> tuple[int, str]:
-            async with self._run.child(
-                self.command,
-                name=f"{self.name}-attempt",
-                env=self.environment | dict(environment or {}),
-                evidence=self._evidence,
-            ) as child:
-                with deadline(f"see {child.name} end", seconds=seconds, tail=child.tail):
-                    returncode = await child.wait()
-                return returncode, child.log.read_text(encoding="utf-8")
-
-        return await self._on_loop(start)
-
-    async def _on_loop(self, call: Callable[[], Awaitable[T]]) -> T:
-        if self._loop is None:
-            return await call()
-        return await self._loop.from_trio(call)
-
-    async def _restart(self) -> None:
-        await self._stop()
-        await self._start()
-
-    async def _stop(self) -> None:
-        await self._life.aclose()
-
-    async def _start(self) -> None:
-        self._lease.hand_over()
-        child = await self._life.enter_async_context(
-            self._run.child(
-                self.command,
-                name=self.name,
-                env=self.environment,
-                evidence=self._evidence,
-                grace_s=_STOP_S,
-            )
-        )
-        self._child = child
-        await await_ready(
-            child,
-            (
-                *listener_stages(child, self.port, seconds=_BOOT_S),
-                Stage(name="protocol", probe=sse_opens(self.url), seconds=_BOOT_S),
-                Stage(name="domain", probe=self._answers_status, seconds=_BOOT_S),
-            ),
-        )
-
-    async def _answers_status(self) -> str:
-        try:
-            answer = await call_tool(self.url, "status")
-        except CannotReach as error:
-            return str(error)
-        return f"status answered with an error: {answer.text}" if answer.is_error else ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +76,7 @@ class Ecosystem:
         postgres: their database server.
         subject: what was started.
         boot_s: seconds from nothing to the last registration.
+        patience_s: how long a message may take to its final state, in seconds.
     """
 
     def __init__(
@@ -274,6 +94,7 @@ class Ecosystem:
         self.subject = subject
         self.evidence = evidence
         self.boot_s = 0.0
+        self.patience_s = limits.SCENARIO_S if gateway.mode == "live" else _OFFLINE_MESSAGE_S
 
     def __getitem__(self, name: str) -> Butler:
         if name not in self.butlers:
@@ -284,6 +105,20 @@ class Ecosystem:
     def switchboard(self) -> Butler:
         """The butler that messages come in at."""
         return self["switchboard"]
+
+    async def check_budget(self) -> None:
+        """What went wrong for want of money says nothing about the product.
+
+        Raises:
+            BudgetExceeded: the gateway has refused a call because it did not fit the budget.
+        """
+        totals = await self.gateway.client.totals()
+        if totals.budget_exceeded:
+            raise BudgetExceeded(
+                budget_usd=totals.budget_usd,
+                spent_usd=totals.spent_usd,
+                reserved_usd=totals.reserved_usd,
+            )
 
     async def send(
         self, text: str, *, event_id: str | None = None, trace_id: str | None = None, **changes: Any
@@ -351,6 +186,7 @@ async def open_ecosystem(
     services: str = "local",
     services_url: str | None = None,
     llm: str = "offline",
+    llm_upstream: str | None = None,
     budget_usd: float = limits.LLM_BUDGET_USD,
     loop: Loop | None = None,
     environment: Mapping[str, str] | None = None,
@@ -366,6 +202,7 @@ async def open_ecosystem(
         services: provider of PostgreSQL.
         services_url: its URL, for ``external``.
         llm: mode of the model gateway.
+        llm_upstream: base URL of the provider in mode ``live``.
         budget_usd: hard limit of what the model may cost.
         loop: the loop this runs on, so that handles can be used from other loops.
         environment: more environment for every butler.
@@ -390,12 +227,12 @@ async def open_ecosystem(
     async with lone_error(), AsyncExitStack() as stack:
         postgres, gateway = await _open_infrastructure(
             stack,
-            run,
-            evidence=evidence,
-            services=services,
-            services_url=services_url,
-            llm=llm,
-            budget_usd=budget_usd,
+            database_server=open_postgres(
+                run, evidence=evidence, provider=services, url=services_url
+            ),
+            model=open_gateway(
+                run, mode=llm, evidence=evidence, budget_usd=budget_usd, upstream=llm_upstream
+            ),
             note=note,
         )
         leases = {name: stack.enter_context(lease_port()) for name in configs}
@@ -453,13 +290,9 @@ def _private_places(run: Run, name: str) -> dict[str, str]:
 
 async def _open_infrastructure(
     stack: AsyncExitStack,
-    run: Run,
     *,
-    evidence: Evidence,
-    services: str,
-    services_url: str | None,
-    llm: str,
-    budget_usd: float,
+    database_server: AbstractAsyncContextManager[PostgresService],
+    model: AbstractAsyncContextManager[Gateway],
     note: Say,
 ) -> tuple[PostgresService, Gateway]:
     """PostgreSQL and the gateway, started side by side."""
@@ -477,24 +310,14 @@ async def _open_infrastructure(
     nursery = await stack.enter_async_context(trio.open_nursery())
     stack.callback(closing.set)
     async with trio.open_nursery() as starting:
-        starting.start_soon(
-            nursery.start,
-            keep,
-            "postgres",
-            open_postgres(run, evidence=evidence, provider=services, url=services_url),
-        )
-        starting.start_soon(
-            nursery.start,
-            keep,
-            "gateway",
-            open_gateway(run, mode=llm, evidence=evidence, budget_usd=budget_usd),
-        )
+        starting.start_soon(nursery.start, keep, "postgres", database_server)
+        starting.start_soon(nursery.start, keep, "gateway", model)
     return opened["postgres"], opened["gateway"]
 
 
 async def _start_all(butlers: Mapping[str, Butler], *, note: Say) -> None:
     async def start(butler: Butler) -> None:
-        await butler._start()  # noqa: SLF001 - the adapter's own
+        await butler.start_here()
         note(f"{butler.name} serves on port {butler.port}")
 
     async with lone_error(), trio.open_nursery() as nursery:
@@ -506,7 +329,7 @@ async def _stop_all(butlers: Mapping[str, Butler]) -> None:
     with trio.CancelScope(shield=True):
         async with trio.open_nursery() as nursery:
             for butler in butlers.values():
-                nursery.start_soon(butler._stop)  # noqa: SLF001
+                nursery.start_soon(butler.stop_here)
 
 
 async def _await_registrations(ecosystem: Ecosystem) -> None:

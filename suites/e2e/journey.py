@@ -109,8 +109,12 @@ async def follow(
     Args:
         ecosystem: where it was sent.
         sent: the message.
-        seconds: how long it may take; a message without a final state by then is gathered as it is.
+        seconds: how long it may take, the ecosystem's patience at most; a message without a final
+            state by then is gathered as it is.
         call_mark: sequence number in the gateway's ledger before the message was sent.
+
+    Raises:
+        BudgetExceeded: the model refused a call for want of money; the journey says nothing then.
     """
     inbox = ecosystem.switchboard.database
     last = "no row in message_inbox"
@@ -126,8 +130,9 @@ async def follow(
         return bool(states) and all(state in FINAL_STATES for state in states)
 
     unfinished = ""
+    patience_s = min(seconds or ecosystem.patience_s, ecosystem.patience_s)
     try:
-        with deadline("see the message's final state", seconds=seconds, observed=lambda: last):
+        with deadline("see the message's final state", seconds=patience_s, observed=lambda: last):
             await until(final)
     except NotReady as error:
         unfinished = error.observed
@@ -149,6 +154,7 @@ async def follow(
         unfinished=unfinished,
     )
     ecosystem.evidence.append_json("journeys.jsonl", journey)
+    await ecosystem.check_budget()
     return journey
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import trio
 
-from harness_core import limits
 from suites.e2e.ecosystem import Ecosystem, envelope
 from suites.e2e.journey import expect_inbox, expect_routing, expect_sessions, follow
 
@@ -22,7 +21,7 @@ async def test_the_same_event_twice_is_one_message(ecosystem: Ecosystem, token: 
     """A repeated event id is answered with the first request id and dispatched once."""
     event_id = f"event-{secrets.token_hex(8)}"
     sent = await ecosystem.send(f"I have a headache, severity 4 ({token})", event_id=event_id)
-    first = await follow(ecosystem, sent, seconds=limits.SCENARIO_S)
+    first = await follow(ecosystem, sent)
     again = await ecosystem.send(f"I have a headache, severity 4 ({token})", event_id=event_id)
 
     assert sent.request_id == again.request_id
@@ -40,7 +39,7 @@ async def test_the_same_idempotency_key_is_one_message(ecosystem: Ecosystem, tok
 
     assert first.request_id == again.request_id
     assert [False, True] == [first.answer["duplicate"], again.answer["duplicate"]]
-    journey = await follow(ecosystem, first, seconds=limits.SCENARIO_S)
+    journey = await follow(ecosystem, first)
     expect_routing(journey, ["health"])
     await ecosystem.switchboard.database.expect_count(
         "message_inbox", where={"request_id": first.request_id}, count=1
@@ -65,7 +64,7 @@ async def test_fifty_callers_at_once_are_one_message(ecosystem: Ecosystem, token
     assert 1 == len({message.request_id for message in sent})
     assert 1 == sum(message.answer["duplicate"] is False for message in sent)
     earliest = min(sent, key=lambda message: message.since)
-    journey = await follow(ecosystem, earliest, seconds=limits.SCENARIO_S)
+    journey = await follow(ecosystem, earliest)
     await expect_one_dispatch(ecosystem, earliest, journey)
 
 
@@ -129,7 +128,7 @@ async def expect_one_dispatch(ecosystem: Ecosystem, sent: Any, settled: Any) -> 
     # A later message that has gone all the way proves that a second dispatch had time to happen:
     # the switchboard and the butler both work in order.
     after = await ecosystem.send("I have a cough, severity 2")
-    await follow(ecosystem, after, seconds=limits.SCENARIO_S)
+    await follow(ecosystem, after)
     rows = await ecosystem.switchboard.database.rows(
         "SELECT target_butler FROM routing_log WHERE trace_id = %s", (sent.trace_id,)
     )

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from harness_core import limits
 from harness_core.bridge import Loop
 from harness_core.evidence import Evidence
 from harness_core.process import Run
@@ -52,7 +51,7 @@ async def expect_reached(ecosystem: Ecosystem, token: str) -> None:
     )
     assert "garden" == (await ecosystem["garden"].status())["name"]
     sent = await ecosystem.send(f"Please water the tomatoes in the greenhouse ({token})")
-    journey = await follow(ecosystem, sent, seconds=limits.SCENARIO_S)
+    journey = await follow(ecosystem, sent)
     expect_inbox(journey, ["garden"])
     expect_routing(journey, ["garden"])
     expect_sessions(journey, ["garden"])

@@ -60,6 +60,4 @@ async def expect_rows(ecosystem: Ecosystem, assertion: DbAssertion, token: str) 
             assertion.table, where=where, count=assertion.count, within_s=SETTLED_S
         )
     if assertion.count != 0:
-        await database.expect_row(
-            assertion.table, where=where, columns=columns, within_s=SETTLED_S
-        )
+        await database.expect_row(assertion.table, where=where, columns=columns, within_s=SETTLED_S)

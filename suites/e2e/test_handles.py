@@ -1,0 +1,66 @@
+"""The handle of a butler: it can be taken away in three ways, and always comes back."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_core.errors import NotReady
+from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.mcp_client import CannotReach
+
+#: A paused process answers nothing; a healthy one answers `status` in some 20 ms.
+NO_ANSWER_S = 1.5
+
+
+async def test_a_killed_butler_comes_back_at_its_address(ecosystem: Ecosystem) -> None:
+    """After SIGKILL nobody answers; restarted, a new process serves the same port and data."""
+    general = ecosystem["general"]
+    await general.call("state_set", key="survives", value=[1, "two", None])
+    first = general.pid
+    general.kill()
+    try:
+        await general.wait_for_end()
+        with pytest.raises(CannotReach):
+            await general.status()
+    finally:
+        await general.restart()
+
+    assert first != general.pid
+    assert "general" == (await general.status())["name"]
+    await general.database.expect_row(
+        "state", where={"key": "survives"}, columns={"value": [1, "two", None]}
+    )
+    await ecosystem.switchboard.database.expect_row(
+        "butler_registry", where={"name": "general", "eligibility_state": "active"}
+    )
+
+
+async def test_a_paused_butler_hangs_and_goes_on(ecosystem: Ecosystem) -> None:
+    """SIGSTOP leaves the port open and every call unanswered; SIGCONT undoes it, same process."""
+    general = ecosystem["general"]
+    first = general.pid
+    general.pause()
+    try:
+        with pytest.raises(NotReady):
+            await general.try_call("status", seconds=NO_ANSWER_S)
+    finally:
+        general.resume()
+
+    assert "general" == (await general.status())["name"]
+    assert first == general.pid
+
+
+async def test_a_stopped_butler_ends_by_itself(ecosystem: Ecosystem) -> None:
+    """Asked to stop, an idle butler leaves at once with status 0, and nothing of it stays."""
+    general = ecosystem["general"]
+    child = general.child
+    await general.stop()
+    try:
+        report = child.stop_report
+
+        assert report is not None
+        assert 0 == report.returncode
+        assert not report.killed
+        assert () == report.strays
+    finally:
+        await general.start()
