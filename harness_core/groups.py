@@ -1,18 +1,41 @@
-"""Exception groups of one: callers see the error that was raised, not its wrapping (style 13)."""
+"""Exception groups at the edge of an opener: callers see what went wrong, not its wrapping.
+
+A group of one is opened (style 13). When several things were started side by side and several of
+them could not be, that is one failure with several witnesses: the first error is raised and the
+others are told in its notes. Any other group stays what it is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from harness_core.errors import HarnessError
+
 __all__ = ["lone_error", "unwrap"]
 
 
 def unwrap(error: BaseException) -> BaseException:
-    """The one error inside nested groups of one; the group itself when it holds several."""
+    """The one error inside nested groups; the group itself when it holds several that differ.
+
+    Several :class:`HarnessError` count as one: the first, with the others in its notes.
+    """
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
+    if isinstance(error, BaseExceptionGroup):
+        first, *others = _leaves(error)
+        if all(isinstance(leaf, HarnessError) for leaf in (first, *others)):
+            for other in others:
+                first.add_note(f"at the same time: {other}")
+            return first
     return error
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found.extend(_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    return found
 
 
 @asynccontextmanager

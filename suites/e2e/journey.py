@@ -102,7 +102,7 @@ class Journey:
 
 
 async def follow(
-    ecosystem: Ecosystem, sent: Sent, *, seconds: float, call_mark: int = 0
+    ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = None, call_mark: int = 0
 ) -> Journey:
     """Wait for the final state of a message, then gather everything it left.
 

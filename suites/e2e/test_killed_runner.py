@@ -34,6 +34,7 @@ def state() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.mark.runner
 def test_sigkill_in_mid_session_leaves_nothing(
     state: Path, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:

@@ -27,6 +27,7 @@ BUDGET_USD = "0.04"
 END_S = 180
 
 
+@pytest.mark.runner
 def test_the_budget_stops_a_live_run(
     harness_loop: Loop,
     harness_run: Run,

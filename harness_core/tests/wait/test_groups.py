@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from harness_core.errors import HarnessError, Unavailable
 from harness_core.groups import lone_error, unwrap
 
 
@@ -73,3 +74,26 @@ async def test_errors_outside_groups_pass():
             raise error
 
     assert raised.value is error
+
+
+async def test_several_harness_errors_are_the_first_with_notes():
+    """Of several things that could not start side by side one is raised, and all are told."""
+
+    async def fail(name: str) -> None:
+        raise Unavailable(f"start {name}", observed="no such program")
+
+    with pytest.raises(Unavailable) as raised:
+        async with lone_error(), trio.open_nursery() as nursery:
+            nursery.start_soon(fail, "a")
+            nursery.start_soon(fail, "b")
+    told = "\n".join([str(raised.value), *raised.value.__notes__])
+
+    assert "cannot start a: no such program." in told
+    assert "cannot start b: no such program." in told
+
+
+def test_a_harness_error_beside_a_failure_stays_a_group():
+    """A failure of the product is never hidden behind a harness error."""
+    group = BaseExceptionGroup("", [HarnessError("x", observed="y"), AssertionError("z")])
+
+    assert unwrap(group) is group
