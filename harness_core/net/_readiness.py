@@ -46,18 +46,19 @@ async def await_ready(child: Child, stages: Sequence[Stage]) -> None:
     """
     action = f"start {child.name}"
     child.check(action)  # a stage may be reached at the first look, by somebody else's server
-    try:
-        async with lone_error(), trio.open_nursery() as nursery:
-            nursery.start_soon(_fail_on_exit, child, action)
-            for stage in stages:
-                await _await_stage(child, stage)
-            nursery.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        # A stage failed and the child died of the same cause: a squatter on its port.
-        taken, _ = group.split(PortTaken)
-        if taken is None:
-            raise
-        raise unwrap(taken) from group
+    async with lone_error():
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_fail_on_exit, child, action)
+                for stage in stages:
+                    await _await_stage(child, stage)
+                nursery.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            taken, others = group.split(PortTaken)
+            if taken is None or others is None:
+                raise
+            # The child died in the same moment, of the same cause: a squatter on its port.
+            raise unwrap(taken) from unwrap(others)
     child.check(action)
 
 

@@ -78,6 +78,8 @@ class Child:
         self._stop_signal = stop_signal
         self._grace_s = grace_s
         self._group_killed = False
+        #: Around the pump's wait for output, which ends when the child does; one for each wait.
+        self._waiting = trio.CancelScope()
         self._exited = trio.Event()
         self._drained = trio.Event()
         self.log = log
@@ -208,12 +210,14 @@ class Child:
         self._read_rest()
         self.returncode = returncode
         self._exited.set()
+        self._waiting.cancel()
 
+    @trio.lowlevel.enable_ki_protection
     async def _pump(self) -> None:
         """Move output into the log and the tail until the child is gone and the pipe is empty.
 
         Shielded: the last words of a child are wanted most when the run is being cancelled. It
-        ends with the child, which :meth:`Run.child` always stops.
+        ends with the child, which :meth:`Run.child` always stops. Ctrl-C is for the main task.
         """
         with trio.CancelScope(shield=True):
             await self._read_output()
@@ -225,7 +229,9 @@ class Child:
                 try:
                     data = os.read(self._output, _READ_BYTES)
                 except BlockingIOError:
-                    await self._readable_or_exited()
+                    self._waiting = trio.CancelScope()
+                    with self._waiting:
+                        await trio.lowlevel.wait_readable(self._output)
                     continue
                 if not data:
                     break  # it closed its output and lives on
@@ -248,17 +254,6 @@ class Child:
             left_bytes -= len(data)
             self._lines.feed(data)
         self._lines.end()
-
-    async def _readable_or_exited(self) -> None:
-        async with trio.open_nursery() as nursery:
-
-            async def exited() -> None:
-                await self._exited.wait()
-                nursery.cancel_scope.cancel()
-
-            nursery.start_soon(exited)
-            await trio.lowlevel.wait_readable(self._output)
-            nursery.cancel_scope.cancel()
 
 
 def belongs_to(pid: int, child: Child) -> bool:

@@ -106,10 +106,12 @@ class WardenClient:
         except trio.BrokenResourceError:
             self._note_gone()
 
+    @trio.lowlevel.enable_ki_protection
     async def read(self, scope: trio.CancelScope) -> None:
         """Hand out answers and exits until the warden closes its end.
 
         Runs in a shielded scope: whoever cancels the run still needs the exits of its children.
+        Ctrl-C is for the main task, which needs them too.
         """
         buffer = bytearray()
         with scope:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +273,9 @@ async def _warden_process(ledger: RunLedger) -> AsyncIterator[trio.SocketStream]
         try:
             yield trio.SocketStream(trio.socket.from_stdlib_socket(ours))
         finally:
+            # Closing would not do: a process that the harness forked may hold a copy open.
+            with suppress(OSError):  # it was killed: nobody is at the other end
+                ours.shutdown(socket.SHUT_RDWR)
             ours.close()
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(warden.wait)

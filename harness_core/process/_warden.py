@@ -23,6 +23,7 @@ child finds from descriptor 3 on (``LISTEN_FDS``, as systemd hands them over).
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -255,12 +256,31 @@ def _become(
         if os.getppid() != warden_pid:
             os._exit(1)
         step = "execute"
-        os.execvpe(request["argv"][0], request["argv"], environment)  # noqa: S606 - no shell, by design
+        _execute(request["argv"], environment)
     except OSError as error:
         write_whole(report, json.dumps({"step": step, **_said(error)}).encode())
     except BaseException as error:  # noqa: BLE001 - a forked child's edge: reported, then it ends
         write_whole(report, json.dumps({"step": step, "text": repr(error)}).encode())
     os._exit(127)
+
+
+def _execute(argv: list[str], environment: dict[str, str]) -> NoReturn:
+    """Replace this process by the program, looked up on the PATH that it will have.
+
+    Unlike ``os.execvpe``, a directory of the PATH that we may not enter hides no later error.
+    """
+    refused: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
+    places = [""] if "/" in argv[0] else os.get_exec_path(environment)
+    for place in places:
+        path = os.path.join(place, argv[0])  # noqa: PTH118 - pathlib is not loaded here
+        try:
+            os.execve(path, argv, environment)  # noqa: S606 - no shell, by design
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError as error:
+            if os.path.lexists(path):
+                refused = error
+    raise refused
 
 
 def _place_descriptors(fds: list[int]) -> None:

@@ -141,6 +141,7 @@ async def test_squatter_is_reported_over_the_death_it_causes(run):
             await await_ready(child, [Stage(name="owner", probe=taken, seconds=5)])
 
     assert 1234 == failed.value.port
+    assert isinstance(failed.value.__cause__, ChildExited)
 
 
 async def test_listener_stages_of_a_real_server(run, listener_argv):

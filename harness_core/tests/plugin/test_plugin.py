@@ -288,7 +288,7 @@ def test_concurrent_run_does_not_wipe_evidence(run_pytest, project, environment,
 def test_progress_is_seen_at_once_past_the_capture(project, environment):
     """What a long step says is on the terminal while it runs; what the test prints is not."""
     reading, writing = os.pipe()
-    text = f"import os\ndef wait(): os.read({reading}, 1)\n"
+    text = f"import select\ndef wait(): select.select([{reading}], [], [], 10)\n"
     (project / "conftest.py").write_text(text, encoding="utf-8")
     (project / "test_one.py").write_text(
         "from conftest import wait\n"

@@ -275,6 +275,25 @@ sys.stdout.write("this-test!\\n")
     assert "token [redacted]!\n" == child.log.read_text(encoding="utf-8")
 
 
+async def test_ctrl_c_never_hits_the_tasks_of_supervision(run):
+    """Ctrl-C goes to the main task: were it raised in the pump or the reader, the stop would hang."""
+    protected: list[bool] = []
+    async with run.child(["sh", "-c", "echo one; exit 0"], name="sh") as child:
+        note_exit = child._note_exit
+
+        def note(returncode: int) -> None:
+            protected.append(trio.lowlevel.currently_ki_protected())
+            note_exit(returncode)
+
+        child._note_exit = note
+        child.on_line(lambda _: protected.append(trio.lowlevel.currently_ki_protected()))
+        with trio.fail_after(5):
+            await child.wait()
+        assert not trio.lowlevel.currently_ki_protected()
+
+    assert [True, True] == protected
+
+
 async def test_log_of_its_own_directory(run, logs):
     """A child writes where it was told; a second of one name does not write into the first's log."""
     other = logs.child("other")

@@ -156,6 +156,35 @@ trio.run(main)
             os.kill(copy, signal.SIGKILL)
 
 
+def test_runner_that_forked_ends_when_it_ends(state, tmp_path):
+    """A process that holds a copy of the control socket does not hold up the end of the run."""
+    code = """
+import os, signal, sys
+from pathlib import Path
+import trio
+from harness_core.evidence import open_evidence
+from harness_core.process import open_run
+async def main():
+    async with open_run(evidence=open_evidence(Path(sys.argv[1]))):
+        copy = os.fork()
+        if copy == 0:
+            os.close(1)
+            signal.pause()
+        print(copy, flush=True)
+trio.run(main)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "forked")], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        copy = int(process.stdout.readline())
+        try:
+            assert 0 == process.wait(timeout=10)
+        finally:
+            os.kill(copy, signal.SIGKILL)
+            process.kill()
+
+
 def test_unreaped_runner_counts_as_dead(start_runner, state):
     """A zombie, which a container's first process may never reap, is no live run."""
     runner = start_runner()

@@ -49,7 +49,9 @@ LINES = st.lists(
 
 
 @settings(
+    database=None,
     deadline=None,
+    derandomize=True,
     max_examples=60,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -72,7 +74,9 @@ def test_log_does_not_depend_on_how_the_output_was_cut(tmp_path, redactor, lines
 
 
 @settings(
+    database=None,
     deadline=None,
+    derandomize=True,
     max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

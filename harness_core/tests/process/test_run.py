@@ -111,6 +111,26 @@ async def test_program_is_found_on_the_childs_own_path(run, tmp_path):
     assert ("found it",) == child.tail()
 
 
+async def test_unusable_directories_of_the_path_hide_nothing(run, tmp_path):
+    """A file where a directory should be, and a program that may not be run, are passed over."""
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    for directory in (good, bad):
+        directory.mkdir()
+        (directory / "tool").write_text("#!/bin/sh\necho ran\n", encoding="utf-8")
+    (good / "tool").chmod(0o755)
+    (bad / "tool").chmod(0o644)
+    path = f"{tmp_path / 'missing'}:{bad / 'tool'}:{bad}"
+    env = {"PATH": f"{path}:{good}:/bin"}
+    async with run.child(["tool"], name="tool", env=env) as child:
+        await child.wait()
+    with pytest.raises(Unavailable) as refused:
+        async with run.child(["tool"], name="tool", env={"PATH": path}):
+            pass
+
+    assert ("ran",) == child.tail()
+    assert "cannot execute tool: Permission denied" == refused.value.observed
+
+
 async def test_working_directory(run, tmp_path):
     """A child starts where it was told."""
     async with run.child(["pwd"], name="pwd", cwd=tmp_path) as child:

@@ -82,7 +82,7 @@ async def test_several_harness_errors_are_the_first_with_notes():
     async def fail(name: str) -> None:
         raise Unavailable(f"start {name}", observed="no such program")
 
-    with pytest.raises(Unavailable) as raised:
+    with pytest.raises(Unavailable) as raised:  # noqa: PT012
         async with lone_error(), trio.open_nursery() as nursery:
             nursery.start_soon(fail, "a")
             nursery.start_soon(fail, "b")
