@@ -33,7 +33,7 @@ from harness_core.groups import unwrap
 from harness_core.process import Run, open_run
 from harness_core.scenario import new_token
 
-__all__ = ["HARNESS_ERROR_EXIT", "SUMMARY", "add_kept", "add_summary"]
+__all__ = ["HARNESS_ERROR_EXIT", "SUMMARY", "add_kept", "add_summary", "has_failed"]
 
 #: Exit status of a run that found nothing wrong with the product but could not test all of it;
 #: pytest itself uses 0 to 5.
@@ -41,6 +41,7 @@ HARNESS_ERROR_EXIT: Final = 6
 
 SUMMARY: Final = pytest.StashKey[list[tuple[str, str]]]()
 _EVIDENCE: Final = pytest.StashKey[Evidence]()
+_FAILED: Final = pytest.StashKey[bool]()
 _KEPT: Final = pytest.StashKey[list[str]]()
 _ROOT_EVIDENCE: Final = pytest.StashKey[Evidence]()
 _GATE_DEMANDED: Final = pytest.StashKey[bool]()
@@ -180,6 +181,7 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         del report.wasxfail
     if report.failed:
+        item.stash[_FAILED] = True
         report.harness_error = harness_error  # type: ignore[attr-defined]
         if (evidence := item.stash.get(_EVIDENCE, None)) is not None:
             kept: list[str] = item.stash.setdefault(_KEPT, [])
@@ -234,8 +236,20 @@ def add_summary(config: pytest.Config, title: str, text: str) -> None:
 
 
 def add_kept(item: pytest.Item, text: str) -> None:
-    """Tell the reader of a failure what was kept, e.g. a database URL with its password out."""
-    item.stash.setdefault(_KEPT, []).append(text)
+    """Tell the reader of a failure what was kept, e.g. a database URL with its password out.
+
+    It stands below the failure; what is kept when the test is torn down, after its failure was
+    reported, stands at the end of the run.
+    """
+    if has_failed(item):
+        add_summary(item.config, "kept for you", f"{item.nodeid}: {text}")
+    else:
+        item.stash.setdefault(_KEPT, []).append(text)
+
+
+def has_failed(item: pytest.Item) -> bool:
+    """Whether the test has failed so far; known to what tears a fixture down."""
+    return item.stash.get(_FAILED, False)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@
 - ``_migrations.py``: alembic chains: heads, what is applied, hash, upgrade.
 - ``_provision.py``: an empty database for a system that migrates itself.
 - ``_pool.py``: a pool of clones of a migrated template.
+- ``_for_test.py``: a clone for one test, kept when the test fails.
 - ``_server.py``: the statements behind both, and whose databases may be dropped.
 - ``_sweep.py``: what a dead run left on a server that is not ours.
 - ``_environment/``: the alembic environment for chains that have none of their own.
@@ -18,6 +19,7 @@ The only package that imports psycopg, SQLAlchemy or alembic.
 
 from harness_core.db._connection import redacted_url
 from harness_core.db._database import Database
+from harness_core.db._for_test import database_for_test
 from harness_core.db._matchers import (
     AnyOf,
     AtLeast,
@@ -73,6 +75,7 @@ __all__ = [
     "chain_hash",
     "chain_heads",
     "create_database",
+    "database_for_test",
     "drop_run_databases",
     "open_pool",
     "redacted_url",
