@@ -68,6 +68,15 @@ def _report(config: pytest.Config, loop: Loop, ecosystem: Ecosystem, evidence: E
 
 
 @pytest.fixture(scope="session")
+def travel_log(pytestconfig: pytest.Config) -> Iterator[list[str]]:
+    """Where each scenario's message went and what it left, printed at the end of the run."""
+    lines: list[str] = []
+    yield lines
+    if lines:
+        add_summary(pytestconfig, "where each message went, and what it left", "\n".join(lines))
+
+
+@pytest.fixture(scope="session")
 def cost_tracker(butler_ecosystem: Ecosystem) -> Gateway:
     """The gateway, whose ledger counts every model call of the run (seed 000, design goal 3)."""
     return butler_ecosystem.gateway

@@ -156,7 +156,10 @@ SCENARIOS: Final = (
                 table="important_dates",
                 where={"label": "birthday", "year": 1990},
                 column_checks={"month": 3, "day": 14},
-            )
+            ),
+            DbAssertion(
+                butler="relationship", table="contacts", where={"name": Contains("{token}")}
+            ),
         ],
         tags=("relationship", "date"),
     ),

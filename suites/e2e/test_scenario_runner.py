@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from decimal import Decimal
+
 import pytest
 
 from harness_core.scenario import (
@@ -13,7 +16,7 @@ from harness_core.scenario import (
 )
 from harness_core.subject import load_subject
 from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, roster_directory
-from suites.e2e.journey import expect_journey, follow, tool_calls
+from suites.e2e.journey import Journey, expect_journey, follow, tool_calls
 from suites.e2e.roster import read_roster
 from suites.e2e.scenarios import SCENARIOS
 
@@ -34,7 +37,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("scenario", rows, ids=[row.id for row in rows])
 
 
-async def test_scenario(ecosystem: Ecosystem, scenario: E2EScenario, token: str) -> None:
+async def test_scenario(
+    ecosystem: Ecosystem, scenario: E2EScenario, token: str, travel_log: list[str]
+) -> None:
     """One message goes exactly where it must, by every link of the chain, and leaves its rows."""
     mark = await ecosystem.gateway.client.mark()
     sent = await ecosystem.send(fill(scenario.input_prompt, token))
@@ -42,22 +47,43 @@ async def test_scenario(ecosystem: Ecosystem, scenario: E2EScenario, token: str)
 
     expect_journey(journey, scenario.expected_butlers)
     expect_tool_calls(tool_calls(journey, scenario.expected_butlers), scenario.expected_tool_calls)
-    for assertion in scenario.db_assertions:
-        await expect_rows(ecosystem, assertion, token)
+    left = [await expect_rows(ecosystem, assertion, token) for assertion in scenario.db_assertions]
     if scenario.expected_output is not None:
         summary = str(journey.inbox[0]["response_summary"])
 
         assert fill(scenario.expected_output, token).casefold() in summary.casefold()
+    travel_log.append(travelled(scenario, journey, left))
 
 
-async def expect_rows(ecosystem: Ecosystem, assertion: DbAssertion, token: str) -> None:
-    """Judge one database assertion of a row."""
+async def expect_rows(ecosystem: Ecosystem, assertion: DbAssertion, token: str) -> str:
+    """Judge one database assertion of a row; says what stands in which database."""
     database = ecosystem[assertion.butler].database
     where = fill(assertion.where, token)
     columns = fill(assertion.column_checks, token)
+    place = f"{ecosystem[assertion.butler].config.database}.{assertion.table}"
     if assertion.count is not None:
         await database.expect_count(
             assertion.table, where=where, count=assertion.count, within_s=SETTLED_S
         )
-    if assertion.count != 0:
-        await database.expect_row(assertion.table, where=where, columns=columns, within_s=SETTLED_S)
+    if assertion.count == 0:
+        return f"{place}: nothing, as it must be"
+    row = await database.expect_row(
+        assertion.table, where=where, columns=columns, within_s=SETTLED_S
+    )
+    shown = ", ".join(f"{name}={shortest(row[name])}" for name in {**where, **columns})
+    return f"{place}: {shown}"
+
+
+def shortest(value: object) -> str:
+    """A column's value for people."""
+    return str(value) if isinstance(value, Decimal) else repr(value)
+
+
+def travelled(scenario: E2EScenario, journey: Journey, left: Sequence[str]) -> str:
+    """Where one message went and what it left, in a few lines for the end of the run."""
+    lines = [f"{scenario.id}: {journey.sent.text}"]
+    for butler, calls in tool_calls(journey, scenario.expected_butlers).items():
+        called = ", ".join(str(call["name"]) for call in calls) or "no tool"
+        lines.append(f"  -> {butler} ({called})")
+    lines.extend(f"     {line}" for line in left)
+    return "\n".join(lines)
