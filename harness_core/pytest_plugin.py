@@ -102,6 +102,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "requires(gate, ...): skip with a reason where a gate is closed; fail where "
         "HARNESS_REQUIRE names it",
     )
+    config.addinivalue_line(
+        "markers",
+        "capability(name, ...): skip where the subject file does not list the capability "
+        "(the suite's conftest knows the subject)",
+    )
     config.stash[SUMMARY] = []
     config.stash[_COUNTER] = _Counter()
     config.pluginmanager.register(config.stash[_COUNTER])

@@ -28,6 +28,15 @@ def subject(subject_file: Path | None) -> Subject:
     return load_subject(subject_file or REFERENCE_SUBJECT)
 
 
+@pytest.fixture(autouse=True)
+def capable(request: pytest.FixtureRequest, subject: Subject) -> None:
+    """Skip, by name, what the subject does not claim to do."""
+    for marker in request.node.iter_markers("capability"):
+        for name in marker.args:
+            if name not in subject.capabilities:
+                pytest.skip(f"{subject.name} lists no capability {name!r} in {subject.path.name}")
+
+
 @pytest.fixture(scope="session")
 def butler_ecosystem(
     harness_loop: Loop,

@@ -279,7 +279,7 @@ def expect_accounted(journey: Journey) -> None:
     total_usd = sum(call.usd or 0 for call in calls)
 
     assert total_usd > 0, f"the message cost nothing\n{story}"
-    told_usd = sum(float((row["cost"] or {}).get("usd") or 0) for row in sessions)
+    told_usd = sum(_usd(row["cost"]) for row in sessions)
 
     assert abs(told_usd - float(total_usd)) <= max(1e-6, 0.01 * float(total_usd)), (
         f"cost: rows say {told_usd:.6f} USD, the gateway's ledger {total_usd:.6f} USD\n{story}"
@@ -329,8 +329,22 @@ def _segments(decomposition: Any) -> list[Mapping[str, Any]]:
 
 
 def _calls(row: Row) -> list[Row]:
+    """The tool calls a session recorded, each with its ``name``, whatever the product calls it."""
     value = _data(row["tool_calls"])
-    return [call for call in value if isinstance(call, Mapping)] if isinstance(value, list) else []
+    calls = [call for call in value if isinstance(call, Mapping)] if isinstance(value, list) else []
+    return [
+        {**call, "name": call.get("name") or call.get("tool_name") or call.get("tool")}
+        for call in calls
+    ]
+
+
+def _usd(cost: Any) -> float:
+    """The price a session recorded: the contract says that it is kept, not under which key."""
+    value = _data(cost)
+    if isinstance(value, Mapping):
+        keys = [key for key in ("usd", "cost_usd", "total_usd", "total_cost_usd") if key in value]
+        value = value[keys[0]] if keys else None
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _data(value: Any) -> Any:

@@ -13,6 +13,9 @@ import trio
 from suites.e2e.ecosystem import Ecosystem, envelope
 from suites.e2e.journey import expect_inbox, expect_routing, expect_sessions, follow
 
+pytestmark = pytest.mark.capability("ingest.v1")
+
+
 #: Enough callers at once to lose a race in any check-then-insert.
 CALLERS = 50
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from suites.e2e.ecosystem import Butler, Ecosystem
+
+pytestmark = pytest.mark.capability("modules")
+
 
 #: Modules whose credentials this harness never provides (seed 000, "Not Tested").
 WITHOUT_CREDENTIALS = frozenset({"telegram", "email", "calendar"})

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness_core.bridge import Loop
+from harness_core.db import Contains
 from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.subject import Subject
@@ -47,7 +48,8 @@ async def expect_reached(ecosystem: Ecosystem, token: str) -> None:
     """The new butler serves, is listed, and runs the one session of its message."""
     assert {"garden", "switchboard"} == set(ecosystem.butlers)
     await ecosystem.switchboard.database.expect_row(
-        "butler_registry", where={"name": "garden", "endpoint_url": ecosystem["garden"].url}
+        "butler_registry",
+        where={"name": "garden", "endpoint_url": Contains(f":{ecosystem['garden'].port}/")},
     )
     assert "garden" == (await ecosystem["garden"].status())["name"]
     sent = await ecosystem.send(f"Please water the tomatoes in the greenhouse ({token})")

@@ -9,6 +9,8 @@ import pytest
 
 from suites.e2e.ecosystem import Ecosystem
 
+pytestmark = pytest.mark.capability("route.v1")
+
 
 def route(**changes: Any) -> dict[str, Any]:
     """A ``route.v1`` request as the switchboard makes it."""
