@@ -145,7 +145,11 @@ def required(environment: Iterable[str] | None = None) -> frozenset[str]:
 for _gate in (
     Gate(name="linux", summary="process supervision", probe=_linux),
     Gate(name="postgres", summary="PostgreSQL on this machine, without Docker", probe=_postgres),
-    Gate(name="claude-code", summary="sessions of the Claude Code CLI", probe=_claude_code),
+    Gate(
+        name="claude-code",
+        summary="tests that drive the Claude Code CLI themselves (a subject brings its own)",
+        probe=_claude_code,
+    ),
     Gate(name="docker", summary="servers in containers", probe=_docker),
     Gate(name="live-llm", summary="runs against the real model provider", probe=_key),
     Gate(name="tmux", summary="terminal user interfaces", probe=_command("tmux")),

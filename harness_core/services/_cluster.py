@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness_core.process import Run
     from harness_core.services._binaries import PostgresBinaries
 
-__all__ = ["Owner", "new_cluster", "server_environment", "write_settings"]
+__all__ = ["Job", "Owner", "new_cluster", "server_environment", "write_settings"]
 
 #: Raise it when the content of a cached directory changes for a reason the key does not see.
 _LAYOUT: Final = 1
@@ -58,10 +58,18 @@ def server_environment() -> dict[str, str]:
     }
 
 
+Job = Callable[[], Awaitable[None]]
+
+
 async def new_cluster(
     run: Run, binaries: PostgresBinaries, target: Path, *, owner: Owner | None, evidence: Evidence
-) -> None:
+) -> Job | None:
     """Make ``target`` (which must not exist) an initialised data directory.
+
+    Returns:
+        What is left to do while the server already starts: taking a directory that had to be
+        initialised into the cache, which costs a disk as long as ``initdb`` itself. ``None`` when
+        it came from there.
 
     Raises:
         ChildExited: ``initdb`` failed; carries its output.
@@ -71,12 +79,21 @@ async def new_cluster(
     key = _key(binaries, options)
     home = await blocking(_home)
     entry = home / key
-    if not await blocking(_copy_cached, entry, target, owner):
-        # Several processes may get here at once; each initialises, the first one is kept. That
-        # costs no more than waiting for the first one, and no lock outlives an await.
-        made = await _initialise(run, binaries, options, home=home, owner=owner, evidence=evidence)
-        await blocking(_publish, made, entry)
-        await blocking(_copy_cached, entry, target, owner)
+    if await blocking(_copy_cached, entry, target, owner):
+        return None
+    # Several processes may get here at once; each initialises, the first one is kept. That costs
+    # no more than waiting for the first one, and no lock outlives an await.
+    made = await _initialise(run, binaries, options, owner=owner, evidence=evidence)
+    await blocking(_copy_tree, made, target, owner=owner)
+
+    async def keep() -> None:
+        try:
+            await blocking(_take, made, entry)
+        except OSError as error:
+            # A full disk costs the next start its head start, and this run nothing.
+            evidence.append("postgres-cache.txt", f"cannot cache {entry}: {error}")
+
+    return keep
 
 
 def _initdb_options(major: int) -> tuple[str, ...]:
@@ -114,11 +131,10 @@ async def _initialise(
     binaries: PostgresBinaries,
     options: tuple[str, ...],
     *,
-    home: Path,
     owner: Owner | None,
     evidence: Evidence,
 ) -> Path:
-    """Run ``initdb`` in a directory its user can reach, then take the result into ``home``."""
+    """Run ``initdb`` in a directory its user can reach; returns the data directory."""
     work = run.directory("initdb", in_memory=True)
     if owner is not None:
         os.chown(work, owner.uid, owner.gid)
@@ -141,15 +157,18 @@ async def _initialise(
                 tail=child.tail(),
                 log=child.log,
             )
-    partial = home / f"partial.{os.getpid()}.{secrets.token_hex(4)}"
+    return work / "data"
+
+
+def _take(made: Path, entry: Path) -> None:
+    """Store a fresh directory in the cache and give it its name; the original goes."""
+    partial = entry.with_name(f"partial.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        await blocking(_store, work / "data", partial)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+        _store(made, partial)
+        _publish(partial, entry)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return partial
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(made.parent, ignore_errors=True)
 
 
 def _store(source: Path, partial: Path) -> None:

@@ -22,6 +22,7 @@ import trio
 from harness_core import limits
 from harness_core.bridge import blocking
 from harness_core.errors import ChildExited, HarnessError, PortTaken, Unavailable
+from harness_core.groups import lone_error
 from harness_core.net import owner_of
 from harness_core.process import memory_root
 from harness_core.services import _processes
@@ -30,7 +31,13 @@ from harness_core.services._binaries import (
     find_postgres_binaries,
     readable_binaries,
 )
-from harness_core.services._cluster import Owner, new_cluster, server_environment, write_settings
+from harness_core.services._cluster import (
+    Job,
+    Owner,
+    new_cluster,
+    server_environment,
+    write_settings,
+)
 from harness_core.services._protocol import execute_locally, greet
 from harness_core.wait import deadline, until
 
@@ -300,33 +307,44 @@ async def open_local_postgres(
     await blocking(_processes.sweep_shared_memory, uid=uid)
     home = run.directory("postgres", in_memory=True)
     data = home / "data"
-    await new_cluster(run, binaries, data, owner=owner, evidence=evidence)
-    with _held_port() as port:
-        everything = {**_all_settings(binaries.major, port), **settings}
-        await blocking(write_settings, data, everything, owner=owner)
-        evidence.write_text(
-            "postgresql.conf", "".join(f"{key} = '{value}'\n" for key, value in everything.items())
-        )
-        password = secrets.token_hex(16)
-        evidence.redactor.add(password)
-        service = LocalPostgres(
-            _Plan(
-                run=run,
-                binaries=binaries,
-                data=data,
-                port=port,
-                password=password,
-                owner=owner,
-                evidence=evidence,
+    store = await new_cluster(run, binaries, data, owner=owner, evidence=evidence)
+    async with _meanwhile(store):
+        with _held_port() as port:
+            everything = {**_all_settings(binaries.major, port), **settings}
+            await blocking(write_settings, data, everything, owner=owner)
+            evidence.write_text(
+                "postgresql.conf",
+                "".join(f"{key} = '{value}'\n" for key, value in everything.items()),
             )
-        )
-        try:
-            await service.start()
-            yield service
-        finally:
-            with trio.CancelScope(shield=True):
-                await service.dispose()
-                await blocking(_remove, home)
+            password = secrets.token_hex(16)
+            evidence.redactor.add(password)
+            service = LocalPostgres(
+                _Plan(
+                    run=run,
+                    binaries=binaries,
+                    data=data,
+                    port=port,
+                    password=password,
+                    owner=owner,
+                    evidence=evidence,
+                )
+            )
+            try:
+                await service.start()
+                yield service
+            finally:
+                with trio.CancelScope(shield=True):
+                    await service.dispose()
+                    await blocking(_remove, home)
+
+
+@asynccontextmanager
+async def _meanwhile(job: Job | None) -> AsyncIterator[None]:
+    """Do something beside the block, and have it done when the block ends."""
+    async with lone_error(), trio.open_nursery() as nursery:
+        if job is not None:
+            nursery.start_soon(job)
+        yield
 
 
 def server_account() -> tuple[int, int] | None:

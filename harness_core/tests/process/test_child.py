@@ -278,7 +278,16 @@ sys.stdout.write("this-test!\\n")
 async def test_ctrl_c_never_hits_the_tasks_of_supervision(run):
     """Ctrl-C goes to the main task: were it raised in the pump or the reader, the stop would hang."""
     protected: list[bool] = []
-    async with run.child(["sh", "-c", "echo one; exit 0"], name="sh") as child:
+    code = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+print("up", flush=True)
+signal.sigwait([signal.SIGUSR1])
+print("one")
+"""
+    async with run.child([*PYTHON, code], name="waiting") as child:
+        with trio.fail_after(5):
+            await saw(child, "up")
         note_exit = child._note_exit
 
         def note(returncode: int) -> None:
@@ -287,6 +296,7 @@ async def test_ctrl_c_never_hits_the_tasks_of_supervision(run):
 
         child._note_exit = note
         child.on_line(lambda _: protected.append(trio.lowlevel.currently_ki_protected()))
+        child.signal(signal.SIGUSR1)
         with trio.fail_after(5):
             await child.wait()
         assert not trio.lowlevel.currently_ki_protected()
