@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import trio
 
+from suites.e2e.chain import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.ecosystem import Ecosystem, envelope
-from suites.e2e.journey import expect_inbox, expect_routing, expect_sessions, follow
+from suites.e2e.journey import follow
 
 pytestmark = pytest.mark.capability("ingest.v1")
 

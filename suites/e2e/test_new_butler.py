@@ -11,8 +11,9 @@ from harness_core.db import Contains
 from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.subject import Subject
+from suites.e2e.chain import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
-from suites.e2e.journey import expect_inbox, expect_routing, expect_sessions, follow
+from suites.e2e.journey import follow
 
 GARDEN = """
 [butler]

@@ -15,8 +15,9 @@ from harness_core.scenario import (
     fill,
 )
 from harness_core.subject import load_subject
+from suites.e2e.chain import expect_journey
 from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, roster_directory
-from suites.e2e.journey import Journey, expect_journey, follow, tool_calls
+from suites.e2e.journey import Journey, follow, tool_calls
 from suites.e2e.roster import read_roster
 from suites.e2e.scenarios import SCENARIOS
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from harness_core.llm import Fault
+from suites.e2e.chain import expect_finished
 from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import expect_finished, follow
+from suites.e2e.journey import follow
 
 #: The Claude Code CLI gives up at once on this status; others it retries for minutes.
 REFUSED = 403
