@@ -16,6 +16,7 @@ import pytest
 from harness_core.net import listeners
 from harness_core.process import command_line, descendants
 from harness_core.wait import until_blocking
+from suites.e2e.ecosystem import REFERENCE_SUBJECT
 
 #: A second ecosystem boots beside the one of the run, and classifies its first message.
 BUSY_S = 90.0
@@ -89,13 +90,16 @@ def in_mid_session(runner: subprocess.Popen[bytes]) -> list[int] | None:
 
 
 def runner_command(config: pytest.Config, *, evidence: Path) -> list[str]:
-    """The command line of a second run that sends messages for a long time."""
-    subject = config.getoption("--subject")
+    """The command line of a second run that sends messages for a long time.
+
+    It names the subject file, as someone with a system of their own would.
+    """
+    subject = config.getoption("--subject") or REFERENCE_SUBJECT
     return [
         sys.executable,
         "-m",
         "pytest",
         "suites/e2e/test_scenario_runner.py",
         f"--evidence={evidence}",
-        *([f"--subject={Path(subject).absolute()}"] if subject else []),
+        f"--subject={Path(subject).absolute()}",
     ]

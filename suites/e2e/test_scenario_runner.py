@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -29,7 +30,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test per row; a malformed row is one error of the collection."""
     if "scenario" in metafunc.fixturenames:
         given = metafunc.config.getoption("--subject")
-        subject = load_subject(given or REFERENCE_SUBJECT)
+        subject = load_subject(Path(given or REFERENCE_SUBJECT))
         rows = check_scenarios(
             SCENARIOS,
             where="suites/e2e/scenarios.py",
