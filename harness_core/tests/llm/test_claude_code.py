@@ -48,6 +48,7 @@ async def session(prompt: str, opened: Gateway, home) -> tuple[str, list[Any]]:
         env={
             "PATH": os.environ["PATH"],
             "HOME": str(home),
+            "TMPDIR": str(home),
             "CLAUDE_CONFIG_DIR": str(home / ".claude"),
             "ANTHROPIC_BASE_URL": opened.url,
             "ANTHROPIC_API_KEY": opened.api_key,
