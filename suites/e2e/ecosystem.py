@@ -282,10 +282,9 @@ async def open_ecosystem(
 
 def _private_places(run: Run, name: str) -> dict[str, str]:
     """A home and a place for temporary files that go with the run, also when a butler is killed."""
-    home = run.directory(f"home-{name}")
-    temporary = home / "tmp"
-    temporary.mkdir()
-    return {"HOME": str(home), "TMPDIR": str(temporary)}
+    # The second has a short name: a Unix socket's path may have 107 bytes, and a program that finds
+    # its temporary directory too deep for one goes back to /tmp, where it leaves things behind.
+    return {"HOME": str(run.directory(f"home-{name}")), "TMPDIR": str(run.directory("t"))}
 
 
 async def _open_infrastructure(
