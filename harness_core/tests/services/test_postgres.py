@@ -363,7 +363,9 @@ async def test_missing_binaries_are_one_clear_error(
         pytest.param({"provider": "external", "url": "postgresql:///x"}, "url", id="no-host"),
         pytest.param({"provider": "external", "url": "postgresql://h:x/"}, "url", id="no-port"),
         pytest.param(
-            {"provider": "container", "settings": {"jit": "on"}}, "settings", id="settings"
+            {"provider": "external", "url": "postgresql://h/", "settings": {"jit": "on"}},
+            "settings",
+            id="settings",
         ),
     ],
 )
