@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from harness_core.errors import BadInput, Unavailable
 
-__all__ = ["Engine", "engine_reason", "find_engine"]
+__all__ = ["Engine", "check_listening", "engine_reason", "find_engine"]
 
 _LOOPBACK: Final = "127.0.0.1"
 
@@ -118,6 +118,21 @@ def find_engine(*, environment: Mapping[str, str] | None = None) -> Engine:
         next_step="Start Docker or Podman (as root on Debian: apt-get install docker.io, then "
         "dockerd), or point DOCKER_HOST at an engine, or run with --services local",
     )
+
+
+def check_listening(engine: Engine) -> None:
+    """Connect to an engine's socket and hang up.
+
+    The client library leaks its own socket when nobody listens, so this is asked first.
+
+    Raises:
+        OSError: nobody listens there any more.
+    """
+    parts = urlsplit(engine.url)
+    if parts.scheme == "unix":
+        connection = _UnixConnection(parts.path)
+        connection.connect()
+        connection.close()
 
 
 def engine_reason() -> str:

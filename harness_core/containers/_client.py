@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from harness_core import limits
-from harness_core.engine import Engine
+from harness_core.engine import Engine, check_listening
 from harness_core.errors import HarnessError, NotReady, Unavailable
 
 __all__ = ["engine_client", "engine_errors", "library"]
@@ -47,6 +47,7 @@ def engine_client(engine: Engine, *, timeout_s: float = limits.CONTAINER_START_S
     """
     docker = library()
     with engine_errors(f"talk to {engine}"):
+        check_listening(engine)
         client = docker.from_env(
             environment=engine.environment,
             timeout=timeout_s,
@@ -78,12 +79,6 @@ def engine_errors(action: str) -> Iterator[None]:
             observed="the engine gave no answer in time",
             next_step="See whether it is overloaded or hangs: docker ps",
         ) from error
-    except (requests.exceptions.ConnectionError, ConnectionError) as error:
-        raise Unavailable(
-            action,
-            observed=f"the engine does not answer ({_innermost(error)})",
-            next_step="It may have been stopped in the middle of the run: see its log",
-        ) from error
     except errors.APIError as error:
         explanation = str(error.explanation or error)
         if _DISK_FULL in explanation:
@@ -94,6 +89,12 @@ def engine_errors(action: str) -> Iterator[None]:
                 "unused",
             ) from error
         raise HarnessError(action, observed=f"the engine refuses: {explanation}") from error
+    except OSError as error:  # what requests raises is one, too
+        raise Unavailable(
+            action,
+            observed=f"the engine does not answer ({_innermost(error)})",
+            next_step="It may have been stopped in the middle of the run: see its log",
+        ) from error
     except errors.DockerException as error:
         raise Unavailable(action, observed=_innermost(error)) from error
 

@@ -20,7 +20,7 @@ from harness_core import limits
 from harness_core.bridge import Mutex, blocking
 from harness_core.containers._client import engine_client, engine_errors, library
 from harness_core.containers._labels import run_labels
-from harness_core.engine import Engine
+from harness_core.engine import Engine, check_listening
 from harness_core.errors import HarnessError, NotReady, PortTaken
 from harness_core.net import lease_port
 
@@ -139,6 +139,7 @@ class Container:
     async def _do(self, verb: str, call: Callable[[], Any]) -> Any:
         def guarded() -> Any:
             with engine_errors(f"{verb} container {self.name}"):
+                check_listening(self.engine)
                 return call()
 
         return await blocking(guarded)
@@ -183,7 +184,10 @@ def _start(run: Run, spec: ContainerSpec, engine: Engine, stack: ExitStack) -> C
     for _ in range(limits.CONTAINER_STARTS):
         name = f"{spec.name}-{run.id}-{secrets.token_hex(3)}"
         with ExitStack() as attempt:
-            port = attempt.enter_context(_port(spec, engine))
+            try:
+                port = attempt.enter_context(_port(spec, engine))
+            except PortTaken as error:
+                raise _taken(engine, error.port, owner=error.owner) from error
             # Before it is made: a runner that is killed in the middle leaves its name.
             _record(run, "container", name, engine)
             try:
@@ -192,7 +196,7 @@ def _start(run: Run, spec: ContainerSpec, engine: Engine, stack: ExitStack) -> C
             except (HarnessError, OSError) as error:
                 _discard(run, engine, name)
                 if spec.publish is not None and _says(error, _PORT_WORDS):
-                    raise PortTaken(spec.publish, owner=_holder(engine, spec.publish)) from error
+                    raise _taken(engine, spec.publish) from error
                 if not _may_pass(error):
                     raise
                 problem = error
@@ -282,7 +286,7 @@ def _says(error: BaseException, words: tuple[str, ...]) -> bool:
 
 def _may_pass(error: BaseException) -> bool:
     """Whether another attempt may succeed: known weather of engines, never a refusal."""
-    return isinstance(error, NotReady | PortTaken) or _says(error, (*_PORT_WORDS, *_NAME_WORDS))
+    return isinstance(error, NotReady) or _says(error, (*_PORT_WORDS, *_NAME_WORDS))
 
 
 def _discard(run: Run, engine: Engine, name: str) -> None:
@@ -306,14 +310,14 @@ def _remove(engine: Engine, name: str) -> None:
             return
 
 
-def _holder(engine: Engine, port: int) -> str:
-    """Which container publishes the port."""
+def _taken(
+    engine: Engine, port: int, *, owner: str = "a process on the engine's host"
+) -> PortTaken:
+    """The error that names the container that publishes the port, when it is one."""
     with engine_client(engine) as client, engine_errors(f"see who publishes port {port}"):
         found = client.containers.list(filters={"publish": str(port)})
-    names = ", ".join(
-        f"container {each.name} ({each.image.tags or each.image.id})" for each in found
-    )
-    return names or "a process on the engine's host"
+    names = ", ".join(f"container {each.name}" for each in found)
+    return PortTaken(port, owner=names or owner)
 
 
 async def _close(run: Run, container: Container, evidence: Evidence, *, quiet: bool) -> None:

@@ -56,6 +56,9 @@ _SETTINGS: Final[Mapping[str, str]] = {
 #: Interval between two looks at a starting server, in seconds; each is one connection.
 _LOOK_S: Final = 0.005
 
+_DISK_FULL: Final = "No space left on device"
+_READ_TAIL: Final = "Read its last words below"
+
 #: Looks between two questions to the engine whether the container still runs.
 _ASK_EVERY: Final = 50
 
@@ -147,12 +150,15 @@ class ContainerPostgres:
     async def _still_running(self, action: str) -> None:
         if await self._container.status() == "running":
             return
+        tail = await self._container.tail()
+        full = any(_DISK_FULL in line for line in tail)
         raise ChildExited(
             action,
             name="postgres",
             returncode=await self._container.exit_code(),
-            next_step="Read its last words below",
-            tail=await self._container.tail(),
+            observed="its disk is full, so the server ended" if full else "",
+            next_step="Free space where the engine keeps containers" if full else _READ_TAIL,
+            tail=tail,
         )
 
     async def _closed(self) -> None:
