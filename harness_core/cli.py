@@ -66,6 +66,11 @@ def doctor() -> None:
         if reason:
             click.echo(f"     {'':12} {reason}")
             closed.append(gate.name)
+    if "docker" not in closed:
+        from harness_core.containers import engine_report
+
+        for line in engine_report():
+            click.echo(f"     {'':12} {line}")
     if missing := sorted(demanded.intersection(closed)):
         click.echo(f"HARNESS_REQUIRE demands {', '.join(missing)}", err=True)
         sys.exit(_FOUND)

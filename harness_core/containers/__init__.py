@@ -7,6 +7,7 @@
 - ``_provide.py``: :func:`provide_image`, which image a service runs.
 - ``_recipes.py``: the images that the harness builds, and the tag that their inputs give them.
 - ``_build.py``: builds, lists and removes them.
+- ``_report.py``: what ``harness doctor`` says of them.
 - ``_bootstrap.py``: a Debian root without a registry.
 - ``images/``: a Dockerfile for each; they build from public bases too.
 
@@ -25,6 +26,7 @@ from harness_core.containers._container import Container, ContainerSpec, open_co
 from harness_core.containers._labels import LABEL_RUN, belongs, host_id, run_labels
 from harness_core.containers._provide import ImageChoice, provide_image
 from harness_core.containers._recipes import IMAGE_NAMES, image_tag
+from harness_core.containers._report import engine_report
 from harness_core.containers._sweep import sweep_container, sweep_network, sweep_volume
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "build_images",
     "engine_client",
     "engine_errors",
+    "engine_report",
     "host_id",
     "image_rows",
     "image_tag",
