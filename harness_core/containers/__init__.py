@@ -2,6 +2,7 @@
 
 - ``_client.py``: a client of the engine; its errors in our words.
 - ``_container.py``: :func:`open_container`, one container of a run.
+- ``_child.py``: a subject's process in a container, with the handle of a process.
 - ``_labels.py``: whose a container is.
 - ``_sweep.py``: what dead runs left in an engine.
 - ``_provide.py``: :func:`provide_image`, which image a service runs.
@@ -18,8 +19,14 @@ the only package that imports ``docker`` and ``testcontainers``.
 from harness_core.containers._build import (
     ImageRow,
     build_images,
+    build_subject_image,
     image_rows,
     remove_images,
+)
+from harness_core.containers._child import (
+    ContainerChild,
+    ContainerCommand,
+    open_container_child,
 )
 from harness_core.containers._client import engine_client, engine_errors
 from harness_core.containers._container import Container, ContainerSpec, open_container
@@ -33,11 +40,14 @@ __all__ = [
     "IMAGE_NAMES",
     "LABEL_RUN",
     "Container",
+    "ContainerChild",
+    "ContainerCommand",
     "ContainerSpec",
     "ImageChoice",
     "ImageRow",
     "belongs",
     "build_images",
+    "build_subject_image",
     "engine_client",
     "engine_errors",
     "engine_report",
@@ -45,6 +55,7 @@ __all__ = [
     "image_rows",
     "image_tag",
     "open_container",
+    "open_container_child",
     "provide_image",
     "remove_images",
     "run_labels",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import io
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from harness_core import limits
@@ -22,12 +24,20 @@ from harness_core.containers._recipes import (
     build_context,
     image_parent,
     image_tag,
+    pack,
 )
 from harness_core.engine import Engine
 from harness_core.errors import BadInput, HarnessError
 from harness_core.process import state_root
 
-__all__ = ["BASES", "ImageRow", "build_images", "image_rows", "remove_images"]
+__all__ = [
+    "BASES",
+    "ImageRow",
+    "build_images",
+    "build_subject_image",
+    "image_rows",
+    "remove_images",
+]
 
 #: Where the lowest image comes from: tried in this order with ``auto``.
 BASES: Final = ("auto", "public", "debootstrap")
@@ -38,6 +48,9 @@ _BUILD_SILENCE_S: Final = 600.0
 #: Engines know these build arguments by themselves and keep them out of the image.
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 
+#: Images of subjects: only who names the subject knows whether they are current.
+_SUBJECT: Final = "subject-"
+
 Say = Callable[[str], None]
 
 
@@ -47,7 +60,8 @@ class ImageRow:
 
     Attributes:
         reference: ``repository:tag``.
-        state: ``current``, ``missing`` or ``outdated`` (made from inputs that have changed).
+        state: ``current``, ``missing``, ``outdated`` (made from inputs that have changed), or
+            ``subject`` (the image of a system under test).
         size_bytes: 0 for a missing one.
     """
 
@@ -87,7 +101,7 @@ def build_images(
             parent = image_parent(name)
             base = image_tag(parent) if parent else _lowest(client, bases=bases, say=say)
             say(f"building {tag} from {base}")
-            _build(client, name, tag=tag, base=base)
+            _build(client, build_context(name), tag=tag, base=base)
     return tuple(image_tag(name) for name in (names or IMAGE_NAMES))
 
 
@@ -99,7 +113,7 @@ def image_rows(engine: Engine) -> tuple[ImageRow, ...]:
     rows = [
         ImageRow(
             reference=reference,
-            state="current" if reference in {*current, DEBIAN_ROOT} else "outdated",
+            state=_state(reference, current),
             size_bytes=size_bytes,
         )
         for reference, size_bytes in found.items()
@@ -133,6 +147,12 @@ def remove_images(engine: Engine, *, outdated: bool) -> tuple[str, ...]:
             with engine_errors(f"remove image {reference}"):
                 client.images.remove(reference)
     return tuple(chosen)
+
+
+def _state(reference: str, current: set[str]) -> str:
+    if reference.startswith(f"{REPOSITORY}/{_SUBJECT}"):
+        return "subject"
+    return "current" if reference in {*current, DEBIAN_ROOT} else "outdated"
 
 
 def _position(order: Sequence[str], reference: str) -> int:
@@ -188,16 +208,44 @@ def _lowest(client: Any, *, bases: str, say: Say) -> str:
     return import_debian(client, say=say)
 
 
-def _build(client: Any, name: str, *, tag: str, base: str) -> None:
+def build_subject_image(
+    engine: Engine, *, name: str, base: str, dockerfile: Path, context: Sequence[Path]
+) -> str:
+    """Build the image of a subject on one of the harness's own, unless its inputs are unchanged.
+
+    Args:
+        engine: where.
+        name: of the image, below ``staging-harness/``.
+        base: the harness's image that ``ARG BASE`` becomes.
+        dockerfile: its Dockerfile.
+        context: folders and files that go into the build, under their own names.
+
+    Returns:
+        The reference.
+
+    Raises:
+        HarnessError: the build failed; shows its last lines.
+    """
+    (below,) = build_images(engine, names=(base,), say=lambda _text: None)
+    archive = pack(dockerfile, context)
+    digest = hashlib.sha256(below.encode() + archive).hexdigest()[:12]
+    tag = f"{REPOSITORY}/{_SUBJECT}{name}:{digest}"
+    with _one_builder(), engine_client(engine, timeout_s=_BUILD_SILENCE_S) as client:
+        if not _at_hand(client, tag):
+            _build(client, archive, tag=tag, base=below)
+    return tag
+
+
+def _build(client: Any, archive: bytes, *, tag: str, base: str) -> None:
     tail: deque[str] = deque(maxlen=limits.TAIL_LINES)
     proxies = {key: os.environ[key] for key in _PROXIES if os.environ.get(key)}
     with engine_errors(f"build image {tag}"):
         answers = client.api.build(
-            fileobj=io.BytesIO(build_context(name)),
+            fileobj=io.BytesIO(archive),
             custom_context=True,
             tag=tag,
             buildargs={"BASE": base, **proxies},
-            labels={f"{REPOSITORY}.image": name},
+            labels={f"{REPOSITORY}.image": tag},
             rm=True,
             forcerm=True,
             decode=True,

@@ -56,6 +56,7 @@ class ContainerSpec:
         tmpfs: path inside → options, e.g. ``{"/tmp": "size=64m"}``; lost when it stops.
         shared_network: gives it the engine host's own network, so that it reaches loopback
             addresses and serves on the port it is told; only with an engine on this machine.
+        leased: ``publish`` or ``port`` is under a lease of the caller's own.
         user: ``uid:gid`` to run as; the image's own when empty.
         publish: the port on the host; a leased one when left out.
     """
@@ -69,6 +70,7 @@ class ContainerSpec:
     writable: frozenset[str] = frozenset()
     tmpfs: Mapping[str, str] = field(default_factory=dict)
     shared_network: bool = False
+    leased: bool = False
     user: str = ""
     publish: int | None = None
 
@@ -254,7 +256,9 @@ def _port(spec: ContainerSpec, engine: Engine) -> Iterator[int]:
     On this machine it is leased, so that no other run is given it while the container is down. A remote
     engine is asked for a number from the same range; a conflict is met with another one.
     """
-    if engine.local and engine.host == "127.0.0.1":
+    if spec.leased:
+        yield spec.publish or spec.port
+    elif engine.local and engine.host == "127.0.0.1":
         with lease_port(port=spec.publish) as lease:
             yield lease.hand_over()
     else:
@@ -315,7 +319,7 @@ def _taken(
 ) -> PortTaken:
     """The error that names the container that publishes the port, when it is one."""
     with engine_client(engine) as client, engine_errors(f"see who publishes port {port}"):
-        found = client.containers.list(filters={"publish": str(port)})
+        found = client.containers.list(filters={"publish": str(port)}, ignore_removed=True)
     names = ", ".join(f"container {each.name}" for each in found)
     return PortTaken(port, owner=names or owner)
 

@@ -11,7 +11,7 @@ import hashlib
 import io
 import platform
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,6 +26,7 @@ __all__ = [
     "build_context",
     "image_parent",
     "image_tag",
+    "pack",
 ]
 
 REPOSITORY: Final = "staging-harness"
@@ -103,9 +104,27 @@ DEBIAN_ROOT: Final = f"{REPOSITORY}/debian:{SUITE}-{_LAYOUT}"
 
 def build_context(name: str) -> bytes:
     """The Dockerfile and the files beside it, as the tar that an engine builds from."""
+    return _archive(_files(name))
+
+
+def pack(dockerfile: Path, context: Sequence[Path]) -> bytes:
+    """A build context of a subject's own: its Dockerfile, and folders and files by their names.
+
+    The same content makes the same bytes: times, owners and caches are left out.
+    """
+    files = {"Dockerfile": dockerfile.read_bytes()}
+    for place in context:
+        inside = [place] if place.is_file() else sorted(place.rglob("*"))
+        for path in inside:
+            if path.is_file() and "__pycache__" not in path.parts:
+                files[str(path.relative_to(place.parent))] = path.read_bytes()
+    return _archive(files)
+
+
+def _archive(files: Mapping[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for file, content in sorted(_files(name).items()):
+        for file, content in sorted(files.items()):
             entry = tarfile.TarInfo(file)
             entry.size, entry.mode = len(content), 0o644
             tar.addfile(entry, io.BytesIO(content))

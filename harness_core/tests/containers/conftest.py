@@ -55,7 +55,9 @@ def names(engine: Engine) -> Callable[[], set[str]]:
 
     def look() -> set[str]:
         with engine_client(engine) as client:
-            return {container.name for container in client.containers.list(all=True)}
+            # Sparse: asking after each would fail on one that goes in between.
+            found = client.containers.list(all=True, sparse=True)
+        return {each.attrs["Names"][0].removeprefix("/") for each in found}
 
     return look
 

@@ -131,7 +131,7 @@ def containers_of(run: Run) -> list[str]:
     """What the engine holds for this run, containers and volumes."""
     label = {"label": f"{LABEL_RUN}={run.id}"}
     with engine_client(find_engine()) as client:
-        containers = client.containers.list(all=True, filters=label)
+        containers = client.containers.list(all=True, filters=label, ignore_removed=True)
         volumes = client.volumes.list(filters={"dangling": True})
     return [each.name for each in (*containers, *volumes)]
 
