@@ -106,8 +106,9 @@ def suite_session(suite, row):
     def run(session):
         install(session, extras=suite.get("extras", []), groups=[suite["group"]])
         paths = [str(Path("suites", suite["name"], path)) for path in row.get("paths", ["."])]
-        env = subject_env(session, suite) | required_gates(row.get("gates", []))
         options = row.get("options", [])
+        gates = required_gates(row.get("gates", []))
+        env = subject_env(session, suite, options=options) | gates
         pytest(session, paths=paths, markers=row.get("markers", ""), options=options, env=env)
 
     run.__doc__ = row["summary"]
@@ -158,12 +159,12 @@ def install(session, *, extras=(), groups=()):
         stamp.write_text(wanted)
 
 
-def subject_env(session, suite):
+def subject_env(session, suite, *, options=()):
     """Install the suite's reference system into an environment of its own; say where its commands are.
 
     A suite without a subject, or a run with --subject, needs no such environment.
     """
-    given = any(arg.split("=")[0] == "--subject" for arg in session.posargs)
+    given = any(arg.split("=")[0] == "--subject" for arg in [*options, *session.posargs])
     if given or "subject" not in suite:
         return {}
     subject = ROOT / "suites" / suite["name"] / suite["subject"]

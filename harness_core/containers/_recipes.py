@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness_core.errors import BadInput
+from harness_core.errors import BadInput, Unavailable
 
 __all__ = [
     "DEBIAN_ROOT",
@@ -103,8 +103,19 @@ DEBIAN_ROOT: Final = f"{REPOSITORY}/debian:{SUITE}-{_LAYOUT}"
 
 
 def build_context(name: str) -> bytes:
-    """The Dockerfile and the files beside it, as the tar that an engine builds from."""
-    return _archive(_files(name))
+    """The Dockerfile and the files beside it, as the tar that an engine builds from.
+
+    Raises:
+        Unavailable: this machine has no certificates to copy in.
+    """
+    files = _files(name)
+    if files.get("ca-certificates.crt") == b"":
+        raise Unavailable(
+            f"build image {name}",
+            observed=f"no bundle of certificates at {', '.join(map(str, _BUNDLES))}",
+            next_step="Install the package ca-certificates",
+        )
+    return _archive(files)
 
 
 def pack(dockerfile: Path, context: Sequence[Path]) -> bytes:
@@ -139,7 +150,7 @@ def _files(name: str) -> dict[str, bytes]:
 
 
 def _bundle() -> bytes:
-    """This machine's certificates; empty on a machine without: then the image has none either."""
+    """This machine's certificates; empty on a machine without."""
     for path in _BUNDLES:
         try:
             return path.read_bytes()
