@@ -15,7 +15,8 @@ from harness_core import limits
 from harness_core.containers._client import engine_client, engine_errors, library
 from harness_core.containers._labels import belongs
 from harness_core.engine import find_engine
-from harness_core.errors import NotReady
+from harness_core.errors import NotReady, Unavailable
+from harness_core.process import state_root
 from harness_core.wait import until_blocking
 
 __all__ = ["sweep_container", "sweep_network", "sweep_volume"]
@@ -56,7 +57,15 @@ def _sweep(entry: Mapping[str, Any], collection: str, *, remove: Any) -> str:
     action = f"remove {kind} {name} of dead run {run_id}"
     library(action)
     wanted = str(entry.get("engine"))
-    engine = find_engine(environment=_environment(wanted))
+    try:
+        engine = find_engine(environment=_environment(wanted))
+    except Unavailable as error:
+        raise Unavailable(
+            action,
+            observed=f"the engine that holds it does not answer: {wanted}",
+            next_step=f"Start it and sweep again; when it is gone for good, remove "
+            f"{state_root() / 'runs' / run_id}",
+        ) from error
     with engine_client(engine, timeout_s=limits.CONTAINER_REMOVE_S) as client:
         found = _find(getattr(client, collection), name, entry, action=action)
         if found is None or not belongs(_labels(found), run_id):

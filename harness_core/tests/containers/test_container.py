@@ -179,10 +179,12 @@ async def test_starts_are_tried_a_bounded_number_of_times(run, relay, base, evid
     assert limits.CONTAINER_STARTS == sum("/containers/create" in line for line in relay.seen)
 
 
-async def test_an_engine_stopped_in_mid_run_is_one_clear_error(
-    relay, engine, images, evidence, names
+async def test_an_engine_stopped_in_mid_run_is_one_clear_error(  # noqa: PLR0917 - fixtures
+    relay, engine, images, evidence, names, tmp_path, monkeypatch
 ):
     """The service says that the engine is gone; what it left is swept once the engine is back."""
+    # Its ledger stays, since its engine (the relay) is never back: not among the user's own runs.
+    monkeypatch.setenv("HARNESS_STATE_DIR", str(tmp_path / "state"))
     before = names()
     with pytest.raises(Unavailable) as refused:  # noqa: PT012 - the error is of the inner line
         async with run_with_postgres(evidence) as (run, service):
