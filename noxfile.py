@@ -5,6 +5,7 @@ nox -s e2e                          one suite; everything after -- goes to pytes
 nox -s e2e -- -k ingest -x          ... the tests named so, up to the first failure
 nox -s e2e -- --subject my.toml     ... on a product of yours instead of the reference system
 nox -s faults -- e2e                plant the faults of a suite, each must turn its tests red
+nox -s e2e -- --services container  ... with its servers in containers (nox -t docker: all such)
 nox -t fast                         the sessions that need nothing but Python and seconds
 
 Suites are not listed here: each suites/<name>/suite.toml declares its own sessions (docs/suite-toml.md).
@@ -57,8 +58,16 @@ def types(session):
 @nox.session(tags=["fast", "tests"])
 def core(session):
     """Tests of harness_core itself."""
-    install(session, extras=["postgres", "gateway"], groups=["core"])
-    pytest(session, paths=["harness_core/tests"])
+    install(session, extras=["postgres", "gateway", "containers"], groups=["core"])
+    pytest(session, paths=["harness_core/tests"], markers="not docker")
+
+
+@nox.session(default=False, tags=["docker"])
+def core_containers(session):
+    """Tests of harness_core against a container engine; builds the images first."""
+    install(session, extras=["postgres", "gateway", "containers"], groups=["core"])
+    session.run("harness", "images", "build", "postgres-baked")
+    pytest(session, paths=["harness_core/tests"], markers="docker", env=required_gates(["docker"]))
 
 
 @nox.session(default=False, venv_backend="none")
@@ -81,9 +90,9 @@ def bench(session):
 @nox.session(default=False)
 def coverage(session):
     """Branch coverage of harness_core by its own tests."""
-    install(session, extras=["postgres", "gateway"], groups=["coverage"])
+    install(session, extras=["postgres", "gateway", "containers"], groups=["coverage"])
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", *session.posargs)
+    session.run("coverage", "run", "-m", "pytest", "-m", "not docker", *session.posargs)
     session.run("coverage", "combine", "-q")
     session.run("coverage", "report")
 
@@ -97,8 +106,10 @@ def suite_session(suite, row):
     def run(session):
         install(session, extras=suite.get("extras", []), groups=[suite["group"]])
         paths = [str(Path("suites", suite["name"], path)) for path in row.get("paths", ["."])]
-        env = subject_env(session, suite) | required_gates(row)
-        pytest(session, paths=paths, markers=row.get("markers", ""), env=env)
+        options = row.get("options", [])
+        gates = required_gates(row.get("gates", []))
+        env = subject_env(session, suite, options=options) | gates
+        pytest(session, paths=paths, markers=row.get("markers", ""), options=options, env=env)
 
     run.__doc__ = row["summary"]
     tags = [*row.get("tags", []), "tests"]
@@ -148,12 +159,12 @@ def install(session, *, extras=(), groups=()):
         stamp.write_text(wanted)
 
 
-def subject_env(session, suite):
+def subject_env(session, suite, *, options=()):
     """Install the suite's reference system into an environment of its own; say where its commands are.
 
     A suite without a subject, or a run with --subject, needs no such environment.
     """
-    given = any(arg.split("=")[0] == "--subject" for arg in session.posargs)
+    given = any(arg.split("=")[0] == "--subject" for arg in [*options, *session.posargs])
     if given or "subject" not in suite:
         return {}
     subject = ROOT / "suites" / suite["name"] / suite["subject"]
@@ -192,7 +203,7 @@ def fingerprint(pyproject, *more):
 # --- pytest -----------------------------------------------------------------------------------------
 
 
-def pytest(session, *, paths, markers="", env=None):
+def pytest(session, *, paths, markers="", options=(), env=None):
     """Run pytest on the paths, or on those named after --, and keep a machine-readable report."""
     args = list(session.posargs)
     if any(is_test_path(arg) for arg in args):
@@ -205,7 +216,7 @@ def pytest(session, *, paths, markers="", env=None):
     report = f"--junitxml={REPORTS / session.name}.xml"
     select = ["-m", markers] if markers else []
     env = {"HARNESS_SESSION": session.name} | (env or {})
-    session.run("pytest", *paths, *select, report, *args, env=env)
+    session.run("pytest", *paths, *select, report, *options, *args, env=env)
 
 
 def is_test_path(arg):
@@ -216,12 +227,12 @@ def is_test_path(arg):
     )
 
 
-def required_gates(row):
+def required_gates(gates):
     """In CI, what this session may not skip for want of; on a laptop, what the caller asks for."""
     asked = [gate for gate in os.environ.get("HARNESS_REQUIRE", "").split(",") if gate]
-    declared = row.get("gates", []) if os.environ.get("CI") else []
-    gates = sorted({*asked, *declared})
-    return {"HARNESS_REQUIRE": ",".join(gates)} if gates else {}
+    declared = gates if os.environ.get("CI") else []
+    demanded = sorted({*asked, *declared})
+    return {"HARNESS_REQUIRE": ",".join(demanded)} if demanded else {}
 
 
 def products():

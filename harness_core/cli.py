@@ -66,6 +66,11 @@ def doctor() -> None:
         if reason:
             click.echo(f"     {'':12} {reason}")
             closed.append(gate.name)
+    if "docker" not in closed:
+        from harness_core.containers import engine_report
+
+        for line in engine_report():
+            click.echo(f"     {'':12} {line}")
     if missing := sorted(demanded.intersection(closed)):
         click.echo(f"HARNESS_REQUIRE demands {', '.join(missing)}", err=True)
         sys.exit(_FOUND)
@@ -91,11 +96,62 @@ def sweep() -> None:
 
 def _sweepers() -> dict[str, Callable[[Mapping[str, Any]], str]]:
     """Who removes what, by kind of ledger entry; a kind whose libraries are missing is reported."""
+    from harness_core.containers import sweep_container, sweep_network, sweep_volume
+
+    found: dict[str, Callable[[Mapping[str, Any]], str]] = {
+        "container": sweep_container,
+        "network": sweep_network,
+        "volume": sweep_volume,
+    }
     try:
         from harness_core.db import sweep_databases
     except ImportError:
-        return {}
-    return {"database": sweep_databases}
+        return found
+    return {"database": sweep_databases, **found}
+
+
+@cli.group()
+def images() -> None:
+    """Build, list and remove the images of the container lane."""
+
+
+@images.command("build")
+@click.argument("names", nargs=-1)
+@click.option(
+    "--bases",
+    type=click.Choice(["auto", "public", "debootstrap"]),
+    default="auto",
+    help="Where the lowest image comes from (auto: pulled where it can be, else made here).",
+)
+def build_images_(names: Sequence[str], bases: str) -> None:
+    """Build what is missing of NAMES, or of all; an image whose inputs are unchanged stays."""
+    from harness_core.containers import build_images
+    from harness_core.engine import find_engine
+
+    for reference in build_images(find_engine(), names=names, bases=bases, say=click.echo):
+        click.echo(f"ready: {reference}")
+
+
+@images.command("list")
+def list_images() -> None:
+    """List them: current, missing, or outdated (their inputs have changed since)."""
+    from harness_core.containers import image_rows
+    from harness_core.engine import find_engine
+
+    for row in image_rows(find_engine()):
+        size = f"{row.size_bytes / 1e6:.0f} MB" if row.size_bytes else ""
+        click.echo(f"{row.state:9} {row.reference:48} {size}".rstrip())
+
+
+@images.command("remove")
+@click.option("--outdated", is_flag=True, help="Only those whose inputs have changed since.")
+def remove_images_(outdated: bool) -> None:  # noqa: FBT001 - click passes by name
+    """Remove them, and no other image."""
+    from harness_core.containers import remove_images
+    from harness_core.engine import find_engine
+
+    for reference in remove_images(find_engine(), outdated=outdated):
+        click.echo(f"removed {reference}")
 
 
 @cli.command(

@@ -12,11 +12,11 @@ import importlib.util
 import os
 import platform
 import shutil
-import socket
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from harness_core.engine import engine_reason
 from harness_core.errors import BadInput
 
 __all__ = ["Gate", "check_names", "closed_reason", "gates", "register", "required"]
@@ -55,21 +55,6 @@ def _claude_code() -> str:
     if importlib.util.find_spec("claude_agent_sdk"):
         return ""
     return "no Claude Code CLI: pip install claude-agent-sdk, which bundles it"
-
-
-def _docker() -> str:
-    address = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
-    if not address.startswith("unix://"):
-        return ""  # remote engines are asked when they are used
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(2)
-        try:
-            sock.connect(address.removeprefix("unix://"))
-        except OSError as error:
-            return (
-                f"no Docker engine answers at {address} ({error.strerror or error}); start dockerd"
-            )
-    return ""
 
 
 def _key() -> str:
@@ -150,7 +135,7 @@ for _gate in (
         summary="tests that drive the Claude Code CLI themselves (a subject brings its own)",
         probe=_claude_code,
     ),
-    Gate(name="docker", summary="servers in containers", probe=_docker),
+    Gate(name="docker", summary="servers in containers", probe=engine_reason),
     Gate(name="live-llm", summary="runs against the real model provider", probe=_key),
     Gate(name="tmux", summary="terminal user interfaces", probe=_command("tmux")),
     Gate(name="emacs", summary="the Emacs client", probe=_command("emacs")),

@@ -12,6 +12,9 @@ __all__ = [
     "CHILD_START_S",
     "CHILD_STOP_GRACE_S",
     "CHILD_STOP_KILL_S",
+    "CONTAINER_REMOVE_S",
+    "CONTAINER_STARTS",
+    "CONTAINER_START_S",
     "HTTP_BODY_BYTES",
     "LEAK_GRACE_S",
     "LINE_BYTES",
@@ -51,6 +54,17 @@ CHILD_STOP_KILL_S: Final = 5.0
 #: After the last child was stopped, until a process that is still there counts as leaked. A
 #: grandchild that ends with its parent needs a few milliseconds.
 LEAK_GRACE_S: Final = 1.0
+
+#: One call to a container engine while something is started. Slowest create or start seen, 20 at
+#: once on 2 cores: 6 s.
+CONTAINER_START_S: Final = 60.0
+
+#: Attempts at creating and starting one container; a name conflict, a port lost to somebody else
+#: and an engine that is too slow under load are known to pass.
+CONTAINER_STARTS: Final = 3
+
+#: One container stopped and removed with its volumes; then it is reported and left to the sweep.
+CONTAINER_REMOVE_S: Final = 30.0
 
 #: PostgreSQL answering its first query; 79 ms on tmpfs, seconds when initdb runs first.
 POSTGRES_READY_S: Final = 60.0

@@ -23,14 +23,20 @@ T = TypeVar("T")
 _SLOWEST_POLL_S = 0.1
 
 
-async def until(probe: Callable[[], Awaitable[T | None]], *, poll_s: float = limits.POLL_S) -> T:
+async def until(
+    probe: Callable[[], Awaitable[T | None]],
+    *,
+    poll_s: float = limits.POLL_S,
+    slowest_s: float = _SLOWEST_POLL_S,
+) -> T:
     """Call ``probe`` until it answers something other than ``None`` or ``False``.
 
     Wrap it in :func:`deadline`; on its own it waits for ever.
 
     Args:
         probe: looks once at the observable. What it raises is not caught.
-        poll_s: first interval in seconds; doubles up to 0.1 s.
+        poll_s: first interval in seconds; doubles up to ``slowest_s``.
+        slowest_s: the longest interval in seconds.
 
     Returns:
         The first answer of the probe that is neither ``None`` nor ``False``.
@@ -41,7 +47,7 @@ async def until(probe: Callable[[], Awaitable[T | None]], *, poll_s: float = lim
         if answer is not None and answer is not False:
             return answer
         await trio.sleep(interval_s)
-        interval_s = min(interval_s * 2, _SLOWEST_POLL_S)
+        interval_s = min(interval_s * 2, slowest_s)
 
 
 def until_blocking(

@@ -7,10 +7,12 @@ are not compared. Nothing here is an assertion: a test that depends on time woul
 - ``__main__.py``: the command line.
 - ``_table.py``: samples, medians, the printed table.
 - ``_postgres.py``: PostgreSQL ready, and a database per test.
+- ``_containers.py``: PostgreSQL in a container, beside testcontainers' own.
 - ``_peers.py``: the contenders from elsewhere, run as a user that PostgreSQL accepts.
 """
 
+from harness_core.bench._containers import bench_containers
 from harness_core.bench._postgres import bench_postgres
 from harness_core.bench._table import Table
 
-__all__ = ["Table", "bench_postgres"]
+__all__ = ["Table", "bench_containers", "bench_postgres"]

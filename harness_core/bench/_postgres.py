@@ -33,7 +33,7 @@ from harness_core.wait import deadline, until
 if TYPE_CHECKING:
     from harness_core.process import Run
 
-__all__ = ["bench_postgres"]
+__all__ = ["bench_postgres", "filled", "write_chain"]
 
 _CACHED = "ours, data directory cached"
 _FIRST = "ours, first start ever"
@@ -126,7 +126,7 @@ def _cache_at(path: Path | None) -> Iterator[None]:
 async def _per_test(
     run: Run, postgres: PostgresService, table: Table, directory: Path, rounds: int
 ) -> None:
-    _write_chain(directory)
+    write_chain(directory)
     chain = MigrationChain(name="bench", directory=directory)
     blueprint = alembic_blueprint(chain)
     async with (
@@ -157,22 +157,24 @@ async def _per_test(
 
 async def _warm_checkout(pool: DatabasePool, table: Table) -> None:
     """One checkout when a clone is ready; then wait for the refill, so that it disturbs nobody."""
-    await _filled(pool)
+    await filled(pool, warm=_AHEAD)
     with table.measure(_WARM):
         clone = await pool.checkout()
-    await _filled(pool)
+    await filled(pool, warm=_AHEAD)
     await pool.drop(clone)
 
 
-async def _filled(pool: DatabasePool) -> None:
+async def filled(pool: DatabasePool, *, warm: int) -> None:
+    """Wait until the pool has as many clones ahead as it keeps."""
+
     async def probe() -> bool:
-        return pool.warm == _AHEAD
+        return pool.warm == warm
 
     with deadline("fill the pool", seconds=60):
         await until(probe)
 
 
-def _write_chain(directory: Path) -> None:
+def write_chain(directory: Path) -> None:
     """A chain such as a product of some age has: every revision makes a table and an index."""
     directory.mkdir()
     for number in range(1, _REVISIONS + 1):

@@ -16,7 +16,7 @@ from harness_core.process._ledger import RunLedger
 from harness_core.process._run import LeakFound, Run, open_run
 from harness_core.process._state import memory_root, state_root
 from harness_core.process._sweep import Sweeper, SweepReport, sweep
-from harness_core.process._warden import command_line, descendants
+from harness_core.process._warden import command_line, descendants, start_time
 
 __all__ = [
     "Child",
@@ -31,6 +31,7 @@ __all__ = [
     "descendants",
     "memory_root",
     "open_run",
+    "start_time",
     "state_root",
     "sweep",
 ]

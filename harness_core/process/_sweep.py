@@ -79,7 +79,7 @@ def sweep(*, sweepers: Mapping[str, Sweeper] | None = None) -> SweepReport:
             removed.extend(str(path) for path in _directories(ledger) if path.exists())
             problems.extend(
                 f"cannot remove {path} of dead run {ledger.id}"
-                for path in remove_directories(ledger)
+                for path in remove_directories(ledger, swept=True)
             )
     return SweepReport(
         dead_runs=tuple(dead),
@@ -89,8 +89,14 @@ def sweep(*, sweepers: Mapping[str, Sweeper] | None = None) -> SweepReport:
     )
 
 
-def remove_directories(ledger: RunLedger) -> tuple[Path, ...]:
+def remove_directories(ledger: RunLedger, *, swept: bool = False) -> tuple[Path, ...]:
     """Remove every directory of a run; its ledger last, and only when nothing else is left.
+
+    Args:
+        ledger: of the run.
+        swept: what it handed over has been removed, so the ledger may go.
+
+    The ledger stays as well when the run handed something over to the sweep.
 
     Returns:
         What could not be removed.
@@ -99,7 +105,8 @@ def remove_directories(ledger: RunLedger) -> tuple[Path, ...]:
     if ledger.directory.is_dir():
         places.extend(path for path in ledger.directory.iterdir() if path != ledger.path)
     left = tuple(path for path in dict.fromkeys(places) if not _remove(path))
-    if not left:
+    handed_over = not swept and any(entry["kind"] == "handed-over" for entry in ledger.entries())
+    if not left and not handed_over:
         _remove(ledger.directory)
     return left
 
@@ -222,7 +229,7 @@ def _run_sweepers(
     problems = []
     for entry in ledger.entries():
         kind = entry["kind"]
-        if kind in {"run", "warden", "process", "directory"}:
+        if kind in {"run", "warden", "process", "directory", "handed-over"}:
             continue
         sweeper = sweepers.get(kind)
         if sweeper is None:

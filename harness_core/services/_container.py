@@ -1,31 +1,66 @@
-"""Provider *container*: PostgreSQL from an image, through testcontainers.
+"""Provider *container*: PostgreSQL from an image.
 
-The library blocks, so every call goes through a thread; it is imported when the provider is
-chosen, so that nobody else needs it.
+The image is the one that ``HARNESS_POSTGRES_IMAGE`` names; else one of ``harness images build``
+(with the data directory inside, ready in a third of a second); else the public one. All of them
+take the same variables. Readiness is observed from outside: a server that answers a client.
 """
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final
-
-import trio
+from typing import TYPE_CHECKING, Final
 
 from harness_core import limits
 from harness_core.bridge import blocking
-from harness_core.errors import HarnessError, Unavailable
+from harness_core.containers import (
+    Container,
+    ContainerSpec,
+    ImageChoice,
+    image_tag,
+    open_container,
+    provide_image,
+)
+from harness_core.engine import find_engine
+from harness_core.errors import ChildExited, HarnessError
 from harness_core.services._protocol import ServerRefusedError, greet
 from harness_core.services._url import PostgresUrl
 from harness_core.wait import deadline, until
 
-__all__ = ["ContainerPostgres", "open_container_postgres"]
+if TYPE_CHECKING:
+    from harness_core.evidence import Evidence
+    from harness_core.process import Run
 
-_IMAGE: Final = "postgres:18-alpine"
-_ACTION: Final = "use services from containers"
-_STOP_S: Final = int(limits.CHILD_STOP_GRACE_S)
+__all__ = ["IMAGE_VARIABLE", "ContainerPostgres", "open_container_postgres", "postgres_image"]
+
+IMAGE_VARIABLE: Final = "HARNESS_POSTGRES_IMAGE"
+
+_PUBLIC: Final = "postgres:17.6-bookworm"
+_PREPARED: Final = ("postgres-baked", "postgres")
+
+_PORT: Final = 5432
+
+#: As in the provider *local*: enough for a dozen services, and nothing kept for a crash.
+_SETTINGS: Final[Mapping[str, str]] = {
+    "max_connections": "200",
+    "shared_buffers": "32MB",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum": "off",
+    "jit": "off",
+    "timezone": "UTC",
+}
+
+#: Interval between two looks at a starting server, in seconds; each is one connection.
+_LOOK_S: Final = 0.005
+
+_DISK_FULL: Final = "No space left on device"
+_READ_TAIL: Final = "Read its last words below"
+
+#: Looks between two questions to the engine whether the container still runs.
+_ASK_EVERY: Final = 50
 
 
 class ContainerPostgres:
@@ -33,146 +68,156 @@ class ContainerPostgres:
 
     name = "postgres"
 
-    def __init__(self, container: Any, url: PostgresUrl) -> None:
+    def __init__(self, container: Container) -> None:
         self._container = container
-        self._url = url
 
     @property
     def address(self) -> str:
-        """``127.0.0.1:port``; published on a fixed port, so that it survives a restart."""
-        return self._url.address
+        """``host:port``; published on one port for good, so that it survives a restart."""
+        return self._container.address
 
     async def start(self) -> None:
         """Start the stopped container again, data included.
 
         Raises:
             HarnessError: it is running already.
+            ChildExited: it ended while it started; shows its last lines.
         """
-        if await self._status() in {"running", "paused"}:
+        if await self._container.status() in {"running", "paused"}:
             raise HarnessError(
                 f"start postgres on {self.address}",
                 observed="its container is running already",
                 next_step="Stop or kill it first, or call restart",
             )
-        await self._do("start", self._container.start)
-        await self._ready()
+        await self._container.start()
+        await self.ready()
 
     async def stop(self) -> None:
         """Stop the container; nothing happens when it is down already."""
-        await self.resume()
-        await self._do("stop", lambda: self._container.stop(timeout=_STOP_S))
+        await self._container.resume()
+        await self._container.stop()
+        await self._closed()
 
     async def kill(self) -> None:
         """SIGKILL to the container; nothing happens when it is down already."""
-        await self.resume()
-        if await self._status() == "running":
-            await self._do("kill", self._container.kill)
-            await self._do("kill", self._container.wait)
+        await self._container.kill()
+        await self._closed()
 
     async def pause(self) -> None:
-        """Freeze every process of the container."""
-        await self._do("pause", self._container.pause)
+        """Freeze every process of the container.
+
+        Raises:
+            HarnessError: it is not running.
+        """
+        if (status := await self._container.status()) != "running":
+            raise HarnessError(
+                f"pause postgres on {self.address}",
+                observed=f"it is not running (its container is {status})",
+                next_step="Call start first",
+            )
+        await self._container.pause()
 
     async def resume(self) -> None:
-        """Undo :meth:`pause`."""
-        if await self._status() == "paused":
-            await self._do("resume", self._container.unpause)
+        """Undo :meth:`pause`; nothing happens when it was not paused."""
+        await self._container.resume()
 
-    async def _status(self) -> str:
-        await self._do("inspect", self._container.reload)
-        return str(self._container.status)
+    async def ready(self) -> None:
+        """Wait until the server answers a client.
 
-    async def _ready(self) -> None:
-        async def probe() -> str | None:
+        Raises:
+            ChildExited: the container ended; shows its last lines.
+            NotReady: it did not answer in time.
+        """
+        action = f"start postgres in container {self._container.name}"
+        seen = "it never listened"
+        looks = 0
+
+        async def probe() -> bool:
+            nonlocal seen, looks
+            looks += 1
             try:
-                return await greet(self.address)
+                await greet(self.address)
+            except (OSError, ServerRefusedError) as error:
+                seen = str(error)
+                if looks % _ASK_EVERY == 0:
+                    await self._still_running(action)
+                return False
+            return True
+
+        with deadline(action, seconds=limits.POSTGRES_READY_S, observed=lambda: seen):
+            await until(probe, poll_s=_LOOK_S, slowest_s=_LOOK_S)
+
+    async def _still_running(self, action: str) -> None:
+        if await self._container.status() == "running":
+            return
+        tail = await self._container.tail()
+        full = any(_DISK_FULL in line for line in tail)
+        raise ChildExited(
+            action,
+            name="postgres",
+            returncode=await self._container.exit_code(),
+            observed="its disk is full, so the server ended" if full else "",
+            next_step="Free space where the engine keeps containers" if full else _READ_TAIL,
+            tail=tail,
+        )
+
+    async def _closed(self) -> None:
+        """Until the engine has closed the published port: a client is then refused, not cut off."""
+
+        async def refused() -> bool:
+            try:
+                await greet(self.address)
+            except ConnectionRefusedError:
+                return True
             except (OSError, ServerRefusedError):
-                return None
+                return False
+            return False
 
-        with deadline(f"start postgres on {self.address}", seconds=limits.POSTGRES_READY_S):
-            await until(probe)
+        with deadline(f"close {self.address}", seconds=limits.CHILD_STOP_KILL_S):
+            await until(refused)
 
-    async def _do(self, verb: str, call: Callable[[], Any]) -> None:
-        import docker.errors
 
-        try:
-            await blocking(call)
-        except docker.errors.DockerException as error:
-            raise HarnessError(
-                f"{verb} the postgres container on {self.address}", observed=str(error)
-            ) from error
+def postgres_image() -> ImageChoice:
+    """Which image serves; ``HARNESS_POSTGRES_IMAGE`` decides when it is set."""
+    return ImageChoice(
+        variable=IMAGE_VARIABLE,
+        prepared=tuple(image_tag(name) for name in _PREPARED),
+        public=_PUBLIC,
+    )
 
 
 @asynccontextmanager
 async def open_container_postgres(
-    *, run_id: str, password: str
+    run: Run, *, evidence: Evidence, password: str, settings: Mapping[str, str]
 ) -> AsyncIterator[tuple[ContainerPostgres, PostgresUrl]]:
-    """Start a container of the official image; remove it, and its volume, at the end.
+    """Start a server in a container; remove it, and its volumes, at the end.
+
+    Args:
+        run: what it belongs to.
+        evidence: directory for its log.
+        password: of the superuser.
+        settings: additions to, or replacements of, our settings.
 
     Raises:
-        Unavailable: testcontainers is not installed, or no Docker engine answers.
+        Unavailable: no engine, no image, no space.
+        ChildExited: the container ended while the server started.
     """
-    url = PostgresUrl(host="127.0.0.1", port=_free_port(), user="postgres", password=password)
-    wrapped = await blocking(_run_container, url, run_id)
-    service = ContainerPostgres(wrapped.get_wrapped_container(), url)
-    try:
-        await service._ready()  # noqa: SLF001 - one concept in two parts
-        yield service, url
-    finally:
-        with trio.CancelScope(shield=True):
-            await blocking(lambda: wrapped.stop(force=True, delete_volume=True))
-
-
-def _free_port() -> int:
-    """Docker publishes what it is told and takes no bound socket, so a moment's race is left."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
-def _require_engine() -> None:
-    """Connect to the engine's socket once, ourselves: the library leaks its own when it cannot."""
-    engine = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
-    if not engine.startswith("unix://"):
-        return
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(engine.removeprefix("unix://"))
-        except OSError as error:
-            raise Unavailable(
-                _ACTION,
-                observed=f"no Docker engine listens on {engine} ({error.strerror})",
-                next_step="Start Docker, or run with --services local",
-            ) from error
-
-
-def _run_container(url: PostgresUrl, run_id: str) -> Any:
-    _require_engine()
-    try:
-        import docker.errors
-        from testcontainers.core.container import DockerContainer
-    except ImportError as error:
-        raise Unavailable(
-            _ACTION,
-            observed=f"the package {error.name} is not installed",
-            next_step="pip install testcontainers, or run with --services local",
-        ) from error
-    try:
-        container = (
-            DockerContainer(_IMAGE)
-            .with_env("POSTGRES_PASSWORD", url.password)
-            .with_command("postgres -c fsync=off -c max_connections=200 -c timezone=UTC")
-            .with_kwargs(
-                ports={"5432/tcp": ("127.0.0.1", url.port)},
-                labels={"staging-harness.run": run_id},
-            )
+    engine = await blocking(find_engine)
+    image = await blocking(provide_image, engine, postgres_image())
+    words = [f"{key}={value}" for key, value in {**_SETTINGS, **settings}.items()]
+    spec = ContainerSpec(
+        name="postgres",
+        image=image,
+        port=_PORT,
+        command=("postgres", *(part for word in words for part in ("-c", word))),
+        env={"POSTGRES_PASSWORD": password},
+    )
+    async with open_container(run, spec, engine=engine, evidence=evidence) as container:
+        service = ContainerPostgres(container)
+        await service.ready()
+        yield (
+            service,
+            PostgresUrl(
+                host=container.host, port=container.port, user="postgres", password=password
+            ),
         )
-        container.start()
-    except (docker.errors.DockerException, OSError) as error:
-        raise Unavailable(
-            _ACTION,
-            observed=f"no Docker engine can run {_IMAGE}: {error}",
-            next_step="Start Docker, or run with --services local",
-        ) from error
-    return container

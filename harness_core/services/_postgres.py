@@ -97,10 +97,11 @@ async def _open_container(
     run: Run, *, evidence: Evidence, url: str | None, settings: Mapping[str, str]
 ) -> AsyncIterator[PostgresService]:
     _refuse_url(url, "container")
-    _refuse_settings(settings, "container")
     password = secrets.token_hex(16)
     evidence.redactor.add(password)
-    async with open_container_postgres(run_id=run.id, password=password) as (server, parts):
+    async with open_container_postgres(
+        run, evidence=evidence, password=password, settings=settings
+    ) as (server, parts):
         yield PostgresService(server, parts, provider="container", in_memory=False)
 
 
@@ -153,7 +154,7 @@ def open_postgres(
         evidence: directory for its log and settings.
         provider: a key of :data:`PROVIDERS`.
         url: of the server, for the provider ``external`` alone.
-        settings: changes to ``postgresql.conf``, for the provider ``local`` alone.
+        settings: changes to the server's settings; not for the provider ``external``.
 
     Raises:
         BadInput: unknown provider, or arguments it does not take.

@@ -11,7 +11,7 @@ from harness_core.suites._table import Table, read_toml
 __all__ = ["RESERVED", "Suite", "SuiteSession", "load_suite", "load_suites"]
 
 #: Sessions the noxfile has of its own; a test holds this set to the noxfile.
-RESERVED = frozenset({"bench", "core", "coverage", "faults", "lint", "types"})
+RESERVED = frozenset({"bench", "core", "core_containers", "coverage", "faults", "lint", "types"})
 
 _NAME = r"[a-z][a-z0-9_]*"
 _SESSION = r"[a-z][a-z0-9_-]*"
@@ -30,6 +30,7 @@ class SuiteSession:
         default: whether bare ``nox`` runs it.
         gates: what it may not skip for want of in CI.
         paths: folders or files relative to the suite folder.
+        options: what pytest is given besides, e.g. ``--services container``.
     """
 
     name: str
@@ -39,6 +40,7 @@ class SuiteSession:
     default: bool
     gates: tuple[str, ...]
     paths: tuple[str, ...]
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +140,7 @@ def _session(row: Table, folder: Path) -> SuiteSession:
         default=row.flag("default", default=False),
         gates=row.texts("gates", default=(), pattern=_WORD),
         paths=row.texts("paths", default=(".",)),
+        options=row.texts("options", default=()),
     )
     row.done()
     if session.name in RESERVED or session.name.startswith("faults-"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Final, TypeVar
 
 from harness_core import limits
@@ -17,9 +17,12 @@ from harness_core.wait import deadline
 from suites.e2e.mcp_client import CannotReach, ToolResult, call_tool, list_tools
 from suites.e2e.roster import ButlerConfig
 
-__all__ = ["Butler"]
+__all__ = ["Butler", "StartChild"]
 
 T = TypeVar("T")
+
+#: How a butler's process is started: ``Run.child``, or a container that has the same handle.
+StartChild = Callable[..., AbstractAsyncContextManager[Any]]
 
 #: Start of a daemon, migrations included. Slowest seen, four at once on 2 loaded cores: 6 s.
 _BOOT_S: Final = 60.0
@@ -54,6 +57,7 @@ class Butler:
         evidence: Evidence,
         run: Run,
         loop: Loop | None,
+        start_child: StartChild | None = None,
     ) -> None:
         self.config = config
         self.name = config.name
@@ -65,6 +69,8 @@ class Butler:
         self.environment = dict(environment)
         self._evidence = evidence
         self._run = run
+        self._start_child = start_child or run.child
+        self._owned = start_child is None
         self._loop = loop
         self._life = AsyncExitStack()
         self._child: Child | None = None
@@ -186,7 +192,7 @@ class Butler:
         """:meth:`start`, for a caller that is on the loop the butler lives on."""
         self._lease.hand_over()
         child = await self._life.enter_async_context(
-            self._run.child(
+            self._start_child(
                 self.command,
                 name=self.name,
                 env=self.environment,
@@ -198,7 +204,7 @@ class Butler:
         await await_ready(
             child,
             (
-                *listener_stages(child, self.port, seconds=_BOOT_S),
+                *(listener_stages(child, self.port, seconds=_BOOT_S) if self._owned else ()),
                 Stage(name="protocol", probe=sse_opens(self.url), seconds=_BOOT_S),
                 Stage(name="domain", probe=self._answers_status, seconds=_BOOT_S),
             ),

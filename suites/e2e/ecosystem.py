@@ -32,6 +32,7 @@ from harness_core.services import PostgresService, open_postgres
 from harness_core.subject import Subject
 from harness_core.wait import deadline, until
 from suites.e2e.butler import Butler
+from suites.e2e.containers import container_starter
 from suites.e2e.roster import read_roster
 
 __all__ = ["REFERENCE_SUBJECT", "Butler", "Ecosystem", "Sent", "open_ecosystem", "roster_directory"]
@@ -235,6 +236,7 @@ async def open_ecosystem(
             ),
             note=note,
         )
+        start_child = await container_starter(run, subject, port_of=lambda name: leases[name].port)
         leases = {name: stack.enter_context(lease_port()) for name in configs}
         butlers: dict[str, Butler] = {}
         switchboard_url = f"http://127.0.0.1:{leases['switchboard'].port}/sse"
@@ -264,6 +266,7 @@ async def open_ecosystem(
                 evidence=evidence,
                 run=run,
                 loop=loop,
+                start_child=start_child,
             )
         ecosystem = Ecosystem(
             butlers=butlers,

@@ -13,7 +13,9 @@ import pytest
 import trio
 
 from harness_core.bridge import blocking
+from harness_core.containers import LABEL_RUN, build_images, engine_client, image_tag
 from harness_core.db import Database
+from harness_core.engine import find_engine
 from harness_core.errors import BadInput, ChildExited, HarnessError, PortTaken, Unavailable
 from harness_core.evidence import Evidence, open_evidence
 from harness_core.process import Run, memory_root, open_run, state_root
@@ -108,21 +110,43 @@ async def test_external_passes_the_conformance_check(run: Run, evidence: Evidenc
         assert "authentication" == await postgres_answers(theirs)
 
 
-async def test_container_works_or_says_what_is_missing(run: Run, evidence: Evidence) -> None:
-    """With an engine and the image it passes the check; else one error names what is missing."""
-    refusal: Unavailable | None = None
-    try:
-        await check_service(
-            lambda: open_postgres(run, evidence=evidence, provider="container"),
-            ask=postgres_answers,
-            state=ServiceState(write=write_mark, read=read_mark),
-        )
-    except Unavailable as error:
-        refusal = error
+@pytest.mark.docker
+@pytest.mark.requires("docker")
+@pytest.mark.parametrize("image", ["postgres-baked", "postgres"])
+async def test_container_passes_the_conformance_check(
+    run: Run, evidence: Evidence, image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server in a container is taken away and given back like a local one, and leaves nothing."""
+    await blocking(build_images, find_engine(), names=(image,), say=print)
+    monkeypatch.setenv("HARNESS_POSTGRES_IMAGE", image_tag(image))
+    await check_service(
+        lambda: open_postgres(run, evidence=evidence, provider="container"),
+        ask=postgres_answers,
+        state=ServiceState(write=write_mark, read=read_mark),
+        leftovers=lambda: containers_of(run),
+    )
 
-    if refusal is not None:
-        assert "use services from containers" == refusal.action
-        assert "--services local" in refusal.next_step
+
+def containers_of(run: Run) -> list[str]:
+    """What the engine holds for this run, containers and volumes."""
+    label = {"label": f"{LABEL_RUN}={run.id}"}
+    with engine_client(find_engine()) as client:
+        containers = client.containers.list(all=True, filters=label, ignore_removed=True)
+        volumes = client.volumes.list(filters={"dangling": True})
+    return [each.name for each in (*containers, *volumes)]
+
+
+async def test_container_says_what_is_missing(
+    run: Run, evidence: Evidence, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without an engine one error names the place that was asked and what to do."""
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    with pytest.raises(Unavailable) as refused:
+        async with open_postgres(run, evidence=evidence, provider="container"):
+            pass
+
+    assert f"unix://{tmp_path}/docker.sock" in refused.value.observed
+    assert "--services local" in refused.value.next_step
 
 
 async def test_an_open_connection_hangs_while_the_server_is_paused(
@@ -363,7 +387,9 @@ async def test_missing_binaries_are_one_clear_error(
         pytest.param({"provider": "external", "url": "postgresql:///x"}, "url", id="no-host"),
         pytest.param({"provider": "external", "url": "postgresql://h:x/"}, "url", id="no-port"),
         pytest.param(
-            {"provider": "container", "settings": {"jit": "on"}}, "settings", id="settings"
+            {"provider": "external", "url": "postgresql://h/", "settings": {"jit": "on"}},
+            "settings",
+            id="settings",
         ),
     ],
 )
