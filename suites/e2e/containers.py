@@ -72,7 +72,7 @@ async def container_starter(
             argv=argv,
             env=own,
             read=read,
-            write=[Path(env["HOME"])],
+            write=[Path(env["HOME"]), Path(env["TMPDIR"])],
             port=port_of(name),
         )
         return open_container_child(run, command, engine=engine, evidence=evidence, grace_s=grace_s)
