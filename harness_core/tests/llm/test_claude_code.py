@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,6 +29,14 @@ async def gateway(tmp_path, **options) -> AsyncIterator[Gateway]:
         yield opened
 
 
+@pytest.fixture(autouse=True)
+def temporary(monkeypatch) -> Iterator[str]:
+    """A place with a name short enough for a Unix socket: else the CLI leaves one in /tmp."""
+    with tempfile.TemporaryDirectory(prefix="cc-") as name:
+        monkeypatch.setenv("TMPDIR", name)
+        yield name
+
+
 async def session(prompt: str, opened: Gateway, home) -> tuple[str, list[Any]]:
     """One session of the CLI: its result or its error, and the messages before it."""
     from claude_agent_sdk import (
@@ -48,7 +57,7 @@ async def session(prompt: str, opened: Gateway, home) -> tuple[str, list[Any]]:
         env={
             "PATH": os.environ["PATH"],
             "HOME": str(home),
-            "TMPDIR": str(home),
+            "TMPDIR": os.environ["TMPDIR"],
             "CLAUDE_CONFIG_DIR": str(home / ".claude"),
             "ANTHROPIC_BASE_URL": opened.url,
             "ANTHROPIC_API_KEY": opened.api_key,
