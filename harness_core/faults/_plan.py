@@ -24,7 +24,7 @@ class Fault:
     """One way in which the product could be wrong.
 
     Attributes:
-        id: kebab-case, unique in its file.
+        id: kebab-case, unique in its suite.
         why: what a product with this fault does wrong.
         requirement: the id of the requirement it breaks.
         env: variables that switch it on; read by the reference system alone.
@@ -44,20 +44,25 @@ class Fault:
 
 
 def load_faults(path: Path) -> tuple[Fault, ...]:
-    """Read a ``faults.toml``.
+    """Read a ``faults.toml``, or every ``*.toml`` of a folder in the order of their names.
 
     Raises:
-        BadInput: it is malformed, an id occurs twice, or a test file does not exist.
+        BadInput: it is malformed, an id occurs twice, a test file does not exist, or the folder
+            holds no such file.
     """
-    content = read_toml(path)
-    faults = tuple(_fault(row, path.parent) for row in content.tables("fault"))
-    content.done()
-    seen: set[str] = set()
-    for fault in faults:
-        if fault.id in seen:
-            raise BadInput(path, key="fault.id", found=fault.id, expected="an id used once")
-        seen.add(fault.id)
-    return faults
+    files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+    if not files:
+        raise BadInput(path, found="no *.toml", expected="files with [[fault]] tables")
+    faults: dict[str, Fault] = {}
+    for file in files:
+        content = read_toml(file)
+        for row in content.tables("fault"):
+            fault = _fault(row, path.parent)
+            if fault.id in faults:
+                raise BadInput(file, key="fault.id", found=fault.id, expected="an id used once")
+            faults[fault.id] = fault
+        content.done()
+    return tuple(faults.values())
 
 
 def _fault(row: Table, folder: Path) -> Fault:

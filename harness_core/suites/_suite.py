@@ -54,7 +54,7 @@ class Suite:
         group: dependency group of the tree's pyproject.toml that its tests need.
         extras: extras of harness_core that its tests need.
         subject: the subject file of its reference system.
-        faults: the planted faults of that system.
+        faults: the planted faults of that system: a file, or a folder of such files.
         adapter: the one file that may import the subject (for subjects that are libraries).
         may_import: modules of the subject that any file may import (contract schemas).
         patching: why its tests may patch; empty when they may not.
@@ -117,7 +117,7 @@ def load_suite(folder: Path) -> Suite:
         group=table.text("group"),
         extras=table.texts("extras", default=()),
         subject=_file(table, "subject", folder),
-        faults=_file(table, "faults", folder),
+        faults=_path(table, "faults", folder),
         adapter=_file(table, "adapter", folder),
         may_import=table.texts("may_import", default=()),
         patching=table.text("patching", default=""),
@@ -152,11 +152,18 @@ def _session(row: Table, folder: Path) -> SuiteSession:
 
 
 def _file(table: Table, key: str, folder: Path) -> Path | None:
+    path = _path(table, key, folder)
+    if path is not None and not path.is_file():
+        raise table.bad(key, path.name, expected=f"a file relative to {folder}")
+    return path
+
+
+def _path(table: Table, key: str, folder: Path) -> Path | None:
     relative = table.text(key, default="")
     if not relative:
         return None
     path = folder / relative
-    if not path.is_file():
+    if not path.exists():
         raise table.bad(key, relative, expected=f"a file relative to {folder}")
     return path
 

@@ -278,3 +278,20 @@ def test_malformed_file_names_its_mistake(tmp_path, broken, key, expected):
     assert key == caught.value.key
     assert expected in caught.value.expected
     assert str(suite.faults) == caught.value.where
+
+
+def test_a_folder_of_files_is_one_plan(tmp_path):
+    """Faults of every file in a folder count, test files are relative to the suite, ids are unique."""
+    suite = make_suite(tmp_path, row("one", "test_total"))
+    folder = suite.folder / "faults"
+    folder.mkdir()
+    with pytest.raises(BadInput, match=r"no \*\.toml"):
+        load_faults(folder)
+    (suite.folder / "faults.toml").rename(folder / "a.toml")
+    (folder / "b.toml").write_text(row("two", "test_total"))
+
+    assert ["one", "two"] == [row.id for row in load_faults(folder)]
+
+    (folder / "c.toml").write_text(row("one", "test_total"))
+    with pytest.raises(BadInput, match=r"c\.toml.*an id used once"):
+        load_faults(folder)
