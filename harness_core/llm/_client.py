@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import httpx
+import trio
 
 from harness_core.errors import BadInput, Unavailable
 from harness_core.llm._faults import Fault
@@ -117,9 +118,28 @@ class GatewayClient:
         body = await self._ask("GET", "unmatched")
         return Unmatched(calls=tuple(body["calls"]), unused=tuple(body["unused"]))
 
-    async def add_fault(self, fault: Fault) -> None:
-        """Plant trouble for the next calls that match it."""
-        await self._ask("POST", "faults", json=dataclasses.asdict(fault))
+    async def add_fault(self, fault: Fault) -> int:
+        """Plant trouble for the next calls that match it; returns its number."""
+        body = await self._ask("POST", "faults", json=dataclasses.asdict(fault))
+        return int(body["number"])
+
+    async def withdraw_fault(self, number: int) -> bool:
+        """Forget one fault, spent or not; whether calls of it were left."""
+        body = await self._ask("DELETE", "faults", params={"number": str(number)})
+        return bool(body["withdrawn"])
+
+    @asynccontextmanager
+    async def fault(self, fault: Fault) -> AsyncIterator[None]:
+        """Trouble for the calls during the block that match it; afterwards this one is gone.
+
+        Others who share the gateway keep theirs, which :meth:`clear` would take from them.
+        """
+        number = await self.add_fault(fault)
+        try:
+            yield
+        finally:
+            with trio.CancelScope(shield=True):
+                await self.withdraw_fault(number)
 
     async def clear(self) -> None:
         """Forget scripts, faults and scopes; the ledger stays."""

@@ -37,7 +37,7 @@ def control_routes(desk: Desk, *, token: str) -> list[Route]:
         "totals": (control.totals, ["GET"]),
         "scripts": (control.script, ["POST"]),
         "unmatched": (control.unmatched, ["GET"]),
-        "faults": (control.faults, ["GET", "POST"]),
+        "faults": (control.faults, ["GET", "POST", "DELETE"]),
         "clear": (control.clear, ["POST"]),
     }
     return [
@@ -102,9 +102,16 @@ class _Control:
 
     async def faults(self, request: Request) -> JSONResponse:
         board = self._desk.faults
+        answer: dict[str, Any] = {}
         if request.method == "POST":
-            board.add(fault_from_json(await _object(request, "fault")))
-        return JSONResponse({"waiting": [fault_as_json(f, left) for f, left in board.waiting()]})
+            answer["number"] = board.add(fault_from_json(await _object(request, "fault")))
+        elif request.method == "DELETE":
+            number = request.query_params.get("number", "")
+            if not number.isdecimal():
+                raise BadInput("fault", key="number", found=number, expected="a fault's number")
+            answer["withdrawn"] = board.withdraw(int(number))
+        answer["waiting"] = [fault_as_json(fault, left) for fault, left in board.waiting()]
+        return JSONResponse(answer)
 
     async def clear(self, request: Request) -> JSONResponse:  # noqa: ARG002
         self._desk.faults.clear()

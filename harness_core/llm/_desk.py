@@ -30,8 +30,15 @@ from harness_core.llm._ledger import PROMPT_CHARS, Ledger, LedgerEntry, Totals
 from harness_core.llm._models import ModelRule
 from harness_core.llm._prices import price_usd
 from harness_core.llm._refusal import Refusal
-from harness_core.llm._reply import Reply, Usage, new_id, prompt_tokens, usage_from_body
-from harness_core.llm._request import MessagesRequest, ToolUseBlock
+from harness_core.llm._reply import (
+    Reply,
+    Usage,
+    new_id,
+    prompt_tokens,
+    reply_tokens,
+    usage_from_body,
+)
+from harness_core.llm._request import MessagesRequest, TextBlock, ToolUseBlock
 from harness_core.llm._scopes import Scopes
 from harness_core.llm._sse import UsageReader
 from harness_core.llm.policy import message_of
@@ -228,12 +235,19 @@ class Desk:
             record.fault = fault.describe()
             if await _trouble(fault, exchange):
                 return
+            if fault.kind == "answer":
+                await _send_reply(
+                    dialect, exchange, record, call, _planted(fault, call.request), cut=None
+                )
+                return
         record.reservation = await self._reserve(call.request)
         record.asked = self.backend.charges
         answer = await self.backend.answer(call)
         if isinstance(answer, Trouble):
             record.fault = answer.fault.describe()
-            await _trouble(answer.fault, exchange)
+            if not await _trouble(answer.fault, exchange) and answer.fault.kind == "answer":
+                reply = _planted(answer.fault, call.request)
+                await _send_reply(dialect, exchange, record, call, reply, cut=None)
             return
         cut = fault.after_events if fault is not None and fault.kind == "cut" else None
         if isinstance(answer, Reply):
@@ -321,6 +335,13 @@ async def _trouble(fault: Fault, exchange: Exchange) -> bool:
         await exchange.send_bytes(200, b'{"type": "message", "content": [{"type": "te')
         return True
     return False
+
+
+def _planted(fault: Fault, request: MessagesRequest) -> Reply:
+    """The message of a fault of kind ``answer``; no backend is asked."""
+    blocks = (TextBlock(text=fault.text),)
+    usage = Usage(input_tokens=prompt_tokens(request), output_tokens=reply_tokens(blocks))
+    return Reply(blocks=blocks, usage=usage)
 
 
 async def _send_reply(

@@ -1,7 +1,8 @@
-"""Planted trouble of the provider: late, refusing, cut short, garbled or silent answers."""
+"""Planted trouble of the provider: late, refusing, cut short, garbled, silent or wrong answers."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,7 +11,7 @@ from harness_core.errors import BadInput
 
 __all__ = ["Fault", "FaultBoard", "fault_from_json"]
 
-_KINDS: Final = ("latency", "status", "cut", "malformed", "hang")
+_KINDS: Final = ("latency", "status", "cut", "malformed", "hang", "answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +21,13 @@ class Fault:
     Attributes:
         kind: ``latency`` (answer ``latency_s`` late), ``status`` (refuse with ``status``), ``cut``
             (close the connection after ``after_events`` events), ``malformed`` (a body that is not
-            what its content type says), ``hang`` (no answer until the client gives up).
+            what its content type says), ``hang`` (no answer until the client gives up), ``answer``
+            (a well-formed message that says ``text`` and calls no tool: a model that misbehaves).
         times: how many calls it meets before it is spent.
+        share: which part of the calls that match it meets, above 0 up to 1; drawn from ``seed``, so
+            that two runs meet the same ones.
+        seed: of the draw.
+        text: what an ``answer`` says; may be empty.
         retry_after_s: sent with ``status`` when given.
         test: only calls that arrive in this test scope.
         contains: only calls whose system, messages or tools contain this text.
@@ -37,6 +43,9 @@ class Fault:
     test: str = ""
     contains: str = ""
     model: str = ""
+    text: str = ""
+    share: float = 1.0
+    seed: int = 0
 
     def __post_init__(self) -> None:
         """Refuse values that could never do anything."""
@@ -46,6 +55,7 @@ class Fault:
             ("latency_s", self.latency_s, self.latency_s >= 0, "seconds from 0 on"),
             ("status", self.status, 400 <= self.status <= 599, "an HTTP status from 400 to 599"),  # noqa: PLR2004
             ("after_events", self.after_events, self.after_events >= 0, "events from 0 on"),
+            ("share", self.share, 0 < self.share <= 1, "a part above 0, up to 1"),
         )
         for key, found, good, expected in checks:
             if not good:
@@ -57,6 +67,7 @@ class Fault:
             "latency": f"latency {self.latency_s:g} s",
             "status": f"status {self.status}",
             "cut": f"cut after {self.after_events} events",
+            "answer": f"answer of {len(self.text)} characters",
         }.get(self.kind, self.kind)
 
 
@@ -70,6 +81,9 @@ _FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
     "test": (str,),
     "contains": (str,),
     "model": (str,),
+    "text": (str,),
+    "share": (int, float),
+    "seed": (int,),
 }
 
 
@@ -93,36 +107,64 @@ def fault_from_json(body: object) -> Fault:
     return Fault(**body)
 
 
+@dataclass(slots=True, kw_only=True)
+class _Planted:
+    """A fault that waits, and what is left of it."""
+
+    number: int
+    fault: Fault
+    left: int
+    draw: random.Random
+
+
 class FaultBoard:
     """Faults waiting for their calls, oldest first."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Fault, int]] = []
+        self._planted: list[_Planted] = []
+        self._count = 0
 
-    def add(self, fault: Fault) -> None:
-        """Plant one."""
-        self._waiting.append((fault, fault.times))
+    def add(self, fault: Fault) -> int:
+        """Plant one; returns the number to withdraw it by."""
+        self._count += 1
+        self._planted.append(
+            _Planted(
+                number=self._count,
+                fault=fault,
+                left=fault.times,
+                draw=random.Random(fault.seed),  # noqa: S311 - repeatable on purpose
+            )
+        )
+        return self._count
+
+    def withdraw(self, number: int) -> bool:
+        """Forget one; whether it still waited."""
+        kept = [planted for planted in self._planted if planted.number != number]
+        found = len(kept) < len(self._planted)
+        self._planted = kept
+        return found
 
     def clear(self) -> None:
         """Forget all."""
-        self._waiting.clear()
+        self._planted.clear()
 
     def waiting(self) -> tuple[tuple[Fault, int], ...]:
         """Faults not yet spent, with how many calls each may still meet."""
-        return tuple(self._waiting)
+        return tuple((planted.fault, planted.left) for planted in self._planted)
 
     def take(self, *, test: str, model: str, text: str) -> Fault | None:
         """The first fault that matches a call; counts it down."""
-        for index, (fault, left) in enumerate(self._waiting):
-            if (
+        for planted in self._planted:
+            fault = planted.fault
+            matches = (
                 fault.test in ("", test)
                 and fault.model in ("", model)
                 and (not fault.contains or fault.contains in text)
-            ):
-                if left > 1:
-                    self._waiting[index] = (fault, left - 1)
-                else:
-                    del self._waiting[index]
+            )
+            if matches and (fault.share == 1 or planted.draw.random() < fault.share):
+                planted.left -= 1
+                if not planted.left:
+                    self._planted.remove(planted)
                 return fault
         return None
 

@@ -409,6 +409,52 @@ async def test_a_late_answer_is_late() -> None:
     assert entry.latency_ms >= 200
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_planted_answer_is_a_message_like_any_other(stream) -> None:
+    """A model that misbehaves says what was planted, calls nothing, and is counted as usual."""
+    async with served() as (http, control):
+        await control.add_fault(Fault(kind="answer", text="As you wish."))
+        first = await http.post("/v1/messages", json={**HI, "stream": stream})
+        second = await http.post("/v1/messages", json=HI)
+        planted, usual = await control.ledger()
+
+    assert 200 == first.status_code
+    assert "As you wish." in first.text
+    assert "As you wish." not in second.text
+    assert ("answer of 12 characters", "") == (planted.fault, usual.fault)
+    assert planted.output_tokens > 0
+    assert planted.usd is not None
+    assert planted.usd > 0
+
+
+async def test_a_share_of_the_calls_is_met_and_always_the_same_ones() -> None:
+    """A fault with a share meets about that part of its calls, repeatably by its seed."""
+    met: list[list[bool]] = []
+    async with served() as (http, control):
+        for seed in (1, 1, 2):
+            fault = Fault(kind="status", status=500, share=0.3, seed=seed, times=1000)
+            async with control.fault(fault):
+                answers = [await http.post("/v1/messages", json=HI) for _ in range(60)]
+            met.append([500 == answer.status_code for answer in answers])
+
+    assert met[0] == met[1]
+    assert met[0] != met[2]
+    assert 8 <= sum(met[0]) <= 28
+
+
+async def test_a_fault_is_withdrawn_without_those_of_others() -> None:
+    """After its block a fault is gone, also unspent; another one goes on."""
+    async with served() as (http, control):
+        await control.add_fault(Fault(kind="status", status=418, contains="others"))
+        async with control.fault(Fault(kind="status", status=529, times=5)):
+            during = await http.post("/v1/messages", json=HI)
+        after = await http.post("/v1/messages", json=HI)
+        hello = {"messages": [{"role": "user", "content": "hi, others"}]}
+        others = await http.post("/v1/messages", json={**HI, **hello})
+
+    assert [529, 200, 418] == [during.status_code, after.status_code, others.status_code]
+
+
 async def test_a_fault_that_means_nothing_is_refused() -> None:
     """A misspelt kind or key is an error at planting, not a fault that never comes."""
     with pytest.raises(BadInput):
