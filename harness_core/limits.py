@@ -12,6 +12,8 @@ __all__ = [
     "CHILD_START_S",
     "CHILD_STOP_GRACE_S",
     "CHILD_STOP_KILL_S",
+    "CONTAINER_LOG_BYTES",
+    "CONTAINER_LOG_END_S",
     "CONTAINER_REMOVE_S",
     "CONTAINER_STARTS",
     "CONTAINER_START_S",
@@ -65,6 +67,13 @@ CONTAINER_STARTS: Final = 3
 
 #: One container stopped and removed with its volumes; then it is reported and left to the sweep.
 CONTAINER_REMOVE_S: Final = 30.0
+
+#: A container's log in evidence; a server that says more has said it many times.
+CONTAINER_LOG_BYTES: Final = 16 * 1024 * 1024
+
+#: The last lines of a container that has ended, on their way from the engine. Milliseconds; an
+#: engine that hangs must not hold up the end of a run.
+CONTAINER_LOG_END_S: Final = 5.0
 
 #: PostgreSQL answering its first query; 79 ms on tmpfs, seconds when initdb runs first.
 POSTGRES_READY_S: Final = 60.0

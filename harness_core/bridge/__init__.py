@@ -5,6 +5,6 @@
 """
 
 from harness_core.bridge._loop import Loop, open_loop
-from harness_core.bridge._threads import Mutex, blocking
+from harness_core.bridge._threads import Mutex, blocking, reading
 
-__all__ = ["Loop", "Mutex", "blocking", "open_loop"]
+__all__ = ["Loop", "Mutex", "blocking", "open_loop", "reading"]

@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 
 import trio
 
-__all__ = ["Mutex", "blocking"]
+__all__ = ["Mutex", "blocking", "reading"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,3 +24,15 @@ async def blocking(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -
     give the library itself a timeout when the call may hang.
     """
     return await trio.to_thread.run_sync(lambda: call(*args, **kwargs))
+
+
+async def reading(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a call that reads for as long as there is something to read, in a thread of its own.
+
+    It takes none of the threads that :func:`blocking` shares: forty such readers would stop
+    everything else. Cancellation takes effect at once; the thread itself ends when what it reads
+    is closed, and does not keep the process alive.
+    """
+    return await trio.to_thread.run_sync(
+        lambda: call(*args, **kwargs), abandon_on_cancel=True, limiter=trio.CapacityLimiter(1)
+    )

@@ -3,6 +3,7 @@
 - ``_client.py``: a client of the engine; its errors in our words.
 - ``_container.py``: :func:`open_container`, one container of a run.
 - ``_child.py``: a subject's process in a container, with the handle of a process.
+- ``_logs.py``: its output, into evidence while it runs.
 - ``_labels.py``: whose a container is.
 - ``_sweep.py``: what dead runs left in an engine.
 - ``_provide.py``: :func:`provide_image`, which image a service runs.

@@ -66,7 +66,7 @@ class ContainerChild:
     Attributes:
         name: what errors call it.
         pid: of its first process, on this machine.
-        log: written when it has ended.
+        log: its output so far.
         returncode: ``None`` while it was last seen alive; negative for a signal.
         stop_report: how the orderly end went; ``None`` before it.
     """
@@ -185,9 +185,7 @@ async def open_container_child(
     async with open_container(run, spec, engine=engine, evidence=evidence) as container:
         with engine_client(engine) as client, engine_errors(f"inspect {container.name}"):
             pid = int(client.containers.get(container.name).attrs["State"]["Pid"])
-        child = ContainerChild(
-            container, name=command.name, log=evidence.path / f"{container.name}.log", pid=pid
-        )
+        child = ContainerChild(container, name=command.name, log=container.log, pid=pid)
         try:
             yield child
         finally:

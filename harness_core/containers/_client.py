@@ -38,12 +38,14 @@ def library(action: str = "use containers") -> Any:
 
 
 @contextmanager
-def engine_client(engine: Engine, *, timeout_s: float = limits.CONTAINER_START_S) -> Iterator[Any]:
+def engine_client(
+    engine: Engine, *, timeout_s: float | None = limits.CONTAINER_START_S
+) -> Iterator[Any]:
     """A client of this engine; closed at the end.
 
     Args:
         engine: whose.
-        timeout_s: how long one call may be silent, in seconds.
+        timeout_s: how long one call may be silent, in seconds; ``None`` for as long as it likes.
     """
     docker = library()
     with engine_errors(f"talk to {engine}"):

@@ -12,6 +12,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -20,6 +22,7 @@ from harness_core import limits
 from harness_core.bridge import Mutex, blocking
 from harness_core.containers._client import engine_client, engine_errors, library
 from harness_core.containers._labels import run_labels
+from harness_core.containers._logs import ContainerLog
 from harness_core.engine import Engine, check_listening
 from harness_core.errors import HarnessError, NotReady, PortTaken
 from harness_core.net import lease_port
@@ -29,9 +32,6 @@ if TYPE_CHECKING:
     from harness_core.process import Run
 
 __all__ = ["Container", "ContainerSpec", "open_container"]
-
-#: Lines of a container's log kept in evidence; a server that says more has said it many times.
-_LOG_LINES: Final = 10_000
 
 #: What the engines say when a published port is taken.
 _PORT_WORDS: Final = ("port is already allocated", "address already in use")
@@ -82,13 +82,23 @@ class Container:
         name: its name in the engine.
         host: where its port is published.
         port: the published port; the same for its whole life, over restarts too.
+        engine: which engine holds it.
+        log: the file its output is written to while it runs.
     """
 
     def __init__(
-        self, wrapped: Any, *, spec: ContainerSpec, name: str, host: str, port: int, engine: Engine
+        self,
+        wrapped: Any,
+        *,
+        name: str,
+        host: str,
+        port: int,
+        engine: Engine,
+        following: ContainerLog,
     ) -> None:
         self._wrapped = wrapped
-        self._spec = spec
+        self._following = following
+        self.log = following.path
         self.name = name
         self.host = host
         self.port = port
@@ -111,7 +121,11 @@ class Container:
 
     async def start(self) -> None:
         """Start it again, on the same port and with its files."""
+        await self._following.life_read()
+        info = await self._do("ask for the time before the start of", self._wrapped.client.info)
         await self._do("start", self._wrapped.start)
+        # The engine's own word for when it started may be later than the first line.
+        self._following.follow(since_s=_engine_time(info["SystemTime"]))
 
     async def stop(self, *, grace_s: float = limits.CHILD_STOP_GRACE_S) -> None:
         """Ask it to stop, then kill it; nothing happens when it is down."""
@@ -168,7 +182,8 @@ async def open_container(
         NotReady: the engine did not answer in time.
     """
     with ExitStack() as stack:
-        container = await blocking(_start, run, spec, engine, stack)
+        container = await blocking(_start, run, spec, engine, evidence, stack)
+        container._following.open(run)  # noqa: SLF001 - the one maker of containers
         try:
             yield container
         except BaseException:
@@ -180,7 +195,9 @@ async def open_container(
                 await _close(run, container, evidence, quiet=False)
 
 
-def _start(run: Run, spec: ContainerSpec, engine: Engine, stack: ExitStack) -> Container:
+def _start(
+    run: Run, spec: ContainerSpec, engine: Engine, evidence: Evidence, stack: ExitStack
+) -> Container:
     """Create and start, a bounded number of times; what a failed attempt made is removed."""
     problem: Exception | None = None
     for _ in range(limits.CONTAINER_STARTS):
@@ -204,8 +221,14 @@ def _start(run: Run, spec: ContainerSpec, engine: Engine, stack: ExitStack) -> C
                 problem = error
                 continue
             stack.push(attempt.pop_all())
+            path = evidence.path / f"{name}.log"
             return Container(
-                wrapped, spec=spec, name=name, host=engine.host, port=port, engine=engine
+                wrapped,
+                name=name,
+                host=engine.host,
+                port=port,
+                engine=engine,
+                following=ContainerLog(engine, name, path=path, redactor=evidence.redactor),
             )
     assert problem is not None
     raise problem
@@ -284,6 +307,11 @@ def _record(run: Run, kind: str, name: str, engine: Engine) -> None:
     run.ledger.record(kind, name=name, engine=engine.url, run=run.id, at=time.time())
 
 
+def _engine_time(text: str) -> float:
+    """The seconds of an engine's time stamp, which has nanoseconds; never later than it was."""
+    return datetime.fromisoformat(text).timestamp()
+
+
 def _says(error: BaseException, words: tuple[str, ...]) -> bool:
     return any(word in str(error) for word in words)
 
@@ -299,6 +327,20 @@ def _discard(run: Run, engine: Engine, name: str) -> None:
         _remove(engine, name)
     except HarnessError:
         run.ledger.record("handed-over", what=f"container {name}")
+
+
+def _end(engine: Engine, name: str) -> None:
+    """SIGKILL, so that its log ends; nothing happens when it is down or gone already."""
+    errors = library().errors
+    with (
+        engine_client(engine, timeout_s=limits.CONTAINER_REMOVE_S) as client,
+        engine_errors(f"end container {name}"),
+    ):
+        try:
+            client.api.kill(name)
+        except errors.APIError as error:
+            if error.status_code not in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}:
+                raise
 
 
 def _remove(engine: Engine, name: str) -> None:
@@ -325,31 +367,32 @@ def _taken(
 
 
 async def _close(run: Run, container: Container, evidence: Evidence, *, quiet: bool) -> None:
-    """Keep the log, remove the container; under a deadline that is the client's own.
+    """End the container, read its last words, remove it; under deadlines that are the client's own.
 
     Args:
         run: what it belongs to.
         container: which.
-        evidence: where the log goes.
+        evidence: where problems go.
         quiet: report in the evidence alone, because another error is on its way.
     """
-    problems = []
+    problem: HarnessError | None = None
     try:
-        lines = await container.tail(lines=_LOG_LINES)
-        evidence.write_text(f"{container.name}.log", "".join(f"{line}\n" for line in lines))
+        await blocking(_end, container.engine, container.name)
     except HarnessError as error:
-        problems.append(error)
-    try:
-        await blocking(_remove, container.engine, container.name)
-    except HarnessError as error:
-        problems.append(error)
-        run.ledger.record("handed-over", what=f"container {container.name}")
-    for problem in problems:
-        evidence.append("containers.log", str(problem))
-    if problems and not quiet:
-        last = problems[-1]
+        problem = error
+    await container._following.close()  # noqa: SLF001
+    if problem is None:
+        try:
+            await blocking(_remove, container.engine, container.name)
+        except HarnessError as error:
+            problem = error
+    if problem is None:
+        return
+    run.ledger.record("handed-over", what=f"container {container.name}")
+    evidence.append("containers.log", str(problem))
+    if not quiet:
         raise HarnessError(
             f"remove container {container.name}",
-            observed=last.observed,
+            observed=problem.observed,
             next_step="It stays in the ledger: run `harness sweep` once the engine answers",
-        ) from last
+        ) from problem

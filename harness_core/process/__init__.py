@@ -13,6 +13,7 @@
 
 from harness_core.process._child import Child, StopReport, belongs_to
 from harness_core.process._ledger import RunLedger
+from harness_core.process._output import OutputLog
 from harness_core.process._run import LeakFound, Run, open_run
 from harness_core.process._state import memory_root, state_root
 from harness_core.process._sweep import Sweeper, SweepReport, sweep
@@ -21,6 +22,7 @@ from harness_core.process._warden import command_line, descendants, start_time
 __all__ = [
     "Child",
     "LeakFound",
+    "OutputLog",
     "Run",
     "RunLedger",
     "StopReport",

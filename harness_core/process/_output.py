@@ -2,7 +2,7 @@
 
 A read may end in the middle of a line, of a secret, of a UTF-8 character. Text is written when its
 line is complete; of a line that grows without end, the front is written, never a part of what may
-be a secret.
+be a secret. A log may be bounded: past its limit only the last lines are kept, and written at the end.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ class OutputLog:
     Args:
         path: the log; replaced.
         redactor: what must not be written.
+        limit_bytes: the log is cut there; ``None`` keeps all of it.
     """
 
-    def __init__(self, path: Path, *, redactor: Redactor) -> None:
+    def __init__(self, path: Path, *, redactor: Redactor, limit_bytes: int | None = None) -> None:
+        self._room_bytes = limit_bytes
+        self._left_out_bytes = 0
         # Held open: the log goes on even if somebody moves its directory.
         self._file = path.open("wb")
         self._redactor = redactor
@@ -64,8 +67,14 @@ class OutputLog:
             self._end_line()
 
     def close(self) -> None:
-        """End the output and close the log."""
+        """End the output and close the log; of what was left out, its end is written."""
+        if self._file.closed:
+            return
         self.end()
+        if self._left_out_bytes:
+            last = "".join(f"{line}\n" for line in self._tail)
+            note = f"\n… ({self._left_out_bytes} bytes more; the last lines of them:)\n{last}"
+            self._file.write(note.encode("utf-8", errors="replace"))
         self._file.close()
 
     def _take(self, text: str) -> None:
@@ -81,8 +90,7 @@ class OutputLog:
     def _write(self, clean: str) -> None:
         if not clean:
             return
-        self._file.write(clean.encode("utf-8", errors="replace"))
-        self._file.flush()  # readers follow it while the child lives
+        self._keep(clean.encode("utf-8", errors="replace"))
         first, *further = clean.split("\n")
         self._extend_line(first)
         if not self._watchers:
@@ -91,6 +99,15 @@ class OutputLog:
         for line in further:
             self._end_line()
             self._extend_line(line)
+
+    def _keep(self, written: bytes) -> None:
+        if self._room_bytes is not None:
+            kept = written[: self._room_bytes]
+            self._room_bytes -= len(kept)
+            self._left_out_bytes += len(written) - len(kept)
+            written = kept
+        self._file.write(written)
+        self._file.flush()  # readers follow it while the child lives
 
     def _skip(self, further: list[str]) -> None:
         surplus = len(further) - limits.TAIL_LINES - 1

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,13 @@ class Run:
         home.mkdir(exist_ok=True, mode=0o711)
         path.mkdir(mode=0o711)
         return path
+
+    def start_soon(self, task: Callable[[], Awaitable[None]], *, name: str) -> None:
+        """Start a task beside the run; the run waits for its end, so whoever starts it ends it.
+
+        For what outlives the task of its opener, as the handles of a butler do.
+        """
+        self._nursery.start_soon(task, name=name)
 
     @asynccontextmanager
     async def child(  # noqa: PLR0913 - what a process needs; all but the argv are optional

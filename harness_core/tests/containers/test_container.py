@@ -27,6 +27,7 @@ from harness_core.errors import ChildExited, HarnessError, NotReady, PortTaken, 
 from harness_core.process import open_run, state_root, sweep
 from harness_core.services import open_postgres, postgres_answers
 from harness_core.services._container import ContainerPostgres
+from harness_core.wait import deadline
 
 pytestmark = [pytest.mark.docker, pytest.mark.requires("docker")]
 
@@ -83,6 +84,54 @@ async def test_its_log_is_kept_and_it_is_gone(run, engine, base, evidence, names
 
     assert "started\n" == (evidence.path / f"{container.name}.log").read_text()
     assert container.name not in names()
+
+
+async def test_its_log_is_written_while_it_runs(run, engine, base, evidence):
+    """Every life of it is in the log, once and in order, without waiting for its end."""
+    async with open_container(run, sleeper(base), engine=engine, evidence=evidence) as container:
+        await logged(container, "started\n")
+        await container.kill()
+        await container.start()
+        await logged(container, "started\nstarted\n")
+        await container.stop()
+        await container.start()
+        await logged(container, "started\nstarted\nstarted\n")
+
+
+async def logged(container, expected):
+    """Wait until the log reads exactly so."""
+    with deadline("read the log", seconds=10, observed=container.log.read_text):
+        while container.log.read_text() != expected:
+            await trio.lowlevel.checkpoint()
+
+
+async def test_secrets_are_in_no_log(run, engine, base, evidence):
+    """What is registered as a secret is replaced on its way, also in the last, unfinished line."""
+    evidence.redactor.add("a-registered-secret")
+    command = ("sh", "-c", "echo it is a-registered-secret; printf 'and a-registered-secret'")
+    async with open_container(
+        run, sleeper(base, command=command), engine=engine, evidence=evidence
+    ) as container:
+        await logged(container, "it is [redacted]\n")
+
+    assert "it is [redacted]\nand [redacted]" == container.log.read_text()
+
+
+async def test_a_log_is_bounded(run, engine, base, evidence, monkeypatch):
+    """A container that floods its log fills no disk; how it ended is still told."""
+    monkeypatch.setattr(limits, "CONTAINER_LOG_BYTES", 1000)
+    command = ("sh", "-c", "yes | head -n 100000; echo the very end; exec sleep 1000")
+    async with open_container(
+        run, sleeper(base, command=command), engine=engine, evidence=evidence
+    ) as container:
+        while "the very end" not in await container.tail():
+            await trio.lowlevel.checkpoint()
+
+    log = container.log.read_text()
+    assert log.startswith("y\n" * 500)
+    assert log.endswith("y\ny\nthe very end\n")
+    assert "… (199013 bytes more; the last lines of them:)" in log
+    assert len(log) < 1200
 
 
 async def test_pause_and_kill_act_on_the_container(run, engine, base, evidence):

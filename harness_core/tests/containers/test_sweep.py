@@ -83,6 +83,25 @@ def reached(moment, state, made):
     return len(made) >= (1 if moment == "start" else 4)
 
 
+def test_a_killed_runner_loses_no_log(engine, images, state, tmp_path, names):
+    """What containers had said when the runner was killed is in the evidence."""
+    logs = tmp_path / "evidence"
+    serving = "database system is ready to accept connections"
+
+    def said() -> list[str]:
+        return [path.name for path in logs.rglob("postgres-*.log") if serving in path.read_text()]
+
+    with subprocess.Popen([sys.executable, "-c", RUNNER, str(logs)]) as runner:
+        try:
+            until_blocking(lambda: len(said()) == 4, seconds=60, action="see four servers' logs")
+        finally:
+            runner.send_signal(signal.SIGKILL)
+    swept = sweep_now()
+
+    assert 0 == swept.returncode, swept.stdout + swept.stderr
+    assert 4 == len(said())
+
+
 def dead_run(state):
     """A ledger whose owner is gone: a process that made it and ended."""
     made = subprocess.run(

@@ -150,6 +150,21 @@ def test_flood_passes_through_without_piling_up(tmp_path, redactor):
     assert limits.TAIL_LINES == len(output.tail())
 
 
+def test_a_bounded_log_keeps_its_front_and_its_end(tmp_path, redactor):
+    """Past the limit only the last lines are kept; the log says how much is left out."""
+    output = OutputLog(tmp_path / "log", redactor=redactor, limit_bytes=10)
+    for number in range(100):
+        output.feed(b"line %d\n" % number)
+    during = (tmp_path / "log").read_text()
+    output.close()
+    output.close()
+
+    assert "line 0\nlin" == during
+    last = "".join(f"line {number}\n" for number in range(100 - limits.TAIL_LINES, 100))
+    note = "\n… (780 bytes more; the last lines of them:)\n"
+    assert during + note + last == (tmp_path / "log").read_text()
+
+
 def test_watchers_see_every_line_redacted(tmp_path, redactor):
     """Whoever watches gets each line once, in order, without its end or a secret."""
     output = OutputLog(tmp_path / "log", redactor=redactor)
