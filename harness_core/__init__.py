@@ -5,7 +5,8 @@ It knows no suite and no system under test. Bottom up, each layer knowing only t
 - ``errors``, ``limits``, ``groups``, ``wait``: outcomes, bounds, waiting on observables.
 - ``evidence``, ``bridge``, ``gates``, ``subject``: what a test leaves, threads, what can run here,
   how a system under test is started.
-- ``process``, ``net``: supervised children, ports that are provably theirs, readiness.
+- ``process``, ``http``, ``net``: supervised children, servers that record, ports that are provably
+  theirs, readiness.
 - ``services``, ``db``, ``llm``: disposable servers, databases and rows, the model gateway.
 - ``scenario``, ``testing``: scenarios as data, conformance checks and fakes.
 - ``suites``, ``ledger``, ``faults``, ``scaffold``: suite files, lint, planted faults, new suites.

@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import urlsplit
 
-import h11
 import trio
 
 from harness_core.errors import BadInput
+from harness_core.http import Head, NotHttp, get_head
 
 __all__ = ["Probe", "http_answers", "sse_opens", "tcp_accepts"]
 
@@ -23,8 +23,6 @@ Probe = Callable[[], Awaitable[str]]
 
 #: One look may not take longer: a paused server accepts into its backlog and never answers.
 _LOOK_S: Final = 2.0
-_READ_BYTES: Final = 4096
-_HEADER_BYTES: Final = 65_536
 
 
 def tcp_accepts(port: int, *, host: str = "127.0.0.1") -> Probe:
@@ -55,8 +53,8 @@ def http_answers(url: str, *, status: int = 200) -> Probe:
         seen = await _get_headers(target)
         if isinstance(seen, str):
             return seen
-        if seen.status_code != status:
-            return f"GET {url} answered {seen.status_code}, expected {status}"
+        if seen.status != status:
+            return f"GET {url} answered {seen.status}, expected {status}"
         return ""
 
     return look
@@ -74,9 +72,9 @@ def sse_opens(url: str) -> Probe:
         seen = await _get_headers(target, accept="text/event-stream")
         if isinstance(seen, str):
             return seen
-        kind = dict(seen.headers).get(b"content-type", b"").decode("latin-1")
-        if seen.status_code != 200 or not kind.lower().startswith("text/event-stream"):  # noqa: PLR2004
-            return f"GET {url} answered {seen.status_code} {kind or 'without a content type'}"
+        kind = seen.content_type
+        if seen.status != 200 or not kind.lower().startswith("text/event-stream"):  # noqa: PLR2004
+            return f"GET {url} answered {seen.status} {kind or 'without a content type'}"
         return ""
 
     return look
@@ -111,41 +109,25 @@ def _target(url: str) -> _Target:
     )
 
 
-async def _get_headers(target: _Target, *, accept: str = "*/*") -> h11.Response | str:
+async def _get_headers(target: _Target, *, accept: str = "*/*") -> Head | str:
     """The response head of one GET, or what went wrong."""
-    url, host, port = target.url, target.host, target.port
-    request = h11.Request(
-        method="GET",
-        target=target.path,
-        headers=[("Host", target.authority), ("Accept", accept), ("Connection", "close")],
-    )
+    url = target.url
     with trio.move_on_after(_LOOK_S):
         try:
-            stream = await trio.open_tcp_stream(host, port)
-            async with stream:
-                return await _exchange(stream, request)
+            return await get_head(
+                host=target.host,
+                port=target.port,
+                authority=target.authority,
+                target=target.path,
+                accept=accept,
+            )
         except OSError as error:
             return f"GET {url}: {_reason(error)}"
         except trio.BrokenResourceError:
             return f"GET {url}: connection reset"
-        except h11.RemoteProtocolError as error:
+        except NotHttp as error:
             return f"GET {url}: not HTTP ({error})"
     return f"GET {url}: no response headers within {_LOOK_S:g} s"
-
-
-async def _exchange(stream: trio.SocketStream, request: h11.Request) -> h11.Response | str:
-    connection = h11.Connection(our_role=h11.CLIENT, max_incomplete_event_size=_HEADER_BYTES)
-    head = connection.send(request)
-    end = connection.send(h11.EndOfMessage())
-    await stream.send_all((head or b"") + (end or b""))
-    while True:
-        event = connection.next_event()
-        if isinstance(event, h11.Response):
-            return event
-        if event is h11.NEED_DATA:
-            connection.receive_data(await stream.receive_some(_READ_BYTES))
-        elif isinstance(event, h11.ConnectionClosed):
-            return "connection closed before the response headers"
 
 
 def _reason(error: OSError) -> str:

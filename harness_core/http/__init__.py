@@ -1,0 +1,28 @@
+"""HTTP on loopback as the harness meets it: heads of answers, and servers that record requests.
+
+- ``_recorder.py``: :func:`open_recorder`, a server that records every request and answers by rules;
+  what stands in for a messenger's API, a calendar, a collector of spans.
+- ``_recorded.py``: :class:`Recorded`, one request as it came. ``_rules.py``: :class:`Rule` and
+  :class:`Answer`, what a recorder says, how late, or that it says nothing.
+- ``_connection.py``: one connection of a recorder, from its first byte to its end.
+- ``_encoding.py``: bodies that arrive compressed, opened within bounds.
+- ``_head.py``: :func:`get_head`, the head of one answer; what probes look at.
+
+h11 does the protocol, trio the sockets; nothing here leaves 127.0.0.1.
+"""
+
+from harness_core.http._head import Head, NotHttp, get_head
+from harness_core.http._recorded import Recorded
+from harness_core.http._recorder import Recorder, open_recorder
+from harness_core.http._rules import Answer, Rule
+
+__all__ = [
+    "Answer",
+    "Head",
+    "NotHttp",
+    "Recorded",
+    "Recorder",
+    "Rule",
+    "get_head",
+    "open_recorder",
+]
