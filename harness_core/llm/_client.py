@@ -141,6 +141,14 @@ class GatewayClient:
             with trio.CancelScope(shield=True):
                 await self.withdraw_fault(number)
 
+    async def faults_met(self) -> int:
+        """How many calls have met a fault since the last :meth:`clear`.
+
+        A call that hangs or is late has met its fault when it arrives, so this tells that a
+        session is in the middle of its work, whatever the product writes down about it.
+        """
+        return int((await self._ask("GET", "faults"))["met"])
+
     async def clear(self) -> None:
         """Forget scripts, faults and scopes; the ledger stays."""
         await self._ask("POST", "clear")

@@ -111,6 +111,7 @@ class _Control:
                 raise BadInput("fault", key="number", found=number, expected="a fault's number")
             answer["withdrawn"] = board.withdraw(int(number))
         answer["waiting"] = [fault_as_json(fault, left) for fault, left in board.waiting()]
+        answer["met"] = board.met
         return JSONResponse(answer)
 
     async def clear(self, request: Request) -> JSONResponse:  # noqa: ARG002

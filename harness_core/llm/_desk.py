@@ -24,6 +24,7 @@ from harness_core.evidence import Redactor
 from harness_core.llm._backend import Backend, Call, Relay, Trouble
 from harness_core.llm._budget import Budget, Reservation
 from harness_core.llm._dialect import Dialect
+from harness_core.llm._endless import never_end
 from harness_core.llm._exchange import Exchange
 from harness_core.llm._faults import Fault, FaultBoard
 from harness_core.llm._ledger import PROMPT_CHARS, Ledger, LedgerEntry, Totals
@@ -240,6 +241,8 @@ class Desk:
                     dialect, exchange, record, call, _planted(fault, call.request), cut=None
                 )
                 return
+            if fault.kind == "endless":
+                await never_end(dialect, exchange, call)
         record.reservation = await self._reserve(call.request)
         record.asked = self.backend.charges
         answer = await self.backend.answer(call)

@@ -1,4 +1,4 @@
-"""Planted trouble of the provider: late, refusing, cut short, garbled, silent or wrong answers."""
+"""Planted trouble of the provider: late, refusing, cut short, garbled, wrong or no answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness_core.errors import BadInput
 
 __all__ = ["Fault", "FaultBoard", "fault_from_json"]
 
-_KINDS: Final = ("latency", "status", "cut", "malformed", "hang", "answer")
+_KINDS: Final = ("latency", "status", "cut", "malformed", "hang", "endless", "answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +21,9 @@ class Fault:
     Attributes:
         kind: ``latency`` (answer ``latency_s`` late), ``status`` (refuse with ``status``), ``cut``
             (close the connection after ``after_events`` events), ``malformed`` (a body that is not
-            what its content type says), ``hang`` (no answer until the client gives up), ``answer``
-            (a well-formed message that says ``text`` and calls no tool: a model that misbehaves).
+            what its content type says), ``hang`` (no answer until the client gives up), ``endless``
+            (an answer that goes on until the client gives up), ``answer`` (a well-formed message
+            that says ``text`` and calls no tool: a model that misbehaves).
         times: how many calls it meets before it is spent.
         share: which part of the calls that match it meets, above 0 up to 1; drawn from ``seed``, so
             that two runs meet the same ones.
@@ -123,6 +124,7 @@ class FaultBoard:
     def __init__(self) -> None:
         self._planted: list[_Planted] = []
         self._count = 0
+        self._met = 0
 
     def add(self, fault: Fault) -> int:
         """Plant one; returns the number to withdraw it by."""
@@ -147,6 +149,12 @@ class FaultBoard:
     def clear(self) -> None:
         """Forget all."""
         self._planted.clear()
+        self._met = 0
+
+    @property
+    def met(self) -> int:
+        """How many calls have met a fault since the last :meth:`clear`."""
+        return self._met
 
     def waiting(self) -> tuple[tuple[Fault, int], ...]:
         """Faults not yet spent, with how many calls each may still meet."""
@@ -165,6 +173,7 @@ class FaultBoard:
                 planted.left -= 1
                 if not planted.left:
                     self._planted.remove(planted)
+                self._met += 1
                 return fault
         return None
 

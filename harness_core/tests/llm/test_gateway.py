@@ -398,6 +398,42 @@ async def test_a_hanging_call_ends_with_its_client() -> None:
     assert ("hang", 499) == (entry.fault, entry.status)
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_endless_answer_goes_on_until_its_client_leaves(stream) -> None:
+    """Words keep coming, well-formed and without an end, and the ledger says who ended it."""
+    words = 0
+    async with served() as (http, control):
+        await control.add_fault(Fault(kind="endless"))
+        with trio.CancelScope() as reading:
+            async with http.stream("POST", "/v1/messages", json={**HI, "stream": stream}) as answer:
+                async for text in answer.aiter_text():
+                    words += text.count("again")
+                    if words >= 4:
+                        reading.cancel()  # thrown into the client, which then hangs up
+
+        async def left() -> bool:
+            return bool(await control.ledger())
+
+        await until(left)
+        (entry,) = await control.ledger()
+
+    assert 200 == answer.status_code
+    assert ("endless", 499) == (entry.fault, entry.status)
+
+
+async def test_faults_are_counted_when_they_are_met() -> None:
+    """A call that hangs has met its fault when it arrives, not when it ends."""
+    async with served() as (http, control):
+        await control.add_fault(Fault(kind="hang"))
+        before = await control.faults_met()
+        with pytest.raises(httpx.ReadTimeout):
+            await http.post("/v1/messages", json=HI, timeout=0.3)
+        after = await control.faults_met()
+        await control.clear()
+
+        assert [0, 1, 0] == [before, after, await control.faults_met()]
+
+
 async def test_a_late_answer_is_late() -> None:
     """Latency is added before the answer and shows in the ledger."""
     async with served() as (http, control):
