@@ -8,7 +8,7 @@
 
 from harness_core.scenario._check import check_scenarios
 from harness_core.scenario._rows import DbAssertion, E2EScenario
-from harness_core.scenario._token import TOKEN_FIELD, fill, new_token
+from harness_core.scenario._token import TOKEN_FIELD, fill, new_token, tokens_in
 from harness_core.scenario._tool_calls import expect_tool_calls
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "expect_tool_calls",
     "fill",
     "new_token",
+    "tokens_in",
 ]

@@ -7,11 +7,12 @@ fixture, an earlier run, or a product that always answers the same.
 from __future__ import annotations
 
 import dataclasses
+import re
 import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["TOKEN_FIELD", "fill", "new_token"]
+__all__ = ["TOKEN_FIELD", "fill", "new_token", "tokens_in"]
 
 #: What stands for the token in a scenario's texts.
 TOKEN_FIELD: Final = "{token}"  # noqa: S105 - a placeholder, secret to nobody
@@ -19,10 +20,17 @@ TOKEN_FIELD: Final = "{token}"  # noqa: S105 - a placeholder, secret to nobody
 #: Letters and digits that no tokenizer splits into words with a meaning, and no reader mixes up.
 _ALPHABET: Final = "bcdfghjkmnpqrstvwxz23456789"
 
+_TOKEN: Final = re.compile(rf"zx[{_ALPHABET}]{{8}}")
+
 
 def new_token() -> str:
     """A fresh word of ten characters, about 47 bits, that begins with ``zx``."""
     return "zx" + "".join(secrets.choice(_ALPHABET) for _ in range(8))
+
+
+def tokens_in(text: str) -> frozenset[str]:
+    """The tokens that a text holds, wherever in it."""
+    return frozenset(_TOKEN.findall(text))
 
 
 def fill(value: Any, token: str) -> Any:

@@ -1,4 +1,9 @@
-"""A message's whole life, gathered from outside: what it left in which database, and what it cost."""
+"""A message's whole life, gathered from outside: what it left in which database, and what it cost.
+
+Several messages may be under way, and other tests may work beside this one: what carries the trace
+or request id of another message belongs to that one. What carries nobody's belongs to the message
+whose token it repeats, so that work that lost its trace is still laid at the right door.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ from typing import Any, Final
 
 from harness_core.errors import NotReady
 from harness_core.llm import LedgerEntry
+from harness_core.scenario import tokens_in
 from harness_core.wait import deadline, until
 from suites.e2e.ecosystem import Ecosystem, Sent
 
@@ -35,9 +41,10 @@ class Journey:
     Attributes:
         sent: the message.
         inbox: rows of ``message_inbox`` with its request id.
-        routing: rows of ``routing_log`` written since it was sent.
-        sessions: butler → rows of ``sessions`` started since it was sent, whatever their trace.
-        calls: the gateway's ledger of model calls since it was sent.
+        routing: its rows of ``routing_log``, and those that no message can claim.
+        sessions: butler → rows of ``sessions`` started since it was sent, other messages' too.
+        calls: its model calls in the gateway's ledger.
+        others: request ids and trace ids of all other messages.
         unfinished: why the wait for its final state ended without one; empty when it had one.
     """
 
@@ -46,17 +53,20 @@ class Journey:
     routing: tuple[Row, ...]
     sessions: Mapping[str, tuple[Row, ...]]
     calls: tuple[LedgerEntry, ...]
+    others: frozenset[str] = frozenset()
     unfinished: str = ""
 
     def of_message(self, butler: str) -> tuple[Row, ...]:
         """The sessions of one butler that this message can have caused."""
-        return tuple(
-            row
-            for row in self.sessions.get(butler, ())
-            if str(row["request_id"]) == self.sent.request_id
-            or row["trace_id"] == self.sent.trace_id
-            or row["trigger_source"] == "external"
-        )
+        return tuple(row for row in self.sessions.get(butler, ()) if self._caused(row))
+
+    def _caused(self, row: Row) -> bool:
+        claim = _claim(row, ours=_names(self.sent), others=self.others)
+        if claim is not None:
+            return claim
+        tokens = tokens_in(self.sent.text)
+        repeats = any(token in str(row["prompt"]) for token in tokens)
+        return row["trigger_source"] == "external" and (repeats or not tokens)
 
     def targets(self) -> tuple[str, ...]:
         """The butlers that the stored decomposition names, one per segment."""
@@ -83,8 +93,8 @@ class Journey:
             f"  session on {butler}: {row['trigger_source']} success={row['success']} "
             f"error={row['error']!r} trace={row['trace_id']} "
             f"tools={[call.get('name') for call in recorded_calls(row)]}"
-            for butler, rows in self.sessions.items()
-            for row in rows
+            for butler in self.sessions
+            for row in self.of_message(butler)
         )
         lines.append(f"  model calls in the ledger: {len(self.calls)}")
         return "\n".join(lines)
@@ -125,13 +135,18 @@ async def follow(
             await until(final)
     except NotReady as error:
         unfinished = error.observed
+    others = await _other_messages(ecosystem, sent)
+    routing = await inbox.rows(
+        "SELECT * FROM routing_log WHERE created_at >= %s ORDER BY created_at", (sent.since,)
+    )
+    calls = await ecosystem.gateway.client.ledger(since=call_mark)
     journey = Journey(
         sent=sent,
         inbox=await inbox.rows(
             "SELECT * FROM message_inbox WHERE request_id::text = %s", (sent.request_id,)
         ),
-        routing=await inbox.rows(
-            "SELECT * FROM routing_log WHERE created_at >= %s ORDER BY created_at", (sent.since,)
+        routing=tuple(
+            row for row in routing if _claim(row, ours=_names(sent), others=others) is not False
         ),
         sessions={
             name: await butler.database.rows(
@@ -139,12 +154,56 @@ async def follow(
             )
             for name, butler in ecosystem.butlers.items()
         },
-        calls=await ecosystem.gateway.client.ledger(since=call_mark),
+        calls=_calls_of(sent, calls, others=others),
+        others=others,
         unfinished=unfinished,
     )
     ecosystem.evidence.append_json("journeys.jsonl", journey)
     await ecosystem.check_budget()
     return journey
+
+
+def _names(sent: Sent) -> frozenset[str]:
+    return frozenset({sent.request_id, sent.trace_id})
+
+
+def _claim(row: Row, *, ours: frozenset[str], others: frozenset[str]) -> bool | None:
+    """Whether a row carries a name of this message or of another one; ``None``: of neither."""
+    carried = {str(row.get(column) or "") for column in ("request_id", "trace_id")}
+    if carried & ours:
+        return True
+    return False if carried & others else None
+
+
+async def _other_messages(ecosystem: Ecosystem, sent: Sent) -> frozenset[str]:
+    # Through jsonb, since the column with the trace id is not promised to every product.
+    rows = await ecosystem.switchboard.database.rows(
+        "SELECT request_id::text AS request_id, to_jsonb(message_inbox) ->> 'trace_id' AS trace_id "
+        "FROM message_inbox WHERE request_id::text <> %s",
+        (sent.request_id,),
+    )
+    names = {str(name) for row in rows for name in row.values() if name}
+    return frozenset(names - _names(sent))
+
+
+def _calls_of(
+    sent: Sent, calls: Sequence[LedgerEntry], *, others: frozenset[str]
+) -> tuple[LedgerEntry, ...]:
+    """The model calls of one message, also of a product that does not tell its trace to the model.
+
+    Such a product's calls are those that no other message can claim.
+    """
+    traced = any(sent.trace_id in call.traceparent for call in calls)
+    tokens = tokens_in(sent.text)
+
+    def ours(call: LedgerEntry) -> bool:
+        if sent.trace_id in call.traceparent:
+            return True
+        if any(name in call.traceparent for name in others):
+            return False
+        return not traced or any(token in call.prompt for token in tokens)
+
+    return tuple(call for call in calls if ours(call))
 
 
 def tool_calls(journey: Journey, butlers: Sequence[str]) -> dict[str, list[Row]]:
