@@ -39,7 +39,7 @@ from harness_core.llm._reply import (
     reply_tokens,
     usage_from_body,
 )
-from harness_core.llm._request import MessagesRequest, TextBlock, ToolUseBlock
+from harness_core.llm._request import Block, MessagesRequest, TextBlock, ToolUseBlock
 from harness_core.llm._scopes import Scopes
 from harness_core.llm._sse import UsageReader
 from harness_core.llm.policy import message_of
@@ -342,9 +342,17 @@ async def _trouble(fault: Fault, exchange: Exchange) -> bool:
 
 def _planted(fault: Fault, request: MessagesRequest) -> Reply:
     """The message of a fault of kind ``answer``; no backend is asked."""
-    blocks = (TextBlock(text=fault.text),)
+    blocks: tuple[Block, ...] = (
+        (TextBlock(text=fault.text),) if fault.text or not fault.tool else ()
+    )
+    if fault.tool:
+        offered = [tool.name for tool in request.tools if tool.name.endswith(f"__{fault.tool}")]
+        call = ToolUseBlock(
+            id=new_id("toolu", request.body), name=(offered or [fault.tool])[0], input=fault.input
+        )
+        blocks = (*blocks, call)
     usage = Usage(input_tokens=prompt_tokens(request), output_tokens=reply_tokens(blocks))
-    return Reply(blocks=blocks, usage=usage)
+    return Reply(blocks=blocks, usage=usage, stop_reason="tool_use" if fault.tool else "end_turn")
 
 
 async def _send_reply(

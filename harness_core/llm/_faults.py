@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness_core.errors import BadInput
@@ -23,12 +23,14 @@ class Fault:
             (close the connection after ``after_events`` events), ``malformed`` (a body that is not
             what its content type says), ``hang`` (no answer until the client gives up), ``endless``
             (an answer that goes on until the client gives up), ``answer`` (a well-formed message
-            that says ``text`` and calls no tool: a model that misbehaves).
+            that says ``text`` and calls ``tool``, if one is named: a model that misbehaves).
         times: how many calls it meets before it is spent.
         share: which part of the calls that match it meets, above 0 up to 1; drawn from ``seed``, so
             that two runs meet the same ones.
         seed: of the draw.
         text: what an ``answer`` says; may be empty.
+        tool: the tool an ``answer`` calls: its whole name, or the bare name of one on offer.
+        input: the arguments of that call, whatever the tool's schema says.
         retry_after_s: sent with ``status`` when given.
         test: only calls that arrive in this test scope.
         contains: only calls whose system, messages or tools contain this text.
@@ -45,6 +47,8 @@ class Fault:
     contains: str = ""
     model: str = ""
     text: str = ""
+    tool: str = ""
+    input: Mapping[str, Any] = field(default_factory=dict)
     share: float = 1.0
     seed: int = 0
 
@@ -68,7 +72,8 @@ class Fault:
             "latency": f"latency {self.latency_s:g} s",
             "status": f"status {self.status}",
             "cut": f"cut after {self.after_events} events",
-            "answer": f"answer of {len(self.text)} characters",
+            "answer": f"answer of {len(self.text)} characters"
+            + (f" that calls {self.tool}" if self.tool else ""),
         }.get(self.kind, self.kind)
 
 
@@ -83,6 +88,8 @@ _FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
     "contains": (str,),
     "model": (str,),
     "text": (str,),
+    "tool": (str,),
+    "input": (dict,),
     "share": (int, float),
     "seed": (int,),
 }

@@ -463,6 +463,21 @@ async def test_a_planted_answer_is_a_message_like_any_other(stream) -> None:
     assert planted.usd > 0
 
 
+async def test_a_planted_answer_may_call_a_tool() -> None:
+    """A model that misbehaves calls what was planted, by the full name of the tool on offer."""
+    tool = {"name": "mcp__health__symptom_log", "input_schema": {"type": "object"}}
+    async with served() as (http, control):
+        await control.add_fault(Fault(kind="answer", tool="symptom_log", input={"severity": 99}))
+        answer = await http.post("/v1/messages", json={**HI, "tools": [tool]})
+        (entry,) = await control.ledger()
+
+    (block,) = answer.json()["content"]
+
+    assert ("tool_use", "tool_use") == (answer.json()["stop_reason"], block["type"])
+    assert ("mcp__health__symptom_log", {"severity": 99}) == (block["name"], block["input"])
+    assert ("mcp__health__symptom_log",) == entry.called
+
+
 async def test_a_share_of_the_calls_is_met_and_always_the_same_ones() -> None:
     """A fault with a share meets about that part of its calls, repeatably by its seed."""
     met: list[list[bool]] = []
