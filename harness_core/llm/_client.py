@@ -129,25 +129,26 @@ class GatewayClient:
         return bool(body["withdrawn"])
 
     @asynccontextmanager
-    async def fault(self, fault: Fault) -> AsyncIterator[None]:
+    async def fault(self, fault: Fault) -> AsyncIterator[int]:
         """Trouble for the calls during the block that match it; afterwards this one is gone.
 
         Others who share the gateway keep theirs, which :meth:`clear` would take from them.
         """
         number = await self.add_fault(fault)
         try:
-            yield
+            yield number
         finally:
             with trio.CancelScope(shield=True):
                 await self.withdraw_fault(number)
 
-    async def faults_met(self) -> int:
-        """How many calls have met a fault since the last :meth:`clear`.
+    async def fault_met(self, number: int) -> int:
+        """How many calls have met a fault that was not withdrawn yet.
 
-        A call that hangs or is late has met its fault when it arrives, so this tells that a
+        A call that hangs or is held has met its fault when it arrives, so this tells that a
         session is in the middle of its work, whatever the product writes down about it.
         """
-        return int((await self._ask("GET", "faults"))["met"])
+        body = await self._ask("GET", "faults")
+        return sum(int(entry["met"]) for entry in body["planted"] if entry["number"] == number)
 
     async def clear(self) -> None:
         """Forget scripts, faults and scopes; the ledger stays."""

@@ -110,8 +110,7 @@ class _Control:
             if not number.isdecimal():
                 raise BadInput("fault", key="number", found=number, expected="a fault's number")
             answer["withdrawn"] = board.withdraw(int(number))
-        answer["waiting"] = [fault_as_json(fault, left) for fault, left in board.waiting()]
-        answer["met"] = board.met
+        answer["planted"] = [fault_as_json(planted) for planted in board.planted()]
         return JSONResponse(answer)
 
     async def clear(self, request: Request) -> JSONResponse:  # noqa: ARG002

@@ -26,7 +26,7 @@ from harness_core.llm._budget import Budget, Reservation
 from harness_core.llm._dialect import Dialect
 from harness_core.llm._endless import never_end
 from harness_core.llm._exchange import Exchange
-from harness_core.llm._faults import Fault, FaultBoard
+from harness_core.llm._faults import Fault, FaultBoard, Planted
 from harness_core.llm._ledger import PROMPT_CHARS, Ledger, LedgerEntry, Totals
 from harness_core.llm._models import ModelRule
 from harness_core.llm._prices import price_usd
@@ -193,10 +193,10 @@ class Desk:
                 headers={name: headers[name] for name in headers if name != "x-api-key"},
                 test=record.test,
             )
-            fault = self.faults.take(
+            planted = self.faults.take(
                 test=record.test, model=request.model, text=raw.decode("utf-8", "replace")
             )
-            await self._dispatch(dialect, exchange, record, call, fault)
+            await self._dispatch(dialect, exchange, record, call, planted)
         except Refusal as refusal:
             record.error = refusal.reason
             # A stream that has begun is never declared whole; the client sees the error event.
@@ -230,10 +230,13 @@ class Desk:
         exchange: Exchange,
         record: _Record,
         call: Call,
-        fault: Fault | None,
+        planted: Planted | None,
     ) -> None:
-        if fault is not None:
+        fault = planted.fault if planted is not None else None
+        if planted is not None and fault is not None:
             record.fault = fault.describe()
+            if fault.kind == "hold":
+                await planted.withdrawn.wait()
             if await _trouble(fault, exchange):
                 return
             if fault.kind == "answer":

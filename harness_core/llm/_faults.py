@@ -1,4 +1,4 @@
-"""Planted trouble of the provider: late, refusing, cut short, garbled, wrong or no answers."""
+"""Planted trouble of the provider: late, held, refusing, cut, garbled, wrong or no answers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import trio
+
 from harness_core.errors import BadInput
 
-__all__ = ["Fault", "FaultBoard", "fault_from_json"]
+__all__ = ["Fault", "FaultBoard", "Planted", "fault_as_json", "fault_from_json"]
 
-_KINDS: Final = ("latency", "status", "cut", "malformed", "hang", "endless", "answer")
+_KINDS: Final = (
+    "latency",
+    "hold",
+    "status",
+    "cut",
+    "malformed",
+    "hang",
+    "endless",
+    "answer",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,11 +30,13 @@ class Fault:
     """One kind of trouble, which calls it meets, and how often.
 
     Attributes:
-        kind: ``latency`` (answer ``latency_s`` late), ``status`` (refuse with ``status``), ``cut``
-            (close the connection after ``after_events`` events), ``malformed`` (a body that is not
-            what its content type says), ``hang`` (no answer until the client gives up), ``endless``
-            (an answer that goes on until the client gives up), ``answer`` (a well-formed message
-            that says ``text`` and calls ``tool``, if one is named: a model that misbehaves).
+        kind: ``latency`` (answer ``latency_s`` late), ``hold`` (answer once the fault is withdrawn:
+            a session stays where it is for as long as a test wants), ``status`` (refuse with
+            ``status``), ``cut`` (close the connection after ``after_events`` events),
+            ``malformed`` (a body that is not what its content type says), ``hang`` (no answer
+            until the client gives up), ``endless`` (an answer that goes on until the client gives
+            up), ``answer`` (a well-formed message that says ``text`` and calls ``tool``, if one is
+            named: a model that misbehaves).
         times: how many calls it meets before it is spent.
         share: which part of the calls that match it meets, above 0 up to 1; drawn from ``seed``, so
             that two runs meet the same ones.
@@ -116,80 +129,85 @@ def fault_from_json(body: object) -> Fault:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Planted:
-    """A fault that waits, and what is left of it."""
+class Planted:
+    """A fault that waits for its calls, and what is left of it.
+
+    Attributes:
+        number: names it.
+        fault: what it does.
+        left: how many calls it may still meet.
+        met: how many it has met.
+        withdrawn: set when it is taken back; calls that it holds go on then.
+    """
 
     number: int
     fault: Fault
     left: int
     draw: random.Random
+    met: int = 0
+    withdrawn: trio.Event = field(default_factory=trio.Event)
 
 
 class FaultBoard:
     """Faults waiting for their calls, oldest first."""
 
     def __init__(self) -> None:
-        self._planted: list[_Planted] = []
+        self._planted: dict[int, Planted] = {}
         self._count = 0
-        self._met = 0
 
     def add(self, fault: Fault) -> int:
         """Plant one; returns the number to withdraw it by."""
         self._count += 1
-        self._planted.append(
-            _Planted(
-                number=self._count,
-                fault=fault,
-                left=fault.times,
-                draw=random.Random(fault.seed),  # noqa: S311 - repeatable on purpose
-            )
+        self._planted[self._count] = Planted(
+            number=self._count,
+            fault=fault,
+            left=fault.times,
+            draw=random.Random(fault.seed),  # noqa: S311 - repeatable on purpose
         )
         return self._count
 
     def withdraw(self, number: int) -> bool:
-        """Forget one; whether it still waited."""
-        kept = [planted for planted in self._planted if planted.number != number]
-        found = len(kept) < len(self._planted)
-        self._planted = kept
-        return found
+        """Forget one and let go of what it holds; whether it still waited for calls."""
+        planted = self._planted.pop(number, None)
+        if planted is None:
+            return False
+        planted.withdrawn.set()
+        return planted.left > 0
 
     def clear(self) -> None:
         """Forget all."""
-        self._planted.clear()
-        self._met = 0
+        for number in list(self._planted):
+            self.withdraw(number)
 
-    @property
-    def met(self) -> int:
-        """How many calls have met a fault since the last :meth:`clear`."""
-        return self._met
+    def planted(self) -> tuple[Planted, ...]:
+        """Those not yet withdrawn, spent or not."""
+        return tuple(self._planted.values())
 
-    def waiting(self) -> tuple[tuple[Fault, int], ...]:
-        """Faults not yet spent, with how many calls each may still meet."""
-        return tuple((planted.fault, planted.left) for planted in self._planted)
-
-    def take(self, *, test: str, model: str, text: str) -> Fault | None:
+    def take(self, *, test: str, model: str, text: str) -> Planted | None:
         """The first fault that matches a call; counts it down."""
-        for planted in self._planted:
+        for planted in self._planted.values():
             fault = planted.fault
             matches = (
-                fault.test in ("", test)
+                planted.left > 0
+                and fault.test in ("", test)
                 and fault.model in ("", model)
                 and (not fault.contains or fault.contains in text)
             )
             if matches and (fault.share == 1 or planted.draw.random() < fault.share):
                 planted.left -= 1
-                if not planted.left:
-                    self._planted.remove(planted)
-                self._met += 1
-                return fault
+                planted.met += 1
+                return planted
         return None
 
 
-def fault_as_json(fault: Fault, left: int) -> dict[str, Any]:
+def fault_as_json(planted: Planted) -> dict[str, Any]:
     """A fault as the control API shows it."""
+    fault = planted.fault
     return {
+        "number": planted.number,
         "kind": fault.kind,
-        "left": left,
+        "left": planted.left,
+        "met": planted.met,
         "does": fault.describe(),
         "test": fault.test,
         "contains": fault.contains,

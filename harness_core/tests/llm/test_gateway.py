@@ -421,17 +421,40 @@ async def test_an_endless_answer_goes_on_until_its_client_leaves(stream) -> None
     assert ("endless", 499) == (entry.fault, entry.status)
 
 
-async def test_faults_are_counted_when_they_are_met() -> None:
+async def test_a_fault_is_met_when_its_call_arrives() -> None:
     """A call that hangs has met its fault when it arrives, not when it ends."""
     async with served() as (http, control):
-        await control.add_fault(Fault(kind="hang"))
-        before = await control.faults_met()
+        number = await control.add_fault(Fault(kind="hang"))
+        before = await control.fault_met(number)
         with pytest.raises(httpx.ReadTimeout):
             await http.post("/v1/messages", json=HI, timeout=0.3)
-        after = await control.faults_met()
-        await control.clear()
+        after = await control.fault_met(number)
 
-        assert [0, 1, 0] == [before, after, await control.faults_met()]
+        assert not await control.withdraw_fault(number)  # spent: no calls of it were left
+        assert [0, 1, 0] == [before, after, await control.fault_met(number)]
+
+
+@pytest.mark.parametrize("let_go", ["withdraw", "clear"])
+async def test_a_held_call_is_answered_once_its_fault_is_withdrawn(let_go) -> None:
+    """A held call waits for the harness, whole and unharmed; others pass by."""
+    answers = []
+    async with served() as (http, control), trio.open_nursery() as nursery:
+        number = await control.add_fault(Fault(kind="hold"))
+
+        async def ask() -> None:
+            answers.append(await http.post("/v1/messages", json=HI))
+
+        async def met() -> bool:
+            return await control.fault_met(number) == 1
+
+        nursery.start_soon(ask)
+        await until(met)
+        other = await http.post("/v1/messages", json=HI)
+        answered_early = len(answers)
+        await (control.withdraw_fault(number) if let_go == "withdraw" else control.clear())
+
+    assert [200, 0] == [other.status_code, answered_early]
+    assert [200] == [answer.status_code for answer in answers]
 
 
 async def test_a_late_answer_is_late() -> None:
