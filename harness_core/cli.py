@@ -10,10 +10,10 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 import trio
@@ -82,9 +82,10 @@ def sweep() -> None:
 
     Ends with status 1 when something should be gone and is not.
     """
+    from harness_core.process import installed_sweepers
     from harness_core.process import sweep as sweep_runs
 
-    report = sweep_runs(sweepers=_sweepers())
+    report = sweep_runs(sweepers=installed_sweepers())
     for line in report.removed:
         click.echo(f"removed {line}")
     for line in report.problems:
@@ -92,22 +93,6 @@ def sweep() -> None:
     click.echo(f"{len(report.dead_runs)} dead run(s) swept, {len(report.live_runs)} left alone")
     if report.problems:
         sys.exit(_FOUND)
-
-
-def _sweepers() -> dict[str, Callable[[Mapping[str, Any]], str]]:
-    """Who removes what, by kind of ledger entry; a kind whose libraries are missing is reported."""
-    from harness_core.containers import sweep_container, sweep_network, sweep_volume
-
-    found: dict[str, Callable[[Mapping[str, Any]], str]] = {
-        "container": sweep_container,
-        "network": sweep_network,
-        "volume": sweep_volume,
-    }
-    try:
-        from harness_core.db import sweep_databases
-    except ImportError:
-        return found
-    return {"database": sweep_databases, **found}
 
 
 @cli.group()

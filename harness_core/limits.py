@@ -28,6 +28,7 @@ __all__ = [
     "ROWS_SHOWN",
     "ROW_WAIT_S",
     "SCENARIO_S",
+    "SWEEP_BESIDE_S",
     "SWEEP_KILL_S",
     "TAIL_LINES",
 ]
@@ -98,6 +99,10 @@ HTTP_BODY_BYTES: Final = 32 * 1024 * 1024
 
 #: Cost limit of a run in USD (seed 000, design goal 3).
 LLM_BUDGET_USD: Final = 0.20
+
+#: A shorter run waits so long, counted from its beginning, for the sweep beside it of what dead runs
+#: left in an engine: a container is removed in some 0.3 s. A longer one does not wait.
+SWEEP_BESIDE_S: Final = 2.0
 
 #: Sweep: SIGKILL until gone.
 SWEEP_KILL_S: Final = 10.0

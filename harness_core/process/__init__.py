@@ -6,6 +6,7 @@
 - ``_output.py``: its output on the way into log and tail, redacted.
 - ``_ledger.py``: what a run writes down so that another process can clean up after it.
 - ``_sweep.py``: :func:`sweep`, removes what dead runs left, and nothing else.
+- ``_sweepers.py``: who removes the kinds of things that this package does not know.
 - ``_state.py``: where runs keep their ledgers and directories.
 - ``_warden.py``: the parent of all children; runs as a process of its own.
 - ``_control.py``: our end of its control socket.
@@ -16,7 +17,8 @@ from harness_core.process._ledger import RunLedger
 from harness_core.process._output import OutputLog
 from harness_core.process._run import LeakFound, Run, open_run
 from harness_core.process._state import memory_root, state_root
-from harness_core.process._sweep import Sweeper, SweepReport, sweep
+from harness_core.process._sweep import SweepReport, sweep
+from harness_core.process._sweepers import Sweeper, installed_sweepers
 from harness_core.process._warden import command_line, descendants, start_time
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "belongs_to",
     "command_line",
     "descendants",
+    "installed_sweepers",
     "memory_root",
     "open_run",
     "start_time",

@@ -15,6 +15,7 @@ from typing import Any
 import trio
 
 from harness_core import limits
+from harness_core.bridge import reading as read_in_thread
 from harness_core.errors import HarnessError
 from harness_core.evidence import Evidence
 from harness_core.groups import lone_error
@@ -31,6 +32,7 @@ from harness_core.process._start import (
 )
 from harness_core.process._state import memory_root
 from harness_core.process._sweep import end_marked, remove_directories, sweep
+from harness_core.process._sweepers import installed_sweepers
 from harness_core.wait import deadline, until
 
 __all__ = ["LeakFound", "Run", "open_run"]
@@ -234,13 +236,18 @@ class Run:
 async def open_run(*, evidence: Evidence) -> AsyncIterator[Run]:
     """Open a run: sweep what dead runs left, start the warden, clean up at the end.
 
+    What dead runs left elsewhere (in a container engine, on a server) is removed beside this run,
+    which waits for that only while it is younger than ``limits.SWEEP_BESIDE_S`` itself: an engine
+    that is slow, or silent, keeps nobody waiting. What is left is the next run's, or ``harness
+    sweep``'s.
+
     Args:
         evidence: where children write that are given no directory of their own.
 
     Raises:
         LeakFound: at the end of a block that succeeded, when processes outlived their parents.
     """
-    await trio.to_thread.run_sync(sweep)
+    swept = await trio.to_thread.run_sync(sweep)
     ledger = RunLedger.create()
     leaks: tuple[str, ...] = ()
     try:
@@ -248,16 +255,33 @@ async def open_run(*, evidence: Evidence) -> AsyncIterator[Run]:
             client = WardenClient(control)
             reading = trio.CancelScope(shield=True)
             nursery.start_soon(client.read, reading)
+            beside = trio.CancelScope()
+            began = trio.current_time()
+            if swept.waiting:
+                nursery.start_soon(_sweep_beside, beside, evidence)
             run = Run(ledger=ledger, evidence=evidence, warden=client, nursery=nursery)
             try:
                 yield run
                 leaks = await run._audit()  # noqa: SLF001
             finally:
                 reading.cancel()
+                beside.deadline = began + limits.SWEEP_BESIDE_S
     finally:
         remove_directories(ledger)
     if leaks:
         raise LeakFound(leaks)
+
+
+async def _sweep_beside(scope: trio.CancelScope, evidence: Evidence) -> None:
+    """Remove what takes the libraries, or the answer, of somebody else."""
+    with scope:
+        try:
+            report = await read_in_thread(sweep, sweepers=installed_sweepers())
+        except (HarnessError, OSError) as error:  # the run has no part in it
+            evidence.append("sweep.log", str(error))
+            return
+        for line in (*(f"removed {what}" for what in report.removed), *report.problems):
+            evidence.append("sweep.log", line)
 
 
 @asynccontextmanager

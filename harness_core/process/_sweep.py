@@ -14,7 +14,7 @@ import os
 import shutil
 import signal
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,10 @@ from harness_core.errors import HarnessError, NotReady
 from harness_core.process import _warden
 from harness_core.process._ledger import RunLedger, boot_id, is_alive, ledgers
 from harness_core.process._state import memory_place
+from harness_core.process._sweepers import Sweeper
 from harness_core.wait import until_blocking
 
-__all__ = ["SweepReport", "Sweeper", "end_marked", "remove_directories", "sweep"]
-
-#: Removes one thing a ledger entry names; returns what it removed, empty when it was gone.
-Sweeper = Callable[[Mapping[str, Any]], str]
+__all__ = ["SweepReport", "end_marked", "remove_directories", "sweep"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +39,14 @@ class SweepReport:
         live_runs: ids of runs that were left alone.
         removed: one line per thing removed.
         problems: one line per thing that should be gone and is not.
+        waiting: ids of dead runs that list things for which no sweeper was given.
     """
 
     dead_runs: tuple[str, ...] = ()
     live_runs: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
 
 
 def sweep(*, sweepers: Mapping[str, Sweeper] | None = None) -> SweepReport:
@@ -59,6 +59,7 @@ def sweep(*, sweepers: Mapping[str, Sweeper] | None = None) -> SweepReport:
         What was found and done. Nothing that is not in the ledger of a dead run is touched.
     """
     dead, live, removed, problems = [], [], [], []
+    waiting = []
     for ledger in ledgers():
         if ledger.owner_alive():
             live.append(ledger.id)
@@ -75,6 +76,8 @@ def sweep(*, sweepers: Mapping[str, Sweeper] | None = None) -> SweepReport:
             unfinished = _run_sweepers(ledger, sweepers or {}, removed)
             if unfinished:
                 problems.extend(unfinished)
+                if not sweepers:
+                    waiting.append(ledger.id)
                 continue
             removed.extend(str(path) for path in _directories(ledger) if path.exists())
             problems.extend(
@@ -86,6 +89,7 @@ def sweep(*, sweepers: Mapping[str, Sweeper] | None = None) -> SweepReport:
         live_runs=tuple(live),
         removed=tuple(removed),
         problems=tuple(problems),
+        waiting=tuple(waiting),
     )
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 
 import pytest
 
+from harness_core import limits
 from harness_core.containers import engine_client, run_labels, sweep_network, sweep_volume
-from harness_core.process import RunLedger
+from harness_core.process import RunLedger, open_run
 from harness_core.wait import until_blocking
 
 pytestmark = [pytest.mark.docker, pytest.mark.requires("docker")]
@@ -108,7 +110,7 @@ def dead_run(state):
         [
             sys.executable,
             "-c",
-            "from harness_core.process import RunLedger; print(RunLedger.create().id)",
+            "from harness_core.process import RunLedger, open_run; print(RunLedger.create().id)",
         ],
         capture_output=True,
         text=True,
@@ -117,8 +119,9 @@ def dead_run(state):
     return RunLedger(state / "runs" / made.stdout.strip())
 
 
-def test_foreign_containers_survive(engine, base, state, names):
-    """A container that is not of that run, by its labels, its machine or the ledger, stays."""
+@pytest.fixture
+def whose(engine, base, state, names):
+    """Containers, one of a dead run and others that look like it; and that run's ledger."""
     ledger = dead_run(state)
     ours = run_labels(ledger.id)
     labelled = {
@@ -139,16 +142,62 @@ def test_foreign_containers_survive(engine, base, state, names):
                 entry = {"name": container.name, "engine": engine.url, "run": ledger.id, "at": 0.0}
                 ledger.record("container", **entry)
         try:
-            swept = sweep_now()
-            left = {name for name, container in made.items() if container.name in names()}
+            yield (
+                ledger,
+                lambda: {name for name, container in made.items() if container.name in names()},
+            )
         finally:
             for container in made.values():
                 if container.name in names():
                     container.remove(force=True)
 
+
+FOREIGN = {"nobodys", "live", "elsewhere", "unlisted"}
+
+
+def test_foreign_containers_survive(whose):
+    """A container that is not of that run, by its labels, its machine or the ledger, stays."""
+    ledger, left = whose
+    swept = sweep_now()
+
     assert 0 == swept.returncode, swept.stdout + swept.stderr
-    assert {"nobodys", "live", "elsewhere", "unlisted"} == left
-    assert f"removed container sweep-ours-{tag}" in swept.stdout
+    assert left() == FOREIGN
+    assert f"removed container sweep-ours-{os.getpid()}" in swept.stdout
+    assert not ledger.directory.exists()
+
+
+async def test_the_next_run_sweeps_containers_too(whose, evidence):
+    """A run removes what dead ones left in an engine without being asked, and nothing else."""
+    ledger, left = whose
+    async with open_run(evidence=evidence):
+        pass  # so short a run waits for it
+
+    assert left() == FOREIGN
+    assert not ledger.directory.exists()
+    assert f"removed container sweep-ours-{os.getpid()}\n" in (
+        evidence.path / "sweep.log"
+    ).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("engine_is", ["gone", "silent"])
+async def test_no_engine_keeps_a_run_waiting(state, evidence, tmp_path, engine_is):
+    """An engine that is gone, or accepts and says nothing, is left to a later sweep."""
+    ledger = dead_run(state)
+    path = tmp_path / "engine.sock"
+    ledger.record("container", name="x", engine=f"unix://{path}", run=ledger.id, at=0.0)
+    with socket.socket(socket.AF_UNIX) as silent:
+        if engine_is == "silent":
+            silent.bind(str(path))
+            silent.listen()
+        began = time.monotonic()
+        async with open_run(evidence=evidence) as run:
+            opened_s = time.monotonic() - began
+            run.directory("work")
+        closed_s = time.monotonic() - began
+
+    assert opened_s < 1
+    assert closed_s < limits.SWEEP_BESIDE_S + 1
+    assert ledger.path.is_file()
 
 
 def test_networks_and_volumes_of_a_dead_run_go(engine, base, state):

@@ -8,15 +8,27 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
+from harness_core import limits
 from harness_core.errors import HarnessError
 from harness_core.net import owner_of
-from harness_core.process import RunLedger, _state, _sweep, _warden, open_run, sweep
+from harness_core.process import (
+    RunLedger,
+    _run,
+    _state,
+    _sweep,
+    _warden,
+    installed_sweepers,
+    open_run,
+    sweep,
+)
 from harness_core.process._ledger import boot_id, pid_namespace
 from harness_core.wait import until_blocking
 
@@ -212,6 +224,54 @@ async def test_opening_a_run_sweeps_what_dead_runs_left(state, logs):
 
     async with open_run(evidence=logs):
         assert not ledger.directory.exists()
+
+
+def test_every_kind_of_the_harness_has_its_sweeper():
+    """What a run can list besides processes and directories, an installed package can remove."""
+    assert {"container", "database", "network", "volume"} <= installed_sweepers().keys()
+
+
+async def test_what_takes_others_is_swept_beside_the_run(state, logs, monkeypatch):
+    """Other kinds go to their sweepers while the run goes on; a failure is told in its evidence."""
+    removed = dead_ledger(state, entries=({"kind": "thing", "name": "a"},))
+    kept = dead_ledger(state, entries=({"kind": "other", "name": "b"},))
+
+    def fail(entry: Any) -> str:
+        raise HarnessError(f"remove {entry['name']}", observed="it resists")
+
+    found = {"thing": lambda entry: f"thing {entry['name']}", "other": fail}
+    monkeypatch.setattr(_run, "installed_sweepers", lambda: found)
+    async with open_run(evidence=logs):
+        pass
+
+    assert not removed.directory.exists()
+    assert kept.path.exists()
+    said = (logs.path / "sweep.log").read_text(encoding="utf-8").splitlines()
+    assert {"removed thing a", "cannot remove b: it resists."} == set(said)
+
+
+async def test_a_sweeper_that_hangs_keeps_no_run_waiting(state, logs, monkeypatch):
+    """A run ends in its own time; what hangs is left for later."""
+    ledger = dead_ledger(state, entries=({"kind": "thing", "name": "a"},))
+    answered = threading.Event()
+
+    def hang(entry: Any) -> str:
+        answered.wait(30)
+        return ""
+
+    monkeypatch.setattr(_run, "installed_sweepers", lambda: {"thing": hang})
+    monkeypatch.setattr(limits, "SWEEP_BESIDE_S", 0.1)
+    began = time.monotonic()
+    try:
+        async with open_run(evidence=logs):
+            pass
+        lasted_s = time.monotonic() - began
+        kept = ledger.path.exists()
+    finally:
+        answered.set()
+
+    assert lasted_s < 5
+    assert kept
 
 
 def test_recycled_pid_is_never_signalled(state):
