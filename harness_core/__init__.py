@@ -7,7 +7,8 @@ It knows no suite and no system under test. Bottom up, each layer knowing only t
   how a system under test is started.
 - ``process``, ``http``, ``net``: supervised children, servers that record, ports that are provably
   theirs, readiness.
-- ``services``, ``db``, ``llm``: disposable servers, databases and rows, the model gateway.
+- ``services``, ``db``, ``llm``, ``telemetry``: disposable servers, databases and rows, the model
+  gateway, a collector of spans.
 - ``scenario``, ``testing``: scenarios as data, conformance checks and fakes.
 - ``suites``, ``ledger``, ``faults``, ``scaffold``: suite files, lint, planted faults, new suites.
 - ``pytest_plugin``, ``cli``: what pytest and a person see.

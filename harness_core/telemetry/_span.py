@@ -1,0 +1,87 @@
+"""One span in plain data, whatever it was encoded in."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+__all__ = ["STATUSES", "BadExport", "Span", "SpanEvent"]
+
+#: ``Status.StatusCode`` by number (OTLP ``trace.proto``).
+STATUSES: Final = ("unset", "ok", "error")
+
+
+class BadExport(Exception):  # noqa: N818 - names what was sent
+    """An export request that cannot be read as OTLP."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SpanEvent:
+    """Something that happened within a span, e.g. an exception.
+
+    Attributes:
+        name: ``exception`` for a recorded one.
+        attributes: e.g. ``exception.type``, ``exception.message``.
+    """
+
+    name: str
+    attributes: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One span.
+
+    Attributes:
+        trace_id: 32 hexadecimal digits, lower case.
+        span_id: 16 hexadecimal digits, lower case.
+        parent_id: the span it hangs below, which may live in another process; empty for a root.
+        name: what was done.
+        service: ``service.name`` of the process that did it; empty when it does not say.
+        attributes: of the span.
+        resource: attributes of the process.
+        start_ns: nanoseconds since 1970, by the clock of that process.
+        end_ns: the same, for its end.
+        status: ``unset``, ``ok`` or ``error``.
+        status_message: the reason of an error, where one was given.
+        events: in the order they happened.
+    """
+
+    trace_id: str
+    span_id: str
+    parent_id: str
+    name: str
+    service: str
+    attributes: Mapping[str, Any]
+    resource: Mapping[str, Any]
+    start_ns: int
+    end_ns: int
+    status: str
+    status_message: str = ""
+    events: tuple[SpanEvent, ...] = ()
+
+    @property
+    def duration_ms(self) -> float:
+        """How long it took, in milliseconds."""
+        return (self.end_ns - self.start_ns) / 1_000_000
+
+    def text(self) -> str:
+        """The span in one line, for failure messages."""
+        failed = f" {self.status}: {self.status_message}" if self.status == "error" else ""
+        below = f" below {self.parent_id}" if self.parent_id else " (root)"
+        return f"{self.service}: {self.name} [{self.span_id}{below}]{failed}"
+
+
+def checked_id(value: str, *, digits: int, what: str, may_be_empty: bool = False) -> str:
+    """A trace or span id as OTLP demands it.
+
+    Raises:
+        BadExport: another length, other characters, or all zeros.
+    """
+    lower = value.lower()
+    if may_be_empty and lower.strip("0") == "":
+        return ""
+    if len(lower) != digits or set(lower) - set("0123456789abcdef") or not lower.strip("0"):
+        raise BadExport(f"{what} is {value!r}, expected {digits} hexadecimal digits, not all zero")
+    return lower
