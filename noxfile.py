@@ -104,7 +104,7 @@ def suite_session(suite, row):
     """Make the nox session that one [[session]] of a suite.toml declares."""
 
     def run(session):
-        install(session, extras=suite.get("extras", []), groups=[suite["group"]])
+        install(session, **needs_of(session, suite))
         paths = [str(Path("suites", suite["name"], path)) for path in row.get("paths", ["."])]
         options = row.get("options", [])
         gates = required_gates(row.get("gates", []))
@@ -120,7 +120,7 @@ def faults_session(suite):
     """Make the nox session that plants the faults of one suite."""
 
     def run(session):
-        install(session, extras=suite.get("extras", []), groups=[suite["group"]])
+        install(session, **needs_of(session, suite))
         env = subject_env(session, suite)
         session.run("harness", "faults", suite["name"], *session.posargs, env=env)
 
@@ -146,12 +146,32 @@ def read_suites():
 # --- Environments -----------------------------------------------------------------------------------
 
 
-def install(session, *, extras=(), groups=()):
+def needs_of(session, suite):
+    """What the tests of a suite need; a library under test unless --subject names another."""
+    library = suite.get("library") if not subject_given(session) else None
+    libraries = [ROOT / "suites" / suite["name"] / library] if library else []
+    return {
+        "extras": suite.get("extras", []),
+        "groups": [suite["group"]],
+        "libraries": libraries,
+    }
+
+
+def subject_given(session, options=()):
+    """Whether this run tests something other than the reference system."""
+    return any(arg.split("=")[0] == "--subject" for arg in [*options, *session.posargs])
+
+
+def install(session, *, extras=(), groups=(), libraries=()):
     """Install harness_core and what the session needs, unless exactly that is installed already."""
     project = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)
     requirements = ["-e", project, *nox.project.dependency_groups(PYPROJECT, *groups)]
+    contents = []
+    for library in libraries:
+        requirements += ["-e", str(library)]
+        contents.append((library / "pyproject.toml").read_text())
     stamp = Path(session.virtualenv.location) / ".installed"
-    wanted = fingerprint(ROOT / "pyproject.toml", *requirements)
+    wanted = fingerprint(ROOT / "pyproject.toml", *requirements, *contents)
     if stamp.is_file() and stamp.read_text() == wanted:
         return
     # None means that nox was told not to install: then the stamp stays what it was.
@@ -164,8 +184,7 @@ def subject_env(session, suite, *, options=()):
 
     A suite without a subject, or a run with --subject, needs no such environment.
     """
-    given = any(arg.split("=")[0] == "--subject" for arg in [*options, *session.posargs])
-    if given or "subject" not in suite:
+    if subject_given(session, options) or "subject" not in suite:
         return {}
     subject = ROOT / "suites" / suite["name"] / suite["subject"]
     try:

@@ -56,6 +56,7 @@ class Suite:
         subject: the subject file of its reference system.
         faults: the planted faults of that system: a file, or a folder of such files.
         adapter: the one file that may import the subject (for subjects that are libraries).
+        library: the distribution of such a subject, installed beside the tests.
         may_import: modules of the subject that any file may import (contract schemas).
         patching: why its tests may patch; empty when they may not.
         sessions: its nox sessions.
@@ -69,6 +70,7 @@ class Suite:
     subject: Path | None
     faults: Path | None
     adapter: Path | None
+    library: Path | None
     may_import: tuple[str, ...]
     patching: str
     sessions: tuple[SuiteSession, ...]
@@ -119,6 +121,7 @@ def load_suite(folder: Path) -> Suite:
         subject=_file(table, "subject", folder),
         faults=_path(table, "faults", folder),
         adapter=_file(table, "adapter", folder),
+        library=_library(table, folder),
         may_import=table.texts("may_import", default=()),
         patching=table.text("patching", default=""),
         sessions=tuple(_session(row, folder) for row in rows),
@@ -155,6 +158,13 @@ def _file(table: Table, key: str, folder: Path) -> Path | None:
     path = _path(table, key, folder)
     if path is not None and not path.is_file():
         raise table.bad(key, path.name, expected=f"a file relative to {folder}")
+    return path
+
+
+def _library(table: Table, folder: Path) -> Path | None:
+    path = _path(table, "library", folder)
+    if path is not None and not (path / "pyproject.toml").is_file():
+        raise table.bad("library", path.name, expected="a folder with a pyproject.toml")
     return path
 
 

@@ -80,6 +80,7 @@ def test_suite_is_read(tree):
         ('["postgres"]\nfaults', '["oracle"]\nfaults', "suite.extras", "an extra of pyproject"),
         ('["postgres"]\nfaults', '"postgres"\nfaults', "suite.extras", "a list of non-empty"),
         ('"faults.toml"', '"nowhere.toml"', "suite.faults", "a file relative to"),
+        ("extras =", 'library = "more"\nextras =', "suite.library", "a folder with a pyproject"),
         ("extras =", "extra =", "suite.extra", "one of the keys"),
         ('"demo_p1"', '"lint"', "session[1].name", "a name the noxfile does not use"),
         ('"demo_p1"', '"faults-demo"', "session[1].name", "a name the noxfile does not use"),
