@@ -87,6 +87,7 @@ DOMAIN_TABLES: Final[Mapping[str, frozenset[str]]] = {
     "health": frozenset({"measurements", "symptoms", "medications", "meals"}),
     "relationship": frozenset({"contacts", "notes", "reminders", "important_dates"}),
     "general": frozenset({"entities", "collections"}),
+    "messenger": frozenset({"delivery_requests", "delivery_attempts", "delivery_receipts"}),
 }
 
 CORE_TOOLS: Final = frozenset(

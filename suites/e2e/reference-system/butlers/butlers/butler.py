@@ -47,6 +47,7 @@ class Butler:
         pool: its own database.
         on_start: called when the tables exist, before anything is served.
         on_stop: called at shutdown, before the pool closes.
+        on_beat: called at every beat of the daemon's clock (`[butler.scheduler]`).
     """
 
     config: ButlerConfig
@@ -61,6 +62,9 @@ class Butler:
     tools: list[Tool] = field(default_factory=list)
     on_start: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     on_stop: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    on_beat: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    #: How this butler has a message delivered; by way of the switchboard when it has no other.
+    deliver: Callable[..., Awaitable[dict[str, Any]]] | None = None
     on_register: Callable[..., Awaitable[None]] | None = None
 
     @property

@@ -30,6 +30,7 @@ async def call(
 
     Args:
         url: the target's `/sse`.
+        arguments: of the tool.
         connect_timeout_s: until the target has answered `initialize`.
         timeout_s: from there until the tool's answer.
 

@@ -74,6 +74,21 @@ class Switchboard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduler:
+    """`[butler.scheduler]`: when the daemon itself sets its butler to work.
+
+    Attributes:
+        interval_s: seconds from one beat to the next; 0 leaves the beats to `cron`.
+        cron: five cron fields, UTC; empty for none. Without both nothing beats.
+        tick_timeout_s: deadline of one butler's `tick`.
+    """
+
+    interval_s: float = 0.0
+    cron: str = ""
+    tick_timeout_s: float = 150.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ButlerConfig:
     """A butler as configured, environment applied."""
 
@@ -92,6 +107,7 @@ class ButlerConfig:
     allowed_sources: tuple[str, ...] = ("switchboard",)
     runtime: Runtime = field(default_factory=Runtime)
     switchboard: Switchboard = field(default_factory=Switchboard)
+    scheduler: Scheduler = field(default_factory=Scheduler)
     schedules: tuple[Schedule, ...] = ()
     modules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -161,6 +177,7 @@ def _build(
     shutdown = butler.table("shutdown")
     switchboard = butler.table("switchboard")
     route = butler.table("route")
+    scheduler = butler.table("scheduler")
     modules = top.table("modules")
     database_name = db.text("name", default=f"butler_{name}")
     config = ButlerConfig(
@@ -179,10 +196,11 @@ def _build(
         allowed_sources=route.texts("allowed_sources", default=("switchboard",)),
         runtime=_runtime(runtime),
         switchboard=_switchboard(switchboard, env=env),
+        scheduler=_scheduler(scheduler),
         schedules=tuple(_schedule(table) for table in butler.tables("schedule")),
         modules={key: modules.table(key).raw for key in modules.raw},
     )
-    for table in (db, runtime, environment, shutdown, switchboard, route, butler):
+    for table in (db, runtime, environment, shutdown, switchboard, route, scheduler, butler):
         table.refuse_unknown()
     _refuse_twice(config)
     for variable in config.env_required:
@@ -259,25 +277,45 @@ def _switchboard(table: _Table, *, env: Mapping[str, str]) -> Switchboard:
     )
 
 
-def _schedule(table: _Table) -> Schedule:
-    from butlers.cron import CronProblem, check
+def _scheduler(table: _Table) -> Scheduler:
+    scheduler = Scheduler(
+        interval_s=table.seconds("interval_s", default=0.0, low=0.0),
+        cron=table.text("cron"),
+        tick_timeout_s=table.seconds("tick_timeout_s", default=150.0),
+    )
+    if scheduler.cron:
+        _check_cron(table, scheduler.cron)
+        if scheduler.interval_s:
+            raise ConfigError(
+                table.file, key=f"{table.key}.cron", found=scheduler.cron,
+                expected="either interval_s or cron, not both",
+            )
+    return scheduler
 
+
+def _schedule(table: _Table) -> Schedule:
     schedule = Schedule(
         name=table.text("name", required=True),
         cron=table.text("cron", required=True),
         prompt=table.text("prompt", required=True),
     )
+    _check_cron(table, schedule.cron)
+    table.refuse_unknown()
+    return schedule
+
+
+def _check_cron(table: _Table, line: str) -> None:
+    from butlers.cron import CronProblem, check
+
     try:
-        check(schedule.cron)
+        check(line)
     except CronProblem as problem:
         raise ConfigError(
             table.file,
             key=f"{table.key}.cron",
-            found=schedule.cron,
+            found=line,
             expected=f"five cron fields such as 0 9 * * 1 ({problem})",
         ) from problem
-    table.refuse_unknown()
-    return schedule
 
 
 def _refuse_twice(config: ButlerConfig) -> None:
@@ -336,13 +374,16 @@ def _interpolate(value: Any, *, file: Path, key: str, env: Mapping[str, str]) ->
 
 
 def _override(raw: dict[str, Any], *, name: str, env: Mapping[str, str]) -> None:
-    """Apply ``BUTLERS_<NAME>__<SECTION>__<KEY>=value`` (a TOML value, else text) to `[butler]`."""
+    """Apply ``BUTLERS_<NAME>__<SECTION>__<KEY>=value`` (a TOML value, else text) to `[butler]`.
+
+    The section ``MODULES`` means `[modules]`: ``BUTLERS_HEALTH__MODULES__TELEGRAM__BASE_URL``.
+    """
     prefix = f"BUTLERS_{_upper(name)}__"
     for variable, text in env.items():
         if not variable.startswith(prefix):
             continue
         *sections, key = variable[len(prefix) :].lower().split("__")
-        table = raw["butler"]
+        table = raw if sections[:1] == ["modules"] else raw["butler"]
         for section in sections:
             table = table.setdefault(section, {})
         try:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 
+_FIELDS = 5
+
+
 class CronProblem(ValueError):
     """The line is no cron expression."""
 
@@ -26,6 +29,8 @@ def next_after(line: str, moment: datetime) -> datetime:
     """The first time the line fires strictly after a moment (UTC)."""
     from cronsim import CronSim, CronSimError
 
+    if len(line.split()) != _FIELDS:  # the library would take a sixth, for seconds
+        raise CronProblem(f"it has {len(line.split())} fields instead of {_FIELDS}")
     try:
         return next(CronSim(line, moment.astimezone(UTC)))
     except (CronSimError, StopIteration) as error:

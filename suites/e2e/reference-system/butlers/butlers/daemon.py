@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from butlers import config as configuration
 from butlers import database, faults, migrate
+from butlers.beats import Beats
 from butlers.butler import Butler
 from butlers.errors import ConfigError, Missing
 from butlers.log import Log, describe
@@ -45,6 +46,7 @@ class ButlerDaemon:
         self._server: Server | None = None
         self._registration: Registration | None = None
         self._warming: asyncio.Task[None] | None = None
+        self._beats: Beats | None = None
         self._served = False
 
     async def start(self) -> None:
@@ -119,6 +121,8 @@ class ButlerDaemon:
             start_s=time.monotonic() - started,
         )
         self._warming = asyncio.create_task(self._warm(runtime, self._registration))
+        self._beats = Beats(config.scheduler, work=butler.on_beat, log=log)
+        self._beats.start()
 
     async def _warm(self, runtime: ClaudeCode, registration: Registration) -> None:
         """Import the runtime's library once the whole ecosystem had its turn at the processor."""
@@ -143,6 +147,8 @@ class ButlerDaemon:
         butler.schedules = Schedules(butler.pool, log=butler.log)
         core_tools.register(butler)
         butler.load_tools()
+        for tool in butler.modules.tools():
+            butler.tool(tool)
         butler.spawner = Spawner(
             butler.config, runtime=runtime, sessions=butler.sessions, tracer=butler.tracer,
             log=butler.log, tools=butler.session_tools(),
@@ -155,6 +161,8 @@ class ButlerDaemon:
             return
         started = time.monotonic()
         butler.log.info("stopping")
+        if self._beats is not None:
+            await self._beats.stop()
         if self._registration is not None:
             await self._registration.stop()
         draining = asyncio.create_task(butler.spawner.drain(butler.config.shutdown_timeout_s))

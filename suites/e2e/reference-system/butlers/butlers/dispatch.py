@@ -7,19 +7,20 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from butlers import database, faults, tracing
 from butlers.client import CallProblem, call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from uuid import UUID
 
     from butlers.butler import Butler
     from butlers.classify import Segment
     from butlers.registry import Entry
 
 TOOL = "route.execute"
+DELIVER = "deliver"
 _INSERT = """
     INSERT INTO routing_log (source_butler, target_butler, tool_name, success, duration_ms,
                              error, error_class, trace_id, request_id)
@@ -48,6 +49,14 @@ class Hop:
             "duration_ms": self.duration_ms, "result": self.result, "error": self.error,
             "error_class": None if self.status == "success" else self.status,
         }
+
+
+def _message(request_id: str | None) -> UUID | None:
+    """The message a delivery belongs to; whoever triggered its session may call it anything."""
+    try:
+        return UUID(request_id) if request_id else None
+    except ValueError:
+        return None
 
 
 class Dispatcher:
@@ -85,6 +94,45 @@ class Dispatcher:
             for indexes in by_target.values():
                 group.create_task(in_order(indexes))
         return [hops[index] for index in range(len(segments))]
+
+    async def deliver(
+        self, arguments: dict[str, Any], *, entry: Entry | None, target: str, trace: tracing.Trace
+    ) -> dict[str, Any]:
+        """Hand a delivery over and record the hop; the answer tells what became of it."""
+        origin = arguments["origin_butler"]
+        with self._butler.tracer.span(
+            f"{DELIVER} {target}", parent=trace,
+            **{"target.butler": target, "source.butler": origin},
+        ) as position:
+            started = time.monotonic()
+            try:
+                if entry is None:
+                    raise CallProblem(
+                        f"{target} is not registered, or its lease ran out",
+                        error_class="target_unavailable",
+                    )
+                answer = await call(
+                    entry.endpoint_url, DELIVER,
+                    {**arguments, "trace_context": {"traceparent": position.traceparent}},
+                    headers={"traceparent": position.traceparent},
+                    connect_timeout_s=self._settings.connect_timeout_s,
+                    timeout_s=self._settings.hop_timeout_s,
+                )
+            except CallProblem as problem:
+                answer = {
+                    "status": "failed", "error": str(problem), "error_class": problem.error_class
+                }
+        delivered = answer.get("status") == "delivered"
+        hop = Hop(
+            butler=target,
+            status="success" if delivered else answer.get("error_class") or "internal_error",
+            duration_ms=int((time.monotonic() - started) * 1000),
+            error=None if delivered else str(answer.get("error") or answer.get("status")),
+        )
+        await self._record(
+            hop, request_id=_message(arguments["request_id"]), trace=trace, source=origin, tool=DELIVER
+        )
+        return answer
 
     async def _hop(
         self, segment: Segment, targets: Mapping[str, Entry], *, request_id: UUID,
@@ -151,7 +199,10 @@ class Dispatcher:
             timeout_s=self._settings.hop_timeout_s,
         )
 
-    async def _record(self, hop: Hop, *, request_id: UUID, trace: tracing.Trace) -> None:
+    async def _record(
+        self, hop: Hop, *, request_id: UUID | None, trace: tracing.Trace,
+        source: str | None = None, tool: str = TOOL,
+    ) -> None:
         self._butler.log.info(
             "dispatched", request_id=request_id, target=hop.butler, outcome=hop.status,
             duration_ms=hop.duration_ms, trace_id=trace.trace_id,
@@ -160,7 +211,7 @@ class Dispatcher:
         if faults.on("routing-log-missing"):
             return
         row = (
-            self._butler.name, hop.butler, TOOL, hop.status == "success", hop.duration_ms,
+            source or self._butler.name, hop.butler, tool, hop.status == "success", hop.duration_ms,
             hop.error, None if hop.status == "success" else hop.status, trace.trace_id, request_id,
         )
         await database.insist(

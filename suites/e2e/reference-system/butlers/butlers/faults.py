@@ -13,17 +13,23 @@ from butlers.errors import ConfigError
 VARIABLE = "BUTLERS_FAULT"
 
 FAULTS = {
+    "attempt-unrecorded": "a delivery leaves no row for the attempt at it",
+    "bad-credentials-active": "a module whose credentials the service refuses counts as active",
     "classify-always-general": "every message goes to general, and the inbox row denies a fallback",
     "claimed-not-done": "symptom_log answers ok and inserts nothing",
     "cost-zero": "session rows record a cost of zero",
+    "delivered-twice": "the messenger sends every message twice and keeps one receipt",
     "dispatch-twice": "every segment is dispatched to its target a second time",
     "duplicate-redispatched": "a duplicate ingest is processed again",
     "extra-session": "an uninvolved butler is dispatched to as well",
     "failed-session-success": "a session that failed is recorded and answered as a success",
+    "heartbeat-skips-butler": "no beat ticks general",
     "inbox-stuck": "an inbox row never leaves the state planned",
     "ledger-misses-call": "classification is guessed locally; its row claims tokens and cost",
     "migration-head-stamped": "the second migration of health is stamped without being run",
     "migration-missing-column": "the health chain leaves out symptoms.severity",
+    "notify-swallowed": "notify answers that it has sent, and has not",
+    "receipt-without-send": "the messenger books a receipt and sends nothing",
     "registry-ghost": "the registry lists a butler that does not run",
     "routing-log-missing": "no routing_log row is written",
     "status-lies": "status reports failed modules as active",

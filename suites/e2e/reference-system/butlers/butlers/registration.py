@@ -62,6 +62,7 @@ class Registration:
         entry = {
             "name": config.name, "endpoint_url": config.url, "description": config.description,
             "capabilities": list(config.capabilities),
+            "routable": bool(config.allowed_sources),
         }
         if self._butler.on_register is not None:  # the switchboard knows itself
             await self._butler.on_register(**entry)

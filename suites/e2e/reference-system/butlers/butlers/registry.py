@@ -34,9 +34,13 @@ class Registry:
         self._itself = itself
 
     async def register(
-        self, *, name: str, endpoint_url: str, description: str, capabilities: Sequence[str]
+        self, *, name: str, endpoint_url: str, description: str, capabilities: Sequence[str],
+        routable: bool,
     ) -> str:
         """Add a butler or renew its lease; one in quarantine stays there.
+
+        Args:
+            routable: whether messages may be routed to it at all.
 
         Returns:
             Its eligibility.
@@ -44,16 +48,18 @@ class Registry:
         state: str = await self._pool.fetchval(
             """
             INSERT INTO butler_registry AS known
-                   (name, endpoint_url, description, capabilities, eligibility_state, last_seen_at)
-            VALUES ($1, $2, $3, $4, 'active', now())
+                   (name, endpoint_url, description, capabilities, routable, eligibility_state,
+                    last_seen_at)
+            VALUES ($1, $2, $3, $4, $5, 'active', now())
             ON CONFLICT (name) DO UPDATE SET
                 endpoint_url = excluded.endpoint_url, description = excluded.description,
-                capabilities = excluded.capabilities, last_seen_at = now(),
+                capabilities = excluded.capabilities, routable = excluded.routable,
+                last_seen_at = now(),
                 eligibility_state = CASE known.eligibility_state
                     WHEN 'quarantined' THEN 'quarantined' ELSE 'active' END
             RETURNING eligibility_state
             """,
-            name, endpoint_url, description, list(capabilities),
+            name, endpoint_url, description, list(capabilities), routable,
         )
         return state
 
@@ -71,15 +77,25 @@ class Registry:
         return sorted(row["name"] for row in rows)
 
     async def targets(self) -> dict[str, Entry]:
-        """Butlers that may be dispatched to, by name."""
+        """Butlers that messages may be routed to, by name."""
+        return {
+            name: entry for name, entry in (await self._active(routable=True)).items()
+            if name != self._itself
+        }
+
+    async def active(self, name: str) -> Entry | None:
+        """A butler that can be called now, routable or not."""
+        return (await self._active(routable=False)).get(name)
+
+    async def _active(self, *, routable: bool) -> dict[str, Entry]:
         rows = await self._pool.fetch(
             """
             SELECT name, endpoint_url, description, capabilities FROM butler_registry
-            WHERE eligibility_state = 'active' AND name <> $1
+            WHERE eligibility_state = 'active' AND (routable OR NOT $1)
               AND last_seen_at >= now() - make_interval(secs => $2)
             ORDER BY name
             """,
-            self._itself, self._lease_s,
+            routable, self._lease_s,
         )
         return {
             row["name"]: Entry(

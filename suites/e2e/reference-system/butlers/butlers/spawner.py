@@ -106,12 +106,17 @@ class Spawner:
         self._waiting = 0
         self._running: set[asyncio.Task[SpawnerResult]] = set()
         self._closing = False
-        self.session_ids: set[str] = set()
+        #: id of each session that runs now → the message it belongs to
+        self.session_ids: dict[str, str | None] = {}
 
     @property
     def queued(self) -> int:
         """Triggers that wait for their turn."""
         return self._waiting
+
+    def request_of(self, session_id: str | None) -> str | None:
+        """The message that a running session belongs to."""
+        return self.session_ids.get(session_id or "")
 
     async def trigger(
         self, prompt: str, *, trigger_source: str, context: str | None = None,
@@ -212,7 +217,7 @@ class Spawner:
         ids = {"session_id": job.session_id, "request_id": request_id,
                "trace_id": job.trace.trace_id}
         self._log.info("session.started", **ids)
-        self.session_ids.add(str(job.session_id))
+        self.session_ids[str(job.session_id)] = request_id
         try:
             async with asyncio.timeout(self._config.runtime.session_timeout_s):
                 await self._runtime.run(job, outcome)
@@ -229,7 +234,7 @@ class Spawner:
             outcome.error_class = "internal_error"
             outcome.error = describe(error)
         finally:
-            self.session_ids.discard(str(job.session_id))
+            self.session_ids.pop(str(job.session_id), None)
         if faults.on("failed-session-success") and not outcome.success:
             outcome.success, outcome.error, outcome.error_class = True, None, None
         outcome.error = self._log.redact(outcome.error) if outcome.error else None

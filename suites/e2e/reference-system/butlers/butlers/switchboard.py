@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from butlers import classify, database, faults, tracing
 from butlers.classify import Decomposition, Segment
 from butlers.dispatch import Dispatcher, Hop
-from butlers.envelopes import Control, Event, IngestVersion, Name, Payload, Sender, Source
+from butlers.envelopes import (
+    Control,
+    Event,
+    IngestVersion,
+    Name,
+    Payload,
+    Sender,
+    Source,
+    TraceContext,
+)
 from butlers.errors import Rejected
 from butlers.inbox import Accepted, Inbox
 from butlers.log import describe
@@ -30,6 +39,8 @@ if TYPE_CHECKING:
 #: Between two looks at a full session queue of the switchboard itself.
 _RETRY_S = 0.2
 _SUMMARY_CHARS = 4000
+#: The butler that every `notify` goes through.
+MESSENGER = "messenger"
 
 
 def install(butler: Butler) -> None:
@@ -38,6 +49,7 @@ def install(butler: Butler) -> None:
     butler.on_start.append(board.start)
     butler.on_stop.append(board.stop)
     butler.on_register = board.registered
+    butler.deliver = board.deliver
     for name, function in board.tools().items():
         butler.add_tool(function, name=name, domain=False)
 
@@ -74,7 +86,8 @@ class Switchboard:
             self._queue.put_nowait(message)
         if faults.on("registry-ghost"):
             await self._registry.register(
-                name="ghost", endpoint_url="http://127.0.0.1:9/sse", description="", capabilities=[]
+                name="ghost", endpoint_url="http://127.0.0.1:9/sse", description="", capabilities=[],
+                routable=True,
             )
         self._workers = [
             asyncio.create_task(self._work()), asyncio.create_task(self._watch_leases())
@@ -97,6 +110,27 @@ class Switchboard:
     async def registered(self, **entry: Any) -> None:
         """Register the switchboard itself."""
         await self._registry.register(**entry)
+
+    async def deliver(
+        self,
+        origin_butler: Name,
+        channel: Literal["telegram", "email"],
+        message: Annotated[str, Field(min_length=1, max_length=4096)],
+        idempotency_key: Name,
+        recipient: Annotated[str | None, Field(max_length=320)] = None,
+        request_id: Name | None = None,
+        trace_context: TraceContext | None = None,
+    ) -> dict[str, Any]:
+        """Hand a butler's message to the messenger; the answer says whether it went out."""
+        arguments: dict[str, Any] = {
+            "origin_butler": origin_butler, "channel": channel, "message": message,
+            "idempotency_key": idempotency_key, "recipient": recipient, "request_id": request_id,
+        }
+        trace = tracing.parse(trace_context.traceparent) if trace_context else None
+        return await self._dispatcher.deliver(
+            arguments, entry=await self._registry.active(MESSENGER), target=MESSENGER,
+            trace=trace or tracing.new(),
+        )
 
     def tools(self) -> dict[str, Any]:
         """Names and functions of the switchboard's own tools."""
@@ -142,11 +176,12 @@ class Switchboard:
             ],
             description: Annotated[str, Field(max_length=2000)] = "",
             capabilities: Annotated[list[str] | None, Field(max_length=100)] = None,
+            routable: Annotated[bool, Field(description="whether it takes messages")] = True,
         ) -> dict[str, Any]:
             """Register a butler, or renew its lease."""
             state = await self._registry.register(
                 name=name, endpoint_url=endpoint_url, description=description,
-                capabilities=capabilities or [],
+                capabilities=capabilities or [], routable=routable,
             )
             return {
                 "name": name, "eligibility_state": state,
@@ -157,7 +192,10 @@ class Switchboard:
             """Every butler that registered, with its eligibility."""
             return {"butlers": await self._registry.list()}
 
-        return {"ingest": ingest, "butler_register": butler_register, "butler_list": butler_list}
+        return {
+            "ingest": ingest, "butler_register": butler_register, "butler_list": butler_list,
+            "deliver": self.deliver,
+        }
 
     async def _watch_leases(self) -> None:
         while True:

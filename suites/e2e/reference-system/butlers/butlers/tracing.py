@@ -47,6 +47,24 @@ def new() -> Trace:
     return Trace(trace_id=secrets.token_hex(16), span_id=secrets.token_hex(8))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who calls a tool: its position in a trace, and its session when it is one."""
+
+    trace: Trace | None
+    session: str | None
+
+
+def caller() -> Caller:
+    """Read from the headers of the connection a tool is called through."""
+    from fastmcp.server.dependencies import get_http_headers
+
+    headers = get_http_headers()
+    return Caller(
+        trace=parse(headers.get("traceparent")), session=headers.get("x-butlers-session")
+    )
+
+
 class Tracer:
     """Makes spans for one butler.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from butlers import faults
 from butlers.errors import ConfigError
 from butlers.log import Log, describe
-from butlers.modules.base import Module, ModuleProblem
+from butlers.modules.base import Module, ModuleProblem, Unauthorized
 from butlers.modules.calendar import Calendar
 from butlers.modules.email import Email
 from butlers.modules.telegram import Telegram
@@ -23,6 +23,7 @@ from butlers.modules.telegram import Telegram
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from butlers.butler import ToolFunction
     from butlers.config import ButlerConfig
 
 #: The only list of modules. A new module is one file and one row.
@@ -148,12 +149,20 @@ class Modules:
                 continue
             try:
                 await self._modules[name].start()
+            except Unauthorized as refusal:
+                if not faults.on("bad-credentials-active"):
+                    self._fail(name, phase="credentials", error=str(refusal))
+                    continue
             except Exception as error:
                 self._fail(name, phase="start", error=describe(error))
                 continue
             self._started.append(name)
             self._reports[name] = Report(status=Status.ACTIVE)
             self._log.info("module.started", module=name)
+
+    def tools(self) -> list[ToolFunction]:
+        """Domain tools of the modules that work."""
+        return [tool for name in self._started for tool in self._modules[name].tools()]
 
     async def stop(self) -> None:
         """Stop what was started, in reverse order."""

@@ -1,20 +1,89 @@
-"""The calendar of the owner; without credentials it fails in that phase and nothing else stops."""
+"""The calendar of the owner, over an HTTP API of the shape of Google Calendar's version 3."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from urllib.parse import quote
 
-from butlers.errors import ButlerError
+from pydantic import AwareDatetime, Field
+
 from butlers.modules.base import Base
+from butlers.modules.web import exchange
+
+if TYPE_CHECKING:
+    from butlers.butler import ToolFunction
+
+_DEFAULT_URL = "https://www.googleapis.com/calendar/v3"
+_DEFAULT_LENGTH = timedelta(hours=1)
 
 
 class Calendar(Base):
-    """`[modules.calendar] base_url, calendar_id`; the token is `GOOGLE_CALENDAR_TOKEN`."""
+    """`[modules.calendar] base_url, calendar_id, timeout_s`; the token is a variable."""
 
     name = "calendar"
     keys: ClassVar[Mapping[str, type]] = {"base_url": str, "calendar_id": str}
+    variables: ClassVar[Mapping[str, str]] = {
+        "base_url": "GOOGLE_CALENDAR_API_URL", "calendar_id": "GOOGLE_CALENDAR_ID",
+    }
     credentials = ("GOOGLE_CALENDAR_TOKEN",)
 
-    async def send(self, recipient: str | None, message: str) -> dict[str, Any]:
-        raise ButlerError("cannot send by calendar: a calendar delivers no messages")
+    async def start(self) -> None:
+        await self._ask("GET", "")
+
+    def tools(self) -> list[ToolFunction]:
+        """Create and list events."""
+
+        async def calendar_event_create(
+            title: Annotated[
+                str, Field(description="what the appointment is", min_length=1, max_length=500,
+                           examples=["dinner with Alice"])
+            ],
+            starts_at: Annotated[
+                AwareDatetime,
+                Field(description="ISO 8601 time with zone", examples=["2026-01-31T19:00:00Z"]),
+            ],
+            ends_at: Annotated[
+                AwareDatetime | None,
+                Field(description="ISO 8601 time with zone; an hour later when left out"),
+            ] = None,
+        ) -> dict[str, Any]:
+            """Put an appointment into the owner's calendar."""
+            event = await self._ask(
+                "POST", "/events",
+                body={
+                    "summary": title,
+                    "start": {"dateTime": starts_at.isoformat()},
+                    "end": {"dateTime": (ends_at or starts_at + _DEFAULT_LENGTH).isoformat()},
+                },
+            )
+            return {"status": "created", "event": event}
+
+        async def calendar_event_list(
+            days: Annotated[int, Field(description="how many days ahead", ge=1, le=366)] = 7,
+        ) -> dict[str, Any]:
+            """Show the coming appointments of the owner's calendar."""
+            now = datetime.now(UTC)
+            answer = await self._ask(
+                "GET", "/events",
+                query={
+                    "timeMin": now.isoformat(), "timeMax": (now + timedelta(days=days)).isoformat(),
+                    "singleEvents": "true", "orderBy": "startTime",
+                },
+            )
+            return {"events": answer.get("items", [])}
+
+        return [calendar_event_create, calendar_event_list]
+
+    async def _ask(
+        self, method: str, path: str, *, body: dict[str, Any] | None = None,
+        query: dict[str, str] | None = None,
+    ) -> dict[str, Any]:
+        base = str(self._table.get("base_url", _DEFAULT_URL)).rstrip("/")
+        calendar = quote(str(self._table.get("calendar_id", "primary")), safe="")
+        return await exchange(
+            "the calendar", method, f"{base}/calendars/{calendar}{path}",
+            headers={"authorization": f"Bearer {self._credentials['GOOGLE_CALENDAR_TOKEN']}"},
+            body=body, query=query, timeout_s=self.timeout_s,
+        )

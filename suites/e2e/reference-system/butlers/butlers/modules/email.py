@@ -2,50 +2,139 @@
 
 from __future__ import annotations
 
-import asyncio
-import smtplib
+import ipaddress
 from collections.abc import Mapping
 from email.message import EmailMessage
-from typing import Any, ClassVar
+from email.utils import formatdate, make_msgid
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from butlers.errors import ButlerError
-from butlers.modules.base import Base
+from butlers.modules.base import Base, NotSent, Unauthorized
 
-_TIMEOUT_S = 10.0
+if TYPE_CHECKING:
+    import aiosmtplib
+
+_SUBJECT_CHARS = 80
+_IMPLICIT_TLS_PORT = 465
+_SMTP_LATER = range(400, 500)
 
 
 class Email(Base):
-    """`[modules.email] smtp_host, smtp_port, recipient`; credentials are variables."""
+    """`[modules.email] smtp_host, smtp_port, recipient, timeout_s`; credentials are variables."""
 
     name = "email"
     keys: ClassVar[Mapping[str, type]] = {"smtp_host": str, "smtp_port": int, "recipient": str}
+    variables: ClassVar[Mapping[str, str]] = {
+        "smtp_host": "EMAIL_SMTP_HOST", "smtp_port": "EMAIL_SMTP_PORT",
+        "recipient": "EMAIL_RECIPIENT",
+    }
     credentials = ("EMAIL_ADDRESS", "EMAIL_PASSWORD")
 
-    async def send(self, recipient: str | None, message: str) -> dict[str, Any]:
-        to = recipient or self._table.get("recipient")
-        if not to:
-            raise ButlerError("cannot send by email: no recipient and no modules.email.recipient")
-        mail = EmailMessage()
-        mail["From"] = self._credentials["EMAIL_ADDRESS"]
-        mail["To"] = str(to)
-        mail["Subject"] = message.splitlines()[0][:80] if message.strip() else "(empty)"
-        mail.set_content(message)
-        try:
-            await asyncio.to_thread(self._deliver, mail)
-        except (OSError, smtplib.SMTPException) as error:
-            raise ButlerError(f"cannot send by email: {type(error).__name__}: {error}") from error
-        return {"channel": "email", "recipient": to}
+    async def start(self) -> None:
+        server = await self._logged_in()
+        await _leave(server)
 
-    def _deliver(self, mail: EmailMessage) -> None:
+    async def send(self, recipient: str | None, message: str) -> dict[str, Any]:
+        import aiosmtplib
+
+        mail = self._mail(recipient or self._table.get("recipient"), message)
+        try:
+            server = await self._logged_in()
+        except Unauthorized as error:
+            raise NotSent(str(error), error_class="validation_error") from error
+        try:
+            _, answer = await server.send_message(mail)
+        except (aiosmtplib.SMTPRecipientsRefused, aiosmtplib.SMTPResponseException) as error:
+            codes = [
+                refusal.code for refusal in getattr(error, "recipients", ()) or (error,)
+            ]
+            later = all(code in _SMTP_LATER for code in codes)
+            raise NotSent(
+                f"the mail server refused: {error}",
+                error_class="target_unavailable" if later else "validation_error",
+            ) from error
+        except (aiosmtplib.SMTPException, OSError, ValueError) as error:
+            raise NotSent(
+                f"cannot hear from the mail server: {type(error).__name__}. "
+                "It may have taken the message",
+                error_class="validation_error" if isinstance(error, ValueError) else "timeout",
+            ) from error
+        finally:
+            await _leave(server)
+        return {"recipient": str(mail["To"]), "message_id": mail["Message-ID"], "answer": answer}
+
+    def _mail(self, recipient: Any, message: str) -> EmailMessage:
+        if not recipient:
+            raise NotSent(
+                "cannot send by email: no recipient and no modules.email.recipient",
+                error_class="validation_error",
+            )
+        mail = EmailMessage()
+        sender = self._credentials["EMAIL_ADDRESS"]
+        try:
+            mail["From"] = sender
+            mail["To"] = str(recipient)
+        except (ValueError, IndexError) as error:
+            raise NotSent(
+                f"cannot send by email: {recipient!r} is no address",
+                error_class="validation_error",
+            ) from error
+        mail["Subject"] = " ".join(message.split())[:_SUBJECT_CHARS] or "(empty)"
+        mail["Date"] = formatdate()
+        mail["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2] or None)
+        mail.set_content(message)
+        return mail
+
+    async def _logged_in(self) -> aiosmtplib.SMTP:
+        """A server that has accepted the credentials."""
+        import aiosmtplib
+
         host = str(self._table.get("smtp_host", "127.0.0.1"))
         port = int(self._table.get("smtp_port", 587))
-        with smtplib.SMTP(host, port, timeout=_TIMEOUT_S) as server:
-            server.ehlo()
-            if server.has_extn("starttls"):
-                server.starttls()
-                server.ehlo()
-            if server.has_extn("auth"):
-                server.login(
-                    self._credentials["EMAIL_ADDRESS"], self._credentials["EMAIL_PASSWORD"]
+        server = aiosmtplib.SMTP(
+            hostname=host, port=port, timeout=self.timeout_s,
+            use_tls=port == _IMPLICIT_TLS_PORT,
+        )
+        try:
+            await server.connect()
+            if server.get_transport_info("sslcontext") is None and not _is_loopback(host):
+                raise ButlerError(
+                    f"cannot log in at {host}:{port}: it offers no TLS, and the password would "
+                    "be readable on the way. Use another port or server"
                 )
-            server.send_message(mail)
+            await server.login(
+                self._credentials["EMAIL_ADDRESS"], self._credentials["EMAIL_PASSWORD"]
+            )
+        except aiosmtplib.SMTPAuthenticationError as error:
+            await _leave(server)
+            raise Unauthorized(
+                f"the mail server refused the login: {error.code}. Correct the credentials"
+            ) from error
+        except (aiosmtplib.SMTPException, OSError) as error:
+            await _leave(server)
+            raise NotSent(
+                f"cannot reach the mail server at {host}:{port}: {type(error).__name__}",
+                error_class="target_unavailable",
+            ) from error
+        except BaseException:
+            server.close()
+            raise
+        return server
+
+
+async def _leave(server: aiosmtplib.SMTP) -> None:
+    """Say goodbye when the server still listens; the message has its outcome already."""
+    import aiosmtplib
+
+    try:
+        if server.is_connected:
+            await server.quit()
+    except (aiosmtplib.SMTPException, OSError):
+        server.close()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
