@@ -58,14 +58,14 @@ def types(session):
 @nox.session(tags=["fast", "tests"])
 def core(session):
     """Tests of harness_core itself."""
-    install(session, extras=["postgres", "gateway", "containers", "telemetry"], groups=["core"])
+    install(session, extras=["postgres", "gateway", "containers", "mail", "telemetry"], groups=["core"])
     pytest(session, paths=["harness_core/tests"], markers="not docker")
 
 
 @nox.session(default=False, tags=["docker"])
 def core_containers(session):
     """Tests of harness_core against a container engine; builds the images first."""
-    install(session, extras=["postgres", "gateway", "containers", "telemetry"], groups=["core"])
+    install(session, extras=["postgres", "gateway", "containers", "mail", "telemetry"], groups=["core"])
     session.run("harness", "images", "build", "postgres-baked")
     pytest(session, paths=["harness_core/tests"], markers="docker", env=required_gates(["docker"]))
 
@@ -83,14 +83,14 @@ def faults(session):
 @nox.session(default=False)
 def bench(session):
     """Benchmarks, side by side with peers."""
-    install(session, extras=["postgres", "gateway", "containers", "telemetry"], groups=["bench"])
+    install(session, extras=["postgres", "gateway", "containers", "mail", "telemetry"], groups=["bench"])
     session.run("python", "-m", "harness_core.bench", *session.posargs)
 
 
 @nox.session(default=False)
 def coverage(session):
     """Branch coverage of harness_core by its own tests."""
-    install(session, extras=["postgres", "gateway", "containers", "telemetry"], groups=["coverage"])
+    install(session, extras=["postgres", "gateway", "containers", "mail", "telemetry"], groups=["coverage"])
     session.run("coverage", "erase")
     session.run("coverage", "run", "-m", "pytest", "-m", "not docker", *session.posargs)
     session.run("coverage", "combine", "-q")
