@@ -47,6 +47,7 @@ class Fault:
         retry_after_s: sent with ``status`` when given.
         test: only calls that arrive in this test scope.
         contains: only calls whose system, messages or tools contain this text.
+        also: only calls that contain this text too, e.g. a tool's name beside a test's own word.
         model: only calls for this model.
     """
 
@@ -58,6 +59,7 @@ class Fault:
     after_events: int = 2
     test: str = ""
     contains: str = ""
+    also: str = ""
     model: str = ""
     text: str = ""
     tool: str = ""
@@ -99,6 +101,7 @@ _FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
     "after_events": (int,),
     "test": (str,),
     "contains": (str,),
+    "also": (str,),
     "model": (str,),
     "text": (str,),
     "tool": (str,),
@@ -191,7 +194,8 @@ class FaultBoard:
                 planted.left > 0
                 and fault.test in ("", test)
                 and fault.model in ("", model)
-                and (not fault.contains or fault.contains in text)
+                and fault.contains in text
+                and fault.also in text
             )
             if matches and (fault.share == 1 or planted.draw.random() < fault.share):
                 planted.left -= 1
@@ -211,5 +215,6 @@ def fault_as_json(planted: Planted) -> dict[str, Any]:
         "does": fault.describe(),
         "test": fault.test,
         "contains": fault.contains,
+        "also": fault.also,
         "model": fault.model,
     }

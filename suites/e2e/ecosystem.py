@@ -30,6 +30,7 @@ from harness_core.net import lease_port
 from harness_core.process import Run
 from harness_core.services import PostgresService, open_postgres
 from harness_core.subject import Subject
+from harness_core.telemetry import Collector, open_collector
 from harness_core.wait import deadline, until
 from suites.e2e.butler import Butler
 from suites.e2e.containers import container_starter
@@ -75,6 +76,7 @@ class Ecosystem:
         butlers: every butler of the roster, by name.
         gateway: the model gateway they all talk to.
         postgres: their database server.
+        collector: where they send their spans.
         subject: what was started.
         boot_s: seconds from nothing to the last registration.
         patience_s: how long a message may take to its final state, in seconds.
@@ -86,12 +88,14 @@ class Ecosystem:
         butlers: Mapping[str, Butler],
         gateway: Gateway,
         postgres: PostgresService,
+        collector: Collector,
         subject: Subject,
         evidence: Evidence,
     ) -> None:
         self.butlers = butlers
         self.gateway = gateway
         self.postgres = postgres
+        self.collector = collector
         self.subject = subject
         self.evidence = evidence
         self.boot_s = 0.0
@@ -236,6 +240,7 @@ async def open_ecosystem(
             ),
             note=note,
         )
+        collector = await stack.enter_async_context(open_collector(evidence=evidence))
         start_child = await container_starter(run, subject, port_of=lambda name: leases[name].port)
         leases = {name: stack.enter_context(lease_port()) for name in configs}
         butlers: dict[str, Butler] = {}
@@ -254,6 +259,7 @@ async def open_ecosystem(
                 "switchboard_url": switchboard_url,
                 "gateway_url": gateway.url,
                 "gateway_key": gateway.api_key,
+                "otlp_url": collector.endpoint,
             }
             butlers[name] = Butler(
                 config,
@@ -272,6 +278,7 @@ async def open_ecosystem(
             butlers=butlers,
             gateway=gateway,
             postgres=postgres,
+            collector=collector,
             subject=subject,
             evidence=evidence,
         )

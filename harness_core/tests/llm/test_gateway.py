@@ -343,6 +343,8 @@ async def test_a_planted_status_is_answered_and_counted_down() -> None:
     [
         ({"contains": "hi"}, True),
         ({"contains": "bye"}, False),
+        ({"contains": "hi", "also": "hi"}, True),
+        ({"contains": "hi", "also": "bye"}, False),
         ({"model": HAIKU}, True),
         ({"model": "other"}, False),
         ({"test": "test_a"}, True),

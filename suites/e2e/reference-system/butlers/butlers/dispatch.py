@@ -157,6 +157,8 @@ class Dispatcher:
                 result=str(answer.get("result") or ""),
                 error=answer.get("error"),
             )
+            if hop.status != "success":
+                self._butler.tracer.failed(hop.error or hop.status)
         await self._record(hop, request_id=request_id, trace=trace)
         return hop
 

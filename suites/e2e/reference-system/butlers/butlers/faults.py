@@ -32,6 +32,7 @@ FAULTS = {
     "receipt-without-send": "the messenger books a receipt and sends nothing",
     "registry-ghost": "the registry lists a butler that does not run",
     "routing-log-missing": "no routing_log row is written",
+    "spans-lost-at-shutdown": "a butler that stops does not send the spans it still has",
     "status-lies": "status reports failed modules as active",
     "tool-calls-unrecorded": "session rows hold an empty list of tool calls",
     "tool-wrong-database": "domain writes of health land in the database of general",

@@ -209,7 +209,9 @@ class Spawner:
                 session_id, prompt=prompt, trigger_source=trigger_source, model=job.model,
                 trace_id=position.trace_id, request_id=request_id,
             )
-            return await self._recorded(job, request_id=request_id)
+            result = await self._recorded(job, request_id=request_id)
+            self._tracer.failed(result.error)
+            return result
 
     async def _recorded(self, job: Job, *, request_id: str | None) -> SpawnerResult:
         outcome = Outcome(model=job.model)

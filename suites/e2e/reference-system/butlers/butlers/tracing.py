@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from butlers import faults
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
@@ -22,6 +24,11 @@ TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([
 
 #: Spans leave within this time; the library's 5 s would lose them when a butler is killed.
 _EXPORT_DELAY_MS = 500
+
+#: A collector that is down or hangs costs no more than this, at the end of a butler's life above
+#: all; the library would try for 10 s. OTEL_EXPORTER_OTLP_TIMEOUT says otherwise.
+_EXPORT_TIMEOUT_S = 2.0
+_TIMEOUT_VARIABLES = ("OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +88,6 @@ class Tracer:
         if not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
             return
         from opentelemetry import trace
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -91,7 +97,7 @@ class Tracer:
             shutdown_on_exit=False,
         )
         self._provider.add_span_processor(
-            BatchSpanProcessor(OTLPSpanExporter(), schedule_delay_millis=_EXPORT_DELAY_MS)
+            BatchSpanProcessor(_Exporter(), schedule_delay_millis=_EXPORT_DELAY_MS)
         )
         trace.set_tracer_provider(self._provider)
 
@@ -139,7 +145,41 @@ class Tracer:
                 trace_id=f"{position.trace_id:032x}", span_id=f"{position.span_id:016x}"
             )
 
+    def failed(self, reason: str | None) -> None:
+        """Say that the piece of work under way has failed, though it raised nothing."""
+        if self._provider is None or not reason:
+            return
+        from opentelemetry import trace
+
+        trace.get_current_span().set_status(trace.StatusCode.ERROR, reason)
+
     def stop(self) -> None:
         """Flush what is left; bounded by the exporter's own deadline."""
-        if self._provider is not None:
+        if self._provider is not None and not faults.on("spans-lost-at-shutdown"):
             self._provider.shutdown()
+
+
+class _Exporter:
+    """The OTLP exporter, imported when there is something to send.
+
+    It brings an HTTP client and protobuf along: a tenth of a second that nobody should wait for
+    while a butler starts. The batch processor calls it in a thread of its own.
+    """
+
+    def __init__(self) -> None:
+        self._exporter: Any = None
+
+    def export(self, spans: Any) -> Any:
+        if self._exporter is None:
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+            given = any(os.environ.get(name) for name in _TIMEOUT_VARIABLES)
+            self._exporter = OTLPSpanExporter(timeout=None if given else _EXPORT_TIMEOUT_S)
+        return self._exporter.export(spans)
+
+    def shutdown(self) -> None:
+        if self._exporter is not None:
+            self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return True

@@ -1,0 +1,199 @@
+"""One trace over all processes: what the butlers export of a message, collected over OTLP."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+
+from harness_core.http import Answer, Rule
+from harness_core.llm import Fault
+from harness_core.telemetry import Span, Trace
+from suites.e2e.chain import expect_journey
+from suites.e2e.ecosystem import Ecosystem, Sent
+from suites.e2e.journey import Journey, follow, recorded_calls
+
+pytestmark = pytest.mark.capability("tracing")
+
+#: Exporters send in batches; the usual interval between two is 5 s, and the end of a session and
+#: its last span lie apart.
+ARRIVE_S = 12.0
+
+#: Clocks of one machine agree; the start of a span and that of its parent are read moments apart.
+CLOCK_NS = 5_000_000
+
+#: The Claude Code CLI gives up at once on this status; others it retries for minutes.
+REFUSED = 403
+
+
+async def send(ecosystem: Ecosystem, text: str) -> tuple[Sent, str]:
+    """Send a message as a caller who has a span open; returns that span's id too."""
+    trace_id, span_id = secrets.token_hex(16), secrets.token_hex(8)
+    context = {"traceparent": f"00-{trace_id}-{span_id}-01"}
+    sent = await ecosystem.send(text, trace_id=trace_id, control={"trace_context": context})
+    return sent, span_id
+
+
+def of_butler(trace: Trace, butler: str) -> tuple[Span, ...]:
+    """The spans of a butler's process: its service is called after it, whatever stands around."""
+    return tuple(span for span in trace.spans if butler in span.service)
+
+
+def of_tool(trace: Trace, butler: str, tool: str) -> tuple[Span, ...]:
+    """The spans of one tool call: the tool's name is a word of theirs, or one of their attributes."""
+    return tuple(
+        span
+        for span in of_butler(trace, butler)
+        if tool in span.name.replace("/", " ").split() or tool in span.attributes.values()
+    )
+
+
+def has_all(journey: Journey, caller: str, *butlers: str):
+    """Whether a trace has come as far as a message left it: its tools, and nothing hangs loose."""
+
+    def whole(trace: Trace) -> bool:
+        tools = all(
+            of_tool(trace, butler, call["name"])
+            for butler in butlers
+            for row in journey.of_message(butler)
+            for call in recorded_calls(row)
+        )
+        present = all(of_butler(trace, butler) for butler in ("switchboard", *butlers))
+        return tools and present and not trace.loose(below=caller)
+
+    return whole
+
+
+def expect_connected(trace: Trace, caller: str, *butlers: str) -> None:
+    """Every span hangs below the caller's; those of targets below one of the switchboard's."""
+    story = trace.text()
+
+    assert not trace.loose(below=caller), f"spans hang nowhere (caller {caller})\n{story}"
+    assert not trace.repeated(), f"spans were exported more than once\n{story}"
+    for span in trace.spans:
+        above = list(trace.above(span))
+        top = above[-1] if above else span
+
+        assert top.parent_id == caller, f"{span.text()} does not hang below the caller\n{story}"
+        if above:
+            assert span.start_ns >= above[0].start_ns - CLOCK_NS, (
+                f"{span.text()} begins before its parent\n{story}"
+            )
+        assert span.end_ns >= span.start_ns, f"{span.text()} ends before it begins\n{story}"
+    for butler in butlers:
+        spans = of_butler(trace, butler)
+
+        assert spans, f"no span of {butler}\n{story}"
+        for span in spans:
+            assert any("switchboard" in above.service for above in trace.above(span)), (
+                f"{span.text()} has no span of the switchboard above it\n{story}"
+            )
+
+
+async def test_one_trace_over_all_processes(ecosystem: Ecosystem, token: str) -> None:
+    """A message for two butlers leaves one trace: connected, with every tool call, nobody else in it."""
+    sent, caller = await send(
+        ecosystem,
+        f"I have a headache, severity 3 ({token}). Also remind me to call Bob about {token}",
+    )
+    journey = await follow(ecosystem, sent)
+    targets = ("health", "relationship")
+
+    assert set(targets) == set(journey.targets()), journey.text()
+    trace = await ecosystem.collector.settled(
+        sent.trace_id, where=has_all(journey, caller, *targets), seconds=ARRIVE_S
+    )
+    story = f"{trace.text()}\n{journey.text()}"
+
+    expect_connected(trace, caller, *targets)
+    for butler in targets:
+        for row in journey.of_message(butler):
+            assert recorded_calls(row), f"{butler} called no tool\n{story}"
+            for call in recorded_calls(row):
+                spans = of_tool(trace, butler, call["name"])
+
+                assert spans, f"no span of the call of {call['name']} on {butler}\n{story}"
+                assert any(butler in above.service for above in trace.above(spans[0])), (
+                    f"the call of {call['name']} hangs below no session of {butler}\n{story}"
+                )
+    uninvolved = set(ecosystem.butlers) - {"switchboard", *targets}
+    strangers = [name for name in sorted(uninvolved) if of_butler(trace, name)]
+
+    assert [] == strangers, story
+    assert [] == [span.text() for span in trace.spans if span.status == "error"], story
+    assert () == ecosystem.collector.refused
+
+
+async def test_a_failure_is_an_error_in_the_trace(ecosystem: Ecosystem, token: str) -> None:
+    """A session that fails says so in a span of its butler, and the hop to it in one of the switchboard."""
+    refused = Fault(
+        kind="status", status=REFUSED, times=20, contains=token, also="mcp__health__symptom_log"
+    )
+    async with ecosystem.gateway.client.fault(refused):
+        sent, caller = await send(ecosystem, f"I have a headache, severity 2 ({token})")
+        journey = await follow(ecosystem, sent)
+
+    assert [False] == [row["success"] for row in journey.of_message("health")], journey.text()
+    trace = await ecosystem.collector.settled(
+        sent.trace_id, where=has_all(journey, caller, "health"), seconds=ARRIVE_S
+    )
+    story = f"{trace.text()}\n{journey.text()}"
+    expect_connected(trace, caller, "health")
+    for butler in ("health", "switchboard"):
+        errors = [span for span in of_butler(trace, butler) if span.status == "error"]
+
+        assert errors, f"no span of {butler} tells of the failure\n{story}"
+        assert any(span.status_message for span in errors), f"no reason is given\n{story}"
+
+
+async def test_spans_are_not_lost_when_a_butler_stops(ecosystem: Ecosystem, token: str) -> None:
+    """A butler that is told to stop right after its work still sends the spans of it."""
+    health = ecosystem["health"]
+    sent, caller = await send(ecosystem, f"I have a headache, severity 1 ({token})")
+    journey = await follow(ecosystem, sent)
+    try:
+        await health.stop()
+        trace = await ecosystem.collector.settled(
+            sent.trace_id, where=has_all(journey, caller, "health"), seconds=ARRIVE_S
+        )
+    finally:
+        await health.start()
+
+    assert recorded_calls(journey.of_message("health")[0]), journey.text()
+    expect_connected(trace, caller, "health")
+    for call in recorded_calls(journey.of_message("health")[0]):
+        assert of_tool(trace, "health", call["name"]), (
+            f"the span of {call['name']} was lost\n{trace.text()}"
+        )
+
+
+@pytest.mark.parametrize("trouble", ["unanswered", "silent"])
+async def test_a_collector_that_is_down_disturbs_nobody(
+    ecosystem: Ecosystem, token: str, trouble: str
+) -> None:
+    """Messages are handled and butlers stop as ever; once it is back, spans arrive again."""
+    recorder = ecosystem.collector.recorder
+    down = Rule(path="/v1/traces", answer=Answer(drop=trouble), name=trouble)
+    health = ecosystem["health"]
+    mark = recorder.mark()
+    recorder.add_rule(down)
+    try:
+        sent, _ = await send(ecosystem, f"I have a headache, severity 8 ({token})")
+        journey = await follow(ecosystem, sent)
+        await recorder.wait_for("/v1/traces", since=mark, seconds=ARRIVE_S)
+        await health.stop()
+        ended = health.child.stop_report
+        await health.start()
+    finally:
+        recorder.remove_rule(down)
+
+    expect_journey(journey, ["health"])
+    assert ended is not None
+    assert (0, False) == (ended.returncode, ended.killed), health.child.tail()
+    sent, caller = await send(ecosystem, f"I have a headache, severity 9 ({token})")
+    journey = await follow(ecosystem, sent)
+    trace = await ecosystem.collector.settled(
+        sent.trace_id, where=has_all(journey, caller, "health"), seconds=2 * ARRIVE_S
+    )
+
+    expect_connected(trace, caller, "health")
