@@ -194,7 +194,10 @@ class Desk:
                 test=record.test,
             )
             planted = self.faults.take(
-                test=record.test, model=request.model, text=raw.decode("utf-8", "replace")
+                test=record.test,
+                model=request.model,
+                text=raw.decode("utf-8", "replace"),
+                tools=bool(request.tools),
             )
             await self._dispatch(dialect, exchange, record, call, planted)
         except Refusal as refusal:

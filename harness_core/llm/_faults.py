@@ -49,6 +49,7 @@ class Fault:
         contains: only calls whose system, messages or tools contain this text.
         also: only calls that contain this text too, e.g. a tool's name beside a test's own word.
         model: only calls for this model.
+        without_tools: only calls that offer no tool.
     """
 
     kind: str
@@ -61,6 +62,7 @@ class Fault:
     contains: str = ""
     also: str = ""
     model: str = ""
+    without_tools: bool = False
     text: str = ""
     tool: str = ""
     input: Mapping[str, Any] = field(default_factory=dict)
@@ -103,6 +105,7 @@ _FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
     "contains": (str,),
     "also": (str,),
     "model": (str,),
+    "without_tools": (bool,),
     "text": (str,),
     "tool": (str,),
     "input": (dict,),
@@ -123,7 +126,7 @@ def fault_from_json(body: object) -> Fault:
         kinds = _FIELDS.get(key)
         if kinds is None:
             raise BadInput("fault", key=key, found=value, expected=f"one of {', '.join(_FIELDS)}")
-        if not isinstance(value, kinds) or isinstance(value, bool):
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             names = " or ".join(kind.__name__ for kind in kinds)
             raise BadInput("fault", key=key, found=value, expected=names)
     if "kind" not in body:
@@ -186,7 +189,7 @@ class FaultBoard:
         """Those not yet withdrawn, spent or not."""
         return tuple(self._planted.values())
 
-    def take(self, *, test: str, model: str, text: str) -> Planted | None:
+    def take(self, *, test: str, model: str, text: str, tools: bool = True) -> Planted | None:
         """The first fault that matches a call; counts it down."""
         for planted in self._planted.values():
             fault = planted.fault
@@ -196,6 +199,7 @@ class FaultBoard:
                 and fault.model in ("", model)
                 and fault.contains in text
                 and fault.also in text
+                and not (fault.without_tools and tools)
             )
             if matches and (fault.share == 1 or planted.draw.random() < fault.share):
                 planted.left -= 1

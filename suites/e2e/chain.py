@@ -15,13 +15,18 @@ from suites.e2e.journey import Journey, Row, as_data, recorded_calls
 
 __all__ = [
     "expect_accounted",
+    "expect_fallback",
     "expect_finished",
     "expect_inbox",
     "expect_journey",
     "expect_routing",
     "expect_sessions",
     "expect_trace",
+    "fallback_reason",
 ]
+
+#: Who gets what nobody could classify (contract, "MCP over HTTP/SSE").
+_FALLBACK: Final = "general"
 
 #: Every outcome of a dispatch but ``success`` (contract, "MCP over HTTP/SSE").
 _FAILED_OUTCOMES: Final = frozenset(
@@ -83,6 +88,51 @@ def expect_inbox(journey: Journey, butlers: Sequence[str]) -> None:
     failures = sorted(_FAILED_OUTCOMES & words)
 
     assert not failures, f"dispatch_outcomes speak of {failures}: {outcomes}\n{story}"
+
+
+def expect_fallback(journey: Journey, *, classified: bool | None = True) -> str:
+    """The whole message went to ``general``, to nobody else, and its inbox row tells why.
+
+    Args:
+        journey: of the message.
+        classified: whether the session that should have classified it must have ended well;
+            ``None`` makes no claim.
+
+    Returns:
+        The reason that the row gives.
+    """
+    story = journey.text()
+
+    assert len(journey.inbox) == 1, f"{len(journey.inbox)} inbox rows instead of one\n{story}"
+    row = journey.inbox[0]
+
+    assert not journey.unfinished, f"the message has no final state\n{story}"
+    assert row["lifecycle_state"] == "completed", (
+        f"the inbox row ended as {row['lifecycle_state']!r}, not 'completed'\n{story}"
+    )
+    reason = fallback_reason(row["decomposition"])
+
+    assert reason is not None, f"a silent fallback: the row does not speak of one\n{story}"
+    assert reason != NO_REASON, f"the row does not say why it fell back\n{story}"
+    assert journey.targets() == (_FALLBACK,), f"decomposed to {journey.targets()}\n{story}"
+    expect_routing(journey, [_FALLBACK])
+    for butler in journey.sessions:
+        for session in journey.of_message(butler):
+            expect_finished(session, butler=butler, story=story)
+    on = {butler: len(journey.of_message(butler)) for butler in journey.sessions}
+    wanted = dict.fromkeys(on, 0) | {"switchboard": 1, _FALLBACK: 1}
+
+    assert on == wanted, f"sessions ran on {on}, expected {wanted}\n{story}"
+    asking = journey.of_message("switchboard")[0]
+
+    assert classified in {None, asking["success"]}, (
+        f"the classifying session says success={asking['success']}\n{story}"
+    )
+    handling = journey.of_message(_FALLBACK)[0]
+
+    assert handling["success"] is True, f"the session on {_FALLBACK} failed\n{story}"
+    assert journey.sent.text in handling["prompt"], f"part of the message was lost\n{story}"
+    return reason
 
 
 def expect_routing(journey: Journey, butlers: Sequence[str]) -> None:
@@ -215,12 +265,16 @@ def words_of(value: Any) -> Iterator[str]:
         yield value
 
 
+#: What :func:`fallback_reason` says of a fallback that is told without a reason.
+NO_REASON: Final = "no reason given"
+
+
 def fallback_reason(decomposition: Any) -> str | None:
     """Why the classification fell back to ``general``; ``None`` when it did not."""
     found = _find_flag(as_data(decomposition))
     if found is None or not found[0]:
         return None
-    return found[1] or "no reason given"
+    return found[1].strip() or NO_REASON
 
 
 def _find_flag(value: Any) -> tuple[bool, str] | None:

@@ -349,6 +349,7 @@ async def test_a_planted_status_is_answered_and_counted_down() -> None:
         ({"model": "other"}, False),
         ({"test": "test_a"}, True),
         ({"test": "test_b"}, False),
+        ({"without_tools": True}, True),
     ],
 )
 async def test_a_fault_meets_what_it_matches(match, met) -> None:
@@ -486,6 +487,17 @@ async def test_a_planted_answer_is_a_message_like_any_other(stream) -> None:
     assert planted.output_tokens > 0
     assert planted.usd is not None
     assert planted.usd > 0
+
+
+async def test_a_fault_for_calls_without_tools_leaves_the_others() -> None:
+    """Who offers a tool is not met, so that one step of several can be misled."""
+    tool = {"name": "look", "input_schema": {"type": "object"}}
+    async with served() as (http, control):
+        await control.add_fault(Fault(kind="status", status=418, without_tools=True))
+        offering = await http.post("/v1/messages", json={**HI, "tools": [tool]})
+        bare = await http.post("/v1/messages", json=HI)
+
+    assert [200, 418] == [offering.status_code, bare.status_code]
 
 
 async def test_a_planted_answer_may_call_a_tool() -> None:

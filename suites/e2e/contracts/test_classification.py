@@ -1,0 +1,219 @@
+"""Answers of the classifying model that cannot be used: the message goes to ``general``, and the row says why.
+
+The model is made to answer so by the gateway; only the call that classifies this very message is
+met. Falling back is an observable event, never silent; what can be read in more than one way may
+be used or fallen back from, and what was done must match what is written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from typing import Any, Final
+
+import pytest
+
+from harness_core.llm import Fault
+from harness_core.scenario import new_token, tokens_in
+from suites.e2e.ahead import Ahead
+from suites.e2e.chain import expect_fallback, expect_routing, expect_sessions, fallback_reason
+from suites.e2e.ecosystem import Ecosystem, Sent
+from suites.e2e.journey import follow
+
+pytestmark = pytest.mark.capability("ingest.v1")
+
+HEALTH: Final = {"butler": "health", "prompt": "log a headache, severity 2", "segment": "headache"}
+
+#: An answer of a model that lost its way in the middle of a very long array.
+HUGE: Final = json.dumps([{**HEALTH, "segment": "x" * 400}] * 300)[:-100]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the model says instead of a classification.
+
+    Attributes:
+        text: its answer, however often it is asked.
+        names: what the recorded reason must speak of, beyond being there.
+    """
+
+    text: str
+    names: str = ""
+
+
+def _answer(value: Any, *, names: str = "") -> Answer:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return Answer(text=text, names=names)
+
+
+UNUSABLE: Final = {
+    "prose": _answer("This is clearly about health, so the health butler should take care of it."),
+    "blank": _answer("  \n "),
+    "broken-json": _answer('[{"butler": "health", "prompt": "log a headache",]'),
+    "truncated": _answer('[{"butler": "health", "prompt": "log a headache, sever'),
+    "huge-and-truncated": _answer(HUGE),
+    "empty-array": _answer([]),
+    "array-of-texts": _answer(["health"]),
+    "nested-arrays": _answer([[HEALTH]]),
+    "null": _answer("null"),
+    "number": _answer("103"),
+    "unknown-butler": _answer([{**HEALTH, "butler": "astrology"}], names="astrology"),
+    "no-butler": _answer([{"prompt": "log a headache", "segment": "headache"}]),
+    "butler-is-a-number": _answer([{**HEALTH, "butler": 8103}]),
+    "no-prompt": _answer([{"butler": "health", "segment": "headache"}]),
+    "blank-prompt": _answer([{**HEALTH, "prompt": "   "}]),
+    "prompt-is-an-object": _answer([{**HEALTH, "prompt": {"text": "log a headache"}}]),
+    "one-good-one-unknown": _answer([HEALTH, {**HEALTH, "butler": "astrology"}], names="astrology"),
+    "the-switchboard-itself": _answer([{**HEALTH, "butler": "switchboard"}], names="switchboard"),
+}
+
+#: Forms that a lenient reader may take for what they mean.
+DEBATABLE: Final = {
+    "fenced": f"```json\n{json.dumps([HEALTH])}\n```",
+    "wrapped": json.dumps({"segments": [HEALTH]}),
+    "bare-object": json.dumps(HEALTH),
+    "prose-before": f"Here is the routing:\n{json.dumps([HEALTH])}",
+    "upper-case-name": json.dumps([{**HEALTH, "butler": "Health"}]),
+    "duplicates": json.dumps([HEALTH, HEALTH]),
+    "surplus-keys": json.dumps([{**HEALTH, "confidence": 0.9}]),
+}
+
+#: Checked on every run; the others are of the same kinds.
+QUICK: Final = {
+    *("prose", "blank", "truncated", "empty-array", "nested-arrays", "unknown-butler"),
+    *("one-good-one-unknown", "no-prompt", "fenced", "duplicates"),
+}
+
+
+def _rows(answers: dict[str, Any]) -> list[Any]:
+    return [
+        pytest.param(answer, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, answer in answers.items()
+    ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Misled:
+    """A message whose classification was answered by the harness."""
+
+    sent: Sent
+    mark: int
+    fault: int
+
+
+@pytest.fixture(scope="module")
+def unusable_ahead() -> Ahead[Misled]:
+    """Messages sent ahead of the tests that judge them."""
+    return Ahead("answer")
+
+
+@pytest.fixture(scope="module")
+def debatable_ahead() -> Ahead[Misled]:
+    """Messages sent ahead of the tests that judge them."""
+    return Ahead("text")
+
+
+@pytest.mark.parametrize("answer", _rows(UNUSABLE))
+async def test_an_unusable_answer_falls_back_and_says_so(
+    ecosystem: Ecosystem,
+    request: pytest.FixtureRequest,
+    unusable_ahead: Ahead[Misled],
+    answer: Answer,
+) -> None:
+    """The whole message goes to ``general`` and to nobody else; its inbox row tells the reason."""
+
+    async def start(value: Answer, nodeid: str) -> Misled:
+        return await _mislead(ecosystem, value.text, test=nodeid)
+
+    misled = await unusable_ahead.take(request.node, start)
+    journey = await follow(ecosystem, misled.sent, call_mark=misled.mark)
+    await _expect_met(ecosystem, misled)
+    # Of a session that was told nothing, products differ on whether it went well.
+    reason = expect_fallback(journey, classified=bool(answer.text.strip()) or None)
+
+    assert answer.names in reason, f"the reason does not name {answer.names!r}: {reason}"
+
+
+@pytest.mark.parametrize("text", _rows(DEBATABLE))
+async def test_a_debatable_answer_is_used_or_fallen_back_from(
+    ecosystem: Ecosystem,
+    request: pytest.FixtureRequest,
+    debatable_ahead: Ahead[Misled],
+    text: str,
+) -> None:
+    """It is done as it says, every element of it, or the message falls back openly; nothing between."""
+
+    async def start(value: str, nodeid: str) -> Misled:
+        return await _mislead(ecosystem, value, test=nodeid)
+
+    misled = await debatable_ahead.take(request.node, start)
+    journey = await follow(ecosystem, misled.sent, call_mark=misled.mark)
+    await _expect_met(ecosystem, misled)
+    story = journey.text()
+
+    assert journey.inbox, story
+    if fallback_reason(journey.inbox[0]["decomposition"]) is not None:
+        expect_fallback(journey)
+        return
+    expect_routing(journey, ["health"])
+    expect_sessions(journey, ["health"])
+    asked = Counter(row["target_butler"] for row in journey.routing)
+
+    assert asked["health"] in {1, text.count('"butler"')}, story
+
+
+async def test_a_refused_classification_falls_back_and_says_so(
+    ecosystem: Ecosystem, token: str
+) -> None:
+    """When the model refuses to classify, the message still reaches ``general``, with the reason."""
+    mark = await ecosystem.gateway.client.mark()
+    # The two variations that the CLI tries after a refusal are met as well.
+    fault = Fault(kind="status", status=400, times=3, contains=token)
+    async with ecosystem.gateway.client.fault(fault):
+        sent = await ecosystem.send(f"I have a headache, severity 3 ({token})")
+        journey = await follow(ecosystem, sent, call_mark=mark)
+    expect_fallback(journey, classified=False)
+
+
+@pytest.mark.parametrize(
+    "text", [" ", "\n\t \n", "\u00a0\u2003"], ids=["blank", "lines", "unicode"]
+)
+async def test_a_message_without_words_ends_openly(ecosystem: Ecosystem, text: str) -> None:
+    """White space is refused with a reason, or ends in a final state that says what was done."""
+    sent_at = await ecosystem.gateway.client.mark()
+    sent = await ecosystem.send(text)
+    journey = await follow(ecosystem, sent, call_mark=sent_at)
+    story = journey.text()
+
+    assert not journey.unfinished, story
+    assert 1 == len(journey.inbox), story
+    row = journey.inbox[0]
+
+    assert row["response_summary"], f"the row says nothing of what became of it\n{story}"
+    if row["lifecycle_state"] == "completed":
+        assert fallback_reason(row["decomposition"]), f"no reason for where it went\n{story}"
+
+
+async def _mislead(ecosystem: Ecosystem, text: str, *, test: str) -> Misled:
+    token = new_token()
+    client = ecosystem.gateway.client
+    mark = await client.mark()
+    await client.set_scope(test, contains=token)
+    # A client may ask again when it is told nothing.
+    fault = await client.add_fault(
+        Fault(kind="answer", text=text, contains=token, without_tools=True, times=20)
+    )
+    sent = await ecosystem.send(f"I have a headache, severity 2 ({token})")
+    return Misled(sent=sent, mark=mark, fault=fault)
+
+
+async def _expect_met(ecosystem: Ecosystem, misled: Misled) -> None:
+    """The answer was given to the call that classifies; else this test would prove nothing."""
+    await ecosystem.gateway.client.withdraw_fault(misled.fault)
+    (token,) = tokens_in(misled.sent.text)
+    calls = await ecosystem.gateway.client.ledger(since=misled.mark)
+
+    assert [call for call in calls if call.fault and token in call.prompt], (
+        f"the message was never classified by a model: {misled.sent.text}"
+    )
