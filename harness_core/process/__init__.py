@@ -3,7 +3,8 @@
 - ``_run.py``: :func:`open_run`, one run of the harness: its warden, its ledger, its directories.
 - ``_start.py``: which arguments can be started, and why a start failed.
 - ``_child.py``: :class:`Child`, a supervised process: signals, the stop ladder.
-- ``_output.py``: its output on the way into log and tail, redacted.
+- ``_output.py``: its output on the way into log and tail, redacted; ``_redactions.py``: what had to
+  be, so that a leak is not hidden.
 - ``_ledger.py``: what a run writes down so that another process can clean up after it.
 - ``_sweep.py``: :func:`sweep`, removes what dead runs left, and nothing else.
 - ``_sweepers.py``: who removes the kinds of things that this package does not know.
@@ -15,6 +16,7 @@
 from harness_core.process._child import Child, StopReport, belongs_to
 from harness_core.process._ledger import RunLedger
 from harness_core.process._output import OutputLog
+from harness_core.process._redactions import RedactedLine, redacted_lines
 from harness_core.process._run import LeakFound, Run, open_run
 from harness_core.process._state import memory_root, state_root
 from harness_core.process._sweep import SweepReport, sweep
@@ -25,6 +27,7 @@ __all__ = [
     "Child",
     "LeakFound",
     "OutputLog",
+    "RedactedLine",
     "Run",
     "RunLedger",
     "StopReport",
@@ -36,6 +39,7 @@ __all__ = [
     "installed_sweepers",
     "memory_root",
     "open_run",
+    "redacted_lines",
     "start_time",
     "state_root",
     "sweep",

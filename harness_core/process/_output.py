@@ -15,6 +15,7 @@ from typing import Final
 
 from harness_core import limits
 from harness_core.evidence import Redactor
+from harness_core.process._redactions import Redactions
 
 __all__ = ["OutputLog"]
 
@@ -37,6 +38,8 @@ class OutputLog:
         # Held open: the log goes on even if somebody moves its directory.
         self._file = path.open("wb")
         self._redactor = redactor
+        self._redactions = Redactions(path, redactor=redactor)
+        self._written_bytes = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._rest = ""
         self._tail: deque[str] = deque(maxlen=limits.TAIL_LINES)
@@ -61,7 +64,7 @@ class OutputLog:
         """Write what is left of the last line; nothing follows."""
         self._take(self._decoder.decode(b"", final=True))
         if self._rest:
-            self._write(self._redactor.redact(self._rest))
+            self._write(self._rest)
             self._rest = ""
         if self._front_chars:
             self._end_line()
@@ -81,16 +84,21 @@ class OutputLog:
         text = self._rest + text
         whole, end, self._rest = text.rpartition("\n")
         if end:
-            self._write(self._redactor.redact(whole + end))
+            self._write(whole + end)
         if len(self._rest) > limits.LINE_BYTES + _HELD_CHARS:
             cut = self._redactor.clear_cut(self._rest, keep=_HELD_CHARS)
-            self._write(self._redactor.redact(self._rest[:cut]))
+            self._write(self._rest[:cut])
             self._rest = self._rest[cut:]
 
-    def _write(self, clean: str) -> None:
-        if not clean:
+    def _write(self, raw: str) -> None:
+        if not raw:
             return
-        self._keep(clean.encode("utf-8", errors="replace"))
+        clean = self._redactor.redact(raw)
+        written = clean.encode("utf-8", errors="replace")
+        # The note first: whoever sees the line in the log finds that it was redacted.
+        self._redactions.note(raw, clean, offset_bytes=self._written_bytes)
+        self._written_bytes += len(written)
+        self._keep(written)
         first, *further = clean.split("\n")
         self._extend_line(first)
         if not self._watchers:
