@@ -1,7 +1,7 @@
 """What a mode of the gateway is: one method that answers a call.
 
-``offline``, ``scripted`` and ``live`` implement :class:`Backend`; a further mode (record, replay)
-is one more class and one more line in ``_cli.py``.
+Each mode implements :class:`Backend`; a further one is one more class and one more line in
+``_cli.py``.
 """
 
 from __future__ import annotations

@@ -14,18 +14,27 @@ import trio
 
 from harness_core import limits
 from harness_core.errors import BadInput, HarnessError, Unavailable
+from harness_core.evidence import Redactor
 from harness_core.llm._backend import Backend
 from harness_core.llm._live import LiveBackend
 from harness_core.llm._models import ModelRule
 from harness_core.llm._offline import OfflineBackend
+from harness_core.llm._record import RecordBackend
+from harness_core.llm._replay import ReplayBackend
 from harness_core.llm._scripted import ScriptedBackend
 from harness_core.llm._serve import Settings, serve
 
-__all__ = ["DEFAULT_MODEL", "DEFAULT_UPSTREAM", "MODES", "main"]
+__all__ = ["CASSETTE_MODES", "DEFAULT_MODEL", "DEFAULT_UPSTREAM", "MODES", "PAID_MODES", "main"]
 
 DEFAULT_MODEL: Final = "claude-haiku-4-5-20251001"
 DEFAULT_UPSTREAM: Final = "https://api.anthropic.com"
-MODES: Final = ("offline", "scripted", "live")
+MODES: Final = ("offline", "scripted", "live", "record", "replay")
+
+#: Modes that ask a provider with a key.
+PAID_MODES: Final = ("live", "record")
+
+#: Modes that need a cassette.
+CASSETTE_MODES: Final = ("record", "replay")
 
 #: Names of environment variables; values never appear in argv, where any user could read them.
 KEY_VARIABLE: Final = "HARNESS_GATEWAY_KEY"
@@ -63,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=(
             f"{KEY_VARIABLE} and {TOKEN_VARIABLE} set the key that callers present and the token of"
             " the control API; without them both are made up and printed in the ready line."
-            f" Mode live reads the provider's key from {UPSTREAM_KEY_VARIABLE}."
+            f" Modes live and record read the provider's key from {UPSTREAM_KEY_VARIABLE}."
         ),
     )
     add = parser.add_argument
@@ -84,7 +93,12 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="count calls that cost nothing against the budget as if they were live",
     )
-    add("--upstream", default=DEFAULT_UPSTREAM, help="provider of mode live (default: %(default)s)")
+    add(
+        "--upstream",
+        default=DEFAULT_UPSTREAM,
+        help="provider of modes live and record (default: %(default)s)",
+    )
+    add("--cassette", type=Path, metavar="DIR", help="what record writes and replay reads")
     add(
         "--allow-model",
         action="append",
@@ -100,7 +114,8 @@ def _settings(options: argparse.Namespace) -> Settings:
         raise BadInput("--budget-usd", found=options.budget_usd, expected="USD from 0 on")
     if not 0 <= options.port <= 65535:  # noqa: PLR2004 - the range of TCP ports
         raise BadInput("--port", found=options.port, expected="a port from 0 to 65535")
-    backend, provider_keys = _backend(options)
+    redactor = Redactor()
+    backend = _backend(options, redactor)
     return Settings(
         backend=backend,
         api_key=_secret(KEY_VARIABLE, prefix="sk-ant-harness-"),
@@ -113,18 +128,26 @@ def _settings(options: argparse.Namespace) -> Settings:
         descriptor=options.fd,
         ready_file=options.ready_file,
         announce=not options.quiet,
-        secrets=provider_keys,
+        redactor=redactor,
     )
 
 
-def _backend(options: argparse.Namespace) -> tuple[Backend, tuple[str, ...]]:
+def _backend(options: argparse.Namespace, redactor: Redactor) -> Backend:
+    if (options.cassette is not None) != (options.mode in CASSETTE_MODES):
+        raise BadInput(
+            "--cassette",
+            found=options.cassette and str(options.cassette),
+            expected=f"a directory with --mode {' or '.join(CASSETTE_MODES)}, and only with those",
+        )
     if options.mode == "scripted":
-        return ScriptedBackend(), ()
+        return ScriptedBackend()
     if options.mode == "offline":
-        return OfflineBackend(), ()
+        return OfflineBackend()
+    if options.mode == "replay":
+        return ReplayBackend(options.cassette, redactor=redactor)
     key = os.environ.get(UPSTREAM_KEY_VARIABLE, "")
     if not key:
-        action = "run the gateway in mode live"
+        action = f"run the gateway in mode {options.mode}"
         raise Unavailable(
             action,
             observed=f"{UPSTREAM_KEY_VARIABLE} is not set",
@@ -132,12 +155,16 @@ def _backend(options: argparse.Namespace) -> tuple[Backend, tuple[str, ...]]:
         )
     if not options.upstream.startswith(("http://", "https://")):
         raise BadInput("--upstream", found=options.upstream, expected="an http or https URL")
-    return LiveBackend(options.upstream, key=key), (key,)
+    redactor.add(key)
+    live = LiveBackend(options.upstream, key=key)
+    if options.mode == "record":
+        return RecordBackend(live, cassette=options.cassette, redactor=redactor)
+    return live
 
 
 def _models(options: argparse.Namespace) -> ModelRule:
     """Only calls that cost money are held to a list; offline any model may be asked for."""
-    if options.mode != "live":
+    if options.mode not in PAID_MODES:
         return ModelRule()
     allowed = tuple(options.allow_model or (DEFAULT_MODEL,))
     forced = options.force_model

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from harness_core.errors import BadInput
 from harness_core.llm._desk import Desk
 from harness_core.llm._faults import fault_as_json, fault_from_json
+from harness_core.llm._replay import ReplayBackend
 from harness_core.llm._scopes import Scope
 from harness_core.llm._scripted import ScriptedBackend, script_from_json
 
@@ -98,7 +99,9 @@ class _Control:
         return JSONResponse({"turns": len(loaded.turns)})
 
     async def unmatched(self, request: Request) -> JSONResponse:  # noqa: ARG002
-        return JSONResponse(dataclasses.asdict(_scripted(self._desk).unmatched()))
+        backend = self._desk.backend
+        told = backend if isinstance(backend, ReplayBackend) else _scripted(self._desk)
+        return JSONResponse(dataclasses.asdict(told.unmatched()))
 
     async def faults(self, request: Request) -> JSONResponse:
         board = self._desk.faults

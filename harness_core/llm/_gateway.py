@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Final
 from harness_core import limits
 from harness_core.errors import BadInput, ChildExited, Unavailable
 from harness_core.evidence import Evidence
+from harness_core.llm._cassette import read_cassette, read_volatile
 from harness_core.llm._cli import (
+    CASSETTE_MODES,
     DEFAULT_UPSTREAM,
     KEY_VARIABLE,
     MODES,
+    PAID_MODES,
     TOKEN_VARIABLE,
     UPSTREAM_KEY_VARIABLE,
 )
@@ -79,28 +82,31 @@ async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the
     upstream_key: str | None = None,
     models: Sequence[str] = (),
     forced_model: str = "",
+    cassette: Path | None = None,
 ) -> AsyncIterator[Gateway]:
     """Start a gateway for a run and stop it at the end of the block.
 
     Args:
         run: the run it is a child of.
-        mode: ``offline``, ``scripted`` or ``live``.
+        mode: ``offline``, ``scripted``, ``live``, ``record`` or ``replay``.
         evidence: keeps its log and ``ledger.jsonl``.
         budget_usd: most that live calls may cost together.
         budget_applies_offline: count calls that cost nothing as if they were live.
-        upstream: base URL of the provider in mode ``live``.
+        upstream: base URL of the provider in modes ``live`` and ``record``.
         upstream_key: the provider's key; from ``ANTHROPIC_API_KEY`` when not given.
         models: models that live calls may ask for; the default model when empty.
         forced_model: asked for in place of whatever the subject names.
+        cassette: directory that ``record`` writes and ``replay`` reads.
 
     Raises:
-        BadInput: an unknown mode.
-        Unavailable: mode ``live`` without a key.
+        BadInput: an unknown mode, no cassette where one is needed, or a malformed one.
+        Unavailable: mode ``live`` or ``record`` without a key.
         ChildExited: it ended before it answered; carries its output.
         NotReady: it did not answer within ``limits.CHILD_START_S``.
     """
     if mode not in MODES:
         raise BadInput("open_gateway", key="mode", found=mode, expected=" or ".join(MODES))
+    _check_cassette(mode, cassette)
     api_key = "sk-ant-harness-" + secrets.token_urlsafe(24)
     token = "hgt-" + secrets.token_urlsafe(24)
     evidence.redactor.add(api_key, token)
@@ -110,10 +116,11 @@ async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the
     argv += ["--fd", str(_FIRST_DESCRIPTOR), "--ledger", str(evidence.path / "ledger.jsonl")]
     argv += ["--budget-usd", repr(budget_usd)]
     argv += ["--budget-applies-offline"] if budget_applies_offline else []
-    if mode == "live":
+    argv += ["--cassette", str(cassette)] if cassette is not None else []
+    if mode in PAID_MODES:
         key = upstream_key or os.environ.get(UPSTREAM_KEY_VARIABLE, "")
         if not key:
-            action = "open a live model gateway"
+            action = f"open a model gateway in mode {mode}"
             raise Unavailable(
                 action,
                 observed=f"{UPSTREAM_KEY_VARIABLE} is not set",
@@ -146,6 +153,21 @@ async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the
             )
     finally:
         listener.close()
+
+
+def _check_cassette(mode: str, cassette: Path | None) -> None:
+    """Mistakes in a cassette are told here, not as the end of a process."""
+    if (cassette is not None) != (mode in CASSETTE_MODES):
+        raise BadInput(
+            "open_gateway",
+            key="cassette",
+            found=cassette and str(cassette),
+            expected=f"a directory in mode {' or '.join(CASSETTE_MODES)}, and in no other",
+        )
+    if cassette is not None and mode == "replay":
+        read_cassette(cassette)
+    elif cassette is not None:
+        read_volatile(cassette)
 
 
 async def _wait_until_ready(child: Child, client: GatewayClient) -> None:

@@ -10,7 +10,15 @@ from typing import Any
 
 from harness_core.llm._request import Block, MessagesRequest, TextBlock, ToolUseBlock
 
-__all__ = ["Reply", "Usage", "estimate_tokens", "message_body", "new_id", "prompt_tokens"]
+__all__ = [
+    "OtherBlock",
+    "Reply",
+    "Usage",
+    "estimate_tokens",
+    "message_body",
+    "new_id",
+    "prompt_tokens",
+]
 
 #: English and JSON run at about four bytes a token; the estimate only has to be deterministic and
 #: of the right order, since nobody pays for an offline token.
@@ -28,16 +36,29 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherBlock:
+    """A block that only the provider and its client understand, e.g. ``thinking``.
+
+    Attributes:
+        body: the block as the API writes it.
+    """
+
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """A finished assistant message.
 
     Attributes:
         blocks: text and tool calls, in order.
         stop_reason: ``end_turn``, ``tool_use``, ``max_tokens`` or ``stop_sequence``.
+        stop_sequence: which one it was.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block | OtherBlock, ...]
     stop_reason: str = "end_turn"
+    stop_sequence: str | None = None
     usage: Usage = field(default_factory=Usage)
 
 
@@ -54,7 +75,7 @@ def prompt_tokens(request: MessagesRequest) -> int:
     return max(1, estimate_tokens(json.dumps(read, ensure_ascii=False, separators=(",", ":"))))
 
 
-def reply_tokens(blocks: Sequence[Block]) -> int:
+def reply_tokens(blocks: Sequence[Block | OtherBlock]) -> int:
     """Estimated output tokens of a message."""
     total = 0
     for block in blocks:
@@ -71,8 +92,10 @@ def new_id(prefix: str, *parts: object) -> str:
     return f"{prefix}_01{digest.hexdigest()[:22]}"
 
 
-def block_body(block: Block) -> dict[str, Any]:
+def block_body(block: Block | OtherBlock) -> dict[str, Any]:
     """One content block as the API writes it."""
+    if isinstance(block, OtherBlock):
+        return dict(block.body)
     if isinstance(block, ToolUseBlock):
         return {
             "type": "tool_use",
@@ -105,7 +128,7 @@ def message_body(reply: Reply, *, model: str, message_id: str) -> dict[str, Any]
         "model": model,
         "content": [block_body(block) for block in reply.blocks],
         "stop_reason": reply.stop_reason,
-        "stop_sequence": None,
+        "stop_sequence": reply.stop_sequence,
         "usage": usage_body(reply.usage),
     }
 

@@ -48,6 +48,7 @@ class Settings:
         backend: its mode.
         port: TCP port on 127.0.0.1; 0 for any. Unused with ``descriptor``.
         descriptor: an inherited listening socket.
+        redactor: knows further secrets; removes them from whatever is written.
         ready_file: receives the ready line, whole or not at all.
         announce: print the ready line. It holds the key of the run and the control token, so a
             supervisor that knows both already, and keeps the output, turns it off.
@@ -64,7 +65,7 @@ class Settings:
     descriptor: int | None = None
     ready_file: Path | None = None
     announce: bool = True
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    redactor: Redactor = field(default_factory=Redactor, repr=False)
 
 
 async def serve(settings: Settings) -> None:
@@ -74,16 +75,15 @@ async def serve(settings: Settings) -> None:
         HarnessError: the port is taken, the descriptor is no socket, or the ledger cannot be
             written.
     """
-    redactor = Redactor()
-    redactor.add(settings.api_key, settings.control_token, *settings.secrets)
+    settings.redactor.add(settings.api_key, settings.control_token)
     ledger = _open_ledger(settings.ledger)
     try:
-        await _serve_desk(settings, ledger, redactor)
+        await _serve_desk(settings, ledger)
     finally:
         ledger.close()
 
 
-async def _serve_desk(settings: Settings, ledger: Ledger, redactor: Redactor) -> None:
+async def _serve_desk(settings: Settings, ledger: Ledger) -> None:
     listener = _listen(settings)
     desk = Desk(
         backend=settings.backend,
@@ -92,7 +92,7 @@ async def _serve_desk(settings: Settings, ledger: Ledger, redactor: Redactor) ->
         api_key=settings.api_key,
         models=settings.models,
         charge_offline=settings.charge_offline,
-        redactor=redactor,
+        redactor=settings.redactor,
     )
     config = Config()
     config.bind = [f"fd://{listener.detach()}"]

@@ -64,11 +64,13 @@ def message_events(reply: Reply, *, model: str, message_id: str) -> Iterator[byt
     yield encode_event({"type": "ping"})
     for index, block in enumerate(reply.blocks):
         full = block_body(block)
+        text, empty, kind, key = "", full, "", ""
         if isinstance(block, ToolUseBlock):
             text = json.dumps(full["input"], ensure_ascii=False)
             empty, kind, key = full | {"input": {}}, "input_json_delta", "partial_json"
-        else:
-            text, empty, kind, key = full["text"], full | {"text": ""}, "text_delta", "text"
+        elif full["type"] in ("text", "thinking"):
+            key = full["type"]
+            text, empty, kind = full[key], full | {key: ""}, f"{key}_delta"
         yield encode_event({"type": "content_block_start", "index": index, "content_block": empty})
         for at in range(0, len(text), _DELTA_CHARS):
             delta = {"type": kind, key: text[at : at + _DELTA_CHARS]}
@@ -77,7 +79,7 @@ def message_events(reply: Reply, *, model: str, message_id: str) -> Iterator[byt
     yield encode_event(
         {
             "type": "message_delta",
-            "delta": {"stop_reason": reply.stop_reason, "stop_sequence": None},
+            "delta": {"stop_reason": reply.stop_reason, "stop_sequence": reply.stop_sequence},
             "usage": usage_body(reply.usage),
         }
     )
