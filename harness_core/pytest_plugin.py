@@ -1,7 +1,7 @@
 """What installing the harness adds to pytest: options, gates, fixtures, evidence, honest outcomes.
 
 Options: ``--subject``, ``--services``, ``--llm``, ``--llm-budget-usd``, ``--llm-upstream``,
-``--evidence``.
+``--llm-cassette``, ``--evidence``.
 Marker: ``requires("docker")``. Fixtures: ``harness_loop`` (a trio loop in a thread, for resources
 that outlive a test), ``harness_run`` (warden, ledger, directories), ``run_evidence``, ``evidence``
 (one directory per test), ``progress``, ``token`` (an unguessable word), ``subject_file``.
@@ -48,7 +48,7 @@ _GATE_DEMANDED: Final = pytest.StashKey[bool]()
 _COUNTER: Final = pytest.StashKey["_Counter"]()
 
 #: Options that change what is tested, so a rerun needs them too.
-_RERUN_OPTIONS: Final = ("--subject", "--services", "--llm")
+_RERUN_OPTIONS: Final = ("--subject", "--services", "--llm", "--llm-cassette")
 #: Folders that say nothing about a test but where all tests are.
 _FOLDERS_LEFT_OUT: Final = frozenset({"tests", "harness_core", "suites", "."})
 #: Where the controller of an xdist run tells its workers to write, and they it what to print.
@@ -72,7 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--llm",
-        choices=("offline", "scripted", "live"),
+        choices=("offline", "scripted", "live", "record", "replay"),
         default="offline",
         help="how the model gateway answers (default: offline, no key, no network)",
     )
@@ -86,7 +86,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--llm-upstream",
         metavar="URL",
-        help="base URL of the provider for --llm live (default: the provider's own)",
+        help="base URL of the provider for --llm live and record (default: the provider's own)",
+    )
+    group.addoption(
+        "--llm-cassette",
+        metavar="DIR",
+        help="the recorded model calls that --llm record writes and --llm replay reads",
     )
     group.addoption(
         "--evidence",
@@ -113,6 +118,13 @@ def pytest_configure(config: pytest.Config) -> None:
     budget_usd = config.getoption("--llm-budget-usd")
     if not 0 <= budget_usd < math.inf:
         message = f"--llm-budget-usd: found {budget_usd:g}, expected USD of zero or more"
+        raise pytest.UsageError(message)
+    cassette, mode = config.getoption("--llm-cassette"), config.getoption("--llm")
+    if bool(cassette) != (mode in {"record", "replay"}):
+        message = (
+            f"--llm-cassette: found {cassette!r} with --llm {mode}, expected a directory with"
+            " --llm record or replay, and only with those"
+        )
         raise pytest.UsageError(message)
     try:
         gates.required()
@@ -202,12 +214,16 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     return None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Give a run that only the harness spoilt an exit status of its own; hand over summaries."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
+    """Give a run that only the harness spoilt an exit status of its own; hand over summaries.
+
+    The status is set last: other plugins join theirs to it bit by bit.
+    """
     workeroutput = getattr(session.config, "workeroutput", None)
     if workeroutput is not None:
         workeroutput[_XDIST_SUMMARY] = session.config.stash[SUMMARY]
+    yield
     harness_errors = session.config.stash[_COUNTER].harness_errors
     only_harness = 0 < harness_errors == session.testsfailed
     if only_harness and session.exitstatus == pytest.ExitCode.TESTS_FAILED:

@@ -47,6 +47,8 @@ def butler_ecosystem(
     pytestconfig: pytest.Config,
 ) -> Iterator[Ecosystem]:
     """The running ecosystem: a handle per butler of the roster (seed 000, "Dimension 1")."""
+    given = pytestconfig.getoption("--llm-cassette")
+    cassette = Path(given) if given else None
     manager = open_ecosystem(
         harness_run,
         subject,
@@ -55,6 +57,7 @@ def butler_ecosystem(
         services_url=os.environ.get(POSTGRES_URL_VARIABLE),
         llm=pytestconfig.getoption("--llm"),
         llm_upstream=pytestconfig.getoption("--llm-upstream"),
+        llm_cassette=cassette.absolute() if cassette else None,
         budget_usd=pytestconfig.getoption("--llm-budget-usd"),
         loop=harness_loop,
         say=progress,

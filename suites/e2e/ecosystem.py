@@ -22,7 +22,7 @@ import trio
 from harness_core import limits
 from harness_core.bridge import Loop
 from harness_core.db import create_database
-from harness_core.errors import BadInput, BudgetExceeded
+from harness_core.errors import BadInput, BudgetExceeded, HarnessError
 from harness_core.evidence import Evidence
 from harness_core.groups import lone_error
 from harness_core.llm import Gateway, open_gateway
@@ -99,7 +99,10 @@ class Ecosystem:
         self.subject = subject
         self.evidence = evidence
         self.boot_s = 0.0
-        self.patience_s = limits.SCENARIO_S if gateway.mode == "live" else _OFFLINE_MESSAGE_S
+        self._misses = 0
+        self.patience_s = (
+            limits.SCENARIO_S if gateway.mode in {"live", "record"} else _OFFLINE_MESSAGE_S
+        )
 
     def __getitem__(self, name: str) -> Butler:
         if name not in self.butlers:
@@ -112,10 +115,11 @@ class Ecosystem:
         return self["switchboard"]
 
     async def check_budget(self) -> None:
-        """What went wrong for want of money says nothing about the product.
+        """What went wrong for want of money, or of a recording, says nothing about the product.
 
         Raises:
             BudgetExceeded: the gateway has refused a call because it did not fit the budget.
+            HarnessError: in mode ``replay``, a call since the last look was not in the cassette.
         """
         totals = await self.gateway.client.totals()
         if totals.budget_exceeded:
@@ -124,6 +128,13 @@ class Ecosystem:
                 spent_usd=totals.spent_usd,
                 reserved_usd=totals.reserved_usd,
             )
+        if self.gateway.mode == "replay":
+            missed = (await self.gateway.client.unmatched()).calls
+            fresh, self._misses = missed[self._misses :], len(missed)
+            if fresh:
+                raise HarnessError(
+                    "replay a model call", observed=fresh[0], next_step="Record it: --llm record"
+                )
 
     async def send(
         self, text: str, *, event_id: str | None = None, trace_id: str | None = None, **changes: Any
@@ -192,6 +203,7 @@ async def open_ecosystem(
     services_url: str | None = None,
     llm: str = "offline",
     llm_upstream: str | None = None,
+    llm_cassette: Path | None = None,
     budget_usd: float = limits.LLM_BUDGET_USD,
     loop: Loop | None = None,
     environment: Mapping[str, str] | None = None,
@@ -207,7 +219,8 @@ async def open_ecosystem(
         services: provider of PostgreSQL.
         services_url: its URL, for ``external``.
         llm: mode of the model gateway.
-        llm_upstream: base URL of the provider in mode ``live``.
+        llm_upstream: base URL of the provider in modes ``live`` and ``record``.
+        llm_cassette: what ``record`` writes and ``replay`` reads.
         budget_usd: hard limit of what the model may cost.
         loop: the loop this runs on, so that handles can be used from other loops.
         environment: more environment for every butler.
@@ -236,7 +249,12 @@ async def open_ecosystem(
                 run, evidence=evidence, provider=services, url=services_url
             ),
             model=open_gateway(
-                run, mode=llm, evidence=evidence, budget_usd=budget_usd, upstream=llm_upstream
+                run,
+                mode=llm,
+                evidence=evidence,
+                budget_usd=budget_usd,
+                upstream=llm_upstream,
+                cassette=llm_cassette,
             ),
             note=note,
         )

@@ -342,6 +342,37 @@ def test_budget_that_is_none_is_refused(run_pytest, value):
     assert f"--llm-budget-usd: found {value}, expected USD of zero or more" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["--llm=replay"], "found None with --llm replay"),
+        (["--llm-cassette=x"], "found 'x' with --llm offline"),
+    ],
+)
+def test_a_cassette_goes_with_its_modes(run_pytest, options, found):
+    """A mode without its cassette, or a cassette that nobody would read, is a usage error."""
+    result = run_pytest(*options, test_one="def test_one(): pass\n")
+
+    assert pytest.ExitCode.USAGE_ERROR == result.returncode
+    assert f"--llm-cassette: {found}, expected a directory" in result.stderr
+
+
+def test_a_harness_error_keeps_its_status_beside_other_plugins(run_pytest):
+    """A plugin that joins bits to the exit status does not make another one of it."""
+    conftest = """
+import pytest
+def pytest_sessionfinish(session, exitstatus):
+    session.exitstatus |= exitstatus
+"""
+    test = """
+from harness_core.errors import HarnessError
+def test_one(): raise HarnessError("look", observed="nothing")
+"""
+    result = run_pytest(conftest=conftest, test_one=test)
+
+    assert HARNESS_ERROR_EXIT == result.returncode
+
+
 GATED = """
 import pytest
 from harness_core import gates
