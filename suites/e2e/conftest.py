@@ -16,6 +16,7 @@ from harness_core.llm import Gateway, cost_summary
 from harness_core.process import Run
 from harness_core.pytest_plugin import add_summary
 from harness_core.subject import Subject, load_subject
+from suites.e2e.connected import Connected, open_connected
 from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, open_ecosystem
 
 #: The reference system has tests of its own, which its own environment runs.
@@ -77,6 +78,28 @@ def _report(config: pytest.Config, loop: Loop, ecosystem: Ecosystem, evidence: E
         "cost of the model",
         f"{cost_summary(totals)}\nbooted in {ecosystem.boot_s:.1f} s; evidence: {evidence.path}",
     )
+
+
+@pytest.fixture(scope="session")
+def connected(
+    harness_loop: Loop,
+    harness_run: Run,
+    run_evidence: Evidence,
+    subject: Subject,
+    progress: Callable[[str], None],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Connected]:
+    """A second, small ecosystem whose modules have credentials, and the services they speak to."""
+    manager = open_connected(
+        harness_run,
+        subject,
+        evidence=run_evidence.child("connected"),
+        roster=tmp_path_factory.mktemp("connected") / "roster",
+        loop=harness_loop,
+        say=progress,
+    )
+    with harness_loop.hold(manager) as connected:
+        yield connected
 
 
 @pytest.fixture(scope="session")

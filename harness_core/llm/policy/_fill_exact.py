@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from harness_core.llm.policy import _phrases as phrases
-from harness_core.llm.policy._filling import UNIT_WORDS, Source, State, is_id
+from harness_core.llm.policy._filling import UNIT_WORDS, Source, Span, State, is_id
 from harness_core.llm.policy._kinds import kinds_of
 from harness_core.llm.policy._parameters import Parameter
 from harness_core.llm.policy._results import find_id
@@ -19,6 +19,10 @@ _NEGATION: Final = re.compile(
     r"\b(?:not|no|never|without|off|isn't|don't|disable[d]?)\b", re.IGNORECASE
 )
 
+
+_ACCOUNT: Final = re.compile(
+    r"\bto\s+(?:(?:the|chat|user|number|account|id)\s+)*#?(\d{3,})\b(?![.,:/-]\d)", re.IGNORECASE
+)
 
 _UUID: Final = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE)
 
@@ -91,8 +95,29 @@ def fill_addresses(state: State, parameters: Sequence[Parameter]) -> None:
             wanted = parameter.format in (kind, {"url": "uri"}.get(kind)) or kind in parameter.words
             if kind == "email":
                 wanted = wanted or bool(parameter.words & {"mail", "e"} == {"mail", "e"})
+            # An address among the examples is how a schema says that it takes addresses.
+            wanted = wanted or any(_is_whole(find, example) for example in parameter.examples)
             if wanted and (found := find(state.source.text)) is not None:
                 state.put(parameter, found[0], found[1])
+                break
+        else:
+            _fill_account(state, parameter)
+
+
+def _is_whole(find: Callable[[str], tuple[str, Span] | None], example: object) -> bool:
+    if not isinstance(example, str) or example.isdecimal():
+        return False  # bare digits are an account, whatever a phone number may look like
+    found = find(example)
+    return found is not None and found[0] == example
+
+
+def _fill_account(state: State, parameter: Parameter) -> None:
+    """A number that somebody goes by, where the examples hold such numbers: "to 4711"."""
+    if not any(isinstance(e, str) and e.isdecimal() for e in parameter.examples):
+        return
+    said = _ACCOUNT.search(state.source.text)
+    if said is not None:
+        state.put(parameter, said[1], said.span(1))
 
 
 def fill_ids(state: State, parameters: Sequence[Parameter]) -> None:

@@ -323,7 +323,10 @@ def _named(view: ToolView, text: str, steering: bool) -> bool:  # noqa: FBT001 -
     if verb is None:
         return False
     if not view.nouns:
-        return verb.stem in {stem(word) for word in identifier_words(view.bare_name)}
+        name = {stem(word) for word in identifier_words(view.bare_name)}
+        if act_of_clause(text) is view.act is Act.SEND:
+            return bool(name & _with_kinds(stems(text)))  # "write an email" is a message_send
+        return verb.stem in name
     return bool(view.nouns & _with_kinds(stems(text)))
 
 

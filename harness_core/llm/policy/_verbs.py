@@ -54,6 +54,12 @@ _COURTESY: Final = re.compile(
     r"|(?:don't|do not)\s+forget\s+to\s+)+",
     re.IGNORECASE,
 )
+#: What is written to somebody is meant to arrive.
+_LETTER: Final = re.compile(
+    r"^(?:write|drop|make|put)\s+(?:an?\s+|the\s+)?(?:[\w-]+\s+)?"
+    r"(?:e-?mail|message|letter|text|sms|telegram)\s+to\b",
+    re.IGNORECASE,
+)
 _QUESTION: Final = re.compile(
     r"^(?:what|what's|whats|which|who|who's|whose|when|when's|where|where's|why|how|did|do(?! not)|does|is"
     r"|are|was|were|have|has|any)\b",
@@ -82,6 +88,8 @@ def command_verb(text: str) -> Token | None:
 def act_of_clause(text: str) -> Act:
     """What a sentence asks for; a statement asks to be recorded."""
     verb = command_verb(text)
+    if verb is not None and _LETTER.match(strip_courtesy(text)):
+        return Act.SEND
     if verb is not None:
         return _BY_STEM[verb.stem]
     bare = strip_courtesy(text)

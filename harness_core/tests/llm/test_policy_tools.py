@@ -202,6 +202,35 @@ def test_health(ask, message, expected) -> None:
     assert subset(expected, found), found
 
 
+SENDING = [
+    *CORE,
+    tool("message_send", "Send a message, by post or by email.", ("channel", "text"),
+         channel={"type": "string", "enum": ["post", "email"]}, text=text("The words to send"),
+         recipient=maybe(text("Customer number or email address",
+                              examples=["20456", "ann@example.com"]))),
+    tool("message_list", "List the messages that were sent."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ('Send a message by post to 30777 that says "we moved"',
+         [("message_send", {"channel": "post", "text": "we moved", "recipient": "30777"})]),
+        ('Write an email to bo@example.org: "we moved"',
+         [("message_send", {"channel": "email", "text": "we moved",
+                           "recipient": "bo@example.org"})]),
+        ('Send a message by post: "at 4711 Elm Street"',
+         [("message_send", {"channel": "post", "text": "at 4711 Elm Street"})]),
+    ],
+)  # fmt: skip
+def test_sending(ask, message, expected) -> None:
+    """What is written to somebody is sent; examples say what an addressee looks like."""
+    found = ask.calls(message, SENDING)
+
+    assert subset(expected, found), found
+
+
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
