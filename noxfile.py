@@ -33,6 +33,9 @@ ROOT = Path(__file__).resolve().parent
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 REPORTS = ROOT / ".evidence" / "reports"
 
+#: What the harness's own tests and benchmarks use of it.
+EXTRAS = ["postgres", "gateway", "containers", "mail", "telemetry"]
+
 
 @nox.session(tags=["fast"])
 def lint(session):
@@ -57,17 +60,26 @@ def types(session):
 
 @nox.session(tags=["fast", "tests"])
 def core(session):
-    """Tests of harness_core itself."""
-    install(session, extras=["postgres", "gateway", "containers", "mail", "telemetry"], groups=["core"])
-    pytest(session, paths=["harness_core/tests"], markers="not docker")
+    """Tests of harness_core itself; with -- --services NAME, its service tests on such servers."""
+    install(session, extras=EXTRAS, groups=["core"])
+    services = option(session.posargs, "--services") or "local"
+    markers = {"local": "not docker", "container": "docker or services", "external": "services"}
+    gates = required_gates(["docker"]) if services == "container" else {}
+    # A provider that there is not: pytest says so.
+    pytest(session, paths=["harness_core/tests"], markers=markers.get(services, ""), env=gates)
 
 
 @nox.session(default=False, tags=["docker"])
 def core_containers(session):
-    """Tests of harness_core against a container engine; builds the images first."""
-    install(session, extras=["postgres", "gateway", "containers", "mail", "telemetry"], groups=["core"])
-    session.run("harness", "images", "build", "postgres-baked")
-    pytest(session, paths=["harness_core/tests"], markers="docker", env=required_gates(["docker"]))
+    """Tests of harness_core against a container engine: core -- --services container."""
+    install(session, extras=EXTRAS, groups=["core"])
+    pytest(
+        session,
+        paths=["harness_core/tests"],
+        markers="docker or services",
+        options=["--services=container"],
+        env=required_gates(["docker"]),
+    )
 
 
 @nox.session(default=False, venv_backend="none")
@@ -83,14 +95,14 @@ def faults(session):
 @nox.session(default=False)
 def bench(session):
     """Benchmarks, side by side with peers."""
-    install(session, extras=["postgres", "gateway", "containers", "mail", "telemetry"], groups=["bench"])
+    install(session, extras=EXTRAS, groups=["bench"])
     session.run("python", "-m", "harness_core.bench", *session.posargs)
 
 
 @nox.session(default=False)
 def coverage(session):
     """Branch coverage of harness_core by its own tests."""
-    install(session, extras=["postgres", "gateway", "containers", "mail", "telemetry"], groups=["coverage"])
+    install(session, extras=EXTRAS, groups=["coverage"])
     session.run("coverage", "erase")
     session.run("coverage", "run", "-m", "pytest", "-m", "not docker", *session.posargs)
     session.run("coverage", "combine", "-q")
@@ -236,6 +248,17 @@ def pytest(session, *, paths, markers="", options=(), env=None):
     select = ["-m", markers] if markers else []
     env = {"HARNESS_SESSION": session.name} | (env or {})
     session.run("pytest", *paths, *select, report, *options, *args, env=env)
+
+
+def option(args, name):
+    """The value of ``--name VALUE`` or ``--name=VALUE``, the last one, or None."""
+    found = None
+    for arg, following in zip(args, [*args[1:], None], strict=True):
+        if arg == name:
+            found = following
+        elif arg.startswith(f"{name}="):
+            found = arg.partition("=")[2]
+    return found
 
 
 def is_test_path(arg):

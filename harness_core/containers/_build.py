@@ -33,9 +33,12 @@ from harness_core.process import state_root
 __all__ = [
     "BASES",
     "ImageRow",
+    "at_hand",
     "build_images",
+    "build_missing",
     "build_subject_image",
     "image_rows",
+    "one_builder",
     "remove_images",
 ]
 
@@ -91,18 +94,23 @@ def build_images(
     """
     if bases not in BASES:
         raise BadInput("build_images", key="bases", found=bases, expected=f"one of {BASES}")
-    wanted = _with_parents(names or IMAGE_NAMES)
-    with _one_builder(), engine_client(engine, timeout_s=_BUILD_SILENCE_S) as client:
-        for name in wanted:
-            tag = image_tag(name)
-            if _at_hand(client, tag):
-                say(f"{tag} is current")
-                continue
-            parent = image_parent(name)
-            base = image_tag(parent) if parent else _lowest(client, bases=bases, say=say)
-            say(f"building {tag} from {base}")
-            _build(client, build_context(name), tag=tag, base=base)
-    return tuple(image_tag(name) for name in (names or IMAGE_NAMES))
+    chosen = names or IMAGE_NAMES
+    with one_builder(), engine_client(engine, timeout_s=_BUILD_SILENCE_S) as client:
+        build_missing(client, names=chosen, bases=bases, say=say)
+    return tuple(image_tag(name) for name in chosen)
+
+
+def build_missing(client: Any, *, names: Sequence[str], bases: str, say: Say) -> None:
+    """:func:`build_images` for who has a client, and is the one builder already."""
+    for name in _with_parents(names):
+        tag = image_tag(name)
+        if at_hand(client, tag):
+            say(f"{tag} is current")
+            continue
+        parent = image_parent(name)
+        base = image_tag(parent) if parent else _lowest(client, bases=bases, say=say)
+        say(f"building {tag} from {base}")
+        _build(client, build_context(name), tag=tag, base=base)
 
 
 def image_rows(engine: Engine) -> tuple[ImageRow, ...]:
@@ -170,7 +178,8 @@ def _with_parents(names: Sequence[str]) -> list[str]:
     return [name for name in IMAGE_NAMES if name in needed]
 
 
-def _at_hand(client: Any, reference: str) -> bool:
+def at_hand(client: Any, reference: str) -> bool:
+    """Whether the engine has that image."""
     with engine_errors(f"look for image {reference}"):
         try:
             client.images.get(reference)
@@ -190,10 +199,10 @@ def _ours(client: Any) -> Iterator[tuple[str, int]]:
 
 def _lowest(client: Any, *, bases: str, say: Say) -> str:
     """A plain Debian: the public image where it is or can be had, else one made here."""
-    if bases != "public" and _at_hand(client, DEBIAN_ROOT):
+    if bases != "public" and at_hand(client, DEBIAN_ROOT):
         return DEBIAN_ROOT
     if bases != "debootstrap":
-        if _at_hand(client, PUBLIC_BASE):
+        if at_hand(client, PUBLIC_BASE):
             return PUBLIC_BASE
         say(f"pulling {PUBLIC_BASE}")
         try:
@@ -209,7 +218,13 @@ def _lowest(client: Any, *, bases: str, say: Say) -> str:
 
 
 def build_subject_image(
-    engine: Engine, *, name: str, base: str, dockerfile: Path, context: Sequence[Path]
+    engine: Engine,
+    *,
+    name: str,
+    base: str,
+    dockerfile: Path,
+    context: Sequence[Path],
+    say: Say = lambda _text: None,
 ) -> str:
     """Build the image of a subject on one of the harness's own, unless its inputs are unchanged.
 
@@ -219,6 +234,7 @@ def build_subject_image(
         base: the harness's image that ``ARG BASE`` becomes.
         dockerfile: its Dockerfile.
         context: folders and files that go into the build, under their own names.
+        say: told what takes long.
 
     Returns:
         The reference.
@@ -226,12 +242,13 @@ def build_subject_image(
     Raises:
         HarnessError: the build failed; shows its last lines.
     """
-    (below,) = build_images(engine, names=(base,), say=lambda _text: None)
+    (below,) = build_images(engine, names=(base,), say=say)
     archive = pack(dockerfile, context)
     digest = hashlib.sha256(below.encode() + archive).hexdigest()[:12]
     tag = f"{REPOSITORY}/{_SUBJECT}{name}:{digest}"
-    with _one_builder(), engine_client(engine, timeout_s=_BUILD_SILENCE_S) as client:
-        if not _at_hand(client, tag):
+    with one_builder(), engine_client(engine, timeout_s=_BUILD_SILENCE_S) as client:
+        if not at_hand(client, tag):
+            say(f"building {tag} from {below}")
             _build(client, archive, tag=tag, base=below)
     return tag
 
@@ -264,7 +281,7 @@ def _build(client: Any, archive: bytes, *, tag: str, base: str) -> None:
 
 
 @contextmanager
-def _one_builder() -> Iterator[None]:
+def one_builder() -> Iterator[None]:
     """Two builders at once would do the same work twice."""
     with (state_root() / "images.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

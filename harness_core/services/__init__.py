@@ -16,15 +16,15 @@ Every provider passes ``harness_core.testing.check_service``.
 """
 
 from harness_core.services._binaries import PostgresBinaries, find_postgres_binaries
-from harness_core.services._local import server_account, usable_binaries
 from harness_core.services._postgres import (
     PROVIDERS,
     PostgresService,
     open_postgres,
     postgres_answers,
 )
+from harness_core.services._postgres_local import server_account, usable_binaries
+from harness_core.services._postgres_url import PostgresUrl, parse_postgres_url
 from harness_core.services._service import Service
-from harness_core.services._url import PostgresUrl, parse_postgres_url
 
 __all__ = [
     "PROVIDERS",

@@ -8,12 +8,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from harness_core.errors import BadInput
-from harness_core.services._container import open_container_postgres
-from harness_core.services._external import open_external_postgres
-from harness_core.services._local import open_local_postgres
-from harness_core.services._protocol import greet
-from harness_core.services._service import Service
-from harness_core.services._url import PostgresUrl, parse_postgres_url
+from harness_core.services._postgres_container import open_container_postgres
+from harness_core.services._postgres_external import open_external_postgres
+from harness_core.services._postgres_local import open_local_postgres
+from harness_core.services._postgres_protocol import greet
+from harness_core.services._postgres_url import PostgresUrl, parse_postgres_url
+from harness_core.services._service import Say, Service
 
 if TYPE_CHECKING:
     from harness_core.evidence import Evidence
@@ -82,7 +82,12 @@ Opener = Callable[..., AbstractAsyncContextManager[PostgresService]]
 
 @asynccontextmanager
 async def _open_local(
-    run: Run, *, evidence: Evidence, url: str | None, settings: Mapping[str, str]
+    run: Run,
+    *,
+    evidence: Evidence,
+    url: str | None,
+    settings: Mapping[str, str],
+    say: Say,  # noqa: ARG001 - the shape of all providers
 ) -> AsyncIterator[PostgresService]:
     _refuse_url(url, "local")
     async with open_local_postgres(run, evidence=evidence, settings=settings) as server:
@@ -94,13 +99,13 @@ async def _open_local(
 
 @asynccontextmanager
 async def _open_container(
-    run: Run, *, evidence: Evidence, url: str | None, settings: Mapping[str, str]
+    run: Run, *, evidence: Evidence, url: str | None, settings: Mapping[str, str], say: Say
 ) -> AsyncIterator[PostgresService]:
     _refuse_url(url, "container")
     password = secrets.token_hex(16)
     evidence.redactor.add(password)
     async with open_container_postgres(
-        run, evidence=evidence, password=password, settings=settings
+        run, evidence=evidence, password=password, settings=settings, say=say
     ) as (server, parts):
         yield PostgresService(server, parts, provider="container", in_memory=False)
 
@@ -112,6 +117,7 @@ async def _open_external(
     evidence: Evidence,
     url: str | None,
     settings: Mapping[str, str],
+    say: Say,  # noqa: ARG001
 ) -> AsyncIterator[PostgresService]:
     _refuse_settings(settings, "external")
     if not url:
@@ -146,6 +152,7 @@ def open_postgres(
     provider: str = "local",
     url: str | None = None,
     settings: Mapping[str, str] | None = None,
+    say: Say = lambda _text: None,
 ) -> AbstractAsyncContextManager[PostgresService]:
     """Open a PostgreSQL server; it is stopped and removed at the end of the block.
 
@@ -155,6 +162,7 @@ def open_postgres(
         provider: a key of :data:`PROVIDERS`.
         url: of the server, for the provider ``external`` alone.
         settings: changes to the server's settings; not for the provider ``external``.
+        say: told what takes long: an image that is pulled or built.
 
     Raises:
         BadInput: unknown provider, or arguments it does not take.
@@ -168,7 +176,7 @@ def open_postgres(
             found=provider,
             expected=f"one of {', '.join(sorted(PROVIDERS))}",
         )
-    return opener(run, evidence=evidence, url=url, settings=settings or {})
+    return opener(run, evidence=evidence, url=url, settings=settings or {}, say=say)
 
 
 async def postgres_answers(service: Service) -> str:

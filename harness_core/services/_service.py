@@ -5,9 +5,13 @@ How a particular server is started is left to the provider modules.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["Service"]
+__all__ = ["Say", "Service"]
+
+#: Told what takes long while a service is opened, e.g. that its image is being built.
+Say = Callable[[str], None]
 
 
 class Service(Protocol):

@@ -36,7 +36,11 @@ def image_name(subject: Subject) -> str:
 
 
 async def container_starter(
-    run: Run, subject: Subject, *, port_of: Callable[[str], int]
+    run: Run,
+    subject: Subject,
+    *,
+    port_of: Callable[[str], int],
+    say: Callable[[str], None] = lambda _text: None,
 ) -> StartChild | None:
     """How to start this subject's butlers in containers; ``None`` when they are processes.
 
@@ -54,6 +58,7 @@ async def container_starter(
         base=str(table.get("base", "python")),
         dockerfile=subject.resolve(str(table.get("dockerfile", "Dockerfile"))),
         context=[subject.resolve(path) for path in table.get("context", [])],
+        say=say,
     )
     read = [subject.resolve(path) for path in table.get("read", [])]
 

@@ -246,7 +246,7 @@ async def open_ecosystem(
         postgres, gateway = await _open_infrastructure(
             stack,
             database_server=open_postgres(
-                run, evidence=evidence, provider=services, url=services_url
+                run, evidence=evidence, provider=services, url=services_url, say=note
             ),
             model=open_gateway(
                 run,
@@ -259,7 +259,9 @@ async def open_ecosystem(
             note=note,
         )
         collector = await stack.enter_async_context(open_collector(evidence=evidence))
-        start_child = await container_starter(run, subject, port_of=lambda name: leases[name].port)
+        start_child = await container_starter(
+            run, subject, port_of=lambda name: leases[name].port, say=note
+        )
         leases = {name: stack.enter_context(lease_port()) for name in configs}
         butlers: dict[str, Butler] = {}
         switchboard_url = f"http://127.0.0.1:{leases['switchboard'].port}/sse"

@@ -26,7 +26,8 @@ from harness_core.engine import find_engine
 from harness_core.errors import ChildExited, HarnessError, NotReady, PortTaken, Unavailable
 from harness_core.process import open_run, state_root, sweep
 from harness_core.services import open_postgres, postgres_answers
-from harness_core.services._container import ContainerPostgres
+from harness_core.services._in_container import ContainerServer, Readiness
+from harness_core.services._postgres_protocol import greet
 from harness_core.wait import deadline
 
 pytestmark = [pytest.mark.docker, pytest.mark.requires("docker")]
@@ -196,9 +197,10 @@ async def test_a_full_disk_is_one_clear_error(run, engine, images, evidence):
         env={"POSTGRES_PASSWORD": "x", "PGDATA": "/small/data"},
         tmpfs={"/small": "size=8m,mode=1777"},
     )
+    readiness = Readiness(probe=greet, seconds=30)
     with pytest.raises(ChildExited) as refused:
         async with open_container(run, spec, engine=engine, evidence=evidence) as container:
-            await ContainerPostgres(container).ready()
+            await ContainerServer(container, name="postgres", readiness=readiness).ready()
 
     assert "its disk is full" in refused.value.observed
     assert any("No space left on device" in line for line in refused.value.tail)

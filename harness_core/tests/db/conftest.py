@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from harness_core.bridge import open_loop
-from harness_core.db import Database
+from harness_core.db import POSTGRES_URL_VARIABLE, Database
 from harness_core.db._server import Server
 from harness_core.evidence import open_evidence
 from harness_core.process import Run, open_run
@@ -16,13 +17,16 @@ from harness_core.services import PostgresService, open_postgres
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Run, PostgresService]]:
+def server(
+    tmp_path_factory: pytest.TempPathFactory, provider: str
+) -> Iterator[tuple[Run, PostgresService]]:
     """A server in a loop of its own, as suites hold theirs; tests run in other loops."""
+    url = os.environ.get(POSTGRES_URL_VARIABLE) if provider == "external" else None
     evidence = open_evidence(tmp_path_factory.mktemp("evidence"))
     with (
         open_loop() as loop,
         loop.hold(open_run(evidence=evidence)) as run,
-        loop.hold(open_postgres(run, evidence=evidence)) as postgres,
+        loop.hold(open_postgres(run, evidence=evidence, provider=provider, url=url)) as postgres,
     ):
         yield run, postgres
 

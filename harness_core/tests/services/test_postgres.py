@@ -1,76 +1,49 @@
-"""PostgreSQL by its providers: each passes the conformance check, or says why it cannot."""
+"""PostgreSQL as its users see it, on the servers that ``--services`` names."""
 
 from __future__ import annotations
 
-import json
 import os
 import socket
-import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 
 from harness_core.bridge import blocking
-from harness_core.containers import LABEL_RUN, build_images, engine_client, image_tag
-from harness_core.db import Database
+from harness_core.containers import build_images, image_tag
+from harness_core.db import POSTGRES_URL_VARIABLE, Database
 from harness_core.engine import find_engine
-from harness_core.errors import BadInput, ChildExited, HarnessError, PortTaken, Unavailable
-from harness_core.evidence import Evidence, open_evidence
-from harness_core.process import Run, memory_root, open_run, state_root
+from harness_core.errors import BadInput, ChildExited, HarnessError, Unavailable
+from harness_core.evidence import Evidence
+from harness_core.process import Run
 from harness_core.services import PostgresService, open_postgres, postgres_answers
 from harness_core.testing import ServiceState, check_service
 
 pytestmark = pytest.mark.real
 
-
-@pytest.fixture
-def evidence(tmp_path: Path) -> Evidence:
-    """A directory for logs."""
-    return open_evidence(tmp_path / "evidence")
+Open = Callable[..., AbstractAsyncContextManager[PostgresService]]
 
 
 @pytest.fixture
-async def run(evidence: Evidence) -> AsyncIterator[Run]:
-    """A run of its own for each test."""
-    async with open_run(evidence=evidence) as opened:
-        yield opened
+def opened(run: Run, evidence: Evidence, provider: str) -> Open:
+    """Opens a server of the chosen provider."""
+    url = os.environ.get(POSTGRES_URL_VARIABLE) if provider == "external" else None
+
+    def opener(*, evidence: Evidence = evidence, **more: object):
+        return open_postgres(run, evidence=evidence, provider=provider, url=url, **more)
+
+    return opener
 
 
-def leftovers(run: Run):
-    """What a server of this run has on this machine: processes, directories, shared memory."""
-
-    def look() -> list[str]:
-        directories = [
-            str(path)
-            for root in (memory_root(), state_root())
-            if root is not None
-            for path in (root / run.id).glob("postgres*")
-        ]
-        processes = [
-            f"{entry.name} {command}"
-            for entry in Path("/proc").iterdir()
-            if entry.name.isdigit()
-            and run.id in (command := _command(entry))
-            and "_warden.py" not in command  # the run's own, there as long as the run
-        ]
-        # Line by line and without times: attaching and detaching elsewhere is not ours.
-        segments = [
-            f"segment {row.split()[1]}"
-            for row in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-            if row.split()[3] == "56" and row.split()[6] == "0"
-        ]
-        return [*directories, *processes, *segments]
-
-    return look
-
-
-def _command(entry: Path) -> str:
-    try:
-        return (entry / "cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
+@pytest.fixture
+def ours(opened: Open, provider: str) -> Open:
+    """The same, where the server is ours to settle and to take away."""
+    if provider == "external":
+        pytest.skip("an external server is not ours to take away")
+    return opened
 
 
 async def write_mark(service: PostgresService) -> None:
@@ -86,15 +59,21 @@ async def read_mark(service: PostgresService) -> bool:
         return bool(rows[0]["there"])
 
 
-async def test_local_passes_the_conformance_check(run: Run, evidence: Evidence) -> None:
-    """A server of our own can be taken away and given back in every way, and leaves nothing."""
+STATE = ServiceState(write=write_mark, read=read_mark)
+
+
+async def test_the_chosen_provider_passes_the_conformance_check(
+    opened: Open, provider: str, leftovers: Callable[[str], list[str]]
+) -> None:
+    """A server can be taken away and given back in every way, unless it is somebody else's."""
     await check_service(
-        lambda: open_postgres(run, evidence=evidence),
+        opened,
         ask=postgres_answers,
-        state=ServiceState(write=write_mark, read=read_mark),
-        leftovers=leftovers(run),
+        state=STATE,
+        leftovers=partial(leftovers, "postgres"),
+        controllable=provider != "external",
     )
-    async with open_postgres(run, evidence=evidence) as service:
+    async with opened() as service:
         assert "authentication" == await postgres_answers(service)
 
 
@@ -114,7 +93,11 @@ async def test_external_passes_the_conformance_check(run: Run, evidence: Evidenc
 @pytest.mark.requires("docker")
 @pytest.mark.parametrize("image", ["postgres-baked", "postgres"])
 async def test_container_passes_the_conformance_check(
-    run: Run, evidence: Evidence, image: str, monkeypatch: pytest.MonkeyPatch
+    run: Run,
+    evidence: Evidence,
+    image: str,
+    leftovers: Callable[[str], list[str]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A server in a container is taken away and given back like a local one, and leaves nothing."""
     await blocking(build_images, find_engine(), names=(image,), say=print)
@@ -122,18 +105,9 @@ async def test_container_passes_the_conformance_check(
     await check_service(
         lambda: open_postgres(run, evidence=evidence, provider="container"),
         ask=postgres_answers,
-        state=ServiceState(write=write_mark, read=read_mark),
-        leftovers=lambda: containers_of(run),
+        state=STATE,
+        leftovers=partial(leftovers, "postgres"),
     )
-
-
-def containers_of(run: Run) -> list[str]:
-    """What the engine holds for this run, containers and volumes."""
-    label = {"label": f"{LABEL_RUN}={run.id}"}
-    with engine_client(find_engine()) as client:
-        containers = client.containers.list(all=True, filters=label, ignore_removed=True)
-        volumes = client.volumes.list(filters={"dangling": True})
-    return [each.name for each in (*containers, *volumes)]
 
 
 async def test_container_says_what_is_missing(
@@ -149,12 +123,10 @@ async def test_container_says_what_is_missing(
     assert "--services local" in refused.value.next_step
 
 
-async def test_an_open_connection_hangs_while_the_server_is_paused(
-    run: Run, evidence: Evidence
-) -> None:
+async def test_an_open_connection_hangs_while_the_server_is_paused(ours: Open) -> None:
     """Pause freezes the forks too: a query on a connection from before gets no answer."""
     async with (
-        open_postgres(run, evidence=evidence) as service,
+        ours() as service,
         Database(service.url()) as database,
     ):
         await database.rows("select 1")
@@ -167,10 +139,10 @@ async def test_an_open_connection_hangs_while_the_server_is_paused(
         assert [{"n": 1}] == await database.rows("select 1 as n")
 
 
-async def test_restart_keeps_address_and_data(run: Run, evidence: Evidence) -> None:
+async def test_restart_keeps_address_and_data(ours: Open) -> None:
     """A handle from before a restart works after it, and finds its rows."""
     async with (
-        open_postgres(run, evidence=evidence) as service,
+        ours() as service,
         Database(service.url()) as database,
     ):
         await database.execute("create table t (n int)")
@@ -182,10 +154,10 @@ async def test_restart_keeps_address_and_data(run: Run, evidence: Evidence) -> N
         assert [{"n": 7}] == await database.rows("select n from t")
 
 
-async def test_commits_survive_a_kill(run: Run, evidence: Evidence) -> None:
+async def test_commits_survive_a_kill(ours: Open) -> None:
     """What was committed a moment before a crash is there after it."""
     async with (
-        open_postgres(run, evidence=evidence) as service,
+        ours() as service,
         Database(service.url()) as database,
     ):
         await database.execute("create table t as select generate_series(1, 1000) as n")
@@ -195,9 +167,9 @@ async def test_commits_survive_a_kill(run: Run, evidence: Evidence) -> None:
         assert 1000 == (await database.one("select count(*) as n from t"))["n"]
 
 
-async def test_a_wrong_password_is_refused(run: Run, evidence: Evidence) -> None:
+async def test_a_wrong_password_is_refused(ours: Open) -> None:
     """Other users of the machine cannot enter through the loopback port."""
-    async with open_postgres(run, evidence=evidence) as service:
+    async with ours() as service:
         url = service.url()
         password = url.split(":")[2].partition("@")[0]
         async with Database(url.replace(password, "guess")) as stranger:
@@ -205,9 +177,9 @@ async def test_a_wrong_password_is_refused(run: Run, evidence: Evidence) -> None
                 await stranger.rows("select 1")
 
 
-async def test_the_password_is_in_no_evidence(run: Run, evidence: Evidence) -> None:
+async def test_the_password_is_in_no_evidence(ours: Open, evidence: Evidence) -> None:
     """Nothing written under the evidence directory holds the password."""
-    async with open_postgres(run, evidence=evidence) as service:
+    async with ours() as service:
         password = service.url().split(":")[2].partition("@")[0]
         evidence.write_text("url.txt", service.url())
         async with Database(service.url()) as database:
@@ -221,11 +193,11 @@ async def test_the_password_is_in_no_evidence(run: Run, evidence: Evidence) -> N
     assert password not in logged
 
 
-async def test_two_servers_do_not_meet(run: Run, evidence: Evidence) -> None:
+async def test_two_servers_do_not_meet(ours: Open, evidence: Evidence) -> None:
     """Servers of one run have addresses, passwords and data of their own."""
     async with (
-        open_postgres(run, evidence=evidence.child("a")) as first,
-        open_postgres(run, evidence=evidence.child("b")) as second,
+        ours(evidence=evidence.child("a")) as first,
+        ours(evidence=evidence.child("b")) as second,
     ):
         await write_mark(first)
 
@@ -233,148 +205,35 @@ async def test_two_servers_do_not_meet(run: Run, evidence: Evidence) -> None:
         assert not await read_mark(second)
 
 
-async def test_settings_reach_the_server(run: Run, evidence: Evidence) -> None:
+async def test_settings_reach_the_server(ours: Open) -> None:
     """A caller's setting replaces ours."""
     async with (
-        open_postgres(run, evidence=evidence, settings={"max_connections": "17"}) as service,
+        ours(settings={"max_connections": "17"}) as service,
         Database(service.url()) as database,
     ):
         assert {"max_connections": "17"} == await database.one("show max_connections")
 
 
-async def test_a_bad_setting_shows_the_servers_words(run: Run, evidence: Evidence) -> None:
-    """A server that gives up while it starts is reported with exit status and output."""
-    before = leftovers(run)()
-    with pytest.raises(ChildExited) as caught:
-        async with open_postgres(run, evidence=evidence, settings={"work_mem": "a lot"}):
-            pass
-
-    assert "postgres" == caught.value.name
-    assert any("work_mem" in line for line in caught.value.tail)
-    assert before == leftovers(run)()
-
-
-async def test_a_squatter_is_named(run: Run, evidence: Evidence) -> None:
-    """Who takes the port of a stopped server is named when it starts again."""
-    async with open_postgres(run, evidence=evidence) as service:
-        await service.stop()
-        with socket.socket() as squatter:
-            squatter.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            squatter.bind(("127.0.0.1", int(service.address.rpartition(":")[2])))
-            squatter.listen()
-            with pytest.raises(PortTaken) as caught:
-                await service.start()
-        await service.start()
-
-        assert str(os.getpid()) in caught.value.owner
-        assert "authentication" == await postgres_answers(service)
-
-
-async def test_nobody_is_given_the_port_of_a_stopped_server(run: Run, evidence: Evidence) -> None:
-    """Between stop and start the port is closed to clients and taken for others."""
-    async with open_postgres(run, evidence=evidence) as service:
-        await service.stop()
-        with socket.socket() as other, pytest.raises(OSError, match="in use"):
-            other.bind(("127.0.0.1", int(service.address.rpartition(":")[2])))
-
-
-async def test_pausing_a_stopped_server_is_refused(run: Run, evidence: Evidence) -> None:
+async def test_pausing_a_stopped_server_is_refused(ours: Open) -> None:
     """There is nothing to freeze; the error says so."""
-    async with open_postgres(run, evidence=evidence) as service:
+    async with ours() as service:
         await service.stop()
         with pytest.raises(HarnessError, match="it is not running"):
             await service.pause()
 
 
-async def test_first_starts_at_once_share_one_cache(
-    run: Run, evidence: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_bad_setting_shows_the_servers_words(
+    ours: Open, leftovers: Callable[[str], list[str]]
 ) -> None:
-    """Three first starts with an empty cache all succeed and leave one cached directory."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    """A server that gives up while it starts is reported with exit status and output."""
+    before = leftovers("postgres")
+    with pytest.raises(ChildExited) as caught:
+        async with ours(settings={"work_mem": "a lot"}):
+            pass
 
-    async def start(name: str) -> None:
-        async with open_postgres(run, evidence=evidence.child(name)) as service:
-            await write_mark(service)
-
-    async with trio.open_nursery() as nursery:
-        for name in ("a", "b", "c"):
-            nursery.start_soon(start, name)
-
-    kept = sorted((tmp_path / "cache/staging-harness/postgres-data").iterdir())
-    assert ["lock"] == [path.name for path in kept if path.is_file()]
-    assert 1 == len([path for path in kept if path.is_dir()])
-
-
-async def test_a_damaged_cache_is_replaced(
-    run: Run, evidence: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A cached directory with a file cut short (power loss) is made again, not started from."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    async with open_postgres(run, evidence=evidence.child("first")):
-        pass
-    (size,) = (tmp_path / "cache").rglob("size.json")
-    before = json.loads(size.read_text())
-    control = size.parent / "data/global/pg_control"
-    control.write_bytes(control.read_bytes()[:100])
-    async with open_postgres(run, evidence=evidence.child("second")) as service:
-        await write_mark(service)
-
-    (size,) = (tmp_path / "cache").rglob("size.json")
-    assert before[0] == json.loads(size.read_text())[0]
-    assert 8192 == (size.parent / "data/global/pg_control").stat().st_size
-
-
-async def test_an_unusable_cache_falls_back(
-    run: Run, evidence: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A cache directory that others can write is not trusted; the next candidate is used."""
-    open_to_all = tmp_path / "cache/staging-harness"
-    open_to_all.mkdir(parents=True)
-    open_to_all.chmod(0o777)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    async with open_postgres(run, evidence=evidence):
-        pass
-
-    assert [] == list(open_to_all.iterdir())
-    assert (tmp_path / "home/.cache/staging-harness/postgres-data").is_dir()
-
-
-async def test_it_works_without_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evidence: Evidence
-) -> None:
-    """With the state moved to a long path on disk the server starts there, and says so."""
-    home = Path("/var/tmp") / f"harness-test-{os.getpid()}" / ("long-" * 20)
-    monkeypatch.setenv("HARNESS_STATE_DIR", str(home))
-    try:
-        async with (
-            open_run(evidence=evidence) as run,
-            open_postgres(run, evidence=evidence) as service,
-        ):
-            in_memory = service.in_memory
-            await write_mark(service)
-    finally:
-        await blocking(subprocess.run, ["rm", "-rf", str(home.parent)], check=True)
-
-    assert in_memory is False
-
-
-async def test_missing_binaries_are_one_clear_error(
-    run: Run, evidence: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A directory without a server is refused by naming the variable that holds it."""
-    from harness_core.services import find_postgres_binaries
-
-    find_postgres_binaries.cache_clear()
-    monkeypatch.setenv("HARNESS_POSTGRES_BIN", str(tmp_path))
-    try:
-        with pytest.raises(BadInput) as caught:
-            async with open_postgres(run, evidence=evidence):
-                pass
-    finally:
-        find_postgres_binaries.cache_clear()
-
-    assert "HARNESS_POSTGRES_BIN" == caught.value.key
+    assert "postgres" == caught.value.name
+    assert any("work_mem" in line for line in caught.value.tail)
+    assert before == leftovers("postgres")
 
 
 @pytest.mark.parametrize(

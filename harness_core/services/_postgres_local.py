@@ -38,7 +38,7 @@ from harness_core.services._cluster import (
     server_environment,
     write_settings,
 )
-from harness_core.services._protocol import execute_locally, greet
+from harness_core.services._postgres_protocol import execute_locally, greet
 from harness_core.wait import deadline, until
 
 if TYPE_CHECKING:

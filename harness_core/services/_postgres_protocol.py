@@ -17,6 +17,7 @@ from typing import Final
 import trio
 
 from harness_core.errors import HarnessError
+from harness_core.services._connection import connect
 
 __all__ = ["ServerRefusedError", "execute_locally", "greet"]
 
@@ -63,23 +64,10 @@ async def greet(address: str) -> str:
         OSError: nobody listens, or the connection broke.
         ServerRefusedError: it listens and refuses.
     """
-    host, _, port = address.rpartition(":")
-    try:
-        stream: trio.abc.Stream = await trio.open_tcp_stream(host.strip("[]"), int(port))
-    except OSError as error:
-        raise _reason(error) from error
-    async with stream:
+    async with await connect(address) as stream:
         await _introduce(stream, user="postgres", database="postgres")
         await _expect(stream, _AUTHENTICATION)
     return "authentication"
-
-
-def _reason(error: OSError) -> OSError:
-    """Why the first address refused; trio wraps the reasons, one for each address of a host."""
-    cause = error.__cause__
-    if isinstance(cause, BaseExceptionGroup):
-        return next((each for each in cause.exceptions if isinstance(each, OSError)), error)
-    return cause if isinstance(cause, OSError) else error
 
 
 async def execute_locally(directory: Path, port: int, statement: str) -> None:

@@ -1,14 +1,10 @@
-"""Provider *container*: PostgreSQL from an image.
-
-The image is the one that ``HARNESS_POSTGRES_IMAGE`` names; else one of ``harness images build``
-(with the data directory inside, ready in a third of a second); else the public one. All of them
-take the same variables. Readiness is observed from outside: a server that answers a client.
-"""
+"""A server in a container, taken away and given back; what it serves is told by a probe."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness_core import limits
@@ -17,41 +13,20 @@ from harness_core.containers import (
     Container,
     ContainerSpec,
     ImageChoice,
-    image_tag,
     open_container,
     provide_image,
 )
 from harness_core.engine import find_engine
 from harness_core.errors import ChildExited, HarnessError
-from harness_core.services._protocol import ServerRefusedError, greet
-from harness_core.services._url import PostgresUrl
+from harness_core.services._connection import connect
+from harness_core.services._service import Say
 from harness_core.wait import deadline, until
 
 if TYPE_CHECKING:
     from harness_core.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["IMAGE_VARIABLE", "ContainerPostgres", "open_container_postgres", "postgres_image"]
-
-IMAGE_VARIABLE: Final = "HARNESS_POSTGRES_IMAGE"
-
-_PUBLIC: Final = "postgres:17.6-bookworm"
-_PREPARED: Final = ("postgres-baked", "postgres")
-
-_PORT: Final = 5432
-
-#: As in the provider *local*: enough for a dozen services, and nothing kept for a crash.
-_SETTINGS: Final[Mapping[str, str]] = {
-    "max_connections": "200",
-    "shared_buffers": "32MB",
-    "fsync": "off",
-    "full_page_writes": "off",
-    "wal_level": "minimal",
-    "max_wal_senders": "0",
-    "autovacuum": "off",
-    "jit": "off",
-    "timezone": "UTC",
-}
+__all__ = ["ContainerServer", "Readiness", "open_container_server"]
 
 #: Interval between two looks at a starting server, in seconds; each is one connection.
 _LOOK_S: Final = 0.005
@@ -63,13 +38,31 @@ _READ_TAIL: Final = "Read its last words below"
 _ASK_EVERY: Final = 50
 
 
-class ContainerPostgres:
-    """A server in a container of ours; built only by :func:`open_container_postgres`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """How it is seen that a server serves.
 
-    name = "postgres"
+    Args:
+        probe: one round trip, given ``host:port``. Raises OSError while nobody answers,
+            HarnessError while what answers cannot serve.
+        seconds: how long a start may take.
+    """
 
-    def __init__(self, container: Container) -> None:
+    probe: Callable[[str], Awaitable[object]]
+    seconds: float
+
+
+class ContainerServer:
+    """A server in a container of ours; built only by :func:`open_container_server`.
+
+    Attributes:
+        name: kind of server.
+    """
+
+    def __init__(self, container: Container, *, name: str, readiness: Readiness) -> None:
+        self.name = name
         self._container = container
+        self._readiness = readiness
 
     @property
     def address(self) -> str:
@@ -85,7 +78,7 @@ class ContainerPostgres:
         """
         if await self._container.status() in {"running", "paused"}:
             raise HarnessError(
-                f"start postgres on {self.address}",
+                f"start {self.name} on {self.address}",
                 observed="its container is running already",
                 next_step="Stop or kill it first, or call restart",
             )
@@ -111,7 +104,7 @@ class ContainerPostgres:
         """
         if (status := await self._container.status()) != "running":
             raise HarnessError(
-                f"pause postgres on {self.address}",
+                f"pause {self.name} on {self.address}",
                 observed=f"it is not running (its container is {status})",
                 next_step="Call start first",
             )
@@ -128,7 +121,7 @@ class ContainerPostgres:
             ChildExited: the container ended; shows its last lines.
             NotReady: it did not answer in time.
         """
-        action = f"start postgres in container {self._container.name}"
+        action = f"start {self.name} in container {self._container.name}"
         seen = "it never listened"
         looks = 0
 
@@ -136,15 +129,15 @@ class ContainerPostgres:
             nonlocal seen, looks
             looks += 1
             try:
-                await greet(self.address)
-            except (OSError, ServerRefusedError) as error:
-                seen = str(error)
+                await self._readiness.probe(self.address)
+            except (OSError, HarnessError) as error:
+                seen = error.observed if isinstance(error, HarnessError) else str(error)
                 if looks % _ASK_EVERY == 0:
                     await self._still_running(action)
                 return False
             return True
 
-        with deadline(action, seconds=limits.POSTGRES_READY_S, observed=lambda: seen):
+        with deadline(action, seconds=self._readiness.seconds, observed=lambda: seen):
             await until(probe, poll_s=_LOOK_S, slowest_s=_LOOK_S)
 
     async def _still_running(self, action: str) -> None:
@@ -154,7 +147,7 @@ class ContainerPostgres:
         full = any(_DISK_FULL in line for line in tail)
         raise ChildExited(
             action,
-            name="postgres",
+            name=self.name,
             returncode=await self._container.exit_code(),
             observed="its disk is full, so the server ended" if full else "",
             next_step="Free space where the engine keeps containers" if full else _READ_TAIL,
@@ -166,58 +159,47 @@ class ContainerPostgres:
 
         async def refused() -> bool:
             try:
-                await greet(self.address)
+                connection = await connect(self.address)
             except ConnectionRefusedError:
                 return True
-            except (OSError, ServerRefusedError):
+            except OSError:
                 return False
+            await connection.aclose()
             return False
 
         with deadline(f"close {self.address}", seconds=limits.CHILD_STOP_KILL_S):
             await until(refused)
 
 
-def postgres_image() -> ImageChoice:
-    """Which image serves; ``HARNESS_POSTGRES_IMAGE`` decides when it is set."""
-    return ImageChoice(
-        variable=IMAGE_VARIABLE,
-        prepared=tuple(image_tag(name) for name in _PREPARED),
-        public=_PUBLIC,
-    )
-
-
 @asynccontextmanager
-async def open_container_postgres(
-    run: Run, *, evidence: Evidence, password: str, settings: Mapping[str, str]
-) -> AsyncIterator[tuple[ContainerPostgres, PostgresUrl]]:
+async def open_container_server(
+    run: Run,
+    spec: Callable[[str], ContainerSpec],
+    *,
+    images: ImageChoice,
+    readiness: Readiness,
+    evidence: Evidence,
+    say: Say,
+) -> AsyncIterator[tuple[ContainerServer, Container]]:
     """Start a server in a container; remove it, and its volumes, at the end.
 
     Args:
         run: what it belongs to.
+        spec: what to run, given the image.
+        images: which image; pulled or built when it is not at hand.
+        readiness: when it serves.
         evidence: directory for its log.
-        password: of the superuser.
-        settings: additions to, or replacements of, our settings.
+        say: told what takes long.
 
     Raises:
         Unavailable: no engine, no image, no space.
         ChildExited: the container ended while the server started.
+        NotReady: it did not serve in time.
     """
     engine = await blocking(find_engine)
-    image = await blocking(provide_image, engine, postgres_image())
-    words = [f"{key}={value}" for key, value in {**_SETTINGS, **settings}.items()]
-    spec = ContainerSpec(
-        name="postgres",
-        image=image,
-        port=_PORT,
-        command=("postgres", *(part for word in words for part in ("-c", word))),
-        env={"POSTGRES_PASSWORD": password},
-    )
-    async with open_container(run, spec, engine=engine, evidence=evidence) as container:
-        service = ContainerPostgres(container)
-        await service.ready()
-        yield (
-            service,
-            PostgresUrl(
-                host=container.host, port=container.port, user="postgres", password=password
-            ),
-        )
+    image = await blocking(provide_image, engine, images, say=say)
+    made = spec(image)
+    async with open_container(run, made, engine=engine, evidence=evidence) as container:
+        server = ContainerServer(container, name=made.name, readiness=readiness)
+        await server.ready()
+        yield server, container

@@ -1,0 +1,73 @@
+"""A run of its own for each test, and what a server of it has on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from harness_core.containers import LABEL_RUN, engine_client
+from harness_core.engine import engine_reason, find_engine
+from harness_core.evidence import Evidence, open_evidence
+from harness_core.process import Run, memory_root, open_run, state_root
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> Evidence:
+    """A directory for logs."""
+    return open_evidence(tmp_path / "evidence")
+
+
+@pytest.fixture
+async def run(evidence: Evidence) -> AsyncIterator[Run]:
+    """A run of its own for each test."""
+    async with open_run(evidence=evidence) as opened:
+        yield opened
+
+
+@pytest.fixture
+def leftovers(run: Run) -> Callable[[str], list[str]]:
+    """What servers of one kind have here now: processes, directories, memory, containers."""
+
+    def look(kind: str) -> list[str]:
+        directories = [
+            str(path)
+            for root in (memory_root(), state_root())
+            if root is not None
+            for path in (root / run.id).glob(f"{kind}*")
+        ]
+        processes = [
+            f"{entry.name} {command}"
+            for entry in Path("/proc").iterdir()
+            if entry.name.isdigit()
+            and run.id in (command := _command(entry))
+            and "_warden.py" not in command  # the run's own, there as long as the run
+        ]
+        # Line by line and without times: attaching and detaching elsewhere is not ours.
+        segments = [
+            f"segment {row.split()[1]}"
+            for row in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+            if row.split()[3] == "56" and row.split()[6] == "0"
+        ]
+        return [*directories, *processes, *segments, *_containers(run)]
+
+    return look
+
+
+def _command(entry: Path) -> str:
+    try:
+        return (entry / "cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def _containers(run: Run) -> list[str]:
+    """What the engine, if there is one, holds for this run, containers and volumes."""
+    if engine_reason():
+        return []
+    label = {"label": f"{LABEL_RUN}={run.id}"}
+    with engine_client(find_engine()) as client:
+        containers = client.containers.list(all=True, filters=label, ignore_removed=True)
+        volumes = client.volumes.list(filters={"dangling": True})
+    return [each.name for each in (*containers, *volumes)]
