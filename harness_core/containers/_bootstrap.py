@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from harness_core import limits
 from harness_core.containers._client import engine_errors
 from harness_core.containers._recipes import DEBIAN_ROOT, SUITE
 from harness_core.errors import HarnessError, NotReady, Unavailable
+from harness_core.process import state_root
 
 __all__ = ["MIRROR_VARIABLE", "bootstrap_reason", "import_debian"]
 
@@ -55,8 +56,8 @@ def import_debian(client: Any, *, say: Callable[[str], None]) -> str:
             observed=reason,
             next_step="Get what is missing, or build where the engine can pull its base images",
         )
-    with tempfile.TemporaryDirectory(prefix="staging-harness-debian-") as name:
-        root, archive = Path(name) / "root", Path(name) / "root.tar"
+    with _workplace() as place:
+        root, archive = place / "root", place / "root.tar"
         say(f"bootstrapping Debian {SUITE}; this takes about a minute")
         command = ["debootstrap", "--variant=minbase", SUITE, str(root)]
         _run([*command, *filter(None, [os.environ.get(MIRROR_VARIABLE)])])
@@ -67,6 +68,21 @@ def import_debian(client: Any, *, say: Callable[[str], None]) -> str:
         with engine_errors(f"import {DEBIAN_ROOT}"):
             client.api.import_image_from_file(str(archive), repository=repository, tag=tag)
     return DEBIAN_ROOT
+
+
+@contextmanager
+def _workplace() -> Iterator[Path]:
+    """Some 300 MB, at one place: what a killed build left there goes with the next one.
+
+    There is one builder at a time (``one_builder``).
+    """
+    place = state_root() / "debian"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _run(argv: list[str]) -> None:

@@ -230,7 +230,7 @@ async def open_ecosystem(
         BadInput: a malformed roster or subject file.
         HarnessError: something did not start; the first stage that failed, with its log.
     """
-    began = trio.current_time()
+    began, started = trio.current_time(), time.monotonic()
     configs = read_roster(roster or roster_directory(subject))
     if "switchboard" not in configs:
         raise BadInput(
@@ -239,8 +239,8 @@ async def open_ecosystem(
             expected="a butler named 'switchboard', where messages come in",
         )
 
-    def note(text: str) -> None:
-        say(f"{text} ({trio.current_time() - began:.1f} s)")
+    def note(text: str) -> None:  # from threads too, which have no trio clock
+        say(f"{text} ({time.monotonic() - started:.1f} s)")
 
     async with lone_error(), AsyncExitStack() as stack:
         postgres, gateway = await _open_infrastructure(
