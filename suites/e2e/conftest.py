@@ -102,6 +102,15 @@ def connected(
         yield connected
 
 
+@pytest.fixture(scope="module")
+def beating(connected: Connected, harness_loop: Loop) -> Iterator[Connected]:
+    """The same with its heartbeat running, for the tests of one file."""
+    heartbeat = connected.butlers["heartbeat"]
+    harness_loop.run(heartbeat.start_here)
+    yield connected
+    harness_loop.run(heartbeat.stop_here)
+
+
 @pytest.fixture(scope="session")
 def travel_log(pytestconfig: pytest.Config) -> Iterator[list[str]]:
     """Where each scenario's message went and what it left, printed at the end of the run."""

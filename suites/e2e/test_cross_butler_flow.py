@@ -1,0 +1,104 @@
+"""One story over the whole house: a message for two butlers, three tables, a beat, the session log."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_core.db import Contains
+from suites.e2e.chain import expect_inbox, expect_journey
+from suites.e2e.connected import Connected
+from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.journey import follow, tool_calls
+from suites.e2e.schedules import fall_due, schedule, sessions_of
+from suites.e2e.test_heartbeat_flow import ran
+
+
+@pytest.mark.disturbs
+@pytest.mark.capability("heartbeat", "schedules")
+async def test_from_ingest_to_the_session_log(beating: Connected, token: str) -> None:
+    """Ingest, classify, route, rows in three tables of two butlers, then a tick and its session.
+
+    The example of seed 000, "Dimension 3".
+    """
+    butlers = beating.butlers
+    mark = await butlers.gateway.client.mark()
+    sent = await butlers.send(
+        f"I have a headache, severity 8 ({token}). My weight is 69.5 kg ({token}). "
+        f"Remind me to call Ruth about {token}"
+    )
+    journey = await follow(butlers, sent, call_mark=mark)
+
+    expect_journey(journey, ["health", "relationship"])
+    health, relationship = butlers["health"], butlers["relationship"]
+    await health.database.expect_row(
+        "symptoms", where={"notes": Contains(token)}, columns={"name": "headache", "severity": 8}
+    )
+    await health.database.expect_row(
+        "measurements", where={"notes": Contains(token)}, columns={"kind": "weight", "value": 69.5}
+    )
+    await relationship.database.expect_row("reminders", where={"message": Contains(token)})
+    await health.database.expect_count("symptoms", where={"notes": Contains(token)}, count=1)
+
+    name = f"cross-{token}"
+    await schedule(health, name, f"Log that I have a backache, severity 4 ({token})")
+    await fall_due(health, name)
+    await ran(health, name)
+    sessions = await sessions_of(health, name)
+
+    assert [True] == [session["success"] for session in sessions], sessions
+    assert "symptom_log" in str(sessions[0]["tool_calls"])
+    listed = (await health.call("sessions_list", limit=50))["sessions"]
+
+    assert str(sessions[0]["id"]) in [session["id"] for session in listed]
+    await health.database.expect_count("symptoms", where={"notes": Contains(token)}, count=2)
+
+
+@pytest.mark.capability("notify")
+async def test_two_butlers_and_a_message_to_the_world(connected: Connected, token: str) -> None:
+    """A record for one butler and a telegram by another, from one sentence each of one message."""
+    butlers = connected.butlers
+    mark = connected.telegram.mark()
+    sent = await butlers.send(
+        f"I took 200 mg of ibuprofen ({token}). "
+        f'Send a telegram message to 5150 that says "I took my pill {token}"'
+    )
+    journey = await follow(butlers, sent)
+
+    expect_inbox(journey, ["health", "messenger"])
+    await butlers["health"].database.expect_row(
+        "medication_doses", where={"notes": Contains(token)}
+    )
+
+    assert [{"chat_id": "5150", "text": f"I took my pill {token}"}] == connected.telegrams(
+        since=mark
+    ), journey.text()
+
+
+async def test_what_one_butler_wrote_another_has_not(ecosystem: Ecosystem, token: str) -> None:
+    """A message for one butler leaves its token in no domain row of any other."""
+    sent = await ecosystem.send(f"Note about Hugo: he plays chess ({token})")
+    journey = await follow(ecosystem, sent)
+
+    expect_journey(journey, ["relationship"])
+    assert ["note_create"] == [
+        call["name"] for call in tool_calls(journey, ["relationship"])["relationship"]
+    ]
+    for butler in ecosystem.butlers.values():
+        if butler.name in {"relationship", "switchboard"}:
+            continue
+        for table in await domain_tables(butler):
+            row = await butler.database.one(
+                f'SELECT count(*) AS n FROM "{table}" AS t WHERE t::text LIKE %s', (f"%{token}%",)
+            )
+
+            assert 0 == row["n"], f"{butler.name}.{table} holds what was meant for relationship"
+
+
+async def domain_tables(butler) -> list[str]:
+    """Every table of a butler's database."""
+    rows = await butler.database.rows(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+    )
+
+    assert rows, f"{butler.name} has no tables"
+    return [str(row["table_name"]) for row in rows]

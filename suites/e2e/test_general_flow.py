@@ -1,0 +1,37 @@
+"""What has no other place: lists that grow, and messages that nobody else is there for."""
+
+from __future__ import annotations
+
+from suites.e2e.chain import expect_finished, expect_journey, fallback_reason
+from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.journey import follow
+
+
+async def test_a_list_grows(ecosystem: Ecosystem, token: str) -> None:
+    """Two things put on one list in two messages: one list, two things, both on it."""
+    for thing in (f"lantern {token}", f"rope {token}"):
+        journey = await follow(
+            ecosystem, await ecosystem.send(f'Put "{thing}" on the {token} list')
+        )
+        expect_journey(journey, ["general"])
+    database = ecosystem["general"].database
+    (collection,) = await database.rows(
+        "SELECT * FROM collections WHERE name ILIKE %s", (f"%{token}%",)
+    )
+    things = await database.rows(
+        "SELECT * FROM entities WHERE collection_id = %s ORDER BY name", (collection["id"],)
+    )
+
+    assert [f"lantern {token}", f"rope {token}"] == [thing["name"] for thing in things]
+
+
+async def test_a_message_without_words_goes_to_general(ecosystem: Ecosystem) -> None:
+    """An empty message is not lost: general is given it, and the inbox row says why."""
+    journey = await follow(ecosystem, await ecosystem.send("   "))
+    story = journey.text()
+
+    assert not journey.unfinished, story
+    assert ("general",) == journey.targets(), story
+    assert fallback_reason(journey.inbox[0]["decomposition"]), story
+    (session,) = journey.of_message("general")
+    expect_finished(session, butler="general", story=story)

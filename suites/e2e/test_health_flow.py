@@ -1,0 +1,60 @@
+"""Days in the life of the health butler: what builds on what, and what is asked back."""
+
+from __future__ import annotations
+
+from harness_core.db import Contains
+from suites.e2e.chain import expect_journey
+from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.journey import follow, tool_calls
+
+
+async def test_doses_add_up_below_one_medicine(ecosystem: Ecosystem, token: str) -> None:
+    """Two doses in two messages: two rows of doses, one medicine, and both are of it."""
+    for dosage in ("250 mg", "500 mg"):
+        journey = await follow(
+            ecosystem, await ecosystem.send(f"I took {dosage} of amoxicillin ({token})")
+        )
+        expect_journey(journey, ["health"])
+    database = ecosystem["health"].database
+    doses = await database.rows(
+        "SELECT medication_id, dosage FROM medication_doses WHERE notes LIKE %s ORDER BY dosage",
+        (f"%{token}%",),
+    )
+
+    assert ["250 mg", "500 mg"] == [str(dose["dosage"]) for dose in doses]
+    assert 1 == len({dose["medication_id"] for dose in doses}), doses
+    await database.expect_count("medications", where={"name": "amoxicillin"}, count=1)
+
+
+async def test_what_was_logged_is_found_again(ecosystem: Ecosystem, token: str) -> None:
+    """A question is answered from the record by a reading tool, and writes nothing."""
+    logged = await follow(
+        ecosystem, await ecosystem.send(f"I have a migraine, severity 9 ({token})")
+    )
+    expect_journey(logged, ["health"])
+    database = ecosystem["health"].database
+    before = await database.one("SELECT count(*) AS n FROM symptoms")
+    asked = await follow(
+        ecosystem, await ecosystem.send("Which symptoms did I have in the last 7 days?")
+    )
+    expect_journey(asked, ["health"])
+    calls = tool_calls(asked, ["health"])["health"]
+
+    assert calls, f"answered without looking\n{asked.text()}"
+    assert token in str(calls), f"the record was not found again\n{asked.text()}"
+    assert before == await database.one("SELECT count(*) AS n FROM symptoms")
+
+
+async def test_what_was_not_said_is_not_invented(ecosystem: Ecosystem, token: str) -> None:
+    """A measurement without its number leaves no row, and nobody claims one."""
+    journey = await follow(
+        ecosystem, await ecosystem.send(f"I stepped on the scale for my weight ({token})")
+    )
+
+    assert not journey.unfinished, journey.text()
+    await ecosystem["health"].database.expect_no_row(
+        "measurements", where={"notes": Contains(token)}
+    )
+    summary = str(journey.inbox[0]["response_summary"]).casefold()
+
+    assert "measurement_log" not in summary or "did nothing" in summary, journey.text()

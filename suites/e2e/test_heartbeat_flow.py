@@ -1,0 +1,199 @@
+"""The clock of the household: every butler is ticked, what is due runs once, silence is written down."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import pytest
+
+from harness_core.errors import BadInput, NotReady
+from harness_core.wait import deadline, until
+from suites.e2e.connected import BEAT_S, Connected
+from suites.e2e.ecosystem import Butler
+from suites.e2e.schedules import fall_due, schedule, schedule_row, sessions_of
+
+pytestmark = [pytest.mark.capability("heartbeat", "schedules"), pytest.mark.disturbs]
+
+#: Two beats and one session, on a loaded machine. Slowest seen: 4 s.
+SOON_S: Final = 30.0
+
+
+async def test_every_butler_is_ticked_again_and_again(beating: Connected) -> None:
+    """Within a few beats every butler that runs, the heartbeat too, was ticked twice and answered."""
+    since = await now(beating)
+    wanted = set(beating.butlers.butlers)
+    seen: dict[str, int] = {}
+
+    async def twice() -> bool:
+        seen.clear()
+        for tick in await ticks(beating, since=since):
+            if tick["success"]:
+                seen[tick["butler"]] = seen.get(tick["butler"], 0) + 1
+        return {name for name, count in seen.items() if count > 1} >= wanted
+
+    assert await comes_true(twice), f"ticked were {seen}, there are {sorted(wanted)}"
+
+
+async def test_the_clock_keeps_its_time(beating: Connected) -> None:
+    """Ticks of one butler come at the configured interval: not faster, and not at half the pace."""
+    since = await now(beating)
+    times: list[dt.datetime] = []
+
+    async def five() -> bool:
+        times[:] = [
+            tick["at"] for tick in await ticks(beating, since=since) if tick["butler"] == "health"
+        ]
+        return len(times) > 4
+
+    assert await comes_true(five), f"ticks of health: {times}"
+    mean_s = (times[-1] - times[0]).total_seconds() / (len(times) - 1)
+
+    assert 0.5 * BEAT_S < mean_s < 2 * BEAT_S, f"{mean_s:.2f} s between two ticks: {times}"
+
+
+async def test_what_is_due_runs_once_and_is_armed_again(beating: Connected, token: str) -> None:
+    """A due task runs by the beat alone, in one session, and waits for its next time."""
+    health = beating.butlers["health"]
+    name = f"once-{token}"
+    await schedule(health, name, f"Log that I have a headache, severity 3 ({token})")
+    await fall_due(health, name)
+    await ran(health, name)
+    await another_tick(beating, "health")
+    sessions = await sessions_of(health, name)
+    row = await schedule_row(health, name)
+
+    assert [True] == [session["success"] for session in sessions], sessions
+    assert row["next_run_at"] > dt.datetime.now(dt.UTC), f"it is not armed again: {row}"
+    assert row["last_run_at"] >= sessions[0]["started_at"] - dt.timedelta(seconds=5), row
+    assert row["last_result"], f"nothing is written down of its run: {row}"
+    await health.database.expect_row("symptoms", where={"severity": 3, "name": "headache"})
+
+
+async def test_what_is_disabled_does_not_run(beating: Connected, token: str) -> None:
+    """A disabled task that is due stays where it is, beat after beat."""
+    health = beating.butlers["health"]
+    name = f"off-{token}"
+    await schedule(health, name, f"Log that I have a cough, severity 2 ({token})")
+    row = await schedule_row(health, name)
+    await health.call("schedule_update", schedule_id=str(row["id"]), enabled=False)
+    await fall_due(health, name)
+    await another_tick(beating, "health")
+
+    assert [] == await sessions_of(health, name)
+
+
+async def test_what_falls_due_while_its_butler_is_down_is_not_lost(
+    beating: Connected, token: str
+) -> None:
+    """A task that fell due while nobody was there runs once when its butler is back."""
+    health = beating.butlers["health"]
+    name = f"late-{token}"
+    await schedule(health, name, f"Log that I have a fever, severity 5 ({token})")
+    await health.stop()
+    try:
+        await fall_due(health, name)
+    finally:
+        await health.start()
+    await ran(health, name)
+    await another_tick(beating, "health")
+
+    assert 1 == len(await sessions_of(health, name))
+
+
+async def test_a_butler_that_does_not_answer_is_written_down(beating: Connected) -> None:
+    """A dead butler's tick is a failure with its reason; the others are ticked all the same."""
+    since = await now(beating)
+    relationship = beating.butlers["relationship"]
+    relationship.kill()
+    try:
+        await relationship.wait_for_end()
+        failed = await comes_true(lambda: told_as_failed(beating, "relationship", since))
+
+        assert failed, "no tick of the dead butler is recorded as a failure"
+        await another_tick(beating, "health")
+    finally:
+        await relationship.restart()
+    await another_tick(beating, "relationship")
+
+
+async def test_the_beat_goes_on_without_the_switchboard(beating: Connected) -> None:
+    """While the switchboard is down, the butlers that are known are still ticked."""
+    switchboard = beating.butlers.switchboard
+    await another_tick(beating, "health")
+    await switchboard.stop()
+    try:
+        await another_tick(beating, "health")
+    finally:
+        await switchboard.start()
+    await another_tick(beating, "switchboard")
+
+
+async def comes_true(condition: Callable[[], Awaitable[bool]]) -> bool:
+    """Whether a condition holds soon; a product that never meets it fails, the harness does not."""
+    try:
+        with deadline("see it happen", seconds=SOON_S):
+            await until(condition)
+    except NotReady:
+        return False
+    return True
+
+
+async def ran(butler: Butler, name: str) -> None:
+    """A task has run to its end."""
+
+    async def ended() -> bool:
+        sessions = await sessions_of(butler, name)
+        return bool(sessions) and sessions[0]["completed_at"] is not None
+
+    assert await comes_true(ended), (
+        f"{butler.name} did not run {name} to its end: {await schedule_row(butler, name)}"
+    )
+
+
+async def told_as_failed(connected: Connected, butler: str, since: dt.datetime) -> bool:
+    """Whether a tick of a butler is recorded as a failure."""
+    return any(
+        tick["butler"] == butler and tick["success"] is False
+        for tick in await ticks(connected, since=since)
+    )
+
+
+async def another_tick(connected: Connected, butler: str) -> None:
+    """A tick of a butler that began after this moment has succeeded."""
+    since = await now(connected)
+
+    async def answered() -> bool:
+        return any(
+            tick["butler"] == butler and tick["success"]
+            for tick in await ticks(connected, since=since)
+        )
+
+    assert await comes_true(answered), f"{butler} was not ticked within {SOON_S:.0f} s"
+
+
+async def now(connected: Connected) -> dt.datetime:
+    """The time of the heartbeat's database, which its log is written by."""
+    row = await connected.butlers["heartbeat"].database.one("SELECT clock_timestamp() AS now")
+    return row["now"]
+
+
+async def ticks(connected: Connected, *, since: dt.datetime) -> list[dict[str, Any]]:
+    """The heartbeat's log, oldest first; the subject file says where it is."""
+    subject = connected.butlers.subject
+    log = subject.table("heartbeat").get("ticks", {})
+    names = {key: log.get(key) for key in ("table", "butler", "at", "success")}
+    for key, value in names.items():
+        if not isinstance(value, str) or not value.isidentifier():
+            raise BadInput(
+                subject.path,
+                key=f"heartbeat.ticks.{key}",
+                found=value,
+                expected="a table or column",
+            )
+    return await connected.butlers["heartbeat"].database.rows(
+        "SELECT {butler} AS butler, {at} AS at, {success} AS success FROM {table} "
+        "WHERE {at} >= %s ORDER BY {at}".format(**names),
+        (since,),
+    )

@@ -1,0 +1,71 @@
+"""Everything about one person, over several messages, is about one person."""
+
+from __future__ import annotations
+
+import pytest
+
+from suites.e2e.chain import expect_journey
+from suites.e2e.connected import Connected
+from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.journey import follow
+
+
+async def test_a_person_is_one_contact(ecosystem: Ecosystem, token: str) -> None:
+    """A contact, a note, a reminder and a birthday in four messages leave one contact."""
+    name = f"Ida {token.capitalize()}"
+    for text in (
+        f"Add a contact: {name}, email {token}@example.com",
+        f"Note about {name}: she collects stamps",
+        f"Remind me to call {name} tomorrow",
+        f"The birthday of {name} is on 1988-07-21",
+    ):
+        expect_journey(await follow(ecosystem, await ecosystem.send(text)), ["relationship"])
+    database = ecosystem["relationship"].database
+    (contact,) = await database.rows("SELECT * FROM contacts WHERE name ILIKE %s", (f"%{token}%",))
+
+    assert (name, f"{token}@example.com") == (contact["name"], contact["email"])
+    for table in ("notes", "reminders", "important_dates"):
+        await database.expect_count(table, where={"contact_id": contact["id"]}, count=1)
+    await database.expect_row(
+        "important_dates",
+        where={"contact_id": contact["id"]},
+        columns={"year": 1988, "month": 7, "day": 21},
+    )
+
+
+async def test_two_people_are_not_mixed_up(ecosystem: Ecosystem, token: str) -> None:
+    """Notes about two people in one message stand each with its own person."""
+    first, second = f"Leo {token.capitalize()}", f"Eva {token.capitalize()}"
+    journey = await follow(
+        ecosystem,
+        await ecosystem.send(
+            f"Note about {first}: he likes jazz. Note about {second}: she likes opera."
+        ),
+    )
+    expect_journey(journey, ["relationship"])
+    rows = await ecosystem["relationship"].database.rows(
+        "SELECT c.name, n.body FROM notes n JOIN contacts c ON c.id = n.contact_id "
+        "WHERE c.name LIKE %s ORDER BY c.name",
+        (f"%{token.capitalize()}",),
+    )
+
+    assert [second, first] == [row["name"] for row in rows], rows
+    assert "opera" in rows[0]["body"]
+    assert "jazz" not in rows[0]["body"]
+    assert "jazz" in rows[1]["body"]
+
+
+@pytest.mark.capability("modules")
+async def test_an_appointment_reaches_the_calendar(connected: Connected, token: str) -> None:
+    """With a calendar that works, an appointment is made there, with its time and the token."""
+    mark = connected.calendar.mark()
+    answer = await connected.butlers["relationship"].call(
+        "trigger",
+        prompt=f'Create the calendar event "concert with Alice {token}" on 2031-05-17 at 19:30',
+    )
+    made = connected.calendar.matching("*/events", method="POST", since=mark)
+
+    assert 1 == len(made), answer
+    assert token in made[0].json()["summary"]
+    assert made[0].json()["start"]["dateTime"].startswith("2031-05-17T19:30")
+    assert f"Bearer {connected.calendar_token}" == dict(made[0].headers)["authorization"]
