@@ -1,0 +1,7 @@
+"""`python -m sexpd` is `sexpd`."""
+
+import sys
+
+from sexpd.cli import main
+
+sys.exit(main())

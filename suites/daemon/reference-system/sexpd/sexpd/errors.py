@@ -1,0 +1,35 @@
+"""What can go wrong before or outside a conversation, and how it is said.
+
+Each text reads "cannot VERB OBJECT: OBSERVED. NEXT STEP", on one line.
+"""
+
+from __future__ import annotations
+
+
+class SexpdError(Exception):
+    """Something an operator must act on; printed as one line.
+
+    Attributes:
+        exit_code: what the command ends with.
+    """
+
+    exit_code = 1
+
+
+class ConfigError(SexpdError):
+    """A configuration that means nothing.
+
+    Args:
+        where: the file or "the environment".
+        key: the key or variable.
+        found: what stands there.
+        expected: what should.
+    """
+
+    exit_code = 2
+
+    def __init__(self, where: object, *, key: str, found: object, expected: str) -> None:
+        self.where, self.key, self.found, self.expected = str(where), key, found, expected
+        super().__init__(
+            f"cannot read the configuration: {where}: {key} is {found!r}. Expected {expected}."
+        )

@@ -1,0 +1,75 @@
+"""Planted faults: the ways this reference is made wrong on purpose, to prove that a test sees it.
+
+`SEXPD_FAULT` is a comma-separated list of the names below, read once. Without it nothing here does
+anything. A site reads ``if faults.on("junk-kills"):``. ``sexpd faults`` lists them.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from sexpd.errors import ConfigError
+
+VARIABLE = "SEXPD_FAULT"
+
+FAULTS = {
+    "all-down-silent": "user input is not answered when no provider answers",
+    "cascade-skips-second": "the second provider in the order is never asked",
+    "depth-unbounded": "nesting is not bounded",
+    "emacs-properties-lost": "a Flight Plan node is sent without its properties",
+    "fd-leak": "the socket of a connection that sent a malformed frame is never closed",
+    "frame-size-unbounded": "a frame may declare any size",
+    "gateway-list-empty": "the gateway registry is never filled",
+    "half-frame-deadlock": "while one client is in the middle of a frame, no other is read",
+    "handshake-no-version": "the handshake has no version",
+    "harmless-refused": "a command is refused when a quoted argument looks dangerous",
+    "heartbeat-answered": "a heartbeat is answered",
+    "junk-kills": "a malformed frame ends the daemon",
+    "keywords-kept": "keywords are not upper-cased on reading",
+    "leaked-listener": "after a stop a process goes on listening on the port",
+    "length-in-bytes": "the length prefix counts bytes, both ways",
+    "malformed-silent": "a malformed frame closes the connection without a word",
+    "memory-growth": "every frame ever received is kept",
+    "meta-dropped": "replies carry no META",
+    "metaless-unanswered": "user input without META is not answered",
+    "model-route-unchecked": "a command that a model proposes bypasses the dispatcher",
+    "nonsense-accepted": "whatever a provider answers counts as an answer",
+    "pattern-missed": "the dispatcher does not know what find -delete and find -exec do",
+    "raw-wire-unchecked": "a shell request on the wire bypasses the dispatcher",
+    "reader-evaluates": "the reader accepts #. and evaluates the form",
+    "reply-wrong-connection": "replies go to the connection that was opened last",
+    "shell-reply-lost": "a shell command runs and its outcome is not sent",
+    "skill-broken-unreported": "a skill that is broken is skipped without being reported",
+    "skill-dropped": "the last skill in the order is silently dropped",
+    "skill-order-ignored": "skills are loaded by name, whatever they require",
+    "stale-health": "the first health result is served for ever",
+    "text-route-unchecked": "a command typed as /shell text bypasses the dispatcher",
+    "timeout-leaves-process": "a command that timed out is reported and goes on running",
+    "timeout-stops-cascade": "a provider that times out ends the cascade",
+    "tui-no-reconnect": "the terminal client does not reconnect",
+    "unlink-not-persisted": "an unlinked messaging link is back after a restart",
+    "whitespace-refused": "whitespace between frames is malformed",
+}
+
+
+@functools.cache
+def active() -> frozenset[str]:
+    """The names that are switched on.
+
+    Raises:
+        ConfigError: the variable holds a name that is not a fault.
+    """
+    names = frozenset(n.strip() for n in os.environ.get(VARIABLE, "").split(",") if n.strip())
+    for name in sorted(names - FAULTS.keys()):
+        raise ConfigError(
+            "the environment", key=VARIABLE, found=name, expected="one of " + ", ".join(FAULTS)
+        )
+    return names
+
+
+def on(name: str) -> bool:
+    """Whether this fault is planted; an unknown name at a site is a programming error."""
+    if name not in FAULTS:
+        raise KeyError(name)
+    return name in active()

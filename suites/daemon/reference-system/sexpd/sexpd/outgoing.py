@@ -1,0 +1,41 @@
+"""Texts that go out: posted to the webhook of a link."""
+
+from __future__ import annotations
+
+import trio
+
+from sexpd import log
+from sexpd.gateways import Link, LinkError
+from sexpd.providers import is_loopback
+
+POST_S = 10.0
+
+
+async def post(link: Link, text: str) -> int:
+    """Post a text to a link's webhook.
+
+    Returns:
+        The HTTP status, one that means success.
+
+    Raises:
+        LinkError: the link has no webhook, or it did not take the text.
+    """
+    import httpx
+
+    if not link.webhook:
+        raise LinkError(f"cannot send to {link.name}: the link has no webhook. Link it with one")
+    body = {"platform": link.platform, "address": link.address, "text": text}
+    with trio.move_on_after(POST_S):
+        try:
+            async with httpx.AsyncClient(
+                timeout=None, trust_env=not is_loopback(link.webhook)
+            ) as client:
+                async with client.stream("POST", link.webhook, json=body) as response:
+                    status = response.status_code
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise LinkError(f"cannot send to {link.name}: {error!r}. Mend its webhook") from error
+        if not 200 <= status < 300:
+            raise LinkError(f"cannot send to {link.name}: HTTP {status}. Mend its webhook")
+        log.info("link.sent", name=link.name, status=status, chars=len(text))
+        return status
+    raise LinkError(f"cannot send to {link.name}: no answer in {POST_S:g} s. Mend its webhook")

@@ -1,0 +1,239 @@
+"""Which message goes where? By TYPE, then by SENSOR or TARGET.
+
+A message that is well formed and means nothing here is answered with an error LOG; the connection
+stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from sexpd import faults, flightplan, log, messages
+from sexpd.gateways import LinkError, registry
+from sexpd.pipeline import Signal, silent
+from sexpd.sexpr import Keyword, as_plist, keyword_name, plist
+from sexpd.shell.verdict import Refused
+
+if TYPE_CHECKING:
+    from sexpd.connection import Connection
+    from sexpd.server import Daemon
+
+TEXT_CHARS = 100_000
+Message = dict[str, Any]
+
+
+class _Meaningless(Exception):
+    """A message that nobody here understands; the text says why."""
+
+
+class Router:
+    """Hands each message to what answers it."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self._targets: dict[str, Callable[[Connection, Message, Message], Awaitable[None]]] = {
+            "SHELL": self._shell,
+            "SKILL": self._skill,
+            "SKILLS": self._skill,
+            "GATEWAY": self._gateway,
+            "GATEWAYS": self._gateway,
+            "FLIGHT-PLAN": self._flight_plan,
+            "DAEMON": self._control,
+        }
+
+    async def at_once(self, connection: Connection, message: Message) -> bool:
+        """Answer what needs no waiting; False for everything else."""
+        if keyword_name(message.get("TYPE")) == "HEALTH-CHECK":
+            await connection.reply(await self._health(message.get("META")))
+            return True
+        payload = as_plist(message.get("PAYLOAD")) or {}
+        if keyword_name(message.get("TYPE")) != "EVENT":
+            return False
+        if keyword_name(payload.get("SENSOR")) != "HEARTBEAT":
+            return False
+        if faults.on("heartbeat-answered"):
+            await connection.reply(messages.event("HEARTBEAT"))
+        return True
+
+    async def handle(self, connection: Connection, message: Message) -> None:
+        """Answer a message, by an error LOG if it means nothing."""
+        meta = message.get("META")
+        try:
+            await self._handle(connection, message)
+        except Refused as refused:
+            text = f"blocked by the security dispatcher: {refused}"
+            await connection.reply(messages.log("ERROR", text, meta=meta))
+        except (_Meaningless, LinkError, flightplan.PlanError) as error:
+            log.warning("message.refused", number=connection.number, reason=error)
+            await connection.reply(messages.log("ERROR", str(error), meta=_plain(meta)))
+
+    async def _handle(self, connection: Connection, message: Message) -> None:
+        kind = keyword_name(message.get("TYPE"))
+        meta = message.get("META")
+        if as_plist(meta) is None:
+            raise _Meaningless("META is no property list")
+        payload = as_plist(message.get("PAYLOAD"))
+        if payload is None:
+            raise _Meaningless("PAYLOAD is no property list")
+        if kind == "EVENT":
+            sensor = keyword_name(payload.get("SENSOR"))
+            if sensor != "USER-INPUT":
+                raise _Meaningless(f"there is no sensor {sensor or 'in the payload'}")
+            await self._user_input(connection, message, payload)
+        elif kind == "REQUEST":
+            target = keyword_name(message.get("TARGET"))
+            if target not in self._targets:
+                known = ", ".join(sorted(self._targets))
+                raise _Meaningless(f"there is no target {target or 'in the message'}; {known}")
+            await self._targets[target](connection, message, payload)
+        else:
+            raise _Meaningless(f"there is no type {kind or 'in the message'}")
+
+    # --- Events ---
+
+    async def _health(self, meta: Any) -> list[Any]:
+        report = await self._daemon.health.report()
+        checks = [
+            plist(name=check.name, status=Keyword(check.state), detail=check.detail)
+            for check in report.checks
+        ]
+        answer = plist(
+            type=Keyword("HEALTH-RESPONSE"),
+            status=Keyword(report.status),
+            checked_p=report.checked,
+            checks=checks,
+        )
+        return [*plist(meta=meta), *answer] if meta and _plain(meta) else answer
+
+    async def _user_input(self, connection: Connection, message: Message, payload: Message) -> None:
+        text = payload.get("TEXT")
+        if not isinstance(text, str) or len(text) > TEXT_CHARS:
+            raise _Meaningless(f"TEXT of user input has to be a string up to {TEXT_CHARS} long")
+        meta = message.get("META")
+        known = as_plist(meta) or {}
+        source = keyword_name(known.get("SOURCE")) or "UNKNOWN"
+        if source == "MESSAGING":
+            self._daemon.links.get(str(known.get("LINK")))
+        if meta is None and faults.on("metaless-unanswered"):
+            return
+        say = await self._daemon.pipeline.process(Signal(text=text, source=source))
+        if not silent(say):
+            await connection.reply(messages.answer(say.text, say.explanation, meta=meta))
+
+    # --- Requests ---
+
+    async def _shell(self, connection: Connection, message: Message, payload: Message) -> None:
+        _action(payload, "EXECUTE")
+        command = payload.get("CMD")
+        if not isinstance(command, str):
+            raise _Meaningless("CMD of a shell request has to be a string")
+        try:
+            seconds = self._daemon.shell.timeout_s(payload.get("TIMEOUT"))
+        except ValueError as error:
+            raise _Meaningless(str(error)) from error
+        outcome = await self._daemon.shell.run(command, route="wire", seconds=seconds)
+        if not faults.on("shell-reply-lost"):
+            await connection.reply(messages.shell_response(outcome, meta=message.get("META")))
+
+    async def _skill(self, connection: Connection, message: Message, payload: Message) -> None:
+        _action(payload, "LIST")
+        skills = self._daemon.skills
+        skills.refresh()
+        loaded = [
+            plist(name=s.name, version=s.version, description=s.description,
+                  requires=list(s.requires))
+            for s in skills.loaded
+        ]
+        rejected = [plist(name=r.name, reason=r.reason) for r in skills.rejected]
+        await connection.reply(
+            messages.event(
+                "SKILL-LIST", meta=message.get("META"), skills=loaded, rejected=rejected
+            )
+        )
+
+    async def _gateway(self, connection: Connection, message: Message, payload: Message) -> None:
+        action = _action(payload, "LIST", "LINK", "UNLINK", "SEND")
+        links, meta = self._daemon.links, message.get("META")
+        if action == "LIST":
+            gateways = [
+                plist(name=g.name, kind=Keyword(g.kind.upper()), source=Keyword(g.source),
+                      description=g.description)
+                for g in registry()
+            ]
+            known = [_link(link) for link in links.all()]
+            await connection.reply(
+                messages.event("GATEWAY-LIST", meta=meta, gateways=gateways, links=known)
+            )
+            return
+        name = _string(payload, "NAME")
+        if action == "LINK":
+            link = links.add(
+                name=name,
+                platform=_string(payload, "PLATFORM"),
+                address=_string(payload, "ADDRESS"),
+                webhook=_string(payload, "WEBHOOK", default=""),
+            )
+            log.info("link.made", name=name, platform=link.platform)
+            answer = messages.event("GATEWAY-LINKED", meta=meta, link=_link(link))
+        elif action == "UNLINK":
+            link = links.remove(name)
+            log.info("link.removed", name=name)
+            answer = messages.event("GATEWAY-UNLINKED", meta=meta, link=_link(link))
+        else:
+            from sexpd.outgoing import post
+
+            link = links.get(name)
+            status = await post(link, _string(payload, "TEXT"))
+            answer = messages.event("GATEWAY-SENT", meta=meta, link=_link(link), status=status)
+        await connection.reply(answer)
+
+    async def _flight_plan(
+        self, connection: Connection, message: Message, payload: Message
+    ) -> None:
+        _action(payload, "NODE")
+        meta = as_plist(message.get("META")) or {}
+        node = flightplan.node(
+            _string(payload, "TEXT"),
+            source=keyword_name(meta.get("SOURCE")) or "UNKNOWN",
+            wanted_id=payload.get("ID"),
+        )
+        await connection.reply(
+            messages.event("FLIGHT-PLAN", meta=message.get("META"), node=node)
+        )
+
+    async def _control(self, connection: Connection, message: Message, payload: Message) -> None:
+        action = _action(payload, "STATUS", "SHUTDOWN")
+        meta = message.get("META")
+        if action == "STATUS":
+            status = self._daemon.status()
+            await connection.reply(messages.event("DAEMON-STATUS", meta=meta, **status))
+        elif not self._daemon.config["server.shutdown_command"]:
+            raise _Meaningless("this daemon is not stopped over the wire")
+        else:
+            await connection.reply(messages.event("SHUTTING-DOWN", meta=meta))
+            self._daemon.stop("a client asked for it")
+
+
+def _action(payload: Message, *known: str) -> str:
+    action = keyword_name(payload.get("ACTION"))
+    if action not in known:
+        raise _Meaningless(f"there is no action {action or 'in the payload'}; {', '.join(known)}")
+    return action
+
+
+def _string(payload: Message, key: str, *, default: str | None = None) -> str:
+    value = payload.get(key, default)
+    if not isinstance(value, str) or len(value) > TEXT_CHARS:
+        raise _Meaningless(f"{key} has to be a string up to {TEXT_CHARS} long")
+    return value
+
+
+def _link(link: Any) -> list[Any]:
+    return plist(
+        name=link.name, platform=link.platform, address=link.address, webhook=link.webhook
+    )
+
+
+def _plain(meta: Any) -> Any:
+    return meta if isinstance(meta, list) and as_plist(meta) is not None else None
