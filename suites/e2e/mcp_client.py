@@ -1,7 +1,8 @@
 """MCP over HTTP/SSE as any client speaks it: connect, call one tool, leave.
 
 One connection per call: a butler may be killed and restarted between two calls, and a client that
-keeps a stream open would test its own reconnecting instead.
+keeps a stream open would test its own reconnecting instead. A test of many calls and no breakage
+may keep one: :func:`open_client`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import httpx2
 import trio
+import trio.testing
 from mcp.client.session import ClientSession
 from mcp.client.sse import sse_client
 from mcp.shared.exceptions import MCPError
@@ -22,7 +24,15 @@ from harness_core import limits
 from harness_core.groups import lone_error
 from harness_core.wait import deadline
 
-__all__ = ["CannotReach", "ToolResult", "call_tool", "list_tools"]
+__all__ = [
+    "CannotReach",
+    "Client",
+    "ToolResult",
+    "call_in_turn",
+    "call_tool",
+    "list_tools",
+    "open_client",
+]
 
 
 class CannotReach(Exception):  # noqa: N818 - an outcome that a test may expect
@@ -61,6 +71,42 @@ async def call_tool(
     with deadline(f"call {tool} at {url}", seconds=seconds):
         async with _session(url, headers=headers) as session:
             answer = await session.call_tool(tool, dict(arguments or {}))
+    return _result(answer)
+
+
+async def call_in_turn(
+    url: str,
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    seconds: float = limits.MCP_CALL_S,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> ToolResult:
+    """Call one tool, and report as started once the butler must have read the call.
+
+    What is started after that has come later, which a test of an order needs to know. The proof is
+    an answer to ``status``, sent behind the call on the same connection.
+
+    Raises:
+        NotReady: no answer within ``seconds``.
+        CannotReach: nobody answers there, or the connection broke.
+    """
+    answers: list[Any] = []
+    with deadline(f"call {tool} at {url}", seconds=seconds):
+        async with _session(url) as session, trio.open_nursery() as nursery:
+
+            async def call() -> None:
+                answers.append(await session.call_tool(tool, dict(arguments)))
+
+            nursery.start_soon(call)
+            # The call is on the wire when nothing here can go on without the butler.
+            await trio.testing.wait_all_tasks_blocked()
+            await session.call_tool("status", {})
+            task_status.started()
+    return _result(answers[0])
+
+
+def _result(answer: Any) -> ToolResult:
     texts = [block.text for block in answer.content if block.type == "text"]
     text = "\n".join(texts)
     value: Any = answer.structured_content
@@ -73,6 +119,40 @@ async def call_tool(
         # FastMCP wraps an answer that is no object.
         value = value["result"]
     return ToolResult(is_error=bool(answer.is_error), text=text, value=value)
+
+
+class Client:
+    """A connection that is kept for many calls; built only by :func:`open_client`."""
+
+    def __init__(self, session: ClientSession) -> None:
+        self._session = session
+
+    async def try_call(self, tool: str, **arguments: Any) -> ToolResult:
+        """Call a tool that may refuse."""
+        with deadline(f"call {tool}", seconds=limits.MCP_CALL_S):
+            return _result(await self._session.call_tool(tool, arguments))
+
+    async def call(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool that must succeed, and return its answer as data.
+
+        Raises:
+            AssertionError: the tool answered with an error.
+        """
+        answer = await self.try_call(tool, **arguments)
+
+        assert not answer.is_error, f"{tool} refused {arguments}: {answer.text}"
+        return answer.value
+
+
+@asynccontextmanager
+async def open_client(url: str) -> AsyncIterator[Client]:
+    """Connect once, for calls one after the other.
+
+    Raises:
+        CannotReach: nobody answers there, or the connection broke.
+    """
+    async with _session(url) as session:
+        yield Client(session)
 
 
 async def list_tools(

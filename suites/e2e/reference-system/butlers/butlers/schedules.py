@@ -137,7 +137,7 @@ class Schedules:
                    enabled = coalesce($4, enabled), next_run_at = coalesce($5, next_run_at)
             WHERE id = $1 RETURNING *
             """,
-            schedule_id, line, prompt, enabled, _next(line) if line else None,
+            schedule_id, line, prompt, enabled, None if line is None else _next(line),
         )
         if row is None:
             raise ButlerError(f"cannot update schedule {schedule_id}: it does not exist")
