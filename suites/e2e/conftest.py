@@ -134,7 +134,9 @@ async def ecosystem(
 
     Raises:
         BudgetExceeded: an earlier test spent what the run may spend; the run stops here.
+        HarnessError: an earlier test left the ecosystem broken.
     """
+    butler_ecosystem.check_usable()
     try:
         await butler_ecosystem.check_budget()
     except BudgetExceeded as spent:

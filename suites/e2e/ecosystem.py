@@ -80,6 +80,7 @@ class Ecosystem:
         subject: what was started.
         boot_s: seconds from nothing to the last registration.
         patience_s: how long a message may take to its final state, in seconds.
+        unusable: why nothing can be tested on it any more; empty when it is sound.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Ecosystem:
         self.subject = subject
         self.evidence = evidence
         self.boot_s = 0.0
+        self.unusable = ""
         self._misses = 0
         self.patience_s = (
             limits.SCENARIO_S if gateway.mode in {"live", "record"} else _OFFLINE_MESSAGE_S
@@ -113,6 +115,19 @@ class Ecosystem:
     def switchboard(self) -> Butler:
         """The butler that messages come in at."""
         return self["switchboard"]
+
+    def check_usable(self) -> None:
+        """What goes wrong on a broken ecosystem says nothing about the product.
+
+        Raises:
+            HarnessError: a test left it broken.
+        """
+        if self.unusable:
+            raise HarnessError(
+                "test on this ecosystem",
+                observed=self.unusable,
+                next_step="Run the tests that did not run once that is mended",
+            )
 
     async def check_budget(self) -> None:
         """What went wrong for want of money, or of a recording, says nothing about the product.

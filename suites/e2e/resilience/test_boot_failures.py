@@ -11,7 +11,10 @@ from harness_core.errors import BadInput, Unavailable
 from harness_core.net import lease_port
 from harness_core.process import Run
 from harness_core.subject import Subject, load_subject
+from suites.e2e.aftermath import expect_carried_out
+from suites.e2e.chaos import Chaos
 from suites.e2e.ecosystem import Ecosystem, open_ecosystem
+from suites.e2e.messages import TOOL_OF, to_health
 from suites.e2e.roster import read_roster
 
 #: Generous: a daemon that cannot have its port or its database gives up within seconds.
@@ -29,6 +32,21 @@ async def test_a_busy_port_fails_that_butler_alone(ecosystem: Ecosystem) -> None
     assert "started" not in output.casefold().replace("not started", ""), output
     assert general.child.returncode is None
     assert "general" == (await general.status())["name"]
+
+
+async def test_a_busy_port_leaves_running_work_alone(fragile: Ecosystem, chaos: Chaos) -> None:
+    """A second process that cannot have the port touches nothing of the first one's work."""
+    health = fragile["health"]
+    held = await chaos.hold(TOOL_OF["health"])
+    message = to_health()
+    sent = await fragile.send(message.text)
+    await chaos.until_met(held)
+    returncode, output = await health.attempt(seconds=END_S)
+    await chaos.release(held)
+
+    assert 1 == returncode, output
+    await expect_carried_out(fragile, sent, "health")
+    await message.expect_row(fragile, "health")
 
 
 async def test_a_database_that_is_not_there_is_one_clear_error(ecosystem: Ecosystem) -> None:

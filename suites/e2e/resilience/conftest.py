@@ -1,0 +1,98 @@
+"""An ecosystem to be broken: small, with short deadlines, and nobody else's."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import pytest
+
+from harness_core.bridge import Loop
+from harness_core.evidence import Evidence
+from harness_core.process import Run
+from harness_core.subject import Subject
+from suites.e2e.chaos import Chaos
+from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
+from suites.e2e.knobs import has_knob, turned
+
+#: Who may be broken: the switchboard, two targets of one message, and the one it falls back to.
+BUTLERS: Final = ("switchboard", "general", "health", "relationship")
+
+#: Deadlines that a test may wait for. What healthy work must keep is generous; what only a broken
+#: part runs into is short.
+SETTINGS: Final = {
+    "switchboard": {
+        "hop_deadline_s": 20,
+        "connect_deadline_s": 5,
+        "lease_s": 6,
+        "heartbeat_s": 0.5,
+    },
+    "general": {"heartbeat_s": 0.5},
+    "health": {"heartbeat_s": 0.5, "shutdown_s": 1},
+    "relationship": {"heartbeat_s": 0.5, "queue_depth": 1},
+}
+
+
+@pytest.fixture(autouse=True)
+def able(request: pytest.FixtureRequest, subject: Subject) -> None:
+    """Skip, by name, what the subject cannot be told."""
+    for marker in request.node.iter_markers("knob"):
+        for knob in marker.args:
+            if not has_knob(subject, knob):
+                pytest.skip(f"{subject.name} declares no knob {knob!r} in {subject.path.name}")
+
+
+@pytest.fixture(scope="session")
+def fragile_ecosystem(
+    harness_loop: Loop,
+    harness_run: Run,
+    run_evidence: Evidence,
+    subject: Subject,
+    progress: Callable[[str], None],
+    pytestconfig: pytest.Config,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Ecosystem]:
+    """A second ecosystem, whose database, processes and model may be taken away at any time."""
+    roster = tmp_path_factory.mktemp("fragile") / "roster"
+    for name in BUTLERS:
+        shutil.copytree(roster_directory(subject) / name, roster / name)
+    environment: dict[str, str] = {}
+    for name, settings in SETTINGS.items():
+        environment |= turned(subject, name, **settings)
+    services = pytestconfig.getoption("--services")
+    manager = open_ecosystem(
+        harness_run,
+        subject,
+        evidence=run_evidence.child("fragile"),
+        roster=roster,
+        # A server of somebody else is not ours to break.
+        services="local" if services == "external" else services,
+        environment=environment,
+        loop=harness_loop,
+        say=progress,
+    )
+    progress("booting an ecosystem to be broken")
+    with harness_loop.hold(manager) as ecosystem:
+        yield ecosystem
+
+
+@pytest.fixture
+def fragile(fragile_ecosystem: Ecosystem, evidence: Evidence) -> Ecosystem:
+    """The ecosystem to be broken, whole.
+
+    Raises:
+        HarnessError: an earlier test broke it for good.
+    """
+    fragile_ecosystem.check_usable()
+    fragile_ecosystem.evidence = evidence
+    return fragile_ecosystem
+
+
+@pytest.fixture
+def chaos(fragile: Ecosystem, harness_loop: Loop) -> Iterator[Chaos]:
+    """Breaks what a test wants broken; everything is given back afterwards, proved."""
+    breaking = Chaos(fragile, loop=harness_loop)
+    harness_loop.run(breaking.begin)
+    yield breaking
+    harness_loop.run(breaking.restore)

@@ -1,0 +1,124 @@
+"""Bounds that protect the whole: leases, queues, refusals."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from suites.e2e.aftermath import expect_carried_out, expect_outcome
+from suites.e2e.chaos import Chaos, expect_soon
+from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.journey import follow
+from suites.e2e.mcp_client import ToolResult
+from suites.e2e.messages import Message, to_health, to_relationship
+
+pytestmark = pytest.mark.capability("ingest.v1")
+
+#: A refusal waits for nothing.
+REFUSED_S = 15.0
+
+#: The switchboard's lease (see conftest), and when it must have been noticed on a loaded machine.
+LEASE_S = 6.0
+SLACK_S = 8.0
+
+
+@pytest.mark.knob("lease_s", "heartbeat_s")
+async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos) -> None:
+    """A silent butler becomes stale and gets no more work; when it speaks again, it does."""
+
+    async def is_now(state: str) -> bool:
+        row = await fragile.switchboard.database.one(
+            "SELECT eligibility_state FROM butler_registry WHERE name = 'health'"
+        )
+        return row["eligibility_state"] == state
+
+    chaos.pause("health")
+    await expect_soon(
+        "a silent butler is stale", lambda: is_now("stale"), seconds=LEASE_S + SLACK_S
+    )
+    message = to_health()
+    journey = await follow(fragile, await fragile.send(message.text))
+    story = journey.text()
+
+    assert not journey.unfinished, story
+    reached = [row for row in journey.routing if row["target_butler"] == "health"]
+
+    assert all(row["error_class"] == "target_unavailable" for row in reached), story
+    assert () == journey.of_message("health"), f"a stale butler was dispatched to\n{story}"
+
+    await chaos.resume("health")
+    await chaos.expect_back("health")
+    await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
+
+
+@pytest.mark.knob("queue_depth")
+async def test_a_full_queue_refuses_at_once(fragile: Ecosystem, chaos: Chaos) -> None:
+    """One runs, one waits, all others are refused as overload; those two end in their order."""
+    relationship = fragile["relationship"]
+    first, *others = (to_relationship() for _ in range(4))
+    message = to_relationship()
+    held = await chaos.hold(first.token)
+    answers: dict[str, ToolResult] = {}
+
+    async def trigger(one: Message) -> None:
+        answers[one.token] = await relationship.try_call("trigger", {"prompt": one.text})
+
+    async def all_but_one_refused() -> bool:
+        return len(answers) == len(others) - 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trigger, first)
+        await chaos.until_met(held)
+        for other in others:
+            nursery.start_soon(trigger, other)
+        await expect_soon("a full queue refuses", all_but_one_refused, seconds=REFUSED_S)
+        refused = dict(answers)
+        journey = await follow(fragile, await fragile.send(message.text))
+        await chaos.release(held)
+    for answer in refused.values():
+        assert "overload_rejected" in answer.text, f"refused as something else: {answer.text}"
+    expect_outcome(journey, "relationship", {"overload_rejected"})
+    assert () == journey.of_message("relationship"), journey.text()
+    (waited,) = (other for other in others if other.token not in refused)
+    for done in (first, waited):
+        await done.expect_row(fragile, "relationship")
+    for rejected in (message, *(other for other in others if other is not waited)):
+        assert not await rejected.left_its_row(fragile, "relationship"), "refused, and done"
+    rows = await relationship.database.rows(
+        "SELECT prompt, started_at, completed_at FROM sessions"
+        " WHERE prompt LIKE %s OR prompt LIKE %s ORDER BY started_at",
+        (f"%{first.token}%", f"%{waited.token}%"),
+    )
+
+    assert [True, True] == [first.token in rows[0]["prompt"], waited.token in rows[1]["prompt"]]
+    assert rows[0]["completed_at"] <= rows[1]["started_at"], "two sessions ran at once"
+
+
+@pytest.mark.capability("registry-table")
+async def test_a_target_that_refuses_the_request(fragile: Ecosystem, chaos: Chaos) -> None:
+    """A butler that says the request is not for it makes a ``validation_error``, not a success."""
+    await chaos.enlist(
+        "archive",
+        like="general",
+        url=fragile["relationship"].url,
+        description="Archive of the zebra census: counts zebras, files zebra sightings.",
+    )
+    message = "File a zebra sighting in the zebra census archive"
+    journey = await follow(fragile, await fragile.send(message))
+
+    expect_outcome(journey, "archive", {"validation_error"})
+    assert () == journey.of_message("relationship"), journey.text()
+
+
+@pytest.mark.capability("registry-table")
+async def test_a_target_that_speaks_another_protocol(fragile: Ecosystem, chaos: Chaos) -> None:
+    """An address where something else answers is told within a deadline, as no success."""
+    await chaos.enlist(
+        "archive",
+        like="general",
+        url=f"{fragile.gateway.url}/sse",
+        description="Archive of the zebra census: counts zebras, files zebra sightings.",
+    )
+    journey = await follow(fragile, await fragile.send("File a zebra sighting in the archive"))
+
+    expect_outcome(journey, "archive", {"target_unavailable", "internal_error", "timeout"})

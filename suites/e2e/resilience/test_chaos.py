@@ -1,0 +1,57 @@
+"""Chaos gives back what it broke, proves it, and says so when it cannot."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from harness_core.bridge import Loop
+from harness_core.errors import HarnessError
+from suites.e2e.chaos import Chaos
+from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.messages import to_two
+
+
+async def test_everything_broken_is_given_back(fragile: Ecosystem, harness_loop: Loop) -> None:
+    """After a test that broke all it could and then failed, the ecosystem is what it was."""
+    chaos = Chaos(fragile, loop=harness_loop)
+    await chaos.begin()
+    environment = dict(fragile["relationship"].environment)
+    await chaos.start("relationship", LEFT_BY_A_TEST="1")
+    await chaos.hold("")
+    await chaos.enlist("ghost", like="general", url="http://127.0.0.1:9/sse", description="ghost")
+    await chaos.kill("general")
+    chaos.pause("health")
+    await chaos.stop("relationship")
+    await chaos.kill_database()
+    await chaos.restore()
+
+    assert environment == fragile["relationship"].environment
+    assert "" == fragile.unusable
+    await fragile.switchboard.database.expect_no_row("butler_registry", where={"name": "ghost"})
+    message = to_two()
+    sent = await fragile.send(message.text)
+    for butler in message.butlers:
+        await message.expect_row(fragile, butler)
+
+    assert sent.answer["duplicate"] is False
+
+
+async def test_what_cannot_be_given_back_is_told(fragile: Ecosystem, harness_loop: Loop) -> None:
+    """An ecosystem that stays broken is marked, and later tests on it are errors of the harness."""
+    chaos = Chaos(fragile, loop=harness_loop)
+    await chaos.begin()
+    await chaos.kill("general")
+    with socket.create_server(("127.0.0.1", fragile["general"].port)):
+        with pytest.raises(HarnessError):
+            await chaos.restore()
+        marked = fragile.unusable
+        with pytest.raises(HarnessError, match="a test broke it for good"):
+            fragile.check_usable()
+    # What held the port is gone: this time everything comes back, and may be used again.
+    fragile.unusable = ""
+    await chaos.restore()
+
+    assert marked
+    assert "general" == (await fragile["general"].status())["name"]

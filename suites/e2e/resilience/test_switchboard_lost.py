@@ -1,0 +1,97 @@
+"""The switchboard killed in the middle of a message, and butlers that find none at boot."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import pytest
+
+from suites.e2e.aftermath import expect_carried_out, expect_no_open_session
+from suites.e2e.chain import fallback_reason
+from suites.e2e.chaos import Chaos, expect_soon
+from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.journey import follow
+from suites.e2e.messages import TOOL_OF, to_health, to_relationship
+
+pytestmark = pytest.mark.capability("ingest.v1")
+
+#: From a switchboard that serves to a registry with everybody in it: a few heartbeats.
+REGISTER_S = 20.0
+
+
+async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos) -> None:
+    """An accepted message is carried on after the restart: once, and not by way of a fallback."""
+    message = to_health()
+    held = await chaos.hold(message.token)
+    event_id = f"event-{secrets.token_hex(8)}"
+    sent = await fragile.send(message.text, event_id=event_id)
+    await chaos.until_met(held)
+    await chaos.kill("switchboard")
+    await chaos.release(held)
+    await chaos.start("switchboard")
+    again = await fragile.send(message.text, event_id=event_id)
+
+    assert (sent.request_id, True) == (again.request_id, again.answer["duplicate"])
+    journey = await expect_carried_out(fragile, sent, "health")
+
+    assert fallback_reason(journey.inbox[0]["decomposition"]) is None, journey.text()
+    await message.expect_row(fragile, "health")
+    await expect_carried_out(fragile, await fragile.send(to_relationship().text), "relationship")
+    await expect_no_open_session(fragile.switchboard)
+
+
+async def test_killed_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> None:
+    """A message that was under way is told truthfully after the restart, and not done twice."""
+    message = to_health()
+    held = await chaos.hold(TOOL_OF["health"])
+    sent = await fragile.send(message.text)
+    await chaos.until_met(held)
+    await chaos.kill("switchboard")
+    await chaos.release(held)
+    await chaos.start("switchboard")
+    await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
+    journey = await follow(fragile, sent)
+    story = journey.text()
+
+    assert not journey.unfinished, story
+    row = journey.inbox[0]
+    done = [session for session in journey.of_message("health") if session["success"]]
+
+    assert 1 == len(journey.of_message("health")), f"the message was dispatched again\n{story}"
+    if row["lifecycle_state"] == "completed":
+        assert [True] == [hop["success"] for hop in journey.routing], story
+        assert done, f"told as completed, and no session of it succeeded\n{story}"
+    else:
+        assert row["response_summary"] or row["dispatch_outcomes"], f"no reason is given\n{story}"
+    await expect_no_open_session(fragile["health"])
+
+
+async def test_butlers_that_start_without_a_switchboard(fragile: Ecosystem, chaos: Chaos) -> None:
+    """They serve, and are registered soon after the switchboard is up, as is everybody else."""
+    await chaos.stop("switchboard")
+    await chaos.stop("health")
+    await chaos.start("health")
+
+    assert "health" == (await fragile["health"].status())["name"]
+    began = await database_now(fragile)
+    await chaos.start("switchboard")
+
+    async def all_there() -> bool:
+        rows = await fragile.switchboard.database.rows(
+            "SELECT name FROM butler_registry"
+            " WHERE eligibility_state = 'active' AND last_seen_at > %s",
+            (began,),
+        )
+        return fragile.butlers.keys() - {"switchboard"} <= {row["name"] for row in rows}
+
+    await expect_soon(
+        "every butler is registered with the new switchboard", all_there, seconds=REGISTER_S
+    )
+    await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
+
+
+async def database_now(ecosystem: Ecosystem) -> Any:
+    """The database server's clock."""
+    row = await ecosystem.switchboard.database.one("SELECT clock_timestamp() AS now")
+    return row["now"]
