@@ -14,6 +14,8 @@ from typing import Any, Final
 from suites.e2e.journey import Journey, Row, as_data, recorded_calls
 
 __all__ = [
+    "bare_tool",
+    "cost_usd",
     "expect_accounted",
     "expect_fallback",
     "expect_finished",
@@ -23,6 +25,7 @@ __all__ = [
     "expect_sessions",
     "expect_trace",
     "fallback_reason",
+    "words_of",
 ]
 
 #: Who gets what nobody could classify (contract, "MCP over HTTP/SSE").
@@ -227,7 +230,7 @@ def expect_accounted(journey: Journey) -> None:
     assert {row["model"] for row in sessions} == models, (
         f"rows name the models {[row['model'] for row in sessions]}, called were {models}\n{story}"
     )
-    asked = sorted(_bare(tool) for call in calls for tool in call.called)
+    asked = sorted(bare_tool(tool) for call in calls for tool in call.called)
     recorded = sorted(str(call["name"]) for row in sessions for call in recorded_calls(row))
 
     assert recorded == asked, (
@@ -242,7 +245,7 @@ def expect_accounted(journey: Journey) -> None:
     total_usd = sum(call.usd or 0 for call in calls)
 
     assert total_usd > 0, f"the message cost nothing\n{story}"
-    told_usd = sum(_usd(row["cost"]) for row in sessions)
+    told_usd = sum(cost_usd(row["cost"]) for row in sessions)
 
     assert abs(told_usd - float(total_usd)) <= max(1e-6, 0.01 * float(total_usd)), (
         f"cost: rows say {told_usd:.6f} USD, the gateway's ledger {total_usd:.6f} USD\n{story}"
@@ -291,12 +294,12 @@ def _find_flag(value: Any) -> tuple[bool, str] | None:
     return next((found for child in children if (found := _find_flag(child)) is not None), None)
 
 
-def _bare(tool: str) -> str:
+def bare_tool(tool: str) -> str:
     """A tool's own name, without the prefix the Claude Code CLI gives the tools of a server."""
     return tool.rpartition("__")[2] if tool.startswith("mcp__") else tool
 
 
-def _usd(cost: Any) -> float:
+def cost_usd(cost: Any) -> float:
     """The price a session recorded: the contract says that it is kept, not under which key."""
     value = as_data(cost)
     if isinstance(value, Mapping):

@@ -1,14 +1,29 @@
-"""What is written down about a session is what happened, above all when it failed."""
+"""What is written down about a session is what happened, above all when it failed.
+
+What happened is known from elsewhere: from the gateway's ledger (which calls were asked for, how
+many tokens, at what price), from the tables of the tools, and from the test's own clock.
+"""
 
 from __future__ import annotations
 
-from harness_core.llm import Fault
-from suites.e2e.chain import expect_finished
+import time
+from typing import Any, Final
+
+from harness_core.llm import Fault, LedgerEntry
+from suites.e2e.butler import Butler
+from suites.e2e.chain import bare_tool, cost_usd, expect_finished
 from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
+from suites.e2e.journey import Row, follow, recorded_calls
+from suites.e2e.mcp_client import ToolResult
 
 #: The Claude Code CLI gives up at once on this status; others it retries for minutes.
-REFUSED = 403
+REFUSED: Final = 403
+
+#: A wait that a session cannot hide, far above what its own start takes.
+LATE_S: Final = 1.5
+
+#: A session from its call to its answer, on a loaded machine.
+SESSION_S: Final = 90.0
 
 
 async def test_a_failed_session_is_recorded_as_a_failure(ecosystem: Ecosystem, token: str) -> None:
@@ -17,15 +32,12 @@ async def test_a_failed_session_is_recorded_as_a_failure(ecosystem: Ecosystem, t
     The refusal is made by the gateway, for calls that offer health's tools alone, so that the
     classification before it succeeds.
     """
-    client = ecosystem.gateway.client
-    await client.add_fault(
-        Fault(kind="status", status=REFUSED, times=20, contains="mcp__health__symptom_log")
+    fault = Fault(
+        kind="status", status=REFUSED, times=20, contains="mcp__health__symptom_log", also=token
     )
-    try:
+    async with ecosystem.gateway.client.fault(fault):
         sent = await ecosystem.send(f"I have a headache, severity 6 ({token})")
         journey = await follow(ecosystem, sent)
-    finally:
-        await client.clear()
     story = journey.text()
     sessions = journey.of_message("health")
 
@@ -51,3 +63,124 @@ async def test_the_next_session_works_after_a_failed_one(ecosystem: Ecosystem, t
     journey = await follow(ecosystem, sent)
 
     assert [True] == [row["success"] for row in journey.of_message("health")], journey.text()
+
+
+async def test_a_session_row_is_the_whole_truth(ecosystem: Ecosystem, token: str) -> None:
+    """Prompt, source, model, tools, tokens, price and time are what the model and the clock saw."""
+    health = ecosystem["health"]
+    client = ecosystem.gateway.client
+    mark = await client.mark()
+    prompt = f"I have a headache, severity 4 ({token})"
+    late = Fault(kind="latency", latency_s=LATE_S, contains=token)
+    began = time.monotonic()
+    async with client.fault(late):
+        answer = await _trigger(health, prompt=prompt, context=f"It rains in {token}")
+    took_ms = (time.monotonic() - began) * 1000
+    calls = _of(await client.ledger(since=mark), token)
+    row = await _session(health, token)
+    told = f"row {dict(row)}, calls {calls}"
+
+    assert not answer.is_error, answer.text
+    expect_finished(row, butler="health", story=told)
+    assert row["success"] is True, told
+    assert "trigger" == row["trigger_source"]
+    assert prompt in row["prompt"]
+    assert f"It rains in {token}" in row["prompt"], "the context never reached the session"
+    assert {row["model"]} == {call.model for call in calls}, told
+    assert LATE_S * 1000 <= row["duration_ms"] <= took_ms + 100, f"{took_ms:.0f} ms passed: {told}"
+    asked = [bare_tool(tool) for call in calls for tool in call.called]
+
+    assert asked == [call["name"] for call in recorded_calls(row)], told
+    assert "symptom_log" in asked, "the session did nothing; the rest of this would say little"
+    assert sum(call.input_tokens for call in calls) == row["input_tokens"], told
+    assert sum(call.output_tokens for call in calls) == row["output_tokens"], told
+    paid = sum(call.usd or 0 for call in calls)
+
+    assert abs(paid - cost_usd(row["cost"])) <= max(1e-6, 0.01 * paid), told
+    assert paid > 0
+    assert row["result"], "the session's answer is not on record"
+
+
+async def test_a_tool_that_refuses_is_on_record_as_called(ecosystem: Ecosystem, token: str) -> None:
+    """A call with arguments the tool cannot take is recorded, and its refusal wrote nothing."""
+    health = ecosystem["health"]
+    wrong = {"name": f"headache {token}", "severity": 99, "notes": token}
+    fault = Fault(kind="answer", tool="symptom_log", input=wrong, contains=token)
+    async with ecosystem.gateway.client.fault(fault):
+        await _trigger(health, prompt=f"Please look after {token}")
+    row = await _session(health, token)
+    called = [call for call in recorded_calls(row) if "99" in str(call)]
+
+    expect_finished(row, butler="health", story=str(dict(row)))
+    assert ["symptom_log"] == [call["name"] for call in called], recorded_calls(row)
+    # A product that writes down how a call went must not call this one good.
+    assert [False] != [call.get("is_error") for call in called], "a refused call counts as good"
+    await health.database.expect_no_row("symptoms", where={"severity": 99})
+
+
+async def test_words_are_not_recorded_as_deeds(ecosystem: Ecosystem, token: str) -> None:
+    """A model that says it has logged something and has not leaves a row with no tool call."""
+    health = ecosystem["health"]
+    claim = f"I have logged your headache with severity 5 ({token}) by symptom_log."
+    fault = Fault(kind="answer", text=claim, contains=token, times=5)
+    async with ecosystem.gateway.client.fault(fault):
+        await _trigger(health, prompt=f"I have a headache, severity 5 ({token})")
+    row = await _session(health, token)
+
+    assert [] == recorded_calls(row), "the row records calls that nobody made"
+    assert token in row["result"], "what the session said is not on record"
+    made = await health.database.rows(
+        "SELECT id FROM symptoms s WHERE to_jsonb(s)::text LIKE %s", (f"%{token}%",)
+    )
+
+    assert [] == list(made)
+
+
+async def test_the_session_tools_tell_what_the_rows_tell(ecosystem: Ecosystem, token: str) -> None:
+    """``sessions_list``, ``sessions_get`` and ``sessions_summary`` agree with the table."""
+    general = ecosystem["general"]
+    before = await _summary(general)
+    await _trigger(general, prompt=f'Put "tea {token}" on the shopping list')
+    row = await _session(general, token)
+    listed = await general.call("sessions_list")
+    schema = (await general.tools())["sessions_get"]["properties"]
+    (argument,) = [name for name in schema if name == "id" or name.endswith("_id")]
+    shown = await general.call("sessions_get", **{argument: str(row["id"])})
+    entries = listed.get("sessions", listed) if isinstance(listed, dict) else listed
+    after = await _summary(general)
+
+    assert str(row["id"]) in {str(entry["id"]) for entry in entries}
+    for column in ("prompt", "result", "success", "trigger_source", "input_tokens", "model"):
+        assert row[column] == shown[column], column
+    assert [call["name"] for call in recorded_calls(row)] == [
+        call["name"] for call in recorded_calls(shown)
+    ]
+    for key in ("input_tokens", "output_tokens"):
+        assert after[key] - before[key] >= row[key], f"{key}: {before} then {after}"
+
+
+async def _trigger(butler: Butler, **arguments: str) -> ToolResult:
+    return await butler.try_call("trigger", arguments, seconds=SESSION_S)
+
+
+async def _session(butler: Butler, token: str) -> Row:
+    """The one session whose prompt holds the token."""
+    rows = await butler.database.rows(
+        "SELECT * FROM sessions WHERE prompt LIKE %s", (f"%{token}%",)
+    )
+
+    assert 1 == len(rows), f"{len(rows)} sessions on {butler.name} instead of one"
+    return rows[0]
+
+
+async def _summary(butler: Butler) -> dict[str, Any]:
+    answer = await butler.call("sessions_summary")
+    return {key: answer[key] for key in ("input_tokens", "output_tokens")}
+
+
+def _of(calls: tuple[LedgerEntry, ...], token: str) -> list[LedgerEntry]:
+    """The calls of the session that was asked with the token, its later turns too."""
+    own = {call.session for call in calls if token in call.prompt}
+
+    assert len(own) == 1, f"one session was expected to call the model, {len(own)} did"
+    return [call for call in calls if call.session in own and call.kind == "messages"]
