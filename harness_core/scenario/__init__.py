@@ -2,22 +2,28 @@
 
 - ``_rows.py``: :class:`E2EScenario`, :class:`DbAssertion`, the rows people write.
 - ``_check.py``: :func:`check_scenarios`, every mistake in a table of rows, found at collection.
+- ``_golden.py``: :func:`golden`, an outcome with stable names for what differs in each run.
 - ``_token.py``: :func:`fill`, the unguessable token that ties an effect to this very run.
 - ``_tool_calls.py``: :func:`expect_tool_calls`, the loose judgement on what an agent called.
 """
 
 from harness_core.scenario._check import check_scenarios
+from harness_core.scenario._golden import GOLDEN, Golden, Mask, golden
 from harness_core.scenario._rows import DbAssertion, E2EScenario
 from harness_core.scenario._token import TOKEN_FIELD, fill, new_token, tokens_in
 from harness_core.scenario._tool_calls import expect_tool_calls
 
 __all__ = [
+    "GOLDEN",
     "TOKEN_FIELD",
     "DbAssertion",
     "E2EScenario",
+    "Golden",
+    "Mask",
     "check_scenarios",
     "expect_tool_calls",
     "fill",
+    "golden",
     "new_token",
     "tokens_in",
 ]

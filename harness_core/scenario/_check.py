@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from harness_core.errors import BadInput
-from harness_core.scenario._rows import DbAssertion, E2EScenario
+from harness_core.scenario._rows import DbAssertion, E2EScenario, Golden
 from harness_core.scenario._token import TOKEN_FIELD
 
 __all__ = ["check_scenarios"]
@@ -74,8 +74,9 @@ def _mistakes(row: E2EScenario, butlers: Collection[str]) -> Iterator[_Mistake]:
     yield from _mistakes_of_butlers(row, butlers)
     if not _are_texts(row.tags):
         yield "tags", row.tags, "a tuple of texts"
-    if row.expected_output is not None and not _is_text(row.expected_output):
-        yield "expected_output", row.expected_output, "a text that is not empty, or None"
+    output = row.expected_output
+    if output is not None and not isinstance(output, Golden) and not _is_text(output):
+        yield "expected_output", output, "a text that is not empty, GOLDEN, or None"
     if not _is_number(row.timeout_s) or not 0 < row.timeout_s < math.inf:
         yield "timeout_s", row.timeout_s, "seconds above zero"
     if not isinstance(row.db_assertions, list | tuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness_core import limits
 
-__all__ = ["DbAssertion", "E2EScenario"]
+__all__ = ["DbAssertion", "E2EScenario", "Golden"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,11 @@ class DbAssertion:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Golden:
+    """What stands for "as the snapshot says" in ``expected_output``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class E2EScenario:
     """One message and everything that must follow from it.
 
@@ -49,7 +54,8 @@ class E2EScenario:
         db_assertions: rows that must (or must not) stand in databases afterwards.
         tags: for selection with ``-m`` and for reports.
         expected_output: text that the message's response summary must contain, compared without
-            regard to case; ``None`` makes no claim.
+            regard to case; ``None`` makes no claim. ``GOLDEN``: everything the message left is
+            compared with a snapshot as well.
         timeout_s: seconds from ingest to the final state of the inbox row.
 
     Source: seed 000, "Dimension 2".
@@ -62,7 +68,7 @@ class E2EScenario:
     expected_tool_calls: Sequence[str] = ()
     db_assertions: Sequence[DbAssertion] = ()
     tags: Sequence[str] = ()
-    expected_output: str | None = None
+    expected_output: str | Golden | None = None
     timeout_s: float = limits.SCENARIO_S
 
     @property

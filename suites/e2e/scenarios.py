@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from harness_core.db import Contains
-from harness_core.scenario import DbAssertion, E2EScenario
+from harness_core.scenario import GOLDEN, DbAssertion, E2EScenario
 
 __all__ = ["SCENARIOS"]
 
@@ -28,6 +28,7 @@ SCENARIOS: Final = (
                 column_checks={"severity": 7},
             )
         ],
+        expected_output=GOLDEN,
         tags=("health", "symptom"),
     ),
     E2EScenario(
@@ -142,6 +143,7 @@ SCENARIOS: Final = (
                 column_checks={"done": False},
             )
         ],
+        expected_output=GOLDEN,
         tags=("relationship", "reminder"),
     ),
     E2EScenario(
@@ -172,6 +174,7 @@ SCENARIOS: Final = (
             DbAssertion(butler="general", table="entities", where={"name": Contains("{token}")}),
             DbAssertion(butler="general", table="collections", where={"name": "books"}),
         ],
+        expected_output=GOLDEN,
         tags=("general", "collection"),
     ),
     E2EScenario(
@@ -213,6 +216,7 @@ SCENARIOS: Final = (
                 count=0,
             ),
         ],
+        expected_output=GOLDEN,
         tags=("multi-domain",),
     ),
     E2EScenario(

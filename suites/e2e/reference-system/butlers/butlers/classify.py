@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from butlers import faults
+
 if TYPE_CHECKING:
     from butlers.registry import Entry
 
@@ -56,7 +58,10 @@ class Decomposition:
         return {
             "fallback": self.fallback,
             "reason": self.reason,
-            "segments": [segment.as_dict() for segment in self.segments],
+            "segments": [
+                segment.as_dict()
+                for segment in self.segments[:: -1 if faults.on("decomposition-reordered") else 1]
+            ],
         }
 
 

@@ -176,7 +176,10 @@ class Dispatcher:
             "request_id": str(request_id),
             "source_butler": self._butler.name,
             "target_butler": segment.butler,
-            "input": {"prompt": segment.prompt, "segment": segment.segment},
+            "input": {
+                "prompt": segment.prompt + " Thank you." * faults.on("prompt-embellished"),
+                "segment": segment.segment,
+            },
         }
         headers = {}
         if not faults.on("trace-dropped"):

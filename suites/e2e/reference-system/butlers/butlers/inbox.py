@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from butlers import faults
 from butlers.database import storable
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Inbox:
             {
                 "source": source.model_dump(mode="json"),
                 "event": event.model_dump(mode="json"),
-                "sender": sender.model_dump(mode="json"),
+                "sender": {} if faults.on("sender-forgotten") else sender.model_dump(mode="json"),
                 "payload": payload.model_dump(mode="json"),
             },
             storable(payload.normalized_text), traceparent.split("-")[1], traceparent,

@@ -58,6 +58,8 @@ class Sessions:
     async def completed(self, session_id: UUID, outcome: Outcome, *, duration_ms: int) -> None:
         """Record how a session ended."""
         tool_calls = [] if faults.on("tool-calls-unrecorded") else outcome.tool_calls
+        if faults.on("tool-results-dropped"):
+            tool_calls = [{**call, "result": None} for call in tool_calls]
         cost = {**outcome.cost, "usd": 0.0} if faults.on("cost-zero") else outcome.cost
         await self._pool.execute(
             """

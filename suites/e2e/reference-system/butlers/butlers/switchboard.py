@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from uuid import uuid4
 
 from pydantic import Field
 
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 #: Between two looks at a full session queue of the switchboard itself.
 _RETRY_S = 0.2
 _SUMMARY_CHARS = 4000
+#: Messages that wait when the planted faults of load set in.
+_BUSY = 3
 #: The butler that every `notify` goes through.
 MESSENGER = "messenger"
 
@@ -152,6 +155,9 @@ class Switchboard:
                 )
             control = control or Control()
             given = control.trace_context.traceparent if control.trace_context else None
+            busy = self._queue.qsize() >= _BUSY
+            if busy and faults.on("unstored-under-load"):
+                return {"request_id": str(uuid4()), "status": "accepted", "duplicate": False}
             with self._butler.tracer.span("ingest", parent=tracing.parse(given)) as position:
                 message = await self._inbox.accept(
                     source=source, event=event, sender=sender, payload=payload, control=control,
@@ -163,8 +169,11 @@ class Switchboard:
             )
             if not message.duplicate or faults.on("duplicate-redispatched"):
                 self._queue.put_nowait(message)
+            request_id = message.request_id
+            if message.duplicate and busy and faults.on("duplicate-new-id-under-load"):
+                request_id = uuid4()
             return {
-                "request_id": str(message.request_id),
+                "request_id": str(request_id),
                 "status": "accepted",
                 "duplicate": message.duplicate,
             }
@@ -213,6 +222,10 @@ class Switchboard:
                 await self._inbox.planned(message.request_id)
                 if faults.on("inbox-stuck"):
                     continue
+                if self._queue.qsize() >= _BUSY and faults.on("lost-under-load"):
+                    continue
+                if self._queue.qsize() >= _BUSY and faults.on("shed-under-load"):
+                    raise Rejected("too much to do", error_class="overload_rejected")
                 targets = await self._registry.targets()
                 decomposition = await self._decompose(message, targets)
                 await self._inbox.parsed(message.request_id, decomposition.as_dict())
@@ -279,8 +292,6 @@ class Switchboard:
 
     async def _guess(self, message: Accepted, targets: Mapping[str, Entry]) -> Decomposition:
         """Only for the planted fault: no model is asked, and the session row lies about it."""
-        from uuid import uuid4
-
         from butlers.sessions import Outcome
 
         text = message.text.lower()
@@ -305,6 +316,10 @@ class Switchboard:
     ) -> None:
         trace = tracing.parse(message.traceparent) or tracing.new()
         try:
+            if faults.on("dispatch-twice-under-load") and len(self._tasks) > 1:
+                await self._dispatcher.dispatch(
+                    decomposition.segments, targets, request_id=message.request_id, trace=trace
+                )
             hops = await self._dispatcher.dispatch(
                 decomposition.segments, targets, request_id=message.request_id, trace=trace
             )
@@ -333,6 +348,6 @@ def _state(hops: list[Hop]) -> str:
 def _summary(hops: list[Hop]) -> str:
     lines = [
         f"{hop.butler}: {hop.result if hop.status == 'success' else f'{hop.status} ({hop.error})'}"
-        for hop in hops
+        for hop in (hops[:1] if faults.on("summary-first-only") else hops)
     ]
     return "\n".join(lines)[:_SUMMARY_CHARS]
