@@ -34,7 +34,7 @@ PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 REPORTS = ROOT / ".evidence" / "reports"
 
 #: What the harness's own tests and benchmarks use of it.
-EXTRAS = ["postgres", "gateway", "containers", "mail", "telemetry"]
+EXTRAS = ["postgres", "gateway", "containers", "mail", "telemetry", "s3", "temporal"]
 
 
 @nox.session(tags=["fast"])

@@ -27,10 +27,12 @@ __all__ = [
     "POSTGRES_READY_S",
     "ROWS_SHOWN",
     "ROW_WAIT_S",
+    "S3_READY_S",
     "SCENARIO_S",
     "SWEEP_BESIDE_S",
     "SWEEP_KILL_S",
     "TAIL_LINES",
+    "TEMPORAL_READY_S",
 ]
 
 #: First interval between two looks at an observable. A local server that starts in 80 ms is then
@@ -78,6 +80,12 @@ CONTAINER_LOG_END_S: Final = 5.0
 
 #: PostgreSQL answering its first query; 79 ms on tmpfs, seconds when initdb runs first.
 POSTGRES_READY_S: Final = 60.0
+
+#: An S3 server answering its first signed request; 0.2-0.3 s seen.
+S3_READY_S: Final = 30.0
+
+#: Temporal's development server describing a namespace; 0.4 s seen, seconds on a loaded machine.
+TEMPORAL_READY_S: Final = 60.0
 
 #: One MCP tool call that does not run a session.
 MCP_CALL_S: Final = 30.0

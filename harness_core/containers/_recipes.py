@@ -68,6 +68,8 @@ _RECIPES: Final[Mapping[str, _Recipe]] = {
     "postgres": _Recipe(parent="base"),
     "postgres-baked": _Recipe(parent="postgres"),
     "python": _Recipe(parent="base"),
+    "s3": _Recipe(parent="python"),
+    "temporal": _Recipe(parent="python"),
 }
 
 IMAGE_NAMES: Final = tuple(_RECIPES)

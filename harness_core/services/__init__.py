@@ -1,18 +1,25 @@
 """Disposable servers: one protocol, several providers, one conformance check.
 
+PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised child), *container*
+(an image, by testcontainers) or *external* (somebody else looks after it).
+
 - ``_service.py``: what every service can do (start, stop, kill, pause, resume) and its address.
-- ``_postgres.py``: PostgreSQL as the rest of the harness sees it; the table of providers.
-- ``_local.py``: provider *local*: server binaries as supervised children.
-- ``_external.py``: provider *external*: a URL that somebody else looks after.
-- ``_container.py``: provider *container*: an image, by testcontainers.
+- ``_handle.py``: what the handles of all services do alike.
+- ``_as_child.py``, ``_in_container.py``, ``_elsewhere.py``: a server by each of the providers.
+- ``_readiness.py``, ``_connection.py``, ``_program.py``: when it serves, how it is reached, where
+  its program is.
+- ``_s3.py``: S3; ``_s3_protocol.py``, ``_s3_url.py``: a signed request, and an address.
+- ``_temporal.py``: Temporal; ``_temporal_protocol.py``: one gRPC call.
+- ``_postgres.py``: PostgreSQL; ``_postgres_local.py``, ``_postgres_container.py``,
+  ``_postgres_external.py``: its providers.
+- ``_postgres_protocol.py``: enough of its protocol to know that a server answers.
+- ``_postgres_url.py``: a PostgreSQL URL in parts.
 - ``_binaries.py``: where the PostgreSQL binaries are, and whether the server's user can read them.
 - ``_cluster.py``: the cached initialised data directory, and its copies.
 - ``_cache.py``: the per-user cache directory, and locks between processes.
-- ``_protocol.py``: enough of the PostgreSQL protocol to know that a server answers.
-- ``_url.py``: a PostgreSQL URL in parts.
 - ``_processes.py``: the processes a server forked, which live in sessions of their own.
 
-Every provider passes ``harness_core.testing.check_service``.
+Every provider of every service passes ``harness_core.testing.check_service``.
 """
 
 from harness_core.services._binaries import PostgresBinaries, find_postgres_binaries
@@ -24,17 +31,32 @@ from harness_core.services._postgres import (
 )
 from harness_core.services._postgres_local import server_account, usable_binaries
 from harness_core.services._postgres_url import PostgresUrl, parse_postgres_url
+from harness_core.services._s3 import S3_URL_VARIABLE, S3Service, open_s3
+from harness_core.services._s3_url import S3Url, parse_s3_url
 from harness_core.services._service import Service
+from harness_core.services._temporal import (
+    TEMPORAL_ADDRESS_VARIABLE,
+    TemporalService,
+    open_temporal,
+)
 
 __all__ = [
     "PROVIDERS",
+    "S3_URL_VARIABLE",
+    "TEMPORAL_ADDRESS_VARIABLE",
     "PostgresBinaries",
     "PostgresService",
     "PostgresUrl",
+    "S3Service",
+    "S3Url",
     "Service",
+    "TemporalService",
     "find_postgres_binaries",
     "open_postgres",
+    "open_s3",
+    "open_temporal",
     "parse_postgres_url",
+    "parse_s3_url",
     "postgres_answers",
     "server_account",
     "usable_binaries",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness_core import limits
@@ -19,6 +18,7 @@ from harness_core.containers import (
 from harness_core.engine import find_engine
 from harness_core.errors import ChildExited, HarnessError
 from harness_core.services._connection import connect
+from harness_core.services._readiness import Readiness
 from harness_core.services._service import Say
 from harness_core.wait import deadline, until
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness_core.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["ContainerServer", "Readiness", "open_container_server"]
+__all__ = ["ContainerServer", "open_container_server"]
 
 #: Interval between two looks at a starting server, in seconds; each is one connection.
 _LOOK_S: Final = 0.005
@@ -36,20 +36,6 @@ _READ_TAIL: Final = "Read its last words below"
 
 #: Looks between two questions to the engine whether the container still runs.
 _ASK_EVERY: Final = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Readiness:
-    """How it is seen that a server serves.
-
-    Args:
-        probe: one round trip, given ``host:port``. Raises OSError while nobody answers,
-            HarnessError while what answers cannot serve.
-        seconds: how long a start may take.
-    """
-
-    probe: Callable[[str], Awaitable[object]]
-    seconds: float
 
 
 class ContainerServer:

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from harness_core.errors import BadInput
+from harness_core.services._handle import ServiceHandle
 from harness_core.services._postgres_container import open_container_postgres
 from harness_core.services._postgres_external import open_external_postgres
 from harness_core.services._postgres_local import open_local_postgres
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["PROVIDERS", "PostgresService", "open_postgres", "postgres_answers"]
 
 
-class PostgresService:
+class PostgresService(ServiceHandle):
     """A PostgreSQL server for tests; a :class:`~harness_core.services.Service`.
 
     Built only by :func:`open_postgres`.
@@ -32,49 +33,16 @@ class PostgresService:
         in_memory: its data lies in memory, so copying files is the fastest way to clone.
     """
 
-    name: Final = "postgres"
-
     def __init__(
         self, service: Service, url: PostgresUrl, *, provider: str, in_memory: bool
     ) -> None:
-        self._service = service
+        super().__init__(service, provider=provider)
         self._url = url
-        self.provider = provider
         self.in_memory = in_memory
-
-    @property
-    def address(self) -> str:
-        """``host:port``."""
-        return self._url.address
 
     def url(self, database: str = "postgres") -> str:
         """The URL of one database, password included: never print it unredacted."""
         return self._url.database(database)
-
-    async def start(self) -> None:
-        """Bring it back after stop or kill; see :meth:`Service.start`."""
-        await self._service.start()
-
-    async def stop(self) -> None:
-        """Shut it down in order; see :meth:`Service.stop`."""
-        await self._service.stop()
-
-    async def kill(self) -> None:
-        """End it as a crash would; see :meth:`Service.kill`."""
-        await self._service.kill()
-
-    async def pause(self) -> None:
-        """Freeze it with its connections open; see :meth:`Service.pause`."""
-        await self._service.pause()
-
-    async def resume(self) -> None:
-        """Undo :meth:`pause`."""
-        await self._service.resume()
-
-    async def restart(self) -> None:
-        """Stop and start; address and data stay, connections do not."""
-        await self.stop()
-        await self.start()
 
 
 Opener = Callable[..., AbstractAsyncContextManager[PostgresService]]

@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from harness_core import limits
 from harness_core.containers import ContainerSpec, ImageChoice
-from harness_core.services._in_container import (
-    ContainerServer,
-    Readiness,
-    open_container_server,
-)
+from harness_core.services._in_container import ContainerServer, open_container_server
 from harness_core.services._postgres_protocol import greet
 from harness_core.services._postgres_url import PostgresUrl
+from harness_core.services._readiness import Readiness
 from harness_core.services._service import Say
 
 if TYPE_CHECKING:

@@ -26,8 +26,9 @@ from harness_core.engine import find_engine
 from harness_core.errors import ChildExited, HarnessError, NotReady, PortTaken, Unavailable
 from harness_core.process import open_run, state_root, sweep
 from harness_core.services import open_postgres, postgres_answers
-from harness_core.services._in_container import ContainerServer, Readiness
+from harness_core.services._in_container import ContainerServer
 from harness_core.services._postgres_protocol import greet
+from harness_core.services._readiness import Readiness
 from harness_core.wait import deadline
 
 pytestmark = [pytest.mark.docker, pytest.mark.requires("docker")]
