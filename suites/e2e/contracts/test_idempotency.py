@@ -39,7 +39,7 @@ async def test_the_same_idempotency_key_is_one_message(ecosystem: Ecosystem, tok
     first = await ecosystem.send(text, control=control)
     again = await ecosystem.send(text, control=control)
 
-    assert first.request_id == again.request_id
+    assert first.request_id == again.request_id, "one key names two messages"
     assert [False, True] == [first.answer["duplicate"], again.answer["duplicate"]]
     journey = await follow(ecosystem, first)
     expect_routing(journey, ["health"])
@@ -88,7 +88,7 @@ async def test_fifty_callers_at_once_are_one_message(
             nursery.start_soon(deliver)
 
     assert CALLERS == len(sent)
-    assert 1 == len({message.request_id for message in sent})
+    assert 1 == len({message.request_id for message in sent}), "deliveries at once became several"
     assert 1 == sum(message.answer["duplicate"] is False for message in sent)
     earliest = min(sent, key=lambda message: message.since)
     await expect_one_dispatch(ecosystem, await follow(ecosystem, earliest))
@@ -103,7 +103,7 @@ async def test_different_channels_do_not_collide(ecosystem: Ecosystem, token: st
         source = {"channel": channel, "provider": "staging-harness", "endpoint_identity": "e2e"}
         sent.append(await ecosystem.send(text, event_id=event_id, source=source))
 
-    assert 2 == len({message.request_id for message in sent})
+    assert 2 == len({message.request_id for message in sent}), "the two channels collide"
     assert [False, False] == [message.answer["duplicate"] for message in sent]
     for message in sent:
         journey = await follow(ecosystem, message)

@@ -19,7 +19,7 @@ from pydantic import (
     StringConstraints,
 )
 
-from butlers import tracing
+from butlers import faults, tracing
 
 TEXT_CHARS = 32_000
 RAW_BYTES = 256_000
@@ -51,7 +51,9 @@ def _a_traceparent(value: str) -> str:
 class Envelope(BaseModel):
     """Refuses what it does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        extra="ignore" if faults.on("envelope-lenient") else "forbid", frozen=True
+    )
 
 
 class Source(Envelope):

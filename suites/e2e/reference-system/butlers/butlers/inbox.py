@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import time
@@ -45,7 +46,11 @@ class Inbox:
         """
         event_key = _key(source.channel, source.provider, source.endpoint_identity,
                          event.external_event_id)
-        given_key = control.idempotency_key
+        if faults.on("channels-collide"):
+            event_key = _key(event.external_event_id)
+        given_key = None if faults.on("key-ignored") else control.idempotency_key
+        if faults.on("ingest-race"):
+            event_key, given_key = await self._unguarded(event_key, given_key)
         row = await self._pool.fetchrow(
             """
             INSERT INTO message_inbox (request_id, channel, payload, normalized_text,
@@ -75,6 +80,16 @@ class Inbox:
                 event_key, given_key,
             )
         return _accepted(row, duplicate=duplicate)
+
+    async def _unguarded(self, event_key: str, given_key: str | None) -> tuple[str, str | None]:
+        """Only for the planted fault: keys the table cannot tell from others, unless one is known.
+        """
+        known = await self._pool.fetchval(
+            "SELECT 1 FROM message_inbox WHERE starts_with(event_key, $1) OR idempotency_key = $2",
+            event_key, given_key,
+        )
+        await asyncio.sleep(0.05)
+        return (event_key if known else f"{event_key}{uuid7()}"), (given_key if known else None)
 
     async def planned(self, request_id: UUID) -> None:
         """Classification begins."""

@@ -61,6 +61,9 @@ class Sessions:
         if faults.on("tool-results-dropped"):
             tool_calls = [{**call, "result": None} for call in tool_calls]
         cost = {**outcome.cost, "usd": 0.0} if faults.on("cost-zero") else outcome.cost
+        if faults.on("duration-in-seconds"):
+            duration_ms //= 1000
+        input_tokens = outcome.input_tokens // (2 if faults.on("tokens-halved") else 1)
         await self._pool.execute(
             """
             UPDATE sessions SET completed_at = now(), success = $2, result = $3, error = $4,
@@ -70,7 +73,7 @@ class Sessions:
             """,
             session_id, outcome.success, storable(outcome.result),
             storable(outcome.error) if outcome.error else None, tool_calls, duration_ms,
-            outcome.input_tokens, outcome.output_tokens, cost, outcome.model,
+            input_tokens, outcome.output_tokens, cost, outcome.model,
         )
 
     async def close_abandoned(self) -> int:

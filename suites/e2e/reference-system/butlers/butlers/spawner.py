@@ -138,7 +138,10 @@ class Spawner:
             Rejected: the queue is full, or the butler is shutting down.
         """
         self._refuse_when_closing()
-        if self._waiting >= self._config.runtime.queue_depth and self._turn.locked():
+        full = self._waiting >= self._config.runtime.queue_depth and self._turn.locked()
+        if full and faults.on("overload-swallowed"):
+            return SpawnerResult(session_id=None, status="success", success=True, result="done")
+        if full and not faults.on("queue-unbounded"):
             raise Rejected(
                 f"cannot queue a session: {self._waiting} wait already, "
                 f"{self._config.runtime.queue_depth} may. Try again later",
@@ -146,7 +149,12 @@ class Spawner:
             )
         self._waiting += 1
         try:
-            await self._turn.acquire()
+            if faults.on("queue-last-first"):
+                await self._wait_for_later_ones()
+            if faults.on("sessions-overlap"):
+                self._turn = asyncio.Lock()
+            turn = self._turn
+            await turn.acquire()
         finally:
             self._waiting -= 1
         try:
@@ -154,8 +162,11 @@ class Spawner:
             # A task of its own: shutdown cancels the session, never the caller who waits for it.
             task = asyncio.create_task(
                 self._session(
-                    f"{context}\n\n{prompt}" if context else prompt,
-                    trigger_source=trigger_source, request_id=request_id, trace=trace,
+                    f"{context}\n\n{prompt}" if context and not faults.on("context-dropped")
+                    else prompt,
+                    trigger_source="external" if faults.on("trigger-source-external")
+                    else trigger_source,
+                    request_id=request_id, trace=trace,
                     tools=self._tools if tools is None else tools,
                     system_prompt=self._system_prompt if system_prompt is None else system_prompt,
                 )
@@ -169,7 +180,13 @@ class Spawner:
                 await asyncio.wait([task])
                 raise
         finally:
-            self._turn.release()
+            turn.release()
+
+    async def _wait_for_later_ones(self) -> None:
+        """Only for the planted fault: whoever came later goes first."""
+        mine = self._waiting
+        while self._turn.locked() or self._waiting > mine:
+            await asyncio.sleep(0.02)
 
     async def drain(self, timeout_s: float) -> None:
         """Refuse new sessions, let running ones end, cancel what is left after `timeout_s`."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from typing import TYPE_CHECKING, Any
+
+from butlers import faults
 
 if TYPE_CHECKING:
     import asyncpg
@@ -17,6 +21,9 @@ class State:
     async def get(self, key: str) -> tuple[bool, Any]:
         """Whether the key exists, and its value (JSON null is a value)."""
         row = await self._pool.fetchrow("SELECT value FROM state WHERE key = $1", key)
+        if row and isinstance(row["value"], str) and faults.on("state-text-parsed"):
+            with contextlib.suppress(ValueError):
+                return True, json.loads(row["value"])
         return (True, row["value"]) if row else (False, None)
 
     async def set(self, key: str, value: Any) -> None:
@@ -37,10 +44,11 @@ class State:
         """Keys that begin with a prefix, taken literally, in byte order."""
         rows = await self._pool.fetch(
             """
-            SELECT key, value, updated_at FROM state WHERE starts_with(key, $1)
+            SELECT key, value, updated_at FROM state
+            WHERE CASE WHEN $2 THEN key LIKE $1 || '%' ELSE starts_with(key, $1) END
             ORDER BY key COLLATE "C"
             """,
-            prefix,
+            prefix, faults.on("state-prefix-is-pattern"),
         )
         return [
             {"key": r["key"], "value": r["value"], "updated_at": r["updated_at"].isoformat()}

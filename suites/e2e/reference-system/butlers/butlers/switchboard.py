@@ -70,6 +70,7 @@ class Switchboard:
         self._tasks: set[asyncio.Task[None]] = set()
         self._workers: list[asyncio.Task[None]] = []
         self._closing = False
+        self._taken = 0
 
     async def start(self) -> None:
         """Take up what a stopped predecessor left, then work."""
@@ -167,7 +168,10 @@ class Switchboard:
                 "ingested", request_id=message.request_id, duplicate=message.duplicate,
                 trace_id=message.trace_id,
             )
-            if not message.duplicate or faults.on("duplicate-redispatched"):
+            self._taken += 1
+            if faults.on("message-lost") and not self._taken % 4:
+                pass
+            elif not message.duplicate or faults.on("duplicate-redispatched"):
                 self._queue.put_nowait(message)
             request_id = message.request_id
             if message.duplicate and busy and faults.on("duplicate-new-id-under-load"):
@@ -273,7 +277,13 @@ class Switchboard:
     def _fall_back(self, message: Accepted, reason: str) -> Decomposition:
         reason = self._log.redact(reason)
         self._log.warning("classification.fallback", request_id=message.request_id, reason=reason)
-        return classify.fallback(message.text, reason)
+        if faults.on("fallback-silent"):
+            silent = Segment(butler=classify.FALLBACK, prompt=message.text, segment=message.text)
+            return Decomposition(segments=(silent,))
+        if faults.on("fallback-unexplained"):
+            reason = ""
+        text = message.text[:20] if faults.on("fallback-cuts-message") else message.text
+        return classify.fallback(text, reason)
 
     async def _ask(self, message: Accepted, targets: Mapping[str, Entry]) -> Any:
         while True:
