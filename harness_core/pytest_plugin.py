@@ -33,7 +33,16 @@ from harness_core.groups import unwrap
 from harness_core.process import Run, open_run
 from harness_core.scenario import new_token
 
-__all__ = ["HARNESS_ERROR_EXIT", "SUMMARY", "add_kept", "add_summary", "has_failed"]
+__all__ = [
+    "HARNESS_ERROR_EXIT",
+    "SUMMARY",
+    "add_kept",
+    "add_summary",
+    "fail_run",
+    "has_failed",
+    "open_run_evidence",
+    "progress_of",
+]
 
 #: Exit status of a run that found nothing wrong with the product but could not test all of it;
 #: pytest itself uses 0 to 5.
@@ -256,6 +265,13 @@ def add_summary(config: pytest.Config, title: str, text: str) -> None:
     config.stash[SUMMARY].append((title, text))
 
 
+def fail_run(session: pytest.Session, title: str, text: str) -> None:
+    """Fail a run for what no test can be blamed for: the text at its end, and its exit status."""
+    add_summary(session.config, title, text)
+    if session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
+        session.exitstatus = HARNESS_ERROR_EXIT
+
+
 def add_kept(item: pytest.Item, text: str) -> None:
     """Tell the reader of a failure what was kept, e.g. a database URL with its password out.
 
@@ -276,7 +292,12 @@ def has_failed(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def run_evidence(pytestconfig: pytest.Config) -> Evidence:
     """The evidence directory of the whole run (logs of servers and children), emptied first."""
-    root = _root_evidence(pytestconfig)
+    return open_run_evidence(pytestconfig)
+
+
+def open_run_evidence(config: pytest.Config) -> Evidence:
+    """The directory of :func:`run_evidence`, for what a run holds outside of its fixtures."""
+    root = _root_evidence(config)
     name = f"_run{os.environ.get('PYTEST_XDIST_WORKER', '')}"
     return open_evidence(root.path / name, redactor=root.redactor, wipe=True)
 
@@ -284,8 +305,13 @@ def run_evidence(pytestconfig: pytest.Config) -> Evidence:
 @pytest.fixture(scope="session")
 def progress(pytestconfig: pytest.Config) -> Callable[[str], None]:
     """Say at once, past pytest's capture, what a long step is doing; from any thread."""
-    reporter: Any = pytestconfig.pluginmanager.get_plugin("terminalreporter")
-    capture: Any = pytestconfig.pluginmanager.get_plugin("capturemanager")
+    return progress_of(pytestconfig)
+
+
+def progress_of(config: pytest.Config) -> Callable[[str], None]:
+    """What :func:`progress` says, for what a run holds outside of its fixtures."""
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    capture: Any = config.pluginmanager.get_plugin("capturemanager")
     began = time.monotonic()
     one_at_a_time = Mutex()
 

@@ -11,6 +11,7 @@
 - ``_pool.py``: a pool of clones of a migrated template.
 - ``_for_test.py``: a clone for one test, kept when the test fails.
 - ``_server.py``: the statements behind both, and whose databases may be dropped.
+- ``_left.py``: what was made and not dropped by the end of a run.
 - ``_sweep.py``: what a dead run left on a server that is not ours.
 - ``_environment/``: the alembic environment for chains that have none of their own.
 
@@ -20,6 +21,7 @@ The only package that imports psycopg, SQLAlchemy or alembic.
 from harness_core.db._connection import redacted_url
 from harness_core.db._database import Database
 from harness_core.db._for_test import database_for_test
+from harness_core.db._left import left_databases
 from harness_core.db._matchers import (
     AnyOf,
     AtLeast,
@@ -77,6 +79,7 @@ __all__ = [
     "create_database",
     "database_for_test",
     "drop_run_databases",
+    "left_databases",
     "open_pool",
     "redacted_url",
     "sweep_databases",

@@ -123,6 +123,11 @@ class Recorder:
         with deadline(action, seconds=seconds, observed=observed):
             return await until(enough)
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules in force, first to last."""
+        return tuple(live.rule for live in self._desk.rules)
+
     def add_rule(self, rule: Rule) -> None:
         """Put a rule before all others."""
         self._desk.rules = (_Live(rule), *self._desk.rules)

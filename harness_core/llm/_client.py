@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from typing import Any, Final, Self
 import httpx
 import trio
 
-from harness_core.errors import BadInput, Unavailable
+from harness_core.errors import BadInput, HarnessError, Unavailable
 from harness_core.llm._faults import Fault
 from harness_core.llm._ledger import LedgerEntry, Totals
 from harness_core.llm._scripted import Unmatched
@@ -32,6 +33,9 @@ class GatewayClient:
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url.rstrip("/")
+        self.token = token
+        self._test = ""
+        self._planted: list[int] = []
         self._http = httpx.AsyncClient(
             base_url=self.url,
             headers={"authorization": f"Bearer {token}"},
@@ -59,6 +63,19 @@ class GatewayClient:
     async def aclose(self) -> None:
         """Close connections."""
         await self._http.aclose()
+
+    def for_test(self, test: str, *, alone: bool) -> GatewayClient:
+        """This client on behalf of one test; its connections stay this one's.
+
+        Args:
+            test: its id.
+            alone: nobody else calls the model now. Otherwise its faults meet the calls of its own
+                scope alone, :meth:`clear` takes no others, and it cannot load scripts.
+        """
+        client = copy.copy(self)
+        client._test = "" if alone else test  # noqa: SLF001 - another of the same class
+        client._planted = []  # noqa: SLF001
+        return client
 
     async def health(self) -> str:
         """The gateway's mode."""
@@ -110,7 +127,15 @@ class GatewayClient:
 
         Raises:
             BadInput: names the turn and key that is wrong, or the mode.
+            HarnessError: on behalf of a test that is not alone.
         """
+        if self._test:
+            action = f"load the script {name!r}"
+            raise HarnessError(
+                action,
+                observed=f"{self._test} shares the gateway, and a script answers every call",
+                next_step="Have the test run alone (in a suite: its marker `disturbs`)",
+            )
         await self._ask("POST", "scripts", json={"name": name, "turns": list(turns)})
 
     async def unmatched(self) -> Unmatched:
@@ -120,8 +145,18 @@ class GatewayClient:
 
     async def add_fault(self, fault: Fault) -> int:
         """Plant trouble for the next calls that match it; returns its number."""
+        if self._test and not fault.test:
+            fault = dataclasses.replace(fault, test=self._test)
         body = await self._ask("POST", "faults", json=dataclasses.asdict(fault))
-        return int(body["number"])
+        self._planted.append(int(body["number"]))
+        return self._planted[-1]
+
+    async def waiting_faults(self) -> tuple[str, ...]:
+        """Every fault that is not spent, whoever planted it, in words."""
+        body = await self._ask("GET", "faults")
+        return tuple(
+            f"{fault['does']}, {fault['left']} left" for fault in body["planted"] if fault["left"]
+        )
 
     async def withdraw_fault(self, number: int) -> bool:
         """Forget one fault, spent or not; whether calls of it were left."""
@@ -151,7 +186,14 @@ class GatewayClient:
         return sum(int(entry["met"]) for entry in body["planted"] if entry["number"] == number)
 
     async def clear(self) -> None:
-        """Forget scripts, faults and scopes; the ledger stays."""
+        """Forget scripts, faults and scopes; the ledger stays.
+
+        On behalf of a test that is not alone: the faults it planted.
+        """
+        if self._test:
+            for number in self._planted:
+                await self.withdraw_fault(number)
+            return
         await self._ask("POST", "clear")
 
     async def _ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:

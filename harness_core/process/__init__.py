@@ -14,7 +14,7 @@
 """
 
 from harness_core.process._child import Child, StopReport, belongs_to
-from harness_core.process._ledger import RunLedger
+from harness_core.process._ledger import RunLedger, ledgers
 from harness_core.process._output import OutputLog
 from harness_core.process._redactions import RedactedLine, redacted_lines
 from harness_core.process._run import LeakFound, Run, open_run
@@ -37,6 +37,7 @@ __all__ = [
     "command_line",
     "descendants",
     "installed_sweepers",
+    "ledgers",
     "memory_root",
     "open_run",
     "redacted_lines",

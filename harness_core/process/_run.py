@@ -39,17 +39,24 @@ __all__ = ["LeakFound", "Run", "open_run"]
 
 
 class LeakFound(HarnessError):  # noqa: N818
-    """Processes outlived the children that started them; they have been ended.
+    """Something outlived the run, or what made it; it has been ended or removed.
 
     Attributes:
-        processes: ``pid: command line`` of each.
+        processes: ``pid: command line`` of each, or what else was found.
     """
 
-    def __init__(self, processes: Sequence[str], *, log: Path | None = None) -> None:
+    def __init__(
+        self,
+        processes: Sequence[str],
+        *,
+        log: Path | None = None,
+        what: str = "process(es) outlived the child that started them",
+        next_step: str = "They were killed. See which child starts them without waiting for their end",
+    ) -> None:
         super().__init__(
             "end the run cleanly",
-            observed=f"{len(processes)} process(es) outlived the child that started them",
-            next_step="They were killed. See which child starts them without waiting for their end",
+            observed=f"{len(processes)} {what}",
+            next_step=next_step,
             tail=processes,
             log=log,
         )

@@ -2,47 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harness_core import limits
-from harness_core.bridge import Loop
 from harness_core.db import Database
-from harness_core.errors import HarnessError
-from harness_core.evidence import Evidence
-from harness_core.net import PortLease, Stage, await_ready, listener_stages, sse_opens
-from harness_core.process import Child, Run
-from harness_core.wait import deadline
-from suites.e2e.mcp_client import CannotReach, ToolResult, call_tool, list_tools
+from suites.e2e.life import ChildSeen, Life
+from suites.e2e.mcp_client import ToolResult
 from suites.e2e.roster import ButlerConfig
+from suites.e2e.tools import Tools
+from suites.e2e.visit import Visit
 
-__all__ = ["Butler", "StartChild"]
-
-T = TypeVar("T")
-
-#: How a butler's process is started: ``Run.child``, or a container that has the same handle.
-StartChild = Callable[..., AbstractAsyncContextManager[Any]]
-
-#: Start of a daemon, migrations included. Slowest seen, four at once on 2 loaded cores: 6 s.
-_BOOT_S: Final = 60.0
-
-#: A butler drains its sessions for up to 30 s before it ends (contract, ``shutdown()``).
-_STOP_S: Final = 40.0
+__all__ = ["Butler"]
 
 
 class Butler:
     """One running butler: what an operator sees of it, and may do to it.
 
-    Every method may be called from any trio loop (a test's own included).
+    Every method may be called from any trio loop (a test's own included). Those that take it away
+    (kill, pause, stop, restart) are for tests marked ``disturbs``, which have it to themselves.
 
     Attributes:
         config: what its ``butler.toml`` says.
         port: where it really listens.
-        url: its MCP endpoint.
+        url: where its tools are called: its MCP endpoint, unless the subject says otherwise.
         database: its database.
         command: its command line.
-        environment: its whole environment.
+        environment: its whole environment; what is changed here holds from its next start on.
         child: the process of its current life; ``child.log`` is its log.
     """
 
@@ -50,37 +36,29 @@ class Butler:
         self,
         config: ButlerConfig,
         *,
-        lease: PortLease,
+        port: int,
+        tools: Tools,
         database: Database,
         command: Sequence[str],
         environment: Mapping[str, str],
-        evidence: Evidence,
-        run: Run,
-        loop: Loop | None,
-        start_child: StartChild | None = None,
+        life: Life,
+        visit: Visit,
     ) -> None:
         self.config = config
         self.name = config.name
-        self.port = lease.port
-        self.url = f"http://127.0.0.1:{lease.port}/sse"
+        self.port = port
+        self.url = tools.url
         self.database = database
-        self._lease = lease
         self.command = tuple(command)
         self.environment = dict(environment)
-        self._evidence = evidence
-        self._run = run
-        self._start_child = start_child or run.child
-        self._owned = start_child is None
-        self._loop = loop
-        self._life = AsyncExitStack()
-        self._child: Child | None = None
+        self._tools = tools
+        self._life = life
+        self._visit = visit
 
     @property
-    def child(self) -> Child:
+    def child(self) -> ChildSeen:
         """The process of its current or last life."""
-        if self._child is None:
-            raise HarnessError(f"use butler {self.name}", observed="it was never started")
-        return self._child
+        return self._life.child
 
     @property
     def pid(self) -> int:
@@ -107,11 +85,12 @@ class Butler:
         headers: Mapping[str, str] | None = None,
     ) -> ToolResult:
         """Call a tool that may refuse."""
-        return await call_tool(self.url, tool, arguments, seconds=seconds, headers=headers)
+        await self._visit.book(tool, arguments, headers)
+        return await self._tools.call(tool, arguments, seconds=seconds, headers=headers)
 
     async def tools(self) -> dict[str, Mapping[str, Any]]:
         """The tools it offers: name → input schema."""
-        return await list_tools(self.url)
+        return await self._tools.list()
 
     async def status(self) -> Mapping[str, Any]:
         """Its own word on its health and its modules."""
@@ -120,31 +99,35 @@ class Butler:
 
     def kill(self) -> None:
         """SIGKILL to it and everything it started."""
-        self.child.kill()
+        self._visit.check_alone(f"kill {self.name}")
+        self._life.signal("kill")
 
     async def wait_for_end(self) -> int:
         """Wait until its process is gone; returns the exit status."""
-        return await self._on_loop(self.child.wait)
+        return await self._life.wait()
 
     def pause(self) -> None:
         """SIGSTOP: connections open, nothing answers."""
-        self.child.pause()
+        self._visit.check_alone(f"pause {self.name}")
+        self._life.signal("pause")
 
     def resume(self) -> None:
         """SIGCONT after :meth:`pause`."""
-        self.child.resume()
+        self._life.signal("resume")
 
     async def stop(self) -> None:
         """Ask it to shut down and wait for its end."""
-        await self._on_loop(self.stop_here)
+        self._visit.check_alone(f"stop {self.name}")
+        await self._life.change("stop", self.environment)
 
     async def start(self) -> None:
         """Start it again on its port and database, and wait until it serves."""
-        await self._on_loop(self.start_here)
+        await self._life.change("start", self.environment)
 
     async def restart(self) -> None:
         """Stop it (dead or alive) and start it again."""
-        await self._on_loop(self._restart)
+        self._visit.check_alone(f"restart {self.name}")
+        await self._life.change("restart", self.environment)
 
     async def attempt(
         self, *, seconds: float, environment: Mapping[str, str] | None = None
@@ -161,58 +144,4 @@ class Butler:
         Raises:
             NotReady: it still ran after ``seconds``.
         """
-
-        async def start() -> tuple[int, str]:
-            async with self._run.child(
-                self.command,
-                name=f"{self.name}-attempt",
-                env=self.environment | dict(environment or {}),
-                evidence=self._evidence,
-            ) as child:
-                with deadline(f"see {child.name} end", seconds=seconds, tail=child.tail):
-                    returncode = await child.wait()
-                return returncode, child.log.read_text(encoding="utf-8")
-
-        return await self._on_loop(start)
-
-    async def _on_loop(self, call: Callable[[], Awaitable[T]]) -> T:
-        if self._loop is None:
-            return await call()
-        return await self._loop.from_trio(call)
-
-    async def _restart(self) -> None:
-        await self.stop_here()
-        await self.start_here()
-
-    async def stop_here(self) -> None:
-        """:meth:`stop`, for a caller that is on the loop the butler lives on."""
-        await self._life.aclose()
-
-    async def start_here(self) -> None:
-        """:meth:`start`, for a caller that is on the loop the butler lives on."""
-        self._lease.hand_over()
-        child = await self._life.enter_async_context(
-            self._start_child(
-                self.command,
-                name=self.name,
-                env=self.environment,
-                evidence=self._evidence,
-                grace_s=_STOP_S,
-            )
-        )
-        self._child = child
-        await await_ready(
-            child,
-            (
-                *(listener_stages(child, self.port, seconds=_BOOT_S) if self._owned else ()),
-                Stage(name="protocol", probe=sse_opens(self.url), seconds=_BOOT_S),
-                Stage(name="domain", probe=self._answers_status, seconds=_BOOT_S),
-            ),
-        )
-
-    async def _answers_status(self) -> str:
-        try:
-            answer = await call_tool(self.url, "status")
-        except CannotReach as error:
-            return str(error)
-        return f"status answered with an error: {answer.text}" if answer.is_error else ""
+        return await self._life.attempt(seconds=seconds, environment=environment or {})

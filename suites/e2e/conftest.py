@@ -1,32 +1,131 @@
-"""Fixtures of the suite: one ecosystem per run, the roster, the cost of the run."""
+"""Fixtures of the suite: one ecosystem per run, also under pytest-xdist; the roster; the cost.
+
+Alone, pytest boots the ecosystem in its own process. Under ``-n`` the controller holds it for all
+workers (``harness_core.hosting``): booted when the first of them asks, alive whatever becomes of
+one of them, taken down when all are done. Tests share it; those marked ``disturbs`` have it to
+themselves while they run.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from harness_core.bridge import Loop
 from harness_core.db import POSTGRES_URL_VARIABLE
-from harness_core.errors import BudgetExceeded
+from harness_core.errors import BudgetExceeded, HarnessError
 from harness_core.evidence import Evidence
+from harness_core.hosting import HeldHost, Line, hold_host
 from harness_core.llm import Gateway, cost_summary
 from harness_core.process import Run
-from harness_core.pytest_plugin import add_summary
+from harness_core.pytest_plugin import (
+    add_summary,
+    fail_run,
+    open_run_evidence,
+    progress_of,
+)
 from harness_core.subject import Subject, load_subject
+from suites.e2e.attached import attach
 from suites.e2e.connected import Connected, open_connected
 from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, open_ecosystem
+from suites.e2e.held import holding
+from suites.e2e.layout import OWN_PROCESS, layout_of
 
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
+
+#: What a subject lists whose rows carry the trace ids of the messages that caused them.
+TRACE: Final = "tracing"
+
+HOST: Final = "e2e_host"
+_HELD: Final = pytest.StashKey[HeldHost]()
+_OPEN: Final = pytest.StashKey[ExitStack]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell an xdist worker where the ecosystem of this run is held."""
+    config: pytest.Config = node.config
+    if _HELD not in config.stash:
+        config.stash[_OPEN] = ExitStack()
+        config.add_cleanup(config.stash[_OPEN].close)
+        evidence = open_run_evidence(config)
+        say = progress_of(config)
+        config.stash[_HELD] = config.stash[_OPEN].enter_context(
+            hold_host(
+                lambda run, loop: holding(opening(config, run, loop, evidence=evidence, say=say)),
+                title="e2e",
+                evidence=evidence,
+                say=say,
+            )
+        )
+    node.workerinput[HOST] = str(config.stash[_HELD].path)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Take down what the controller held, when all workers are done."""
+    if _OPEN in session.config.stash:
+        try:
+            session.config.stash[_OPEN].close()
+        except HarnessError as error:
+            fail_run(session, "the ecosystem of the run", str(error))
+
+
+@asynccontextmanager
+async def opening(
+    config: pytest.Config,
+    run: Run,
+    loop: Loop,
+    *,
+    evidence: Evidence,
+    say: Callable[[str], None],
+) -> AsyncIterator[Ecosystem]:
+    """The ecosystem that the options of the command line ask for; reports its cost at the end."""
+    given = config.getoption("--subject")
+    subject = read_subject(Path(given).absolute() if given else None)
+    say(f"booting {subject.name}")
+    cassette = config.getoption("--llm-cassette")
+    opened: AbstractAsyncContextManager[Ecosystem] = open_ecosystem(
+        run,
+        subject,
+        evidence=evidence,
+        services=config.getoption("--services"),
+        services_url=os.environ.get(POSTGRES_URL_VARIABLE),
+        llm=config.getoption("--llm"),
+        llm_upstream=config.getoption("--llm-upstream"),
+        llm_cassette=Path(cassette).absolute() if cassette else None,
+        budget_usd=config.getoption("--llm-budget-usd"),
+        loop=loop,
+        say=say,
+    )
+    async with opened as ecosystem:
+        say(f"ecosystem up after {ecosystem.boot_s:.1f} s")
+        yield ecosystem
+        totals = await ecosystem.gateway.client.totals()
+        evidence.write_json("cost.json", totals)
+        booted = f"booted in {ecosystem.boot_s:.1f} s; evidence: {evidence.path}"
+        add_summary(config, "cost of the model", f"{cost_summary(totals)}\n{booted}")
+
+
+def read_subject(path: Path | None) -> Subject:
+    """A subject file, with the capability that its layout of processes implies."""
+    subject = load_subject(path or REFERENCE_SUBJECT)
+    if layout_of(subject).one_process:
+        return subject
+    return dataclasses.replace(subject, capabilities=subject.capabilities | {OWN_PROCESS})
 
 
 @pytest.fixture(scope="session")
 def subject(subject_file: Path | None) -> Subject:
     """What is tested: the reference system, or the file given with ``--subject``."""
-    return load_subject(subject_file or REFERENCE_SUBJECT)
+    return read_subject(subject_file)
 
 
 @pytest.fixture(autouse=True)
@@ -39,45 +138,82 @@ def capable(request: pytest.FixtureRequest, subject: Subject) -> None:
 
 
 @pytest.fixture(scope="session")
+def host_line(pytestconfig: pytest.Config) -> Iterator[Line | None]:
+    """This worker's connection to the process that holds the ecosystem; none when it is our own."""
+    path = getattr(pytestconfig, "workerinput", {}).get(HOST)
+    if path is None:
+        yield None
+        return
+    with Line(Path(path)) as line:
+        yield line
+
+
+@pytest.fixture(scope="session")
 def butler_ecosystem(
+    request: pytest.FixtureRequest,
     harness_loop: Loop,
-    harness_run: Run,
+    host_line: Line | None,
     run_evidence: Evidence,
     subject: Subject,
     progress: Callable[[str], None],
     pytestconfig: pytest.Config,
 ) -> Iterator[Ecosystem]:
     """The running ecosystem: a handle per butler of the roster (seed 000, "Dimension 1")."""
-    given = pytestconfig.getoption("--llm-cassette")
-    cassette = Path(given) if given else None
-    manager = open_ecosystem(
-        harness_run,
-        subject,
-        evidence=run_evidence,
-        services=pytestconfig.getoption("--services"),
-        services_url=os.environ.get(POSTGRES_URL_VARIABLE),
-        llm=pytestconfig.getoption("--llm"),
-        llm_upstream=pytestconfig.getoption("--llm-upstream"),
-        llm_cassette=cassette.absolute() if cassette else None,
-        budget_usd=pytestconfig.getoption("--llm-budget-usd"),
-        loop=harness_loop,
-        say=progress,
-    )
-    progress(f"booting {subject.name}")
+    if host_line is not None:
+        manager = attach(host_line.path, subject, evidence=run_evidence, line=host_line)
+    else:
+        run: Run = request.getfixturevalue("harness_run")
+        manager = opening(pytestconfig, run, harness_loop, evidence=run_evidence, say=progress)
     with harness_loop.hold(manager) as ecosystem:
-        progress(f"ecosystem up after {ecosystem.boot_s:.1f} s")
         yield ecosystem
-        _report(pytestconfig, harness_loop, ecosystem, run_evidence)
 
 
-def _report(config: pytest.Config, loop: Loop, ecosystem: Ecosystem, evidence: Evidence) -> None:
-    totals = loop.run(ecosystem.gateway.client.totals)
-    evidence.write_json("cost.json", totals)
-    add_summary(
-        config,
-        "cost of the model",
-        f"{cost_summary(totals)}\nbooted in {ecosystem.boot_s:.1f} s; evidence: {evidence.path}",
-    )
+@pytest.fixture(autouse=True)
+def turn(
+    request: pytest.FixtureRequest, capable: None, subject: Subject, host_line: Line | None
+) -> Iterator[None]:
+    """This test's turn at the ecosystem: shared with other workers' tests, or alone.
+
+    Raises:
+        HarnessError: a test that may disturb left something broken; it has been put right.
+        AssertionError: a butler died during a test that did nothing to it.
+    """
+    if "butler_ecosystem" not in request.fixturenames:
+        yield
+        return
+    ecosystem: Ecosystem = request.getfixturevalue("butler_ecosystem")
+    loop: Loop = request.getfixturevalue("harness_loop")
+    evidence: Evidence = request.getfixturevalue("evidence")
+    disturbs = request.node.get_closest_marker("disturbs") is not None
+    # Without trace ids nobody could tell whose rows are whose.
+    alone = disturbs or TRACE not in subject.capabilities
+    marker = request.getfixturevalue("token") if "token" in request.fixturenames else ""
+    name = request.node.nodeid
+    if host_line is not None:
+        host_line.ask("enter", alone=alone)
+    left: Sequence[str] = ()
+    try:
+        only = host_line is None or alone
+        loop.run(
+            lambda: ecosystem.begin(
+                name, alone=disturbs, only=only, evidence=evidence, marker=marker
+            )
+        )
+        yield
+    finally:
+        loop.run(ecosystem.end)
+        if host_line is None or alone:
+            left = loop.run(ecosystem.mend)
+        if host_line is not None:
+            host_line.ask("leave")
+    if left and disturbs:
+        raise HarnessError(
+            "go on with the ecosystem as it was",
+            observed=f"{name} left it broken: {'; '.join(left)}",
+            next_step="It was put right. Have the test restore what it takes away",
+        )
+
+    assert not left, f"during {name}: {'; '.join(left)} (it was put right)"
 
 
 @pytest.fixture(scope="session")
@@ -127,9 +263,7 @@ def cost_tracker(butler_ecosystem: Ecosystem) -> Gateway:
 
 
 @pytest.fixture
-async def ecosystem(
-    butler_ecosystem: Ecosystem, request: pytest.FixtureRequest, evidence: Evidence
-) -> Ecosystem:
+async def ecosystem(butler_ecosystem: Ecosystem, request: pytest.FixtureRequest) -> Ecosystem:
     """The ecosystem, with model calls booked on this test and its evidence directory attached.
 
     Raises:
@@ -142,6 +276,4 @@ async def ecosystem(
     except BudgetExceeded as spent:
         request.session.shouldstop = str(spent)
         raise
-    await butler_ecosystem.gateway.client.set_scope(request.node.nodeid)
-    butler_ecosystem.evidence = evidence
     return butler_ecosystem

@@ -27,7 +27,7 @@ from harness_core.engine import find_engine
 from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.subject import Subject
-from suites.e2e.butler import StartChild
+from suites.e2e.life import StartChild
 
 
 def image_name(subject: Subject) -> str:

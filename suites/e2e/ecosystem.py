@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -21,12 +21,12 @@ import trio
 
 from harness_core import limits
 from harness_core.bridge import Loop
-from harness_core.db import create_database
+from harness_core.db import create_database, left_databases
 from harness_core.errors import BadInput, BudgetExceeded, HarnessError
 from harness_core.evidence import Evidence
 from harness_core.groups import lone_error
 from harness_core.llm import Gateway, open_gateway
-from harness_core.net import lease_port
+from harness_core.net import PortLease, Stage, lease_port
 from harness_core.process import Run
 from harness_core.services import PostgresService, open_postgres
 from harness_core.subject import Subject
@@ -34,9 +34,23 @@ from harness_core.telemetry import Collector, open_collector
 from harness_core.wait import deadline, until
 from suites.e2e.butler import Butler
 from suites.e2e.containers import container_starter
+from suites.e2e.layout import OWN_PROCESS, Layout, layout_of
+from suites.e2e.life import BOOT_S, OwnLife, SharedLife
+from suites.e2e.mcp_client import CannotReach
 from suites.e2e.roster import read_roster
+from suites.e2e.server import Guarded, guarded
+from suites.e2e.tools import Tools, tools_of
+from suites.e2e.visit import Visit
 
-__all__ = ["REFERENCE_SUBJECT", "Butler", "Ecosystem", "Sent", "open_ecosystem", "roster_directory"]
+__all__ = [
+    "REFERENCE_SUBJECT",
+    "Butler",
+    "Ecosystem",
+    "Sent",
+    "open_ecosystem",
+    "roster_directory",
+    "shared_life",
+]
 
 REFERENCE_SUBJECT: Final = Path(__file__).with_name("reference-system") / "subject.toml"
 
@@ -46,6 +60,9 @@ _REGISTER_S: Final = 30.0
 #: A message to its final state when the model answers at once. Slowest seen, three butlers on 2
 #: loaded cores: 7 s.
 _OFFLINE_MESSAGE_S: Final = 40.0
+
+#: The one process of a subject that serves every butler from it.
+_ALL: Final = "ecosystem"
 
 Say = Callable[[str], None]
 
@@ -78,6 +95,10 @@ class Ecosystem:
         postgres: their database server.
         collector: where they send their spans.
         subject: what was started.
+        visit: the test that uses it now.
+        lives: its processes, where this process supervises them; empty where it is attached.
+        server: the state of the database server, in the same way.
+        logs: where its processes write.
         boot_s: seconds from nothing to the last registration.
         patience_s: how long a message may take to its final state, in seconds.
         unusable: why nothing can be tested on it any more; empty when it is sound.
@@ -92,6 +113,12 @@ class Ecosystem:
         collector: Collector,
         subject: Subject,
         evidence: Evidence,
+        visit: Visit,
+        lives: Mapping[str, OwnLife] | None = None,
+        server: Guarded | None = None,
+        mend: Callable[[], Awaitable[Sequence[str]]] | None = None,
+        loop: Loop | None = None,
+        boot_s: float = 0.0,
     ) -> None:
         self.butlers = butlers
         self.gateway = gateway
@@ -99,12 +126,20 @@ class Ecosystem:
         self.collector = collector
         self.subject = subject
         self.evidence = evidence
-        self.boot_s = 0.0
+        self.logs = evidence.path
+        self.visit = visit
+        self.lives = dict(lives or {})
+        self.server = server
+        self.boot_s = boot_s
         self.unusable = ""
-        self._misses = 0
         self.patience_s = (
             limits.SCENARIO_S if gateway.mode in {"live", "record"} else _OFFLINE_MESSAGE_S
         )
+        self._misses = 0
+        self._mend = mend or self._mend_here
+        self._loop = loop
+        self._whole_gateway = gateway
+        self._only = False
 
     def __getitem__(self, name: str) -> Butler:
         if name not in self.butlers:
@@ -128,6 +163,51 @@ class Ecosystem:
                 observed=self.unusable,
                 next_step="Run the tests that did not run once that is mended",
             )
+
+    async def begin(
+        self, test: str, *, alone: bool, only: bool, evidence: Evidence, marker: str = ""
+    ) -> None:
+        """A test starts to use it: what happens from now on is booked on that test.
+
+        Args:
+            test: its id.
+            alone: it may take parts of the ecosystem away.
+            only: no other test uses it now, so every model call is this test's.
+            evidence: its directory.
+            marker: a text that only this test's messages hold, when there is one.
+        """
+        self.evidence = evidence
+        self._only = only
+        client = self._whole_gateway.client.for_test(test, alone=only)
+        self.gateway = dataclasses.replace(self._whole_gateway, client=client)
+        self.visit.begin(test, alone=alone, gateway=None if only else client)
+        if only:
+            await client.set_scope(test)
+        elif marker:
+            await client.set_scope(test, contains=marker)
+
+    async def end(self) -> None:
+        """The test has ended; what still comes in belongs to nobody."""
+        if self._only:
+            await self._whole_gateway.client.set_scope("")
+        self.visit.begin("", alone=True, gateway=None)
+        self.gateway = self._whole_gateway
+
+    async def mend(self) -> Sequence[str]:
+        """Put right what a test left broken; says what that was, nothing when all is well."""
+        return await self._mend()
+
+    async def _mend_here(self) -> Sequence[str]:
+        async def look() -> Sequence[str]:
+            keepers = [*([self.server] if self.server else ()), *self.lives.values()]
+            found = [line for keeper in keepers if (line := await keeper.mend_here())]
+            waiting = await self._whole_gateway.client.waiting_faults()
+            found.extend(f"a fault still waits in the model gateway: {each}" for each in waiting)
+            if found:
+                await self._whole_gateway.client.clear()
+            return found
+
+        return await (look() if self._loop is None else self._loop.from_trio(look))
 
     async def check_budget(self) -> None:
         """What went wrong for want of money, or of a recording, says nothing about the product.
@@ -253,12 +333,14 @@ async def open_ecosystem(
             found=f"butlers {', '.join(configs)}",
             expected="a butler named 'switchboard', where messages come in",
         )
+    layout = layout_of(subject)
+    visit = Visit()
 
     def note(text: str) -> None:  # from threads too, which have no trio clock
         say(f"{text} ({time.monotonic() - started:.1f} s)")
 
     async with lone_error(), AsyncExitStack() as stack:
-        postgres, gateway = await _open_infrastructure(
+        server, gateway = await _open_infrastructure(
             stack,
             database_server=open_postgres(
                 run, evidence=evidence, provider=services, url=services_url, say=note
@@ -274,41 +356,69 @@ async def open_ecosystem(
             note=note,
         )
         collector = await stack.enter_async_context(open_collector(evidence=evidence))
+        postgres, guard = guarded(server, loop=loop, visit=visit)
+        leases = {
+            name: stack.enter_context(lease_port(port=layout.port_of(config)))
+            for name, config in configs.items()
+        }
         start_child = await container_starter(
             run, subject, port_of=lambda name: leases[name].port, say=note
         )
-        leases = {name: stack.enter_context(lease_port()) for name in configs}
-        butlers: dict[str, Butler] = {}
-        switchboard_url = f"http://127.0.0.1:{leases['switchboard'].port}/sse"
-        for name, config in configs.items():
-            database = await stack.enter_async_context(
-                create_database(postgres, config.database, run=run)
+        databases = {
+            name: await stack.enter_async_context(create_database(server, config.database, run=run))
+            for name, config in configs.items()
+        }
+        stack.push_async_callback(
+            left_databases, server, run=run, known=[config.database for config in configs.values()]
+        )
+        switchboard_url = tools_of(subject, name="switchboard", port=leases["switchboard"].port).url
+        recipes = {
+            name: _recipe(
+                subject,
+                run,
+                name=name,
+                port=leases[name].port,
+                config_dir=str(config.directory),
+                roster_dir=str(config.directory.parent),
+                database_url=databases[name].url,
+                switchboard_url=switchboard_url,
+                gateway_url=gateway.url,
+                gateway_key=gateway.api_key,
+                otlp_url=collector.endpoint,
+                more=environment or {},
             )
-            fields = {
-                "name": name,
-                "NAME": name.upper().replace("-", "_"),
-                "port": leases[name].port,
-                "config_dir": str(config.directory),
-                "roster_dir": str(config.directory.parent),
-                "database_url": database.url,
-                "switchboard_url": switchboard_url,
-                "gateway_url": gateway.url,
-                "gateway_key": gateway.api_key,
-                "otlp_url": collector.endpoint,
-            }
-            butlers[name] = Butler(
-                config,
-                lease=leases[name],
-                database=database,
-                command=subject.command(**fields),
-                environment=subject.environment(**fields)
-                | _private_places(run, name)
-                | dict(environment or {}),
+            for name, config in configs.items()
+        }
+        ways = {
+            name: tools_of(subject, name=name, port=lease.port) for name, lease in leases.items()
+        }
+        lives = {
+            name: OwnLife(
+                name,
+                leases=[leases[butler] for butler in served],
+                command=recipes[served[0]].command,
+                environment=_merged(recipes[butler].environment for butler in served),
+                stages=[stage for butler in served for stage in _stages(butler, ways[butler])],
                 evidence=evidence,
                 run=run,
                 loop=loop,
                 start_child=start_child,
             )
+            for name, served in _processes(layout, configs).items()
+        }
+        butlers = {
+            name: Butler(
+                config,
+                port=leases[name].port,
+                tools=ways[name],
+                database=databases[name],
+                command=recipes[name].command,
+                environment=recipes[name].environment,
+                life=lives.get(name) or shared_life(subject, lambda: lives[_ALL].child),
+                visit=visit,
+            )
+            for name, config in configs.items()
+        }
         ecosystem = Ecosystem(
             butlers=butlers,
             gateway=gateway,
@@ -316,13 +426,72 @@ async def open_ecosystem(
             collector=collector,
             subject=subject,
             evidence=evidence,
+            visit=visit,
+            lives=lives,
+            server=guard,
+            loop=loop,
         )
-        stack.push_async_callback(_stop_all, butlers)
-        await _start_all(butlers, note=note)
+        stack.push_async_callback(_stop_all, lives)
+        await _start_all(lives, leases, layout=layout, note=note)
         await _await_registrations(ecosystem)
         ecosystem.boot_s = trio.current_time() - began
         note(f"{len(butlers)} butlers registered")
         yield ecosystem
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Recipe:
+    """How one butler is started."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+def _recipe(
+    subject: Subject, run: Run, *, name: str, more: Mapping[str, str], **fields: str | int
+) -> _Recipe:
+    known = {"name": name, "NAME": name.upper().replace("-", "_"), **fields}
+    return _Recipe(
+        command=subject.command(**known),
+        environment=subject.environment(**known) | _private_places(run, name) | dict(more),
+    )
+
+
+def _merged(environments: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """The environment of one process that serves several butlers."""
+    together: dict[str, str] = {}
+    for environment in environments:
+        together |= environment
+    return together
+
+
+def _processes(layout: Layout, configs: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+    """Which processes there are: name → the butlers it serves."""
+    if layout.one_process:
+        return {_ALL: tuple(configs)}
+    return {name: (name,) for name in configs}
+
+
+def shared_life(subject: Subject, child: Callable[[], Any]) -> SharedLife:
+    """The life of a butler that has no process of its own."""
+    why = f"{subject.name} has no capability {OWN_PROCESS!r}: one process serves every butler"
+    return SharedLife(child, why=why)
+
+
+def _stages(name: str, tools: Tools) -> tuple[Stage, ...]:
+    """When a butler serves: its protocol opens, and ``status`` answers."""
+
+    async def answers_status() -> str:
+        try:
+            answer = await tools.call("status")
+        except CannotReach as error:
+            return f"{name}: {error}"
+        return f"status of {name} is an error: {answer.text}" if answer.is_error else ""
+
+    return (
+        tools.protocol_stage(seconds=BOOT_S),
+        Stage(name="domain", probe=answers_status, seconds=BOOT_S),
+    )
 
 
 def _private_places(run: Run, name: str) -> dict[str, str]:
@@ -359,21 +528,30 @@ async def _open_infrastructure(
     return opened["postgres"], opened["gateway"]
 
 
-async def _start_all(butlers: Mapping[str, Butler], *, note: Say) -> None:
-    async def start(butler: Butler) -> None:
-        await butler.start_here()
-        note(f"{butler.name} serves on port {butler.port}")
+async def _start_all(
+    lives: Mapping[str, OwnLife],
+    leases: Mapping[str, PortLease],
+    *,
+    layout: Layout,
+    note: Say,
+) -> None:
+    served = _processes(layout, leases)
+
+    async def start(life: OwnLife) -> None:
+        await life.start_here()
+        for name in served[life.name]:
+            note(f"{name} serves on port {leases[name].port}")
 
     async with lone_error(), trio.open_nursery() as nursery:
-        for butler in butlers.values():
-            nursery.start_soon(start, butler)
+        for life in lives.values():
+            nursery.start_soon(start, life)
 
 
-async def _stop_all(butlers: Mapping[str, Butler]) -> None:
+async def _stop_all(lives: Mapping[str, OwnLife]) -> None:
     with trio.CancelScope(shield=True):
         async with trio.open_nursery() as nursery:
-            for butler in butlers.values():
-                nursery.start_soon(butler.stop_here)
+            for life in lives.values():
+                nursery.start_soon(life.stop_here)
 
 
 async def _await_registrations(ecosystem: Ecosystem) -> None:

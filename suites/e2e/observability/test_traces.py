@@ -146,6 +146,7 @@ async def test_a_failure_is_an_error_in_the_trace(ecosystem: Ecosystem, token: s
         assert any(span.status_message for span in errors), f"no reason is given\n{story}"
 
 
+@pytest.mark.disturbs
 async def test_spans_are_not_lost_when_a_butler_stops(ecosystem: Ecosystem, token: str) -> None:
     """A butler that is told to stop right after its work still sends the spans of it."""
     health = ecosystem["health"]
@@ -167,6 +168,7 @@ async def test_spans_are_not_lost_when_a_butler_stops(ecosystem: Ecosystem, toke
         )
 
 
+@pytest.mark.disturbs
 @pytest.mark.parametrize("trouble", ["unanswered", "silent"])
 async def test_a_collector_that_is_down_disturbs_nobody(
     ecosystem: Ecosystem, token: str, trouble: str
