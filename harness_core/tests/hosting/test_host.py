@@ -69,6 +69,7 @@ def held(
     evidence: Evidence, events: list[str], *, open_: Callable[[], None] = lambda: None
 ) -> Iterator[HeldHost]:
     """A host of a thing; ``events`` tells its life."""
+
     @asynccontextmanager
     async def opener(run: Run, loop: Loop) -> AsyncIterator[Thing]:
         open_()
