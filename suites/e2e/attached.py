@@ -198,9 +198,7 @@ class RemoteLife:
     async def change(self, verb: str, environment: Mapping[str, str]) -> None:
         """``start``, ``stop`` or ``restart`` it."""
         with trio.CancelScope(shield=True):  # a change half made would be nobody's
-            await _asked(
-                self._host, "act", part=self._name, verb=verb, arguments=dict(environment)
-            )
+            await _asked(self._host, "act", part=self._name, verb=verb, arguments=dict(environment))
 
     async def wait(self) -> int:
         """Wait for the end of its process."""
