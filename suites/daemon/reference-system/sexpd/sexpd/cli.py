@@ -7,6 +7,7 @@ others use. Exit codes: 0 done, 1 could not, 2 malformed configuration or comman
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,8 @@ def _load(arguments: argparse.Namespace, **overrides: Any) -> Any:
 
 
 def _start(arguments: argparse.Namespace) -> None:
+    # Start-up makes many objects and no garbage: collecting it costs a fifth of the time.
+    gc.disable()
     config = _load(
         arguments,
         server__port=arguments.port,

@@ -7,7 +7,6 @@ everything is checked anew.
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,7 +158,7 @@ class Health:
 
 
 def _write_and_remove(directory: Path) -> None:
-    probe = directory / f".probe-{uuid.uuid4().hex}"
+    probe = directory / f".probe-{os.urandom(8).hex()}"
     try:
         probe.write_bytes(b"written by a health check\n")
         probe.unlink()

@@ -61,6 +61,7 @@ class Cascade:
     def __init__(self, providers: tuple[Provider, ...]) -> None:
         self.providers = providers
         self._clients: dict[bool, Any] = {}
+        self._preparing = trio.Lock()
 
     async def __aenter__(self) -> Cascade:
         return self
@@ -75,8 +76,18 @@ class Cascade:
             for client in self._clients.values():
                 await client.aclose()
 
+    async def prepare(self) -> None:
+        """Load the HTTP client, in a thread and before any provider's time runs."""
+        async with self._preparing:
+            if self._clients or not self.providers:
+                return
+            self._clients = await trio.to_thread.run_sync(
+                _clients, {is_loopback(p.base_url) for p in self.providers}, abandon_on_cancel=True
+            )
+
     async def ask(self, text: str) -> Answer:
         """Ask one after the other until one answers."""
+        await self.prepare()
         passed: list[tuple[str, str]] = []
         for number, provider in enumerate(self.providers):
             if faults.on("cascade-skips-second") and number == 1:
@@ -109,7 +120,7 @@ class Cascade:
         import httpx
 
         shape = _SHAPES[provider.shape]
-        client = self._client(httpx, provider.base_url)
+        client = self._clients[is_loopback(provider.base_url)]
         try:
             async with client.stream(
                 "POST", provider.base_url + shape.path, json=shape.body(provider, text),
@@ -126,15 +137,17 @@ class Cascade:
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise _Failed(f"could not be asked ({type(error).__name__}: {error})") from error
 
-    def _client(self, httpx: Any, base_url: str) -> Any:
-        """Loopback is never asked for through the host's proxy."""
-        local = is_loopback(base_url)
-        if local not in self._clients:
-            limits = httpx.Limits(max_connections=32, max_keepalive_connections=4)
-            self._clients[local] = httpx.AsyncClient(
-                timeout=None, limits=limits, trust_env=not local
-            )
-        return self._clients[local]
+
+def _clients(kinds: set[bool]) -> dict[bool, Any]:
+    """A client for what is on this machine, and one for the rest; both as far as they are needed."""
+    import httpx
+
+    limits = httpx.Limits(max_connections=32, max_keepalive_connections=4)
+    # Loopback is never asked for through the host's proxy.
+    return {
+        local: httpx.AsyncClient(timeout=None, limits=limits, trust_env=not local)
+        for local in kinds
+    }
 
 
 def is_loopback(url: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from sexpd import faults, flightplan, log, messages
+from sexpd import faults, log, messages
 from sexpd.gateways import LinkError, registry
 from sexpd.pipeline import Signal, silent
 from sexpd.sexpr import Keyword, as_plist, keyword_name, plist
@@ -64,7 +64,7 @@ class Router:
         except Refused as refused:
             text = f"blocked by the security dispatcher: {refused}"
             await connection.reply(messages.log("ERROR", text, meta=meta))
-        except (_Meaningless, LinkError, flightplan.PlanError) as error:
+        except (_Meaningless, LinkError) as error:
             log.warning("message.refused", number=connection.number, reason=error)
             await connection.reply(messages.log("ERROR", str(error), meta=_plain(meta)))
 
@@ -191,13 +191,18 @@ class Router:
     async def _flight_plan(
         self, connection: Connection, message: Message, payload: Message
     ) -> None:
+        from sexpd import flightplan
+
         _action(payload, "NODE")
         meta = as_plist(message.get("META")) or {}
-        node = flightplan.node(
-            _string(payload, "TEXT"),
-            source=keyword_name(meta.get("SOURCE")) or "UNKNOWN",
-            wanted_id=payload.get("ID"),
-        )
+        try:
+            node = flightplan.node(
+                _string(payload, "TEXT"),
+                source=keyword_name(meta.get("SOURCE")) or "UNKNOWN",
+                wanted_id=payload.get("ID"),
+            )
+        except flightplan.PlanError as error:
+            raise _Meaningless(str(error)) from error
         await connection.reply(
             messages.event("FLIGHT-PLAN", meta=message.get("META"), node=node)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import resource
 import signal
@@ -36,6 +37,7 @@ class Daemon:
 
     def __init__(self, config: Config, *, cascade: Cascade) -> None:
         self.config = config
+        self._cascade = cascade
         self.skills = Registry(config.skills)
         self.links = Links(config.data)
         self.shell = Shell(config)
@@ -109,7 +111,7 @@ class Daemon:
         async with trio.open_nursery() as everything:
             everything.start_soon(self._stop_on, signals)
             everything.start_soon(self.pipeline.run)
-            everything.start_soon(self._preload)
+            everything.start_soon(self._cascade.prepare)
             self.skills.refresh()
             with _port_file(file, self.port):
                 print(f"sexpd: listening on {self.config['server.host']}:{self.port}", flush=True)
@@ -138,11 +140,6 @@ class Daemon:
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
             self.stop(signal.Signals(number).name)
-
-    async def _preload(self) -> None:
-        """Import the HTTP client in a thread, so that the first question does not stop the loop."""
-        if self.config.providers:
-            await trio.to_thread.run_sync(_import_httpx, abandon_on_cancel=True)
 
     # --- Connections ---
 
@@ -176,10 +173,6 @@ class Daemon:
                 connection.evict(f"there are {limit} connections and this one never spoke")
                 return True
         return False
-
-
-def _import_httpx() -> None:
-    import httpx  # noqa: F401 - for its effect
 
 
 async def listen(host: str, port: int) -> trio.SocketListener:
@@ -240,5 +233,7 @@ async def serve(config: Config) -> None:
             raise SexpdError(f"cannot make {directory}: {said}. Name another directory") from error
     file = config["server.port_file"] or config.data / "sexpd.port"
     listener = await listen(config["server.host"], config["server.port"])
+    gc.freeze()
+    gc.enable()
     async with listener, Cascade(config.providers) as cascade:
         await Daemon(config, cascade=cascade).run(listener, file=file)

@@ -238,6 +238,14 @@ date -s 2020-01-01
 date 010100002020
 echo "unterminated
 echo )
+sed 's/[/]X/;s|/e;#|z|' canary
+sed '/[/]X/;s|/e;#|z|' canary
+sed 's/x/y/e' canary
+for i in 1; do re""ad i <<< 'a[$(rm canary)]'; echo $((i)); done
+GETCONF_DIR=. getconf -v x
+OPENSSL_CONF=x sha256sum canary
+IFS=x eval ls
+IFS=x; read y
 """
 
 ALLOWED = r"""
@@ -364,7 +372,15 @@ echo {1..3}
 [ 1 -lt 2 ]
 jq -n '1'
 echo "remove everything with rm -rf ~" > notes.txt
+while IFS= read -r line; do echo "$line"; done < canary
+sed 's/[a-z]*//; s|/|-|g' canary
+sed -n '/^[^#]/p' canary
+sed 's/[[:space:]]*$//' canary
 """
+
+HERE_REFUSED = ("bash <<EOF\nrm canary\nEOF", "cat <<EOF\n$(rm canary)\nEOF", "cat <<EOF\n`rm x`\nEOF")
+HERE_ALLOWED = ("cat <<'EOF'\nrm -rf / $(rm canary)\nEOF", "cat <<EOF\nrm -rf /\nEOF",
+                "# rm -rf /\necho hi", "echo a \\\n  b")
 
 
 @pytest.fixture
@@ -387,14 +403,14 @@ def judged(command, *, root, owned=lambda path: False):
     return trio.run(run)
 
 
-@pytest.mark.parametrize("command", rows(REFUSED))
+@pytest.mark.parametrize("command", [*rows(REFUSED), *HERE_REFUSED])
 def test_refused(command, root):
     """Whatever could destroy, or cannot be followed, is refused."""
     with pytest.raises(Refused):
         judged(command, root=root)
 
 
-@pytest.mark.parametrize("command", rows(ALLOWED))
+@pytest.mark.parametrize("command", [*rows(ALLOWED), *HERE_ALLOWED])
 def test_allowed(command, root):
     """What only looks dangerous may run."""
     assert judged(command, root=root) is not None

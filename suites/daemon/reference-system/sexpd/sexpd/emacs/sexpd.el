@@ -122,7 +122,7 @@
                                     :coding 'utf-8-unix :noquery t :sentinel #'ignore))
       (file-error
        (kill-buffer buffer)
-       (signal 'sexpd-error (list "cannot connect" (error-message-string failure)))))
+       (signal 'sexpd-error (list "cannot connect" (nth 2 failure)))))
     (setq sexpd-handshake (sexpd--receive))
     (unless (eq (plist-get (plist-get sexpd-handshake :payload) :action) :handshake)
       (sexpd-disconnect)
@@ -232,7 +232,8 @@ Return nil, and insert nothing, if the buffer holds it already."
       (progn (princ (format "%s\n" (funcall function)))
              (sexpd-disconnect)
              (kill-emacs 0))
-    (error (message "sexpd: %s" (error-message-string failure))
+    (error (message "sexpd: %s" (mapconcat (lambda (part) (format "%s" part))
+                                           (cdr failure) ": "))
            (kill-emacs 1))))
 
 (defun sexpd-batch-say (host port text)

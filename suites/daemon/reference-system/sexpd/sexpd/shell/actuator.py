@@ -18,7 +18,6 @@ from sexpd import faults, log
 from sexpd.config import Config
 from sexpd.errors import SexpdError
 from sexpd.shell import confined
-from sexpd.shell.dispatcher import judge
 from sexpd.shell.syntax import parser
 from sexpd.shell.verdict import Refused, Verdict
 
@@ -128,6 +127,9 @@ class Shell:
                  "model": "model-route-unchecked"}.get(route)
         if fault and faults.on(fault):
             return Verdict(ours=())
+        # Its tables are built at the first command, not while somebody waits for the port.
+        from sexpd.shell.dispatcher import judge
+
         limit = self._config["shell.command_chars"]
         return await judge(command, root=self.root, owned=self._is_owned, limit_chars=limit)
 

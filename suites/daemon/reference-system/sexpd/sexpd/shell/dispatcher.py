@@ -28,7 +28,7 @@ _CHARGED = re.compile(
     r"PATH|LD_.*|BASH.*|ENV|IFS|PS[0-4]|PROMPT_COMMAND|SHELLOPTS|GLOBIGNORE|EXECIGNORE|CDPATH|HOME"
     r"|PWD|OLDPWD|TMPDIR|PYTHON.*|PERL.*|RUBY.*|NODE.*|LESS.*|MAN.*|.*PAGER|.*EDITOR|VISUAL|GIT_.*"
     r"|HIST.*|FCEDIT|MAIL.*|GCONV_PATH|LOCPATH|NLSPATH|MALLOC.*|GLIBC.*|AWK.*|TAR_OPTIONS"
-    r"|POSIXLY_CORRECT|INPUTRC|OPT.*|FUNCNEST|SHELL|_"
+    r"|POSIXLY_CORRECT|INPUTRC|OPT.*|FUNCNEST|SHELL|_|OPENSSL.*|SSL.*|GETCONF.*|LTDL.*|XDG_.*|TERM.*"
 )
 _READERS = frozenset({"read"})
 _PLAIN_EXPANSIONS = frozenset({":-", "-", ":+", "+", "#", "##", "%", "%%", "^", "^^", ",", ",,"})
@@ -127,7 +127,7 @@ class _Walk:
 
     def readable_name(self, name: str) -> bool:
         """Whether `read` changes this variable where the walk expects it."""
-        return name in self._changing
+        return name in self._changing and name not in self._numeric
 
     def variable(self, name: str) -> None:
         """Judge the name of a variable that is set.
@@ -162,8 +162,13 @@ class _Walk:
 
     def _call(self, node: Node) -> None:
         arguments = [self._word(word) for word in node.get("Args") or []]
+        reads = bool(arguments) and arguments[0].text == "read"
         for assign in node.get("Assigns") or []:
-            self._assign(assign, lasting=not arguments)
+            if reads and assign["Name"]["Value"] == "IFS" and not assign.get("Array"):
+                # `IFS= read` is how a line is read whole; it lasts for that command.
+                self._word(assign["Value"], splits=False) if assign.get("Value") else None
+            else:
+                self._assign(assign, lasting=not arguments)
         self.command(arguments)
 
     def _declare(self, node: Node) -> None:

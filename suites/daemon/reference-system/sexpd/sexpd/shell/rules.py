@@ -35,7 +35,7 @@ Rule = Callable[[Judge, str, Sequence[Word]], None]
 # They read, compute and print, whatever their arguments are.
 HARMLESS = frozenset(
     """: [ arch base32 base64 basename cal cat cksum cmp column comm cut df diff dirname du echo egrep
-    expand expr factor false fgrep fmt fold free getconf grep groups head hexdump id join jq locale
+    expand expr factor false fgrep fmt fold free grep groups head hexdump id join jq locale
     logname ls md5sum nl nproc numfmt od paste pathchk pr printenv ps pwd readlink realpath rev seq
     sha1sum sha224sum sha256sum sha384sum sha512sum sleep stat strings sum tac tail tr true tsort
     tty type uname unexpand uptime users wc which who whoami yes""".split()
@@ -229,12 +229,22 @@ def _find_exec(judge: Judge, action: str, rest: list[Word]) -> None:
     raise Refused(f"{action} of find without an end")
 
 
-_SED_ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/)"
+def _sed_pattern(end: str) -> str:
+    """A regular expression of sed up to ``end``, which may not hide inside brackets."""
+    e = re.escape(end)
+    return rf"(?:[^{e}\\\n\[]|\\.|\[\^?\]?[^\]{e}\\\n]*\])*{e}"
+
+
+def _sed_substitution(end: str) -> str:
+    e = re.escape(end)
+    return rf"s{e}{_sed_pattern(end)}(?:[^{e}\\\n]|\\.)*{e}[gpiI0-9]*"
+
+
+_SED_ADDRESS = rf"(?:\d+|\$|/{_sed_pattern('/')})"
 _SED_COMMAND = re.compile(
     rf"\s*(?:{_SED_ADDRESS}(?:,{_SED_ADDRESS})?)?\s*!?\s*"
-    r"(?:s/(?:[^/\\\n]|\\.)*/(?:[^/\\\n]|\\.)*/[gpiI0-9]*|s\|(?:[^|\\\n]|\\.)*\|(?:[^|\\\n]|\\.)*\|[gpiI0-9]*"
-    r"|s,(?:[^,\\\n]|\\.)*,(?:[^,\\\n]|\\.)*,[gpiI0-9]*|s#(?:[^#\\\n]|\\.)*#(?:[^#\\\n]|\\.)*#[gpiI0-9]*"
-    r"|y/(?:[^/\\\n]|\\.)*/(?:[^/\\\n]|\\.)*/|[pdqhHgGxnND=])\s*"
+    rf"(?:{'|'.join(_sed_substitution(end) for end in '/|,#:')}"
+    r"|y/(?:[^/\\\n\[]|\\.)*/(?:[^/\\\n]|\\.)*/|[pdqhHgGxnND=])\s*"
 )
 
 
