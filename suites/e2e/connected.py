@@ -26,7 +26,7 @@ from harness_core.process import Run
 from harness_core.subject import Subject
 from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
 
-__all__ = ["BEAT_S", "MODULES", "Connected", "Say", "open_connected"]
+__all__ = ["BEAT_S", "MODULES", "Connected", "Say", "open_connected", "wanted"]
 
 #: Modules that are given credentials here and nowhere else.
 MODULES: Final = ("telegram", "email", "calendar")
@@ -140,14 +140,8 @@ async def open_connected(
 
 def given(subject: Subject, table: str, fields: Mapping[str, str]) -> dict[str, str]:
     """The environment that a table of the subject file asks for, its ``{fields}`` filled in."""
-    top, _, name = table.partition(".")
-    content = subject.table(top)
-    content = content.get(name, {}) if name else content
-    wanted = content.get("env", {}) if isinstance(content, Mapping) else content
-    if not isinstance(wanted, Mapping):
-        raise BadInput(subject.path, key=f"{table}.env", found=wanted, expected="a table of texts")
     filled = {}
-    for variable, text in wanted.items():
+    for variable, text in wanted(subject, table).items():
         try:
             filled[variable] = str(text).format_map(fields)
         except (KeyError, ValueError, IndexError) as error:
@@ -158,6 +152,17 @@ def given(subject: Subject, table: str, fields: Mapping[str, str]) -> dict[str, 
                 expected="a text with the fields " + ", ".join(sorted(fields)),
             ) from error
     return filled
+
+
+def wanted(subject: Subject, table: str) -> Mapping[str, Any]:
+    """The environment that a table of the subject file asks for, as it stands there."""
+    top, _, name = table.partition(".")
+    content = subject.table(top)
+    content = content.get(name, {}) if name else content
+    found = content.get("env", {}) if isinstance(content, Mapping) else content
+    if not isinstance(found, Mapping):
+        raise BadInput(subject.path, key=f"{table}.env", found=found, expected="a table of texts")
+    return found
 
 
 def telegram_rules(token: str) -> list[Rule]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from harness_core.http import Answer, Rule
+from suites.e2e.connected import Connected, wanted
 from suites.e2e.ecosystem import Butler, Ecosystem
 
 pytestmark = pytest.mark.capability("modules")
@@ -28,6 +31,70 @@ async def test_modules_without_credentials_are_named_as_failed(ecosystem: Ecosys
     assert seen, "no butler of the roster configures a module that needs credentials"
 
 
+async def test_modules_with_credentials_are_active(connected: Connected) -> None:
+    """Where the services accept the credentials, every module is active and its butler healthy."""
+    seen = 0
+    for butler in connected.butlers.butlers.values():
+        if butler.name == "heartbeat":
+            continue  # it has no modules, and its clock is stopped
+        status = await butler.status()
+
+        assert "ok" == status["health"], f"{butler.name}: {status}"
+        for name, module in status["modules"].items():
+            seen += 1
+
+            assert "active" == module["status"], f"{butler.name}: {name} is {module}"
+            assert not module["error"], f"{butler.name}: {name} is {module}"
+
+    assert seen, "no butler of the roster configures a module"
+
+
+@pytest.mark.disturbs
+async def test_refused_credentials_are_no_credentials(connected: Connected) -> None:
+    """A module whose service refuses its token is failed for its credentials; the others work."""
+    messenger = connected.butlers["messenger"]
+    refused = Rule(path="/bot*", answer=Answer(status=401, json={"ok": False, "error_code": 401}))
+    connected.telegram.add_rule(refused)
+    try:
+        await messenger.restart()
+        status = await messenger.status()
+    finally:
+        connected.telegram.remove_rule(refused)
+        await messenger.restart()
+
+    assert "degraded" == status["health"], status
+    assert "failed" == status["modules"]["telegram"]["status"], status
+    expect_failed(messenger, "telegram", status["modules"]["telegram"])
+    assert "active" == status["modules"]["email"]["status"], status
+    assert "ok" == (await messenger.status())["health"]
+
+
+@pytest.mark.disturbs
+async def test_what_depends_on_a_failed_module_fails_in_cascade(connected: Connected) -> None:
+    """Without the mail account, the calendar that depends on it is cascade_failed, telegram active."""
+    relationship = connected.butlers["relationship"]
+    dependent = depends_on(relationship)
+    if "email" not in dependent.get("calendar", ()):
+        pytest.skip("the roster's relationship has no calendar that depends on email")
+    before = dict(relationship.environment)
+    for variable in wanted(connected.butlers.subject, "modules.email"):
+        relationship.environment.pop(variable, None)
+    try:
+        await relationship.restart()
+        status = await relationship.status()
+    finally:
+        relationship.environment.update(before)
+        await relationship.restart()
+    modules = status["modules"]
+
+    assert "degraded" == status["health"], status
+    assert ("failed", "credentials") == (modules["email"]["status"], modules["email"]["phase"])
+    assert "cascade_failed" == modules["calendar"]["status"], modules
+    assert "email" in modules["calendar"]["error"], modules
+    assert "active" == modules["telegram"]["status"], modules
+    assert "ok" == (await relationship.status())["health"]
+
+
 async def test_a_degraded_butler_keeps_its_tools(ecosystem: Ecosystem) -> None:
     """A butler with failed modules says so and still does everything that does not need them."""
     degraded = [
@@ -43,6 +110,12 @@ async def test_a_degraded_butler_keeps_its_tools(ecosystem: Ecosystem) -> None:
         await butler.database.expect_row(
             "state", where={"key": "degraded-works"}, columns={"value": {"butler": butler.name}}
         )
+
+
+def depends_on(butler: Butler) -> Mapping[str, list[str]]:
+    """Module → the modules it depends on, as the butler's file says."""
+    content = tomllib.loads((butler.config.directory / "butler.toml").read_text(encoding="utf-8"))
+    return {name: list(table.get("depends_on", [])) for name, table in content["modules"].items()}
 
 
 def expect_failed(butler: Butler, name: str, module: Mapping[str, Any]) -> None:

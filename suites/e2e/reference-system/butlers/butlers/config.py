@@ -63,6 +63,8 @@ class Switchboard:
         hop_timeout_s: deadline of one `route.execute` (read by the switchboard).
         connect_timeout_s: deadline until a target speaks MCP.
         max_in_flight: dispatches to one target at a time.
+        concurrency: messages classified at a time (read by the switchboard). Each is a Claude
+            Code process of some 200 MB that mostly waits for the model.
     """
 
     url: str = DEFAULT_SWITCHBOARD_URL
@@ -71,6 +73,7 @@ class Switchboard:
     hop_timeout_s: float = 150.0
     connect_timeout_s: float = 5.0
     max_in_flight: int = 8
+    concurrency: int = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,6 +277,7 @@ def _switchboard(table: _Table, *, env: Mapping[str, str]) -> Switchboard:
         hop_timeout_s=table.seconds("hop_timeout_s", default=150.0),
         connect_timeout_s=table.seconds("connect_timeout_s", default=5.0),
         max_in_flight=table.integer("max_in_flight", default=8, low=1, high=1000),
+        concurrency=table.integer("concurrency", default=4, low=1, high=1000),
     )
 
 

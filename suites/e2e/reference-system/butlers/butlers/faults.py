@@ -35,6 +35,7 @@ FAULTS = {
     "fallback-silent": "a classification nobody can use goes to general, and the row denies it",
     "fallback-unexplained": "the inbox row of a fallback does not say why",
     "heartbeat-skips-butler": "no beat ticks general",
+    "inbox-forgotten": "a restarted switchboard leaves the waiting messages where they are",
     "inbox-stuck": "an inbox row never leaves the state planned",
     "ingest-race": "a delivery looks for an earlier one and stores itself a moment later",
     "key-ignored": "the idempotency key of a message is not looked at",

@@ -19,14 +19,25 @@ if TYPE_CHECKING:
     from butlers.envelopes import Control, Event, Payload, Sender, Source
 
 
+_COLUMNS = """
+    request_id, normalized_text, trace_id, traceparent,
+    md5((payload->'source')::text || (payload->'sender')::text) AS conversation
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """A message as the inbox holds it."""
+    """A message as the inbox holds it.
+
+    Attributes:
+        conversation: the same for what one sender writes to one of our accounts.
+    """
 
     request_id: UUID
     text: str
     trace_id: str
     traceparent: str
+    conversation: str = ""
     duplicate: bool = False
 
 
@@ -52,12 +63,12 @@ class Inbox:
         if faults.on("ingest-race"):
             event_key, given_key = await self._unguarded(event_key, given_key)
         row = await self._pool.fetchrow(
-            """
+            f"""
             INSERT INTO message_inbox (request_id, channel, payload, normalized_text,
                    lifecycle_state, trace_id, traceparent, event_key, idempotency_key)
             VALUES ($1, $2, $3, $4, 'accepted', $5, $6, $7, $8)
             ON CONFLICT DO NOTHING
-            RETURNING request_id, normalized_text, trace_id, traceparent
+            RETURNING {_COLUMNS}
             """,
             uuid7(), source.channel,
             {
@@ -72,8 +83,8 @@ class Inbox:
         duplicate = row is None
         if row is None:
             row = await self._pool.fetchrow(
-                """
-                SELECT request_id, normalized_text, trace_id, traceparent FROM message_inbox
+                f"""
+                SELECT {_COLUMNS} FROM message_inbox
                 WHERE event_key = $1 OR idempotency_key = $2
                 ORDER BY created_at, request_id LIMIT 1
                 """,
@@ -118,8 +129,8 @@ class Inbox:
     async def waiting(self) -> list[Accepted]:
         """Messages nothing was dispatched of yet, oldest first."""
         rows = await self._pool.fetch(
-            """
-            SELECT request_id, normalized_text, trace_id, traceparent FROM message_inbox
+            f"""
+            SELECT {_COLUMNS} FROM message_inbox
             WHERE lifecycle_state IN ('accepted', 'planned') ORDER BY created_at, request_id
             """
         )
@@ -143,7 +154,7 @@ class Inbox:
 def _accepted(row: asyncpg.Record, *, duplicate: bool) -> Accepted:
     return Accepted(
         request_id=row["request_id"], text=row["normalized_text"], trace_id=row["trace_id"],
-        traceparent=row["traceparent"], duplicate=duplicate,
+        traceparent=row["traceparent"], conversation=row["conversation"], duplicate=duplicate,
     )
 
 

@@ -84,6 +84,18 @@ class SpawnerResult:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What a trigger asked for."""
+
+    prompt: str
+    trigger_source: str
+    request_id: str | None
+    trace: tracing.Trace | None
+    tools: tuple[str, ...]
+    system_prompt: str
+
+
 class Spawner:
     """The one place of a butler where sessions start.
 
@@ -122,6 +134,7 @@ class Spawner:
         self, prompt: str, *, trigger_source: str, context: str | None = None,
         request_id: str | None = None, trace: tracing.Trace | None = None,
         tools: tuple[str, ...] | None = None, system_prompt: str | None = None,
+        serial: bool = True,
     ) -> SpawnerResult:
         """Run one session when its turn has come.
 
@@ -133,11 +146,22 @@ class Spawner:
             trace: the position to continue; a new trace when there is none.
             tools: overrides the offered tools.
             system_prompt: overrides the butler's `CLAUDE.md`.
+            serial: wait for the turn; without it the session runs beside others at once, and the
+                caller bounds how many.
 
         Raises:
             Rejected: the queue is full, or the butler is shutting down.
         """
         self._refuse_when_closing()
+        session = _Call(
+            f"{context}\n\n{prompt}" if context and not faults.on("context-dropped") else prompt,
+            trigger_source="external" if faults.on("trigger-source-external") else trigger_source,
+            request_id=request_id, trace=trace,
+            tools=self._tools if tools is None else tools,
+            system_prompt=self._system_prompt if system_prompt is None else system_prompt,
+        )
+        if not serial:
+            return await self._shielded(session)
         full = self._waiting >= self._config.runtime.queue_depth and self._turn.locked()
         if full and faults.on("overload-swallowed"):
             return SpawnerResult(session_id=None, status="success", success=True, result="done")
@@ -159,26 +183,7 @@ class Spawner:
             self._waiting -= 1
         try:
             self._refuse_when_closing()
-            # A task of its own: shutdown cancels the session, never the caller who waits for it.
-            task = asyncio.create_task(
-                self._session(
-                    f"{context}\n\n{prompt}" if context and not faults.on("context-dropped")
-                    else prompt,
-                    trigger_source="external" if faults.on("trigger-source-external")
-                    else trigger_source,
-                    request_id=request_id, trace=trace,
-                    tools=self._tools if tools is None else tools,
-                    system_prompt=self._system_prompt if system_prompt is None else system_prompt,
-                )
-            )
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
-            try:
-                return await asyncio.shield(task)
-            except asyncio.CancelledError:
-                task.cancel("the caller went away")
-                await asyncio.wait([task])
-                raise
+            return await self._shielded(session)
         finally:
             turn.release()
 
@@ -187,6 +192,18 @@ class Spawner:
         mine = self._waiting
         while self._turn.locked() or self._waiting > mine:
             await asyncio.sleep(0.02)
+
+    async def _shielded(self, call: _Call) -> SpawnerResult:
+        """Run in a task of its own: shutdown cancels the session, never the caller who waits."""
+        task = asyncio.create_task(self._session(call))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel("the caller went away")
+            await asyncio.wait([task])
+            raise
 
     async def drain(self, timeout_s: float) -> None:
         """Refuse new sessions, let running ones end, cancel what is left after `timeout_s`."""
@@ -207,26 +224,23 @@ class Spawner:
                 error_class="target_unavailable",
             )
 
-    async def _session(
-        self, prompt: str, *, trigger_source: str, request_id: str | None,
-        trace: tracing.Trace | None, tools: tuple[str, ...], system_prompt: str,
-    ) -> SpawnerResult:
+    async def _session(self, call: _Call) -> SpawnerResult:
         session_id = uuid4()
         with self._tracer.span(
-            f"session {self._config.name}", parent=trace,
+            f"session {self._config.name}", parent=call.trace,
             **{"butler": self._config.name, "session.id": str(session_id),
-               "request.id": request_id, "trigger.source": trigger_source},
+               "request.id": call.request_id, "trigger.source": call.trigger_source},
         ) as position:
             job = Job(
-                session_id=session_id, prompt=prompt, system_prompt=system_prompt,
-                model=self._config.runtime.model, tools=tools,
+                session_id=session_id, prompt=call.prompt, system_prompt=call.system_prompt,
+                model=self._config.runtime.model, tools=call.tools,
                 max_turns=self._config.runtime.max_turns, trace=position,
             )
             await self._sessions.opened(
-                session_id, prompt=prompt, trigger_source=trigger_source, model=job.model,
-                trace_id=position.trace_id, request_id=request_id,
+                session_id, prompt=call.prompt, trigger_source=call.trigger_source,
+                model=job.model, trace_id=position.trace_id, request_id=call.request_id,
             )
-            result = await self._recorded(job, request_id=request_id)
+            result = await self._recorded(job, request_id=call.request_id)
             self._tracer.failed(result.error)
             return result
 

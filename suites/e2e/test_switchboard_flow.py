@@ -1,0 +1,151 @@
+"""What the switchboard owes to whoever it accepted a message from, also when it is restarted."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+import pytest
+import trio
+
+from harness_core.db import Contains
+from harness_core.llm import Fault
+from harness_core.wait import deadline, until
+from suites.e2e.chain import expect_inbox, expect_journey, expect_trace
+from suites.e2e.ecosystem import Ecosystem, Sent
+from suites.e2e.journey import follow
+
+#: A classification, and only that, has the registry in its prompt.
+CLASSIFICATION = "<registry>"
+
+#: Until messages under way have reached a state. Slowest seen on a loaded machine: 9 s.
+STATE_S = 40.0
+
+
+async def test_messages_sent_together_all_arrive(ecosystem: Ecosystem, token: str) -> None:
+    """Six messages sent at once for three butlers each reach their own, once, in one trace each."""
+    texts = {
+        f"I have a headache, severity 2 ({token}-1)": "health",
+        f"My weight is 73 kg ({token}-2)": "health",
+        f"Note about Paul: he sings ({token}-3)": "relationship",
+        f"Remind me to call Paul about {token}-4": "relationship",
+        f'Put "flour {token}-5" on the shopping list': "general",
+        f'Put "sugar {token}-6" on the shopping list': "general",
+    }
+    sent: dict[str, Sent] = {}
+
+    async def send(text: str) -> None:
+        sent[text] = await ecosystem.send(text)
+
+    async with trio.open_nursery() as nursery:
+        for text in texts:
+            nursery.start_soon(send, text)
+
+    assert len(texts) == len({one.request_id for one in sent.values()})
+    for text, butler in texts.items():
+        journey = await follow(ecosystem, sent[text])
+        expect_inbox(journey, [butler])
+        mine = [row for row in journey.routing if row["trace_id"] == sent[text].trace_id]
+
+        assert [butler] == [row["target_butler"] for row in mine], journey.text()
+        rows = await ecosystem[butler].database.rows(
+            "SELECT * FROM sessions WHERE request_id = %s", (sent[text].request_id,)
+        )
+
+        assert [True] == [row["success"] for row in rows], journey.text()
+
+
+@pytest.mark.disturbs
+@pytest.mark.parametrize("way", ["kill", "stop"])
+async def test_accepted_messages_survive_a_restart(
+    ecosystem: Ecosystem, token: str, way: str
+) -> None:
+    """What was accepted before the switchboard went away is carried on by the next one, once.
+
+    Killed while it classifies some and has others waiting; asked to stop, it may also bring to an
+    end what it has begun.
+    """
+    switchboard = ecosystem.switchboard
+    client = ecosystem.gateway.client
+    texts = [f'Put "{thing} {token}" on the shopping list' for thing in ("salt", "oil", "soap")]
+    number = await client.add_fault(Fault(kind="hold", times=100, contains=CLASSIFICATION))
+    try:
+        sent = [await ecosystem.send(text) for text in texts]
+        await in_states(ecosystem, sent, {"planned"}, at_least=1)
+        if way == "kill":
+            switchboard.kill()
+        else:
+            switchboard.child.signal(signal.SIGTERM)
+            await client.withdraw_fault(number)
+        await switchboard.wait_for_end()
+    finally:
+        await client.withdraw_fault(number)
+        await switchboard.restart()
+    for one in sent:
+        journey = await follow(ecosystem, one)
+
+        assert ("general",) == journey.targets(), journey.text()
+        assert "completed" == journey.inbox[0]["lifecycle_state"], journey.text()
+        rows = await ecosystem["general"].database.rows(
+            "SELECT * FROM sessions WHERE request_id = %s", (one.request_id,)
+        )
+
+        assert 1 == len(rows), f"{len(rows)} sessions for one message\n{journey.text()}"
+        hops = [row for row in journey.routing if row["trace_id"] == one.trace_id]
+
+        assert 1 == len(hops), journey.text()
+    for thing in ("salt", "oil", "soap"):
+        await ecosystem["general"].database.expect_count(
+            "entities", where={"name": f"{thing} {token}"}, count=1
+        )
+
+
+@pytest.mark.disturbs
+async def test_a_duplicate_after_a_restart_is_the_same_message(
+    ecosystem: Ecosystem, token: str
+) -> None:
+    """The event of a message that was handled before the restart is known after it."""
+    event_id = f"event-{token}"
+    first = await ecosystem.send(f"My pulse is 61 bpm ({token})", event_id=event_id)
+    expect_journey(await follow(ecosystem, first), ["health"])
+    await ecosystem.switchboard.restart()
+    second = await ecosystem.send(f"My pulse is 61 bpm ({token})", event_id=event_id)
+
+    assert first.request_id == second.request_id
+    assert second.answer["duplicate"] is True, second.answer
+    await ecosystem["health"].database.expect_count(
+        "measurements", where={"notes": Contains(token)}, count=1
+    )
+
+
+async def test_one_trace_joins_a_message_for_two(ecosystem: Ecosystem, token: str) -> None:
+    """Inbox, both hops and all sessions of a message for two butlers carry the trace it came with."""
+    mark = await ecosystem.gateway.client.mark()
+    sent = await ecosystem.send(
+        f"I have nausea, severity 3 ({token}). Note about Vera: she paints ({token})"
+    )
+    journey = await follow(ecosystem, sent, call_mark=mark)
+
+    expect_inbox(journey, ["health", "relationship"])
+    expect_trace(journey)
+    assert {"health", "relationship"} == {
+        row["target_butler"] for row in journey.routing if row["trace_id"] == sent.trace_id
+    }
+
+
+async def in_states(
+    ecosystem: Ecosystem, sent: Sequence[Sent], states: set[str], *, at_least: int
+) -> None:
+    """Wait until so many of the messages are in one of the states."""
+    seen: list[str] = []
+
+    async def enough() -> bool:
+        rows = await ecosystem.switchboard.database.rows(
+            "SELECT lifecycle_state FROM message_inbox WHERE request_id::text = ANY(%s)",
+            ([one.request_id for one in sent],),
+        )
+        seen[:] = [str(row["lifecycle_state"]) for row in rows]
+        return sum(state in states for state in seen) >= at_least
+
+    with deadline(f"see messages {states}", seconds=STATE_S, observed=lambda: str(seen)):
+        await until(enough)
