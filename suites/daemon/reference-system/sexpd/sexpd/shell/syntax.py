@@ -20,6 +20,17 @@ from sexpd.shell.verdict import Refused
 PARSE_S = 5.0
 Node = dict[str, Any]
 
+# Every key of a node that the dispatcher looks at, refuses, or may leave out of account. A later
+# parser may say with a new key what must not be overheard, so a tree with another one is refused.
+_KEYS = frozenset(
+    """All Append Args Array Assigns Background Backquotes Body Bracket Case Cmd Comments Cond Coproc
+    Do Dollar Else Esac Excl Exp Exprs Hash Hdoc In Index Items Lbrace Left Length Let Loop Lparen N
+    Naked Name Negated Op Orig Param Parens Parts Paren Pattern Patterns Position PosixFormat Post
+    Rbrace Redirs Repl Right Rparen RsrvWord Select Semicolon Short Slice Stmt Stmts Text Then Time
+    Type Until Value Variant With Word X Y
+    Col End Line Offset Pos ValueEnd""".split()
+)
+
 
 def parser() -> str | None:
     """The path of the parser's binary, which is installed beside this interpreter."""
@@ -70,6 +81,10 @@ def _tree(done: subprocess.CompletedProcess[bytes]) -> Node:
         raise Refused("it is nested too deeply to be judged") from error
     if not isinstance(tree, dict) or tree.get("Type") != "File":
         raise Refused("the shell parser answered something else than a tree")
+    for node in nodes(tree):
+        for key in node.keys() - _KEYS:
+            if not key.endswith("Pos"):
+                raise Refused(f"its tree says {key}, for which there is no rule")
     return tree
 
 
