@@ -94,9 +94,16 @@ def faults(session):
 
 @nox.session(default=False)
 def bench(session):
-    """Benchmarks, side by side with peers."""
+    """Benchmarks, side by side with peers (-- NAME …; suites declare their own)."""
+    owners = {row["name"]: suite["name"] for suite in SUITES for row in suite.get("bench", [])}
+    chosen = [name for name in session.posargs if name in owners]
+    rest = [arg for arg in session.posargs if arg not in owners]
+    for name in chosen or ([] if rest else owners):
+        session.notify(f"bench-{owners[name]}", posargs=chosen or [])
+    if chosen and not rest:
+        return
     install(session, extras=EXTRAS, groups=["bench"])
-    session.run("python", "-m", "harness_core.bench", *session.posargs)
+    session.run("python", "-m", "harness_core.bench", *rest)
 
 
 @nox.session(default=False)
@@ -116,7 +123,8 @@ def suite_session(suite, row):
     """Make the nox session that one [[session]] of a suite.toml declares."""
 
     def run(session):
-        install(session, **needs_of(session, suite))
+        needs = needs_of(session, suite)
+        install(session, **needs | {"groups": [row.get("group", suite["group"])]})
         paths = [str(Path("suites", suite["name"], path)) for path in row.get("paths", ["."])]
         options = row.get("options", [])
         gates = required_gates(row.get("gates", []))
@@ -132,12 +140,30 @@ def faults_session(suite):
     """Make the nox session that plants the faults of one suite."""
 
     def run(session):
-        install(session, **needs_of(session, suite))
+        # Faults name tests of every session, so what any of them needs must be there.
+        groups = sorted(
+            {suite["group"], *(row.get("group") or suite["group"] for row in suite["sessions"])}
+        )
+        install(session, **needs_of(session, suite) | {"groups": groups})
         env = subject_env(session, suite)
         session.run("harness", "faults", suite["name"], *session.posargs, env=env)
 
     run.__doc__ = f"Planted faults of {suite['name']} alone."
     nox.session(run, name=f"faults-{suite['name']}", tags=["faults"], default=False)
+
+
+def bench_session(suite):
+    """Make the nox session that runs the benchmarks of one suite."""
+
+    def run(session):
+        install(session, **needs_of(session, suite))
+        env = subject_env(session, suite)
+        rows = {row["name"]: row for row in suite["bench"]}
+        for name in session.posargs or rows:
+            session.run("python", f"suites/{suite['name']}/{rows[name]['script']}", env=env)
+
+    run.__doc__ = f"Benchmarks of {suite['name']} alone."
+    nox.session(run, name=f"bench-{suite['name']}", tags=["bench"], default=False)
 
 
 def read_suites():
@@ -148,6 +174,7 @@ def read_suites():
             content = tomllib.loads(path.read_text(encoding="utf-8"))
             suite = content["suite"] | {"name": path.parent.name}
             suite["sessions"] = [row | {"name": str(row["name"])} for row in content["session"]]
+            suite["bench"] = content.get("bench", [])
             nox.project.dependency_groups(PYPROJECT, suite["group"])
         except (tomllib.TOMLDecodeError, LookupError, TypeError, ValueError) as error:
             sys.exit(f"cannot read {path.relative_to(ROOT)}: {error!r}. See docs/suite-toml.md.")
@@ -290,3 +317,5 @@ for _suite in SUITES:
         suite_session(_suite, _row)
     if "faults" in _suite:
         faults_session(_suite)
+    if _suite["bench"]:
+        bench_session(_suite)

@@ -18,6 +18,7 @@ from typing import Final
 
 from harness_core.engine import engine_reason
 from harness_core.errors import BadInput
+from harness_core.profiler import cannot_profile
 
 __all__ = ["Gate", "check_names", "closed_reason", "gates", "register", "required"]
 
@@ -136,6 +137,7 @@ for _gate in (
         probe=_claude_code,
     ),
     Gate(name="docker", summary="servers in containers", probe=engine_reason),
+    Gate(name="profiling", summary="profiles of running processes (py-spy)", probe=cannot_profile),
     Gate(name="live-llm", summary="runs against the real model provider", probe=_key),
     Gate(name="tmux", summary="terminal user interfaces", probe=_command("tmux")),
     Gate(name="emacs", summary="the Emacs client", probe=_command("emacs")),

@@ -9,12 +9,20 @@ because it must run where harness_core is not installed.
 """
 
 from harness_core.suites._root import find_root
-from harness_core.suites._suite import RESERVED, Suite, SuiteSession, load_suite, load_suites
+from harness_core.suites._suite import (
+    RESERVED,
+    Suite,
+    SuiteBench,
+    SuiteSession,
+    load_suite,
+    load_suites,
+)
 from harness_core.suites._table import Table, read_toml
 
 __all__ = [
     "RESERVED",
     "Suite",
+    "SuiteBench",
     "SuiteSession",
     "Table",
     "find_root",

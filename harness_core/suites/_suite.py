@@ -8,7 +8,7 @@ from pathlib import Path
 from harness_core.errors import BadInput
 from harness_core.suites._table import Table, read_toml
 
-__all__ = ["RESERVED", "Suite", "SuiteSession", "load_suite", "load_suites"]
+__all__ = ["RESERVED", "Suite", "SuiteBench", "SuiteSession", "load_suite", "load_suites"]
 
 #: Sessions the noxfile has of its own; a test holds this set to the noxfile.
 RESERVED = frozenset({"bench", "core", "core_containers", "coverage", "faults", "lint", "types"})
@@ -31,6 +31,7 @@ class SuiteSession:
         gates: what it may not skip for want of in CI.
         paths: folders or files relative to the suite folder.
         options: what pytest is given besides, e.g. ``--services container``.
+        group: dependency group instead of the suite's own; empty for that.
     """
 
     name: str
@@ -41,6 +42,22 @@ class SuiteSession:
     gates: tuple[str, ...]
     paths: tuple[str, ...]
     options: tuple[str, ...] = ()
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteBench:
+    """One benchmark of a suite: a script that ``nox -s bench`` runs.
+
+    Attributes:
+        name: what ``nox -s bench --`` takes.
+        summary: what it measures, one line.
+        script: the file.
+    """
+
+    name: str
+    summary: str
+    script: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +77,7 @@ class Suite:
         may_import: modules of the subject that any file may import (contract schemas).
         patching: why its tests may patch; empty when they may not.
         sessions: its nox sessions.
+        benches: its benchmarks.
     """
 
     name: str
@@ -74,6 +92,7 @@ class Suite:
     may_import: tuple[str, ...]
     patching: str
     sessions: tuple[SuiteSession, ...]
+    benches: tuple[SuiteBench, ...] = ()
 
 
 def load_suites(root: Path) -> tuple[Suite, ...]:
@@ -108,6 +127,7 @@ def load_suite(folder: Path) -> Suite:
     content = read_toml(folder / "suite.toml")
     table = content.table("suite")
     rows = content.tables("session")
+    benches = content.tables("bench", default=())
     content.done()
     name = table.text("name", pattern=_NAME)
     if name != folder.name:
@@ -125,13 +145,28 @@ def load_suite(folder: Path) -> Suite:
         may_import=table.texts("may_import", default=()),
         patching=table.text("patching", default=""),
         sessions=tuple(_session(row, folder) for row in rows),
+        benches=tuple(_bench(row, folder) for row in benches),
     )
     table.done()
-    names = [session.name for session in suite.sessions]
-    for row_name in names:
-        if names.count(row_name) > 1:
-            raise content.bad("session.name", row_name, expected="a name used once")
+    for kind, names in (
+        ("session", [session.name for session in suite.sessions]),
+        ("bench", [bench.name for bench in suite.benches]),
+    ):
+        for row_name in names:
+            if names.count(row_name) > 1:
+                raise content.bad(f"{kind}.name", row_name, expected="a name used once")
     return suite
+
+
+def _bench(row: Table, folder: Path) -> SuiteBench:
+    script = _file(row, "script", folder)
+    if script is None:
+        raise row.bad("script", None, expected=f"a file relative to {folder}")
+    bench = SuiteBench(
+        name=row.text("name", pattern=_SESSION), summary=row.text("summary"), script=script
+    )
+    row.done()
+    return bench
 
 
 def _session(row: Table, folder: Path) -> SuiteSession:
@@ -144,9 +179,10 @@ def _session(row: Table, folder: Path) -> SuiteSession:
         gates=row.texts("gates", default=(), pattern=_WORD),
         paths=row.texts("paths", default=(".",)),
         options=row.texts("options", default=()),
+        group=row.text("group", default=""),
     )
     row.done()
-    if session.name in RESERVED or session.name.startswith("faults-"):
+    if session.name in RESERVED or session.name.startswith(("bench-", "faults-")):
         raise row.bad("name", session.name, expected="a name the noxfile does not use itself")
     for path in session.paths:
         if not (folder / path).exists():
@@ -191,14 +227,17 @@ def _check_against_pyproject(root: Path, suites: tuple[Suite, ...]) -> None:
     is_harness = project.get("name") == "staging-harness"
     for suite in suites:
         where = suite.folder / "suite.toml"
-        if suite.group not in groups:
-            known = ", ".join(sorted(groups))
-            raise BadInput(
-                where,
-                key="suite.group",
-                found=suite.group,
-                expected=f"a dependency group of pyproject.toml: {known}",
-            )
+        wanted = [("suite.group", suite.group)]
+        wanted += [(f"session.{row.name}.group", row.group) for row in suite.sessions if row.group]
+        for key, group in wanted:
+            if group not in groups:
+                known = ", ".join(sorted(groups))
+                raise BadInput(
+                    where,
+                    key=key,
+                    found=group,
+                    expected=f"a dependency group of pyproject.toml: {known}",
+                )
         for extra in suite.extras:
             if is_harness and isinstance(extras, dict) and extra not in extras:
                 known = ", ".join(sorted(extras))

@@ -118,9 +118,11 @@ class Table:
             raise self.bad(key, value, expected="a table")
         return value
 
-    def tables(self, key: str) -> tuple[Table, ...]:
-        """A required array of tables with at least one entry."""
+    def tables(self, key: str, *, default: tuple[Table, ...] | None = None) -> tuple[Table, ...]:
+        """An array of tables with at least one entry; required unless defaulted."""
         value = self._take(key, None)
+        if value is None and default is not None:
+            return default
         if (
             not isinstance(value, list)
             or not value

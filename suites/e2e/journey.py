@@ -25,6 +25,7 @@ __all__ = [
     "as_data",
     "follow",
     "recorded_calls",
+    "targets_of",
     "tool_calls",
 ]
 
@@ -70,10 +71,7 @@ class Journey:
 
     def targets(self) -> tuple[str, ...]:
         """The butlers that the stored decomposition names, one per segment."""
-        return tuple(
-            segment["butler"]
-            for segment in _segments(self.inbox[0]["decomposition"] if self.inbox else None)
-        )
+        return targets_of(self.inbox[0]["decomposition"] if self.inbox else None)
 
     def text(self) -> str:
         """The journey in a few lines, for failure messages."""
@@ -212,6 +210,11 @@ def tool_calls(journey: Journey, butlers: Sequence[str]) -> dict[str, list[Row]]
         butler: [call for row in journey.of_message(butler) for call in recorded_calls(row)]
         for butler in butlers
     }
+
+
+def targets_of(decomposition: Any) -> tuple[str, ...]:
+    """The butlers that a stored decomposition names, one per segment."""
+    return tuple(segment["butler"] for segment in _segments(decomposition))
 
 
 def _segments(decomposition: Any) -> list[Mapping[str, Any]]:

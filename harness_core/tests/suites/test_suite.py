@@ -28,6 +28,12 @@ summary = "Priority 1."
 markers = "p1"
 gates = ["postgres"]
 paths = ["more"]
+group = "heavy"
+
+[[bench]]
+name = "scale"
+summary = "How it grows."
+script = "bench.py"
 """
 
 
@@ -36,10 +42,11 @@ def tree(tmp_path):
     """A tree with one good suite."""
     add_suite(tmp_path, "demo", GOOD)
     (tmp_path / "suites/demo/faults.toml").touch()
+    (tmp_path / "suites/demo/bench.py").touch()
     (tmp_path / "suites/demo/more").mkdir()
     (tmp_path / "pyproject.toml").write_text(
         '[project]\nname = "staging-harness"\n[project.optional-dependencies]\npostgres = []\n'
-        "[dependency-groups]\ntest = []\n"
+        "[dependency-groups]\ntest = []\nheavy = []\n"
     )
     return tmp_path
 
@@ -62,6 +69,9 @@ def test_suite_is_read(tree):
     assert suite.subject is None
     first, second = suite.sessions
     assert (True, ("fast",), "", (".",)) == (first.default, first.tags, first.markers, first.paths)
+    assert ("", "heavy") == (first.group, second.group)
+    (bench,) = suite.benches
+    assert ("scale", tree / "suites/demo/bench.py") == (bench.name, bench.script)
     assert (False, ("postgres",), "p1", ("more",)) == (
         second.default,
         second.gates,
@@ -90,6 +100,11 @@ def test_suite_is_read(tree):
         ('tags = ["fast"]', 'tags = ["fast", "fast"]', "session[0].tags", "without repetition"),
         ('paths = ["more"]', 'paths = ["less"]', "session[1].paths", "a file or folder below"),
         ("[[session]]", "[[sessions]]", "session", "at least one [[session]]"),
+        ('"heavy"', '"heavvy"', "session.demo_p1.group", "a dependency group of pyproject.toml"),
+        ('"demo_p1"', '"bench-demo"', "session[1].name", "a name the noxfile does not use"),
+        ('"bench.py"', '"nowhere.py"', "bench[0].script", "a file relative to"),
+        ('script = "bench.py"', "", "bench[0].script", "a file relative to"),
+        ('"scale"', '"Scale"', "bench[0].name", "a string like"),
         ("[suite]", "[suite", "", "TOML"),
     ],
 )
@@ -118,6 +133,7 @@ def test_two_suites_cannot_share_a_session_name(tree):
     """Nox would silently keep one of them."""
     add_suite(tree, "other", GOOD.replace('"demo"', '"other"', 1).replace("faults =", "#"))
     (tree / "suites/other/more").mkdir()
+    (tree / "suites/other/bench.py").touch()
 
     with pytest.raises(BadInput) as caught:
         load_suites(tree)

@@ -1,0 +1,12 @@
+"""Where running processes spend their time, seen from outside: attach, watch, leave.
+
+- ``_profiles.py``: :func:`open_profiles`, py-spy attached to pids for the length of a block; a flame
+  graph and a speedscope file per process among the evidence. ``harness_core.profiler`` says
+  whether that is possible here.
+- ``_frames.py``: :func:`read_frames`, the functions a profile names.
+"""
+
+from harness_core.profiling._frames import Frame, read_frames
+from harness_core.profiling._profiles import Profiles, open_profiles
+
+__all__ = ["Frame", "Profiles", "open_profiles", "read_frames"]

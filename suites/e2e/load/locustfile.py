@@ -1,0 +1,115 @@
+"""What one simulated connector does; Locust starts many of them.
+
+Started by ``test_load.py`` with a plan in ``HARNESS_LOAD_PLAN``; each process writes every sending
+to a file of its own beside the plan, before and after, so that a lost answer is on record too.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import os
+import secrets
+import time
+from pathlib import Path
+
+from locust import User, constant_pacing, events, task
+from locust.exception import StopUser
+
+from suites.e2e.load.connector import Broken, Connector
+
+PLAN = json.loads(Path(os.environ["HARNESS_LOAD_PLAN"]).read_text(encoding="utf-8"))
+LOG = Path(os.environ["HARNESS_LOAD_PLAN"]).with_name(f"sendings-{os.getpid()}.jsonl")
+
+#: As in every token of the harness: no word, and nothing a reader mixes up.
+LETTERS = "bcdfghjkmnpqrstvwxz23456789"
+
+#: Numbers the messages of this process; each n-th is sent twice.
+NUMBERS = itertools.count(1)
+
+
+class ChannelConnector(User):
+    """Sends its messages, one after the other, and keeps its session open."""
+
+    wait_time = constant_pacing(PLAN["pace_s"])
+
+    def on_start(self) -> None:
+        """Connect; a user that cannot is a failure of the run."""
+        self.left = PLAN["messages_each"]
+        self.connector = Connector(PLAN["url"], timeout_s=PLAN["timeout_s"])
+        began = time.perf_counter()
+        try:
+            self.connector.open()
+        except Broken as error:
+            record({"event": f"connect-{secrets.token_hex(4)}", "error": f"connect: {error}"})
+            self.tell("connect", began, error)
+            raise StopUser from error
+        self.tell("connect", began)
+
+    def on_stop(self) -> None:
+        """Leave."""
+        self.connector.close()
+
+    @task
+    def send(self) -> None:
+        """One message, now and then twice, then a pause."""
+        number = next(NUMBERS)
+        message = fresh_message(PLAN["texts"][number % len(PLAN["texts"])])
+        self.ingest(message)
+        if PLAN["resend_every"] and number % PLAN["resend_every"] == 0:
+            self.ingest(message)
+        self.left -= 1
+        if self.left <= 0:
+            raise StopUser
+
+    def ingest(self, message: dict) -> None:
+        """Send a message in and write down what was answered."""
+        event = message["event"]["external_event_id"]
+        record({"event": event, "sent_at": time.time()})
+        began = time.perf_counter()
+        try:
+            answer = self.connector.call("ingest", message)
+            if answer.get("status") != "accepted" or not answer.get("request_id"):
+                raise Broken(f"not accepted: {answer}")  # noqa: TRY301 - one way to fail
+        except Broken as error:
+            record({"event": event, "error": str(error)})
+            self.tell("ingest", began, error)
+            return
+        record(
+            {
+                "event": event,
+                "request": answer["request_id"],
+                "duplicate": answer.get("duplicate") is True,
+                "took_ms": (time.perf_counter() - began) * 1000,
+            }
+        )
+        self.tell("ingest", began)
+
+    def tell(self, name: str, began: float, error: Exception | None = None) -> None:
+        """Into Locust's own statistics."""
+        events.request.fire(
+            request_type="MCP",
+            name=name,
+            response_time=(time.perf_counter() - began) * 1000,
+            response_length=0,
+            exception=error,
+            context={},
+        )
+
+
+def fresh_message(text: str) -> dict:
+    """An envelope like the suite's own, with ids that no other message has."""
+    message = copy.deepcopy(PLAN["envelope"])
+    filled = text.replace("{token}", "zx" + "".join(secrets.choice(LETTERS) for _ in range(8)))
+    message["event"]["external_event_id"] = f"load-{secrets.token_hex(8)}"
+    message["payload"] = {"raw": {"text": filled}, "normalized_text": filled}
+    traceparent = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
+    message["control"] = {"trace_context": {"traceparent": traceparent}}
+    return message
+
+
+def record(line: dict) -> None:
+    """One line, written out at once: a process that is killed has told what it did."""
+    with LOG.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
