@@ -115,7 +115,7 @@ ROWS = (
     Row("server", "shutdown_command", _flag, True, "whether a client may stop the daemon"),
     Row("paths", "data", _path, None, "data directory; $XDG_DATA_HOME/sexpd when empty"),
     Row("paths", "skills", _path, None, "skills directory; <data>/skills when empty"),
-    Row("limits", "frame_chars", _integer(64, LARGEST_CHARS), 1 << 20, "largest payload read"),
+    Row("limits", "frame_chars", _integer(64, LARGEST_CHARS), 1 << 18, "largest payload read"),
     Row("limits", "depth", _integer(1, 10_000), 64, "lists that may be open at once"),
     Row("limits", "connections", _integer(1, 10_000), 128, "connections at once"),
     Row("limits", "waiting", _integer(1, 1000), 16, "requests of one connection that wait"),

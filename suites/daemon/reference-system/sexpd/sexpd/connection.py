@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sexpd.server import Daemon
 
 CHUNK_BYTES = 65536
+LONG_CHARS = 16384
 LINGER_S = 0.5
 LINGER_BYTES = 1 << 22
 
@@ -227,9 +228,18 @@ class Connection:
         self._daemon.frames += 1
         if faults.on("memory-growth"):
             self._daemon.kept.append(bytearray(payload.encode() + bytes(2048)))
-        value = read(payload, depth=self._config["limits.depth"])
+        depth = self._config["limits.depth"]
+        if len(payload) > LONG_CHARS:
+            # Reading it takes so long that the others would notice.
+            value = await trio.to_thread.run_sync(_read, payload, depth, abandon_on_cancel=True)
+        else:
+            value = read(payload, depth=depth)
         message = as_plist(value) if isinstance(value, list) else None
         if message is None:
             raise FrameError(f"its payload is no property list, read {len(payload)} characters")
         if not await self._daemon.router.at_once(self, message):
             await requests.send(message)
+
+
+def _read(payload: str, depth: int) -> Any:
+    return read(payload, depth=depth)

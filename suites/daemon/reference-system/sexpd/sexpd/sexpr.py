@@ -199,6 +199,15 @@ class _Reader:
 
     def _token(self) -> Any:
         start = self.at
+        # Most tokens have nothing special in them; one character at a time costs ten times more.
+        if plain := _PLAIN_TOKEN.match(self.text, start):
+            self.at = plain.end()
+            name = plain[0] if faults.on("keywords-kept") else plain[0].upper()
+            return _atom(name, escaped=False, keyword=name[0] == ":", at=start)
+        return self._special_token()
+
+    def _special_token(self) -> Any:
+        start = self.at
         name: list[str] = []
         escaped = False
         keyword = self.text[start] == ":"
@@ -239,6 +248,9 @@ class _Reader:
         raise ReadError(f"{form} is refused: reading never evaluates,", at=self.at)
 
 
+_PLAIN_TOKEN = re.compile(
+    rf"[^\s()\"';#`,\\|]{{1,{TOKEN_CHARS}}}(?=[ \t\r\n\f\v()\"';]|\Z)"
+)
 _STRING_RUN = re.compile(r'[^"\\]*')
 _DOT = object()
 
