@@ -69,6 +69,12 @@ def _command(name: str) -> Callable[[], str]:
     return probe
 
 
+def _dockerd() -> str:
+    if shutil.which("dockerd") is None:
+        return "no dockerd on the PATH: apt-get install docker.io"
+    return "" if os.geteuid() == 0 else "only root can start an engine of its own"
+
+
 _GATES: Final[dict[str, Gate]] = {}
 
 
@@ -137,6 +143,7 @@ for _gate in (
         probe=_claude_code,
     ),
     Gate(name="docker", summary="servers in containers", probe=engine_reason),
+    Gate(name="dockerd", summary="tests that stop an engine of their own", probe=_dockerd),
     Gate(name="profiling", summary="profiles of running processes (py-spy)", probe=cannot_profile),
     Gate(name="live-llm", summary="runs against the real model provider", probe=_key),
     Gate(name="tmux", summary="terminal user interfaces", probe=_command("tmux")),

@@ -8,7 +8,7 @@ import io
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from typing import Any, Final
 from harness_core import limits
 from harness_core.containers._bootstrap import import_debian
 from harness_core.containers._client import engine_client, engine_errors, library
+from harness_core.containers._labels import host_id
 from harness_core.containers._recipes import (
     DEBIAN_ROOT,
     IMAGE_NAMES,
@@ -24,11 +25,12 @@ from harness_core.containers._recipes import (
     build_context,
     image_parent,
     image_tag,
+    labelled,
     pack,
 )
 from harness_core.engine import Engine
 from harness_core.errors import BadInput, HarnessError
-from harness_core.process import state_root
+from harness_core.process import start_time, state_root
 
 __all__ = [
     "BASES",
@@ -50,6 +52,9 @@ _BUILD_SILENCE_S: Final = 600.0
 
 #: Engines know these build arguments by themselves and keep them out of the image.
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+
+#: Label of every layer of a build that is not finished: machine, pid and start of its builder.
+_BUILDING: Final = f"{REPOSITORY}.building"
 
 #: Images of subjects: only who names the subject knows whether they are current.
 _SUBJECT: Final = "subject-"
@@ -256,28 +261,51 @@ def build_subject_image(
 def _build(client: Any, archive: bytes, *, tag: str, base: str) -> None:
     tail: deque[str] = deque(maxlen=limits.TAIL_LINES)
     proxies = {key: os.environ[key] for key in _PROXIES if os.environ.get(key)}
-    with engine_errors(f"build image {tag}"):
-        answers = client.api.build(
-            fileobj=io.BytesIO(archive),
-            custom_context=True,
-            tag=tag,
-            buildargs={"BASE": base, **proxies},
-            labels={f"{REPOSITORY}.image": tag},
-            rm=True,
-            forcerm=True,
-            decode=True,
-        )
-        failure = ""
-        for answer in answers:
-            tail.extend(str(answer.get("stream", "")).splitlines())
-            failure = failure or str(answer.get("error", ""))
-    if failure:
-        raise HarnessError(
-            f"build image {tag}",
-            observed=failure,
-            next_step="Read the last lines of the build below",
-            tail=[line for line in tail if line.strip()],
-        )
+    building = f'{_BUILDING}="{_builder()}"'
+    try:
+        with engine_errors(f"build image {tag}"):
+            answers = client.api.build(
+                fileobj=io.BytesIO(labelled(archive, building)),
+                custom_context=True,
+                tag=tag,
+                buildargs={"BASE": base, **proxies},
+                # Set by the last step: whoever builds on a finished image inherits no mark.
+                labels={f"{REPOSITORY}.image": tag, _BUILDING: ""},
+                rm=True,
+                forcerm=True,
+                decode=True,
+            )
+            failure = ""
+            for answer in answers:
+                tail.extend(str(answer.get("stream", "")).splitlines())
+                failure = failure or str(answer.get("error", ""))
+        if failure:
+            raise HarnessError(
+                f"build image {tag}",
+                observed=failure,
+                next_step="Read the last lines of the build below",
+                tail=[line for line in tail if line.strip()],
+            )
+    finally:
+        _remove_unfinished(client)
+
+
+def _builder() -> str:
+    pid = os.getpid()
+    return f"{host_id()} {pid} {start_time(pid)}"
+
+
+def _remove_unfinished(client: Any) -> None:
+    """What builds of ours left that failed, or were killed on this machine: their untagged layers."""
+    with suppress(HarnessError), engine_errors("remove what unfinished builds left"):
+        for image in client.images.list(filters={"dangling": True, "label": _BUILDING}):
+            host, _, builder = image.labels.get(_BUILDING, "").partition(" ")
+            pid, _, start = builder.partition(" ")
+            if host != host_id() or not (pid.isdigit() and start.isdigit()):
+                continue
+            # Nobody is built by us now; by another process that lives, perhaps.
+            if int(pid) == os.getpid() or start_time(int(pid)) != int(start):
+                client.images.remove(image.id)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ __all__ = [
     "build_context",
     "image_parent",
     "image_tag",
+    "labelled",
     "pack",
 ]
 
@@ -132,6 +133,24 @@ def pack(dockerfile: Path, context: Sequence[Path]) -> bytes:
             if path.is_file() and "__pycache__" not in path.parts:
                 files[str(path.relative_to(place.parent))] = path.read_bytes()
     return _archive(files)
+
+
+def labelled(archive: bytes, label: str) -> bytes:
+    """A build context whose Dockerfile labels every layer that it makes, from the first one on."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        files = {each.name: _content(tar, each) for each in tar.getmembers()}
+    lines = []
+    for line in files["Dockerfile"].decode().splitlines():
+        lines.append(line)
+        if line.upper().startswith("FROM "):
+            lines.append(f"LABEL {label}")
+    return _archive({**files, "Dockerfile": "\n".join([*lines, ""]).encode()})
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = tar.extractfile(member)
+    assert file is not None  # ``_archive`` packs files alone
+    return file.read()
 
 
 def _archive(files: Mapping[str, bytes]) -> bytes:

@@ -40,9 +40,17 @@ async def container_starter(
     subject: Subject,
     *,
     port_of: Callable[[str], int],
+    roster: Path,
     say: Callable[[str], None] = lambda _text: None,
 ) -> StartChild | None:
     """How to start this subject's butlers in containers; ``None`` when they are processes.
+
+    Args:
+        run: what they belong to.
+        subject: what is tested.
+        port_of: the port that a butler is told.
+        roster: the roster in use, which they must see.
+        say: told what takes long.
 
     Raises:
         HarnessError: no engine, or the image cannot be built.
@@ -60,7 +68,7 @@ async def container_starter(
         context=[subject.resolve(path) for path in table.get("context", [])],
         say=say,
     )
-    read = [subject.resolve(path) for path in table.get("read", [])]
+    read = {roster, *(subject.resolve(path) for path in table.get("read", []))}
 
     def start(
         argv: Sequence[str],
@@ -76,7 +84,7 @@ async def container_starter(
             image=image,
             argv=argv,
             env=own,
-            read=read,
+            read=sorted(read),
             write=[Path(env["HOME"]), Path(env["TMPDIR"])],
             port=port_of(name),
         )

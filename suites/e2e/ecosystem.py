@@ -362,7 +362,11 @@ async def open_ecosystem(
             for name, config in configs.items()
         }
         start_child = await container_starter(
-            run, subject, port_of=lambda name: leases[name].port, say=note
+            run,
+            subject,
+            port_of=lambda name: leases[name].port,
+            roster=roster or roster_directory(subject),
+            say=note,
         )
         databases = {
             name: await stack.enter_async_context(create_database(server, config.database, run=run))
