@@ -1,7 +1,7 @@
 """What installing the harness adds to pytest: options, gates, fixtures, evidence, honest outcomes.
 
 Options: ``--subject``, ``--services``, ``--llm``, ``--llm-budget-usd``, ``--llm-upstream``,
-``--llm-cassette``, ``--evidence``.
+``--llm-cassette``, ``--profile``, ``--evidence``.
 Marker: ``requires("docker")``. Fixtures: ``harness_loop`` (a trio loop in a thread, for resources
 that outlive a test), ``harness_run`` (warden, ledger, directories), ``run_evidence``, ``evidence``
 (one directory per test), ``progress``, ``token`` (an unguessable word), ``subject_file``.
@@ -101,6 +101,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--llm-cassette",
         metavar="DIR",
         help="the recorded model calls that --llm record writes and --llm replay reads",
+    )
+    group.addoption(
+        "--profile",
+        action="store_true",
+        help="profile the processes of the system under test: flame graphs among the evidence",
     )
     group.addoption(
         "--evidence",

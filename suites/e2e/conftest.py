@@ -36,6 +36,7 @@ from suites.e2e.connected import Connected, open_connected
 from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, open_ecosystem
 from suites.e2e.held import holding
 from suites.e2e.layout import OWN_PROCESS, layout_of
+from suites.e2e.profiles import profiled
 
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
@@ -107,7 +108,8 @@ async def opening(
     )
     async with opened as ecosystem:
         say(f"ecosystem up after {ecosystem.boot_s:.1f} s")
-        yield ecosystem
+        async with profiled(config, run, ecosystem, evidence=evidence):
+            yield ecosystem
         totals = await ecosystem.gateway.client.totals()
         evidence.write_json("cost.json", totals)
         booted = f"booted in {ecosystem.boot_s:.1f} s; evidence: {evidence.path}"
