@@ -6,6 +6,7 @@ nox -s e2e -- -k ingest -x          ... the tests named so, up to the first fail
 nox -s e2e -- --subject my.toml     ... on a product of yours instead of the reference system
 nox -s faults -- e2e                plant the faults of a suite, each must turn its tests red
 nox -s e2e -- --services container  ... with its servers in containers (nox -t docker: all such)
+nox -s staging                      boot what a suite tests and hold it (harness ps, logs, down)
 nox -t fast                         the sessions that need nothing but Python and seconds
 
 Suites are not listed here: each suites/<name>/suite.toml declares its own sessions (docs/suite-toml.md).
@@ -104,6 +105,25 @@ def bench(session):
         return
     install(session, extras=EXTRAS, groups=["bench"])
     session.run("python", "-m", "harness_core.bench", *rest)
+
+
+@nox.session(default=False)
+def staging(session):
+    """Boot what a suite tests and hold it until Ctrl-C or `harness down` (-- SUITE --subject FILE)."""
+    bootable = {suite["name"]: suite for suite in SUITES if "environment" in suite}
+    named = [arg for arg in session.posargs if arg in bootable] or list(bootable)
+    if len(named) != 1:
+        session.error(f"name the suite to stage: nox -s staging -- {' | '.join(bootable)}")
+    suite = bootable[named[0]]
+    install(session, extras=suite.get("extras", []), groups=[suite["group"]])
+    rest = [arg for arg in session.posargs if arg != suite["name"]]
+    # Ctrl-C reaches both processes: nox must wait until the environment is down.
+    session.run(
+        *("harness", "up", suite["name"], *rest),
+        env=subject_env(session, suite),
+        interrupt_timeout=90,
+        terminate_timeout=90,
+    )
 
 
 @nox.session(default=False)

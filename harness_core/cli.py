@@ -6,6 +6,7 @@ Commands import what they need when they run: ``harness lint`` works without the
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import platform
@@ -18,6 +19,7 @@ from typing import NoReturn
 import click
 import trio
 
+from harness_core import limits
 from harness_core.errors import BadInput, HarnessError, Unavailable
 from harness_core.suites import Suite, find_root, load_suites
 
@@ -172,6 +174,93 @@ def new_suite(name: str, root: Path | None) -> None:
 
     folder = scaffold_suite(name, root=root or find_root(Path.cwd()))
     click.echo(f"wrote {folder}. Next: nox -s {name}, then nox -s faults -- {name}")
+
+
+@cli.command()
+@click.argument("suite", required=False)
+@click.option("--subject", type=click.Path(path_type=Path), help="Subject file (TOML).")
+@click.option("--services", type=click.Choice(["local", "container", "external"]), default="local")
+@click.option("--llm", type=click.Choice(["offline", "live"]), default="offline")
+@click.option("--llm-upstream", metavar="URL", help="Base URL of the provider for --llm live.")
+@click.option("--llm-budget-usd", type=click.FloatRange(min=0), default=limits.LLM_BUDGET_USD)
+@click.option("--quiet", is_flag=True, help="Do not follow the logs.")
+@_root_option
+def up(  # noqa: PLR0913 - the options of a command line
+    *,
+    suite: str | None,
+    subject: Path | None,
+    services: str,
+    llm: str,
+    llm_upstream: str | None,
+    llm_budget_usd: float,
+    quiet: bool,
+    root: Path | None,
+) -> None:
+    """Boot what SUITE tests and hold it until Ctrl-C, SIGTERM or `harness down`.
+
+    Prints every address and pid and follows the logs. SUITE may be left out where one suite alone
+    has an environment. Ends with status 1 when it was stopped before it was up.
+    """
+    from harness_core.evidence import open_evidence
+    from harness_core.staging import Options, environment_of, hold
+
+    root = (root or find_root(Path.cwd())).absolute()
+    chosen, opener = environment_of(load_suites(root), suite, root=root)
+    options = Options(
+        subject=subject.absolute() if subject else None,
+        services=services,
+        llm=llm,
+        llm_upstream=llm_upstream,
+        budget_usd=llm_budget_usd,
+    )
+    evidence = open_evidence(
+        root / ".evidence" / "staging" / f"{chosen.name}-{os.getpid()}", wipe=True
+    )
+    holding = partial(
+        hold, opener, options, title=chosen.name, evidence=evidence, say=click.echo, quiet=quiet
+    )
+    if not trio.run(holding):
+        sys.exit(_FOUND)
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option("--reveal", is_flag=True, help="Show passwords and keys.")
+def ps(*, as_json: bool, reveal: bool) -> None:
+    """List the runs of this user, and every part of what they hold."""
+    from harness_core.staging import render, runs_seen
+
+    seen = runs_seen(reveal=reveal)
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(run) for run in seen], indent=2))
+        return
+    for line in render(seen):
+        click.echo(line)
+
+
+@cli.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("-f", "--follow", is_flag=True, help="Go on until it ends, or Ctrl-C.")
+@click.option("-n", "--lines", type=click.IntRange(min=0), default=20, show_default=True)
+@click.option("--run", metavar="ID", help="Which run, or the beginning of its id.")
+def logs(*, names: Sequence[str], follow: bool, lines: int, run: str | None) -> None:
+    """Show the logs of the parts NAME (all of them when none is given)."""
+    from harness_core.staging import show_logs
+
+    try:
+        show_logs(names, run=run, follow=follow, lines=lines, say=click.echo)
+    except KeyboardInterrupt:
+        sys.exit(0)
+
+
+@cli.command()
+@click.argument("run", required=False)
+@click.option("--all", "every", is_flag=True, help="Every staged environment of this user.")
+def down(*, run: str | None, every: bool) -> None:
+    """Take down the staged environment RUN, or the only one; sweep it when it is dead."""
+    from harness_core.staging import take_down
+
+    take_down(run, every=every, say=click.echo)
 
 
 @cli.command()

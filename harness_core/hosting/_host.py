@@ -93,6 +93,11 @@ class Host:
         return self._environment
 
     @property
+    def is_open(self) -> bool:
+        """Whether the environment is there to be used."""
+        return self._environment is not None
+
+    @property
     def mended(self) -> tuple[str, ...]:
         """What users that died had left broken, one line each."""
         return tuple(self._mended)
@@ -184,7 +189,12 @@ class Host:
 
 @asynccontextmanager
 async def open_host(
-    run: Run, opener: Opener, *, title: str, say: Callable[[str], None] = lambda _text: None
+    run: Run,
+    opener: Opener,
+    *,
+    title: str,
+    staged: bool = False,
+    say: Callable[[str], None] = lambda _text: None,
 ) -> AsyncIterator[Host]:
     """Hold an environment and serve its control socket for the block.
 
@@ -194,6 +204,7 @@ async def open_host(
         run: the run it belongs to; the socket lies in its directory.
         opener: opens the environment.
         title: what ``harness ps`` calls it, e.g. the name of its suite.
+        staged: a person holds it, and may ask it to stop.
         say: told what was found broken by users that died.
 
     Raises:
@@ -202,9 +213,8 @@ async def open_host(
     path = run.ledger.directory / SOCKET
     listener = _listen(path)
     card = run.ledger.directory / CARD
-    card.write_text(
-        json.dumps({"title": title, "pid": os.getpid(), "since": time.time()}), encoding="utf-8"
-    )
+    told = {"title": title, "staged": staged, "since": time.time()}
+    card.write_text(json.dumps(told), encoding="utf-8")
     async with trio.open_nursery() as nursery:
         host = Host(opener, path, nursery)
         serving = trio.CancelScope()

@@ -24,6 +24,7 @@ class RunSeen:
         alive: whether that process lives; what a dead run left goes with `harness sweep`.
         command: its command line, empty when it is dead.
         title: what it holds for others, empty for a run that holds nothing.
+        staged: a person holds it.
         since: when it began to hold it, in seconds since 1970.
         socket: where it can be asked; ``None`` for a run that holds nothing.
     """
@@ -33,6 +34,7 @@ class RunSeen:
     alive: bool
     command: tuple[str, ...]
     title: str
+    staged: bool
     since: float
     socket: Path | None
 
@@ -53,6 +55,7 @@ def find_runs() -> tuple[RunSeen, ...]:
                 alive=alive,
                 command=tuple(command_line(pid)) if alive and pid else (),
                 title=str(card.get("title", "")),
+                staged=card.get("staged") is True,
                 since=float(card.get("since", 0.0)),
                 socket=ledger.directory / SOCKET if card else None,
             )

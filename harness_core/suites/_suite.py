@@ -11,11 +11,14 @@ from harness_core.suites._table import Table, read_toml
 __all__ = ["RESERVED", "Suite", "SuiteBench", "SuiteSession", "load_suite", "load_suites"]
 
 #: Sessions the noxfile has of its own; a test holds this set to the noxfile.
-RESERVED = frozenset({"bench", "core", "core_containers", "coverage", "faults", "lint", "types"})
+RESERVED = frozenset(
+    {"bench", "core", "core_containers", "coverage", "faults", "lint", "staging", "types"}
+)
 
 _NAME = r"[a-z][a-z0-9_]*"
 _SESSION = r"[a-z][a-z0-9_-]*"
 _WORD = r"[a-z][a-z0-9_-]*"
+_OPENER = r"[a-z][a-z0-9_]*:[a-z][a-z0-9_]*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,7 @@ class Suite:
         extras: extras of harness_core that its tests need.
         subject: the subject file of its reference system.
         faults: the planted faults of that system: a file, or a folder of such files.
+        environment: ``MODULE:FUNCTION`` of the suite that opens what it boots, for staging.
         adapter: the one file that may import the subject (for subjects that are libraries).
         library: the distribution of such a subject, installed beside the tests.
         may_import: modules of the subject that any file may import (contract schemas).
@@ -87,6 +91,7 @@ class Suite:
     extras: tuple[str, ...]
     subject: Path | None
     faults: Path | None
+    environment: str
     adapter: Path | None
     library: Path | None
     may_import: tuple[str, ...]
@@ -140,6 +145,7 @@ def load_suite(folder: Path) -> Suite:
         extras=table.texts("extras", default=()),
         subject=_file(table, "subject", folder),
         faults=_path(table, "faults", folder),
+        environment=table.text("environment", default="", pattern=_OPENER),
         adapter=_file(table, "adapter", folder),
         library=_library(table, folder),
         may_import=table.texts("may_import", default=()),

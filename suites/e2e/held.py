@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Mapping, Sequence
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+from harness_core.db import POSTGRES_URL_VARIABLE
 from harness_core.errors import BadInput
+from harness_core.evidence import Evidence
 from harness_core.net import listeners
-from harness_core.process import StopReport
+from harness_core.process import Run, StopReport
+from harness_core.staging import Options
+from harness_core.subject import load_subject
 from suites.e2e.attached_collector import collector_act
-from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, open_ecosystem
 
-__all__ = ["HeldEcosystem", "holding"]
+__all__ = ["HeldEcosystem", "holding", "open_environment"]
 
 
 class HeldEcosystem:
@@ -138,6 +143,32 @@ async def holding(
     """Open an ecosystem for a host."""
     async with opening as ecosystem:
         yield HeldEcosystem(ecosystem)
+
+
+@asynccontextmanager
+async def open_environment(
+    run: Run, *, options: Options, evidence: Evidence, say: Callable[[str], None]
+) -> AsyncIterator[HeldEcosystem]:
+    """An ecosystem for staging (``suite.toml``, ``environment``).
+
+    Raises:
+        HarnessError: something did not start.
+    """
+    subject = load_subject(options.subject or REFERENCE_SUBJECT)
+    say(f"booting {subject.name}")
+    opened = open_ecosystem(
+        run,
+        subject,
+        evidence=evidence,
+        services=options.services,
+        services_url=os.environ.get(POSTGRES_URL_VARIABLE),
+        llm=options.llm,
+        llm_upstream=options.llm_upstream,
+        budget_usd=options.budget_usd,
+        say=say,
+    )
+    async with holding(opened) as held:
+        yield held
 
 
 def _process(child: Any, verb: str) -> Any:

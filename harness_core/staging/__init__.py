@@ -1,0 +1,26 @@
+"""Hold what a suite boots for a person, and look after it from another terminal.
+
+- ``_options.py``: :class:`Options`, what is asked of an environment, and which suite has one.
+- ``_hold.py``: :func:`hold`, ``harness up``: boot, show, follow the logs, stop on request.
+- ``_seen.py``: :func:`runs_seen`, ``harness ps``: every run of this user, with its parts.
+- ``_logs.py``: :func:`show_logs`, ``harness logs``: the last lines of parts, and what comes.
+- ``_down.py``: :func:`take_down`, ``harness down``: ask it to stop, sweep what is dead.
+"""
+
+from harness_core.staging._down import take_down
+from harness_core.staging._hold import hold
+from harness_core.staging._logs import show_logs
+from harness_core.staging._options import Options, environment_of
+from harness_core.staging._seen import PartSeen, Seen, render, runs_seen
+
+__all__ = [
+    "Options",
+    "PartSeen",
+    "Seen",
+    "environment_of",
+    "hold",
+    "render",
+    "runs_seen",
+    "show_logs",
+    "take_down",
+]

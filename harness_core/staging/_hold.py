@@ -1,0 +1,112 @@
+"""``harness up``: boot an environment, show where everything is, follow its logs, stop on request."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from harness_core.evidence import Evidence
+from harness_core.groups import lone_error
+from harness_core.hosting import Host, open_host
+from harness_core.process import open_run
+from harness_core.staging._logs import Follower
+from harness_core.staging._options import Opener, Options
+from harness_core.staging._seen import render, runs_seen
+
+__all__ = ["hold"]
+
+Say = Callable[[str], None]
+
+
+async def hold(
+    opener: Opener,
+    options: Options,
+    *,
+    title: str,
+    evidence: Evidence,
+    say: Say,
+    quiet: bool = False,
+) -> bool:
+    """Hold an environment until Ctrl-C, SIGTERM or ``harness down``, then take it down.
+
+    Args:
+        opener: opens the environment, see :class:`Options`.
+        options: what is asked of it.
+        title: the name of the suite.
+        evidence: directory for its logs.
+        say: told what happens, line by line.
+        quiet: do not follow the logs.
+
+    Returns:
+        Whether it was up; ``False`` when it was stopped while it booted.
+
+    Raises:
+        HarnessError: it could not be booted, or not be taken down without a leak.
+    """
+    was_up = False
+    booting = trio.CancelScope()
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with lone_error(), trio.open_nursery() as nursery:
+            with booting:
+                async with (
+                    open_run(evidence=evidence) as run,
+                    open_host(
+                        run,
+                        partial(opener, run, options=options, evidence=evidence, say=say),
+                        title=title,
+                        staged=True,
+                        say=say,
+                    ) as host,
+                ):
+                    nursery.start_soon(_obey, signals, host, say)
+                    nursery.start_soon(_end_boot, host, booting)
+                    await host.environment()
+                    was_up = True
+                    await _show(host, run.id, say=say, quiet=quiet)
+                    say("stopping: every butler may finish what it is doing")
+            nursery.cancel_scope.cancel()
+    say("stopped; nothing is left" if was_up else "stopped before it was up; nothing is left")
+    return was_up
+
+
+async def _obey(signals: Any, host: Host, say: Say) -> None:
+    """The first signal asks it to stop; a second one while it stops changes nothing."""
+    async for number in signals:
+        say(f"got {signal.Signals(number).name}")
+        host.stopping.set()
+
+
+async def _end_boot(host: Host, booting: trio.CancelScope) -> None:
+    """Stopped while it boots: nobody waits for the rest of the boot."""
+    await host.stopping.wait()
+    if not host.is_open:
+        booting.cancel()
+
+
+async def _show(host: Host, run_id: str, *, say: Say, quiet: bool) -> None:
+    environment = await host.environment()
+    seen = [run for run in await trio.to_thread.run_sync(runs_seen) if run.id == run_id]
+    for line in render(seen):
+        say(line)
+    say(
+        f"from another terminal: harness ps (--reveal shows passwords), logs NAME -f, down; "
+        f"end it here with Ctrl-C ({host.path.parent.name})"
+    )
+    if quiet:
+        await host.stopping.wait()
+        return
+    logs = [(part["name"], Path(part["log"])) for part in environment.describe()["parts"]]
+    follower = Follower([(name, path) for name, path in logs if path.is_file()], say=say, lines=0)
+    await follower.follow(_is_set(host.stopping))
+
+
+def _is_set(event: trio.Event) -> Callable[[], Awaitable[bool]]:
+    async def look() -> bool:
+        return event.is_set()
+
+    return look

@@ -1,0 +1,165 @@
+"""Every run of this user and what it holds, for people and for machines."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from harness_core.errors import HarnessError
+from harness_core.evidence import Redactor
+from harness_core.hosting import RunSeen, ask, find_runs
+
+__all__ = ["PartSeen", "Seen", "render", "runs_seen"]
+
+#: Longest command line shown in a table.
+_COMMAND_CHARS: Final = 60
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PartSeen:
+    """One part of what a run holds.
+
+    Attributes:
+        name: what ``harness logs`` takes.
+        kind: what it is.
+        state: ``running``, ``paused``, ``down`` or how it ended.
+        address: where it is reached.
+        pid: of its process; ``None`` when it has none here.
+        log: its log file; empty when it has none yet.
+        urls: where else it is reached, by what that is; passwords left out unless asked for.
+        secrets: variable → value, only when asked for.
+    """
+
+    name: str
+    kind: str
+    state: str
+    address: str
+    pid: int | None
+    log: str
+    urls: Mapping[str, str]
+    secrets: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A run as `harness ps` shows it.
+
+    Attributes:
+        id: of the run.
+        pid: of the process that opened it.
+        state: ``up``, ``booting`` or ``waiting`` for one that holds an environment (not asked for
+            yet), ``running`` for another one, ``dead`` for what a sweep may remove.
+        holds: the suite whose environment it holds; empty for none.
+        staged: a person holds it (``harness up``), and may take it down.
+        age_s: since it began to hold it, in seconds.
+        command: the command line of the process.
+        parts: what it holds.
+    """
+
+    id: str
+    pid: int
+    state: str
+    holds: str
+    staged: bool
+    age_s: float
+    command: str
+    parts: tuple[PartSeen, ...]
+
+
+def runs_seen(*, reveal: bool = False) -> tuple[Seen, ...]:
+    """Every run of this user on this machine.
+
+    Args:
+        reveal: show passwords and keys.
+    """
+    return tuple(_seen(run, reveal=reveal) for run in find_runs())
+
+
+def _seen(run: RunSeen, *, reveal: bool) -> Seen:
+    state = "running" if run.alive else "dead"
+    parts: tuple[PartSeen, ...] = ()
+    if run.alive and run.socket is not None:
+        state, parts = _held(run, reveal=reveal)
+    return Seen(
+        id=run.id,
+        pid=run.pid,
+        state=state,
+        holds=run.title,
+        staged=run.staged,
+        age_s=round(time.time() - run.since, 1) if run.since else 0.0,
+        command=" ".join(run.command),
+        parts=parts,
+    )
+
+
+def _held(run: RunSeen, *, reveal: bool) -> tuple[str, tuple[PartSeen, ...]]:
+    assert run.socket is not None
+    try:
+        told = ask(run.socket, "describe", only_if_open=True)
+    except HarnessError:  # it is just ending, or it never came up
+        return "ending", ()
+    if told is None:
+        return "booting" if run.staged else "waiting", ()
+    return "up", tuple(_part(row, reveal=reveal) for row in told["parts"])
+
+
+def _part(row: Mapping[str, Any], *, reveal: bool) -> PartSeen:
+    urls = dict(row.get("urls", {}))
+    if not reveal:
+        redactor = Redactor()
+        urls = {key: redactor.redact(value) for key, value in urls.items()}
+    return PartSeen(
+        name=str(row["name"]),
+        kind=str(row["kind"]),
+        state=str(row["state"]),
+        address=str(row["address"]),
+        pid=row["pid"],
+        log=str(row["log"]),
+        urls=urls,
+        secrets=dict(row.get("secrets", {})) if reveal else {},
+    )
+
+
+def render(runs: Sequence[Seen]) -> list[str]:
+    """The runs as lines of a table."""
+    if not runs:
+        return ["nothing runs"]
+    lines = []
+    for run in runs:
+        command = run.command if len(run.command) <= _COMMAND_CHARS else run.command[:57] + "..."
+        what = f"{run.holds} {run.state}" if run.holds else run.state
+        age = f" for {_age(run.age_s)}" if run.age_s and run.state != "dead" else ""
+        hint = "remove what it left: harness sweep" if run.state == "dead" else command
+        lines.append(f"{run.id}  {what}{age}  pid {run.pid}  {hint}")
+        lines.extend(_part_lines(run.parts))
+    return lines
+
+
+def _part_lines(parts: Sequence[PartSeen]) -> list[str]:
+    rows = [
+        (part.name, part.state, str(part.pid or "-"), part.address, part.urls.get("database", ""))
+        for part in parts
+    ]
+    if not rows:
+        return []
+    rows.insert(0, ("NAME", "STATE", "PID", "ADDRESS", "DATABASE"))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  "
+        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    lines.extend(
+        f"  {part.name}: {key}={value}" for part in parts for key, value in part.secrets.items()
+    )
+    return lines
+
+
+def _age(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

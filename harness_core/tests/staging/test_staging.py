@@ -1,0 +1,270 @@
+"""Staging from two terminals: up, ps, logs, down, and every way to end it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness_core.wait import until_blocking
+
+#: A boot or an end of something that does nothing, on a loaded machine.
+SOON_S = 30.0
+
+ENVIRONMENT = """
+import os, sys
+from contextlib import asynccontextmanager
+import trio
+
+class Thing:
+    def __init__(self, child):
+        self.child = child
+
+    def describe(self):
+        return {"parts": [{
+            "name": "thing", "kind": "a thing", "state": "running", "address": "127.0.0.1:1",
+            "pid": self.child.pid, "log": str(self.child.log),
+            "urls": {"database": "postgresql://me:hunter2secret@127.0.0.1:1/x"},
+            "secrets": {"KEY": "sk-secret"},
+        }]}
+
+    async def act(self, part, verb, arguments):
+        return None
+
+    async def mend(self):
+        return []
+
+PROGRAM = "import signal; print('hello from it', flush=True); signal.pause()"
+
+@asynccontextmanager
+async def open_environment(run, *, options, evidence, say):
+    async with run.child([sys.executable, "-c", PROGRAM], name="thing", evidence=evidence) as child:
+        say(f"began pid={child.pid}")
+        if options.llm == "live":
+            await trio.sleep_forever()
+        yield Thing(child)
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A tree with one suite that has an environment."""
+    suite = tmp_path / "tree" / "suites" / "toy"
+    suite.mkdir(parents=True)
+    (suite / "suite.toml").write_text(
+        '[suite]\nname = "toy"\nsummary = "a toy"\ngroup = "test"\n'
+        'environment = "toy:open_environment"\n'
+        '[[session]]\nname = "toy"\nsummary = "Play."\n'
+    )
+    (suite / "toy.py").write_text(ENVIRONMENT)
+    (tmp_path / "tree" / "pyproject.toml").write_text("[dependency-groups]\ntest = []\n")
+    (tmp_path / "state").mkdir(mode=0o711)
+    return tmp_path / "tree"
+
+
+def harness(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Another terminal."""
+    return subprocess.run(
+        [sys.executable, "-m", "harness_core.cli", *words],
+        cwd=root,
+        env=environment(root),
+        capture_output=True,
+        text=True,
+        timeout=SOON_S * 4,
+        check=False,
+    )
+
+
+def environment(root: Path) -> dict[str, str]:
+    """With runs that are nobody else's."""
+    return os.environ | {"HARNESS_STATE_DIR": str(root.parent / "state")}
+
+
+def runs(root: Path) -> list[dict]:
+    """What `harness ps` sees."""
+    return json.loads(harness(root, "ps", "--json").stdout)
+
+
+@contextmanager
+def up(root: Path, *words: str, until: str = "another terminal") -> Iterator[subprocess.Popen]:
+    """`harness up` in a terminal of its own, once it has said ``until``."""
+    output = root.parent / "up.txt"
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "harness_core.cli", "up", *words],
+            cwd=root,
+            env=environment(root),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        until_blocking(
+            lambda: until in said(root) or process.poll() is not None,
+            seconds=SOON_S,
+            action=f"see {until!r}",
+        )
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def said(root: Path) -> str:
+    """What `harness up` has printed so far."""
+    return (root.parent / "up.txt").read_text(encoding="utf-8")
+
+
+def left(root: Path) -> list[str]:
+    """Directories of runs that are left."""
+    return sorted(path.name for path in (root.parent / "state" / "runs").iterdir())
+
+
+def test_it_is_seen_from_another_terminal_and_taken_down(root: Path) -> None:
+    """Up prints every address and pid, ps shows the same, logs tells it, down ends it for good."""
+    with up(root) as process:
+        (run,) = runs(root)
+        (part,) = run["parts"]
+
+        assert ("toy", "up", True, process.pid) == (
+            run["holds"],
+            run["state"],
+            run["staged"],
+            run["pid"],
+        )
+        assert str(part["pid"]) in said(root)
+        assert "127.0.0.1:1" in said(root)
+        assert "thing" in harness(root, "ps").stdout
+        assert "thing | hello from it\n" == harness(root, "logs", "thing").stdout
+        done = harness(root, "down")
+
+        assert (0, "") == (done.returncode, done.stderr)
+        assert 0 == process.wait(SOON_S)
+        assert not Path(f"/proc/{part['pid']}").exists()
+    assert [] == left(root)
+    assert "nothing is left" in said(root)
+
+
+def test_secrets_are_shown_on_request_alone(root: Path) -> None:
+    """Passwords and keys stand in no table and no JSON, unless they are asked for."""
+    with up(root):
+        seen = said(root) + harness(root, "ps").stdout + harness(root, "ps", "--json").stdout
+        revealed = harness(root, "ps", "--reveal").stdout
+
+    assert "hunter2secret" not in seen
+    assert "sk-secret" not in seen
+    assert "hunter2secret" in revealed
+    assert "KEY=sk-secret" in revealed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_takes_it_down(root: Path, number: signal.Signals) -> None:
+    """Ctrl-C and SIGTERM end everything in order, with status 0."""
+    with up(root) as process:
+        process.send_signal(number)
+
+        assert 0 == process.wait(SOON_S), said(root)
+    assert [] == left(root)
+    assert f"got {number.name}" in said(root)
+
+
+def test_a_signal_in_mid_boot_ends_the_boot(root: Path) -> None:
+    """Stopped while it boots, it leaves nothing and says that it was never up, with status 1."""
+    with up(root, "--llm", "live", until="began pid=") as process:
+        pid = int(said(root).partition("began pid=")[2].split()[0])
+
+        assert ["booting"] == [run["state"] for run in runs(root)]
+        process.send_signal(signal.SIGINT)
+
+        assert 1 == process.wait(SOON_S), said(root)
+        assert not Path(f"/proc/{pid}").exists()
+    assert [] == left(root)
+    assert "before it was up" in said(root)
+
+
+def test_down_of_a_dead_one_sweeps_it(root: Path) -> None:
+    """After SIGKILL to its holder, ps calls it dead and down removes what it left."""
+    with up(root) as process:
+        process.kill()
+        process.wait()
+        (dead,) = runs(root)
+
+        assert ("dead", "toy") == (dead["state"], dead["holds"])
+        assert "harness sweep" in harness(root, "ps").stdout
+        done = harness(root, "down", dead["id"])
+
+        assert 0 == done.returncode, done.stderr
+        assert "was dead" in done.stdout
+    assert [] == left(root)
+
+
+def test_logs_are_followed_until_it_ends(root: Path) -> None:
+    """``logs -f`` goes on, and ends by itself when the environment does."""
+    with (
+        up(root) as process,
+        subprocess.Popen(
+            [sys.executable, "-m", "harness_core.cli", "logs", "-f"],
+            cwd=root,
+            env=environment(root),
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as following,
+    ):
+        assert following.stdout is not None
+        assert "thing | hello from it\n" == following.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+
+        assert 0 == following.wait(SOON_S)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        pytest.param(("up", "nothing"), "one of toy", id="unknown-suite"),
+        pytest.param(("down",), "nothing is held", id="nothing-to-take-down"),
+        pytest.param(("logs",), "nothing is held", id="nothing-to-read"),
+    ],
+)
+def test_bad_input_is_one_clear_error(root: Path, words: tuple[str, ...], named: str) -> None:
+    """One line, status 2, no traceback, and what to do."""
+    done = harness(root, *words)
+
+    assert 2 == done.returncode
+    assert named in done.stderr
+    assert 1 == len(done.stderr.splitlines()), done.stderr
+
+
+def test_several_are_told_apart(root: Path) -> None:
+    """With two of them down wants to know which; --all takes down both."""
+    with up(root) as one:
+        first = runs(root)[0]["id"]
+        (root.parent / "up.txt").unlink()
+        with up(root) as two:
+            refused = harness(root, "down")
+
+            assert 2 == refused.returncode
+            assert first in refused.stderr
+            assert 2 == harness(root, "logs", "thing", "--run", "zzz").returncode
+            assert "hello" in harness(root, "logs", "thing", "--run", first).stdout
+            assert 0 == harness(root, "down", "--all").returncode
+            assert [0, 0] == [one.wait(SOON_S), two.wait(SOON_S)]
+    assert [] == left(root)
+
+
+def test_an_opener_that_is_not_there_is_named(root: Path) -> None:
+    """A wrong ``environment`` in suite.toml is an error with file and key."""
+    toml = root / "suites" / "toy" / "suite.toml"
+    toml.write_text(toml.read_text().replace("toy:open_environment", "toy:missing"))
+    done = harness(root, "up")
+
+    assert 2 == done.returncode
+    assert "suite.environment" in done.stderr
+    assert str(toml) in done.stderr
