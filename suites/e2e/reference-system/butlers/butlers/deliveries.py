@@ -39,6 +39,9 @@ class Deliveries:
     async def start(self) -> None:
         """Take up what a stopped predecessor left."""
         pool = self._butler.pool
+        if faults.on("delivery-resent"):
+            await pool.execute("UPDATE delivery_attempts SET completed_at = now(), success = false "
+                               "WHERE completed_at IS NULL")
         await pool.execute(
             """
             WITH cut AS (
@@ -149,7 +152,7 @@ class Deliveries:
         pause_s = _FIRST_PAUSE_S
         for last in (*(False,) * (_ATTEMPTS - 1), True):
             problem = await self._attempt(delivery_id, request)
-            if problem is None or last or not problem.again:
+            if problem is None or last or not problem.again or faults.on("delivery-gives-up"):
                 break
             await asyncio.sleep(problem.retry_after_s or pause_s)
             pause_s *= 2

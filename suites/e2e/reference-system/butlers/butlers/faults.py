@@ -13,8 +13,10 @@ from butlers.errors import ConfigError
 VARIABLE = "BUTLERS_FAULT"
 
 FAULTS = {
+    "appointment-claimed": "the calendar answers that it has made an event, and has not",
     "attempt-unrecorded": "a delivery leaves no row for the attempt at it",
     "bad-credentials-active": "a module whose credentials the service refuses counts as active",
+    "cascade-ignored": "a module is started although one it depends on has failed",
     "channels-collide": "an event id is the same message on every channel",
     "claimed-not-done": "symptom_log answers ok and inserts nothing",
     "classify-always-general": "every message goes to general, and the inbox row denies a fallback",
@@ -23,6 +25,8 @@ FAULTS = {
     "cron-unchecked": "a line that is no cron line is taken, and the task never falls due",
     "decomposition-reordered": "the inbox row lists the segments of a message last first",
     "delivered-twice": "the messenger sends every message twice and keeps one receipt",
+    "delivery-gives-up": "a delivery that a service in trouble refused is not tried again",
+    "delivery-resent": "a restarted messenger sends again what may have gone out already",
     "dispatch-twice": "every segment is dispatched to its target a second time",
     "dispatch-twice-under-load": "while two messages are under way, further ones are dispatched twice",
     "duplicate-new-id-under-load": "while messages wait, a duplicate is answered with an id of its own",
@@ -34,7 +38,7 @@ FAULTS = {
     "fallback-cuts-message": "what falls back reaches general without its end",
     "fallback-silent": "a classification nobody can use goes to general, and the row denies it",
     "fallback-unexplained": "the inbox row of a fallback does not say why",
-    "heartbeat-skips-butler": "no beat ticks general",
+    "heartbeat-skips-butler": "no beat ticks relationship",
     "inbox-forgotten": "a restarted switchboard leaves the waiting messages where they are",
     "inbox-stuck": "an inbox row never leaves the state planned",
     "ingest-race": "a delivery looks for an earlier one and stores itself a moment later",
@@ -65,6 +69,7 @@ FAULTS = {
     "state-text-parsed": "a stored text that reads as JSON comes back as what it reads as",
     "status-lies": "status reports failed modules as active",
     "summary-first-only": "the response summary tells the first butler's answer alone",
+    "tick-failure-hidden": "a tick that nobody answered is written down as a success",
     "tokens-halved": "session rows hold half of the input tokens",
     "tool-calls-unrecorded": "session rows hold an empty list of tool calls",
     "tool-results-dropped": "session rows keep which tools were called and not what they answered",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from butlers import cron, faults
+from butlers import cron, database, faults
 from butlers.errors import ButlerError, Rejected
+from butlers.log import describe
 from butlers.sessions import plain
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ class Schedules:
     def __init__(self, pool: asyncpg.Pool, *, log: Log) -> None:
         self._pool = pool
         self._log = log
+        self._running: set[asyncio.Task[dict[str, Any]]] = set()
 
     async def sync(self, wanted: Sequence[Schedule]) -> None:
         """Make the rows of source `toml` equal the file.
@@ -37,6 +40,10 @@ class Schedules:
             await connection.execute(
                 "DELETE FROM scheduled_tasks WHERE source = 'toml' AND NOT name = ANY($1::text[])",
                 [s.name for s in wanted],
+            )
+            await connection.execute(
+                "UPDATE scheduled_tasks SET last_result = $1 WHERE last_result->>'status' = $2",
+                {"status": "internal_error", "error": "the butler stopped while it ran"}, "running",
             )
             for schedule in wanted:
                 await connection.execute(
@@ -58,14 +65,18 @@ class Schedules:
         ran: list[dict[str, Any]] = []
         due = await self._pool.fetch(
             """
-            SELECT id, name, cron, prompt, next_run_at FROM scheduled_tasks
+            SELECT id, name, cron, prompt, next_run_at, last_run_at FROM scheduled_tasks
             WHERE (enabled OR $1) AND next_run_at <= now() ORDER BY next_run_at, name
             """,
             faults.on("schedule-ignores-disabled"),
         )
         for task in due:
             if await self._claim(task):
-                ran.append(await self._run(task, spawner))
+                # A task of its own: whoever ticks may go away, what is due is still done.
+                running = asyncio.create_task(self._run(task, spawner))
+                self._running.add(running)
+                running.add_done_callback(self._running.discard)
+                ran.append(await asyncio.shield(running))
         return ran
 
     async def _claim(self, task: asyncpg.Record) -> bool:
@@ -89,9 +100,12 @@ class Schedules:
             # Not run: due again, so that a refusal does not swallow a turn.
             report = {"status": refusal.error_class, "session_id": None, "error": str(refusal)}
             await self._pool.execute(
-                "UPDATE scheduled_tasks SET next_run_at = $2 WHERE id = $1",
-                task["id"], task["next_run_at"],
+                "UPDATE scheduled_tasks SET next_run_at = $2, last_run_at = $3 WHERE id = $1",
+                task["id"], task["next_run_at"], task["last_run_at"],
             )
+        except Exception as error:  # the edge of a task; its row says what came of it
+            report = {"status": "internal_error", "session_id": None, "error": describe(error)}
+            self._log.error("schedule.broken", name=task["name"], error=describe(error))
         else:
             if faults.on("schedule-not-rearmed"):
                 await self._pool.execute(
@@ -101,8 +115,11 @@ class Schedules:
             report = {
                 "status": result.status, "session_id": result.session_id, "error": result.error,
             }
-        await self._pool.execute(
-            "UPDATE scheduled_tasks SET last_result = $2 WHERE id = $1", task["id"], report
+        await database.insist(
+            lambda: self._pool.execute(
+                "UPDATE scheduled_tasks SET last_result = $2 WHERE id = $1", task["id"], report
+            ),
+            what=f"write down what came of {task['name']}",
         )
         return {"name": task["name"], **report}
 

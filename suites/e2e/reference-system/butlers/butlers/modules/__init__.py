@@ -140,7 +140,7 @@ class Modules:
                 needed for needed in sorted(self._modules[name].depends_on)
                 if needed not in self._started
             ]
-            if broken:
+            if broken and not faults.on("cascade-ignored"):
                 self._reports[name] = Report(
                     status=Status.CASCADE_FAILED, phase="dependencies",
                     error=f"depends on {', '.join(broken)}",

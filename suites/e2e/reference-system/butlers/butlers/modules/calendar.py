@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from pydantic import AwareDatetime, Field
 
+from butlers import faults
 from butlers.modules.base import Base
 from butlers.modules.web import exchange
 
@@ -50,6 +51,8 @@ class Calendar(Base):
             ] = None,
         ) -> dict[str, Any]:
             """Put an appointment into the owner's calendar."""
+            if faults.on("appointment-claimed"):
+                return {"status": "created", "event": {"summary": title}}
             event = await self._ask(
                 "POST", "/events",
                 body={
