@@ -32,7 +32,7 @@ from harness_core.pytest_plugin import (
 )
 from harness_core.subject import Subject, load_subject
 from suites.e2e.attached import attach
-from suites.e2e.connected import Connected, open_connected
+from suites.e2e.connected import MODULES, Connected, open_connected, wanted
 from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, open_ecosystem
 from suites.e2e.held import holding
 from suites.e2e.layout import OWN_PROCESS, layout_of
@@ -228,6 +228,10 @@ def connected(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Connected]:
     """A second, small ecosystem whose modules have credentials, and the services they speak to."""
+    if OWN_PROCESS not in subject.capabilities:
+        pytest.skip(f"{subject.name}: one process serves every butler, none can be left out")
+    if not all(wanted(subject, f"modules.{name}") for name in MODULES):
+        pytest.skip(f"{subject.path.name} does not say how modules are given credentials")
     manager = open_connected(
         harness_run,
         subject,

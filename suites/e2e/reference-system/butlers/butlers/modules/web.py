@@ -7,7 +7,8 @@ from typing import Any
 from butlers.modules.base import NotSent, Unauthorized
 
 _ANSWER_BYTES = 1_000_000
-_LONGEST_RETRY_S = 60.0
+#: Of an answer 429: longer, and whoever asked for the delivery has stopped to wait.
+_LONGEST_RETRY_S = 20.0
 
 
 async def exchange(
