@@ -248,9 +248,9 @@ def connected(
 def beating(connected: Connected, harness_loop: Loop) -> Iterator[Connected]:
     """The same with its heartbeat running, for the tests of one file."""
     heartbeat = connected.butlers["heartbeat"]
-    harness_loop.run(heartbeat.start_here)
+    harness_loop.run(heartbeat.start)
     yield connected
-    harness_loop.run(heartbeat.stop_here)
+    harness_loop.run(heartbeat.stop)
 
 
 @pytest.fixture(scope="session")

@@ -125,7 +125,7 @@ async def open_connected(
             environment=environment,
             say=say,
         ) as butlers:
-            await butlers["heartbeat"].stop_here()
+            await butlers["heartbeat"].stop()
             yield Connected(
                 butlers=butlers,
                 telegram=bots,
