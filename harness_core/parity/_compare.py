@@ -11,12 +11,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 
 from harness_core.errors import BadInput
 from harness_core.parity._observation import ABSENT, fields_of, shown
 
 __all__ = ["Allowance", "Difference", "ParityError", "check_parity", "compare"]
+
+
+#: In place of a field that is empty elsewhere and has fields of its own here.
+_FILLED: Final = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +132,9 @@ def compare(
     names = dict.fromkeys([*wanted, *(name for fields in sides.values() for name in fields)])
     differences: list[Difference] = []
     for name in names:
-        seen = {backend: fields.get(name, ABSENT) for backend, fields in sides.items()}
+        seen = {backend: _field(fields, name) for backend, fields in sides.items()}
+        if _FILLED in seen.values():
+            continue
         root = name.split(".")[0].split("[")[0]
         if name in wanted or root in roots:
             judged = _against_expected(name, seen, wanted.get(name, ABSENT), allowances)
@@ -171,6 +177,16 @@ def check_parity(
     differences = compare(observations, expected=expected, allowances=allowances)
     if differences:
         raise ParityError(scenario, differences, details)
+
+
+def _field(fields: Mapping[str, Any], name: str) -> Any:
+    """A field of one side.
+
+    Where others have something empty and this side has fields below it, those tell the difference.
+    """
+    if name not in fields and any(each.startswith((f"{name}.", f"{name}[")) for each in fields):
+        return _FILLED
+    return fields.get(name, ABSENT)
 
 
 def _against_expected(

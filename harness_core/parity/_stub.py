@@ -35,11 +35,13 @@ class Call:
         argv: as any process on the host can read it.
         env: the environment it was given.
         stdin: what it was fed.
+        inherited: what it could read from a descriptor that it inherited.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
+    inherited: bytes = b""
 
     @property
     def tool(self) -> str:
@@ -123,7 +125,12 @@ class CommandStub:
         return self._dead
 
     def run(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: bytes = b""
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        inherited: bytes = b"",
     ) -> Reply:
         """Run one command on the model of its tool.
 
@@ -133,7 +140,7 @@ class CommandStub:
         """
         if self._dead:
             raise SimulatedCrash
-        call = Call(argv=tuple(argv), env=dict(env or {}), stdin=stdin)
+        call = Call(argv=tuple(argv), env=dict(env or {}), stdin=stdin, inherited=inherited)
         self.calls.append(call)
         number = len(self.calls)
         crash = number == self._crash_at

@@ -58,6 +58,18 @@ def test_a_mapping_that_is_expected_is_whole(env, said):
     assert first_line(observations, expected={"env": GOOD["env"]}).startswith(said)
 
 
+def test_what_should_be_empty_is_told_by_what_it_holds():
+    """Not twice: the field that should not be there says it all."""
+    with pytest.raises(ParityError) as caught:
+        check_parity(
+            "row", {"docker": {"left": {"a": 1}}, "smol": {"left": {}}}, expected={"left": {}}
+        )
+
+    (difference,) = caught.value.differences
+
+    assert (("docker",), "left.a") == (difference.backends, difference.field)
+
+
 def test_backends_that_are_wrong_alike_are_all_named():
     """Agreement with each other is no excuse."""
     bad = {"env": {"A": "leak"}}

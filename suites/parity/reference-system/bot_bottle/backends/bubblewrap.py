@@ -1,0 +1,161 @@
+"""Namespaces, by the `bwrap` command: one sandboxed process per command, no daemon.
+
+A guest is a folder, `~/.bot-bottle/guests/<identity>/`, with the home and the temporary files of
+the bottle; the rest of what it sees is the host's system folders, read-only. The environment is
+read by `bwrap` from a descriptor, so that it is neither on a command line nor in `bwrap`'s own
+environment, where a variable such as LD_PRELOAD would act outside the sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from bot_bottle import faults
+from bot_bottle.backends.base import Bottle, ExecResult, Plan, Spec, closing, source_of
+from bot_bottle.env import ResolvedEnv
+from bot_bottle.errors import BackendError, RemediationError
+from bot_bottle.host import Host
+from bot_bottle.run import DESCRIPTOR, Completed
+
+_USERS = {"node": 1000, "root": 0}
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
+_PASSWD = "root:x:0:0:root:/root:/bin/sh\nnode:x:1000:1000:node:/home/node:/bin/sh\n"
+_BASE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/node", "LANG": "C.UTF-8"}
+
+#: Guest path → folder below the guest's own. Nothing else of it can be written.
+_WRITABLE = {"/home/node": "home", "/tmp": "tmp"}
+
+
+class BubblewrapBackend:
+    """Runs bottles in namespaces of their own."""
+
+    name = "bubblewrap"
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._guests = host.root / "guests"
+
+    def prepare(self, spec: Spec) -> Plan:
+        """There are no images here: the guest sees the host's programs."""
+        guest = str(self._guests / spec.identity)
+        return Plan(identity=spec.identity, guest=guest, image=spec.image, env=spec.env)
+
+    @contextmanager
+    def launch(self, plan: Plan) -> Iterator[Bottle]:
+        folder = Path(plan.guest)
+        for name in _WRITABLE.values():
+            (folder / name).mkdir(parents=True)
+        (folder / "passwd").write_text(_PASSWD)
+        (folder / "guest.json").write_text(json.dumps({"identity": plan.identity}))
+        with closing(BubblewrapBottle(self._host, plan.identity, folder, plan.env)) as bottle:
+            done = bottle.run(["true"], user="node")
+            if done.returncode != 0:
+                said = done.stderr.decode(errors="replace").strip()
+                raise BackendError(f"cannot start {plan.identity}: bwrap says: {said}")
+            yield bottle
+
+    def enumerate_active(self) -> list[str]:
+        return self.leftovers()
+
+    def leftovers(self) -> list[str]:
+        if not self._guests.is_dir():
+            return []
+        return sorted(path.name for path in self._guests.iterdir() if path.is_dir())
+
+    def remove(self, identity: str) -> None:
+        _remove(self._guests / identity)
+
+    def apply_image(self, identity: str, image: str) -> None:
+        raise RemediationError(
+            f"cannot apply {image} to {identity}: bubblewrap has no images. Nothing was changed; "
+            "install on the host what the agent needs"
+        )
+
+
+class BubblewrapBottle:
+    """One guest folder, and a sandbox over it for every command."""
+
+    def __init__(self, host: Host, identity: str, folder: Path, env: ResolvedEnv) -> None:
+        self.identity = identity
+        self._host = host
+        self._folder = folder
+        self._env = env
+
+    def agent_argv(self, argv: Sequence[str], *, tty: bool) -> list[str]:
+        return self._argv(argv, user="node", tty=tty)
+
+    def exec_agent(self, argv: Sequence[str], *, tty: bool) -> int:
+        return self.run(argv, user="node", tty=tty).returncode
+
+    def exec(self, script: str, *, user: str = "node") -> ExecResult:
+        return ExecResult.of(self.run(["sh", "-c", script], user=user))
+
+    def run(self, argv: Sequence[str], *, user: str, tty: bool = False) -> Completed:
+        """Run one command in a sandbox."""
+        if not self._folder.is_dir():
+            raise BackendError(f"cannot run in {self.identity}: the guest is gone")
+        environ = {"PATH": self._host.environ.get("PATH", _BASE["PATH"])}
+        if faults.on("bubblewrap-env-inherited"):
+            environ = dict(self._host.environ)
+        return self._host.runner.run(
+            self._argv(argv, user=user, tty=tty), env=environ, inherited=self._hidden(), tty=tty
+        )
+
+    def cp_in(self, host: Path, guest: str) -> None:
+        source = source_of(host)
+        target = self._writable(guest)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(source, target / source.name if guest.endswith("/") else target)
+
+    def close(self) -> None:
+        _remove(self._folder)
+
+    def _argv(self, argv: Sequence[str], *, user: str, tty: bool) -> list[str]:
+        if user not in _USERS:
+            known = ", ".join(_USERS)
+            raise BackendError(f"cannot run as {user!r}: bubblewrap has the users {known}")
+        command = ["bwrap", "--args", DESCRIPTOR, "--die-with-parent", "--unshare-all"]
+        command += ["--share-net", "--uid", str(_USERS[user]), "--gid", str(_USERS[user])]
+        if not tty:
+            command.append("--new-session")
+        for folder in _SYSTEM:
+            command += ["--ro-bind-try", folder, folder]
+        command += ["--ro-bind-try", "/etc/alternatives", "/etc/alternatives"]
+        command += ["--ro-bind-try", "/etc/ssl", "/etc/ssl"]
+        command += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]
+        command += ["--ro-bind", str(self._folder / "passwd"), "/etc/passwd"]
+        command += ["--proc", "/proc", "--dev", "/dev"]
+        for inside, name in _WRITABLE.items():
+            command += ["--bind", str(self._folder / name), inside]
+        return [*command, "--chdir", "/home/node", "--", *argv]
+
+    def _hidden(self) -> bytes:
+        """The arguments that `bwrap` reads from a descriptor."""
+        words = [] if faults.on("bubblewrap-env-inherited") else ["--clearenv"]
+        for name, value in {**_BASE, **self._env.literals, **self._env.forwarded}.items():
+            words += ["--setenv", name, value]
+        return b"".join(word.encode() + b"\0" for word in words)
+
+    def _writable(self, guest: str) -> Path:
+        path = PurePosixPath(guest)
+        for inside, name in _WRITABLE.items():
+            if path.is_relative_to(inside) and ".." not in path.parts:
+                return self._folder / name / path.relative_to(inside)
+        known = ", ".join(_WRITABLE)
+        raise BackendError(f"cannot copy to {guest}: a bubblewrap guest can write to {known} only")
+
+
+def _remove(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise BackendError(f"cannot remove {folder}: {error.strerror}") from error

@@ -1,0 +1,241 @@
+"""Containers, by the `docker` command.
+
+Literals go through an env file that only its owner reads, typed and host values through docker's
+own environment by bare `-e NAME`, so that no process list shows either. What an env file cannot
+hold goes the other way, and so does what would steer docker itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bot_bottle import faults
+from bot_bottle.backends.base import Bottle, ExecResult, Plan, Spec, closing, source_of
+from bot_bottle.env import ResolvedEnv
+from bot_bottle.errors import BackendError, EnvError, RemediationError
+from bot_bottle.host import Host
+from bot_bottle.run import checked
+
+_PREFIX = "bot-bottle-"
+_IDENTITY = "bot-bottle.identity"
+_HOME = "bot-bottle.home"
+
+#: Variables that change what docker, or any program, does.
+_STEERING = re.compile(
+    r"PATH|HOME|TMPDIR|USER|SHELL|(?:LD|DOCKER|BUILDKIT|COMPOSE|XDG|SSL|GO|OTEL|NO_COLOR)_?.*|(?:HTTPS?|NO|ALL)_PROXY",
+    re.IGNORECASE,
+)
+
+#: The docker CLI reads an env file line by line, with a buffer of 64 KiB.
+_LINE_BYTES = 60_000
+
+
+class DockerBackend:
+    """Runs bottles as containers."""
+
+    name = "docker"
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def prepare(self, spec: Spec) -> Plan:
+        return Plan(
+            identity=spec.identity,
+            guest=_PREFIX + spec.identity,
+            image=spec.image,
+            env=spec.env,
+        )
+
+    @contextmanager
+    def launch(self, plan: Plan) -> Iterator[Bottle]:
+        self._run(plan.guest, plan.identity, plan.image, plan.env)
+        with closing(DockerBottle(self._host, plan.identity, plan.guest)) as bottle:
+            yield bottle
+
+    def enumerate_active(self) -> list[str]:
+        return [identity for _, identity in self._containers()]
+
+    def leftovers(self) -> list[str]:
+        return [identity for _, identity in self._containers("-a")]
+
+    def remove(self, identity: str) -> None:
+        for name, whose in self._containers("-a"):
+            if whose == identity or faults.on("docker-cleanup-removes-foreign"):
+                self._docker(["rm", "-f", name], f"remove container {name}")
+
+    def apply_image(self, identity: str, image: str) -> None:
+        """Start the new container beside the old one, then let them change places."""
+        name = _PREFIX + identity
+        new, old = f"{name}-new", f"{name}-old"
+        if not faults.on("docker-remediation-removes-first"):
+            self._or_refuse(["image", "inspect", image], f"find image {image}")
+        described = self._or_refuse(["inspect", name], f"inspect {name}")
+        env = _env_of(json.loads(described)[0]["Config"]["Env"])
+        if faults.on("docker-remediation-removes-first"):
+            self._docker(["rm", "-f", name], f"remove {name}")
+            self._run(name, identity, image, env)
+            return
+        undo: list[list[str]] = [["rm", "-f", new]]
+        try:
+            self._run(new, identity, image, env)
+            self._docker(["exec", "-u", "node", new, "sh", "-c", "id -un"], f"run {image}")
+            undo.append(["rename", old, name])
+            self._docker(["rename", name, old], f"set {name} aside")
+            undo.insert(1, ["rename", name, new])
+            self._docker(["rename", new, name], f"put {image} in its place")
+            self._docker(["rm", "-f", old], f"remove the old {name}")
+        except BackendError as error:
+            self._undo(undo, new)
+            raise RemediationError(
+                f"cannot apply {image} to {identity}: {error}. The bottle is as it was"
+            ) from error
+
+    def _undo(self, steps: Sequence[Sequence[str]], new: str) -> None:
+        first, *renames = steps
+        for step in renames:
+            self._host.runner.run(["docker", *step], env=dict(self._host.environ))
+        self._host.runner.run(["docker", *first], env=dict(self._host.environ))
+
+    def _run(self, name: str, identity: str, image: str, env: ResolvedEnv) -> None:
+        in_file, bare = split(env)
+        argv = ["run", "-d", "--name", name]
+        argv += ["--label", f"{_IDENTITY}={identity}", "--label", f"{_HOME}={self._host.owner}"]
+        inherited = dict(self._host.environ)
+        with _env_file(self._host.root, in_file) as file:
+            argv += ["--env-file", str(file)]
+            for variable, value in bare.items():
+                if faults.on("docker-secret-on-argv") and variable in env.forwarded:
+                    argv += ["-e", f"{variable}={value}"]
+                    continue
+                argv += ["-e", variable]
+                inherited[variable] = value
+            try:
+                self._docker([*argv, image, "sleep", "infinity"], f"start {name}", env=inherited)
+            except BackendError:
+                # Docker leaves a container behind that it created but could not start.
+                self._host.runner.run(["docker", "rm", "-f", name], env=dict(self._host.environ))
+                raise
+
+    def _containers(self, *flags: str) -> list[tuple[str, str]]:
+        template = '{{.Names}}\t{{.Label "' + _IDENTITY + '"}}'
+        condition = f"label={_HOME}={self._host.owner}"
+        if faults.on("docker-cleanup-removes-foreign"):
+            condition = "name=bot"
+        argv = ["ps", *flags, "--filter", condition, "--format", template]
+        lines = self._docker(argv, "list containers").decode().splitlines()
+        return [(name, identity) for name, _, identity in (line.partition("\t") for line in lines)]
+
+    def _or_refuse(self, argv: Sequence[str], doing: str) -> bytes:
+        try:
+            return self._docker(argv, doing)
+        except BackendError as error:
+            raise RemediationError(f"{error}. Nothing was changed on docker") from error
+
+    def _docker(
+        self, argv: Sequence[str], doing: str, *, env: Mapping[str, str] | None = None
+    ) -> bytes:
+        environ = dict(self._host.environ) if env is None else env
+        return checked(self._host.runner, ["docker", *argv], doing, env=environ)
+
+
+class DockerBottle:
+    """One container."""
+
+    def __init__(self, host: Host, identity: str, name: str) -> None:
+        self.identity = identity
+        self._host = host
+        self._name = name
+        self._closed = False
+
+    def agent_argv(self, argv: Sequence[str], *, tty: bool) -> list[str]:
+        flags = ["-i", "-t"] if tty else ["-i"]
+        return ["docker", "exec", *flags, "-u", "node", self._name, *argv]
+
+    def exec_agent(self, argv: Sequence[str], *, tty: bool) -> int:
+        environ = dict(self._host.environ)
+        command = self.agent_argv(argv, tty=tty)
+        return self._host.runner.run(command, env=environ, tty=tty).returncode
+
+    def exec(self, script: str, *, user: str = "node") -> ExecResult:
+        argv = ["docker", "exec", "-u", user, self._name, "sh", "-c", script]
+        result = ExecResult.of(self._host.runner.run(argv, env=dict(self._host.environ)))
+        if faults.on("docker-exit-code-lost"):
+            return ExecResult(0, result.stdout, result.stderr)
+        return result
+
+    def cp_in(self, host: Path, guest: str) -> None:
+        argv = ["docker", "cp", str(source_of(host)), f"{self._name}:{guest}"]
+        checked(self._host.runner, argv, f"copy {host}", env=dict(self._host.environ))
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        environ = dict(self._host.environ)
+        done = self._host.runner.run(["docker", "rm", "-f", self._name], env=environ)
+        said = done.stderr.decode(errors="replace").strip()
+        if done.returncode != 0 and "No such container" not in said:
+            raise BackendError(f"cannot remove {self._name}: docker says: {said}")
+        self._closed = True
+
+
+def split(env: ResolvedEnv) -> tuple[dict[str, str], dict[str, str]]:
+    """Which variables go through the env file, and which through docker's own environment.
+
+    Raises:
+        EnvError: one can go neither way.
+    """
+    in_file: dict[str, str] = {}
+    bare: dict[str, str] = {}
+    for name, value in {**env.literals, **env.forwarded}.items():
+        is_line = "\n" not in value and not value.endswith("\r") and _fits(name, value)
+        steers = _STEERING.fullmatch(name) is not None
+        if faults.on("docker-tool-is-told"):
+            steers = False
+        if faults.on("docker-literal-newline-split"):
+            is_line = True
+        if not is_line and steers:
+            raise EnvError(
+                f"cannot hand {name} to docker: a value of several lines would have to go "
+                "through docker's own environment, which this variable steers"
+            )
+        if is_line and (name in env.literals or steers):
+            in_file[name] = value
+        else:
+            bare[name] = value
+    if faults.on("docker-strips-spaces"):
+        in_file = {name: value.strip() for name, value in in_file.items()}
+    if faults.on("docker-drops-second-literal"):
+        in_file = dict(list(in_file.items())[:1])
+    return in_file, bare
+
+
+def _fits(name: str, value: str) -> bool:
+    return len(name.encode()) + len(value.encode()) < _LINE_BYTES
+
+
+def _env_of(entries: Sequence[str]) -> ResolvedEnv:
+    """The environment of a container; nothing says any more which of it was a literal."""
+    return ResolvedEnv({}, dict(entry.partition("=")[::2] for entry in entries))
+
+
+@contextmanager
+def _env_file(root: Path, entries: Mapping[str, str]) -> Iterator[Path]:
+    """A file that only its owner reads, gone at the end of the block."""
+    folder = root / "env-files"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / secrets.token_hex(8)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            file.writelines(f"{name}={value}\n" for name, value in entries.items())
+        yield path
+    finally:
+        if not faults.on("docker-env-file-left-behind"):
+            with suppress(FileNotFoundError):
+                path.unlink()

@@ -1,0 +1,121 @@
+"""The command line: start, resume, list, cleanup, propose, approve."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bot_bottle.backends import BACKENDS
+from bot_bottle.errors import BottleError
+from bot_bottle.host import Host
+from bot_bottle.launcher import Launcher
+from bot_bottle.run import SubprocessRunner
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status. What is refused is one line on stderr and status 1."""
+    arguments = _parser().parse_args(argv)
+    logging.basicConfig(
+        level=logging.DEBUG if arguments.verbose else logging.WARNING,
+        format="%(levelname)s %(message)s",
+    )
+    host = Host(
+        home=Path.home(),
+        environ=dict(os.environ),
+        prompt=getpass.getpass,
+        runner=SubprocessRunner(),
+        log=logging.getLogger("bot_bottle"),
+    )
+    try:
+        status: int = arguments.run(Launcher(host), arguments)
+    except BottleError as error:
+        print(f"bot-bottle: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bot-bottle", description="Bottles for coding agents.")
+    parser.add_argument("--verbose", action="store_true", help="say what is done")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    start = commands.add_parser("start", help="launch a bottle and run a command in it")
+    start.add_argument("name", help="of ~/.bot-bottle/bottles/NAME.md")
+    start.add_argument("--backend", help=f"one of {', '.join(BACKENDS)}")
+    start.add_argument("--preserve", action="store_true", help="keep its state for resume")
+    start.add_argument("command", nargs=argparse.REMAINDER, help="after --, sh when left out")
+    start.set_defaults(run=_start)
+
+    resume = commands.add_parser("resume", help="launch a preserved bottle again")
+    resume.add_argument("identity")
+    resume.add_argument("command", nargs=argparse.REMAINDER, help="after --, sh when left out")
+    resume.set_defaults(run=_resume)
+
+    listing = commands.add_parser("list", help="recorded bottles and proposals that wait")
+    listing.set_defaults(run=_list)
+
+    cleanup = commands.add_parser("cleanup", help="remove what crashed launches left")
+    cleanup.set_defaults(run=_cleanup)
+
+    propose = commands.add_parser("propose", help="queue a change of a bottle's image")
+    propose.add_argument("identity")
+    propose.add_argument("--image", required=True)
+    propose.add_argument("--justification", required=True)
+    propose.set_defaults(run=_propose)
+
+    approve = commands.add_parser("approve", help="apply a proposal")
+    approve.add_argument("proposal")
+    approve.set_defaults(run=_approve)
+    return parser
+
+
+def _start(launcher: Launcher, arguments: argparse.Namespace) -> int:
+    with launcher.start(arguments.name, backend=arguments.backend, cwd=Path.cwd()) as bottle:
+        print(f"bot-bottle: {bottle.identity}", file=sys.stderr)
+        if arguments.preserve:
+            launcher.preserve(bottle.identity)
+        return bottle.exec_agent(_command(arguments), tty=sys.stdin.isatty())
+
+
+def _resume(launcher: Launcher, arguments: argparse.Namespace) -> int:
+    with launcher.resume(arguments.identity) as bottle:
+        return bottle.exec_agent(_command(arguments), tty=sys.stdin.isatty())
+
+
+def _list(launcher: Launcher, _: argparse.Namespace) -> int:
+    for metadata in launcher.recorded():
+        print(f"{metadata.identity}\t{metadata.backend}\t{metadata.started_at}")
+    for proposal in launcher.pending():
+        print(f"{proposal.id}\t{proposal.identity}\t{proposal.image}\t{proposal.justification}")
+    return 0
+
+
+def _cleanup(launcher: Launcher, _: argparse.Namespace) -> int:
+    for identity in launcher.cleanup():
+        print(f"removed {identity}")
+    return 0
+
+
+def _propose(launcher: Launcher, arguments: argparse.Namespace) -> int:
+    proposal = launcher.propose(
+        arguments.identity, image=arguments.image, justification=arguments.justification
+    )
+    print(proposal.id)
+    return 0
+
+
+def _approve(launcher: Launcher, arguments: argparse.Namespace) -> int:
+    launcher.approve(arguments.proposal)
+    return 0
+
+
+def _command(arguments: argparse.Namespace) -> list[str]:
+    words = [word for word in arguments.command if word != "--"]
+    return words or ["sh"]

@@ -1,0 +1,60 @@
+"""Planted faults: the ways this reference is made wrong on purpose, to prove that a test sees it.
+
+`BOT_BOTTLE_FAULT` is a comma-separated list of the names below. Without it nothing here does
+anything. A site reads ``if faults.on("approve-twice"):``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from bot_bottle.errors import BottleError
+
+VARIABLE = "BOT_BOTTLE_FAULT"
+
+FAULTS = {
+    "approve-dispatches-to-default": "approval goes to the chosen backend, not the recorded one",
+    "approve-twice-applies-twice": "an applied proposal is applied again",
+    "bubblewrap-env-inherited": "the guest inherits the environment of the host",
+    "cleanup-forgets-smolmachines": "machines of crashed launches are left behind",
+    "docker-cleanup-removes-foreign": "cleanup removes every container with a similar name",
+    "docker-drops-second-literal": "only the first literal reaches the container",
+    "docker-env-file-left-behind": "the env file stays after the launch",
+    "docker-exit-code-lost": "a script's exit status is always 0",
+    "docker-literal-newline-split": "a literal with a newline becomes two entries of the env file",
+    "docker-remediation-removes-first": "the old container is removed before the new one runs",
+    "docker-secret-on-argv": "secrets are passed as -e NAME=VALUE",
+    "docker-strips-spaces": "literals lose the space around them",
+    "docker-tool-is-told": "a secret called DOCKER_HOST redirects docker itself",
+    "empty-host-value-missing": "a host variable that is empty is taken for a missing one",
+    "metadata-default-backend": "the record says docker, whatever the backend",
+    "prompt-answer-stripped": "what is typed loses the space around it",
+    "resume-deletes-damaged": "a damaged record is deleted with all its state",
+    "resume-ignores-recorded-backend": "resume takes the chosen backend instead of the recorded one",
+    "secret-in-error": "a failing command is told with its whole environment",
+    "secret-in-log": "resolved values are logged while debugging",
+    "secret-in-host-environ": "secrets are put into the launcher's own environment",
+    "smolmachines-close-twice-fails": "a second close raises",
+    "smolmachines-drops-second-secret": "only the first secret reaches the machine",
+    "smolmachines-lists-everything": "every recorded bottle is listed as a machine of its own",
+    "smolmachines-quotes-literals": "literals arrive with quotes around them",
+    "smolmachines-secret-on-argv": "secrets are passed as -e NAME=VALUE",
+    "smolmachines-stderr-merged": "errors of a script are part of its output",
+    "smolmachines-teardown-before-refusal": "the machine is deleted before the proposal is refused",
+    "smolmachines-user-ignored": "every script runs as root",
+}
+
+
+def active() -> frozenset[str]:
+    """The names that are switched on."""
+    names = {name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()}
+    for name in sorted(names - FAULTS.keys()):
+        raise BottleError(f"cannot read {VARIABLE}: found {name}, expected one of {list(FAULTS)}")
+    return frozenset(names)
+
+
+def on(name: str) -> bool:
+    """Whether this fault is planted; an unknown name at a site is a programming error."""
+    if name not in FAULTS:
+        raise KeyError(name)
+    return name in active()

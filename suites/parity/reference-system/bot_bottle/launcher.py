@@ -1,0 +1,184 @@
+"""Starts, resumes, lists and cleans up bottles, and applies what was approved."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bot_bottle import faults
+from bot_bottle.backends import BACKENDS, choose_backend
+from bot_bottle.backends.base import Backend, Bottle, Spec
+from bot_bottle.env import resolve_env
+from bot_bottle.errors import BackendError, RemediationError, StateError
+from bot_bottle.host import Host
+from bot_bottle.manifest import load_bottle
+from bot_bottle.proposals import Proposal, Proposals
+from bot_bottle.state import Metadata, State
+
+
+class Launcher:
+    """The launcher of one host."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._state = State(host)
+        self._proposals = Proposals(host)
+
+    @contextmanager
+    def start(
+        self, name: str, *, backend: str | None = None, cwd: Path | None = None
+    ) -> Iterator[Bottle]:
+        """Launch the bottle of a manifest; its guest goes at the end, its state unless preserved.
+
+        Raises:
+            BottleError: manifest, environment or backend do not allow it; nothing is left.
+        """
+        manifest = load_bottle(self._host.home, name)
+        chosen = choose_backend(backend, self._host.environ)
+        env = resolve_env(manifest, self._host)
+        metadata = Metadata(
+            identity=self._state.new_identity(name),
+            agent_name=name,
+            cwd=str(cwd or self._host.home),
+            copy_cwd=False,
+            started_at=self._host.now().isoformat(),
+            compose_project="",
+            backend=chosen,
+        )
+        spec = Spec(identity=metadata.identity, image=manifest.image, env=env)
+        plan = self._backend(chosen).prepare(spec)
+        self._state.create(metadata)
+        with self._state.locked(metadata.identity):
+            try:
+                with self._backend(chosen).launch(plan) as bottle:
+                    yield bottle
+            finally:
+                self._forget(metadata)
+
+    @contextmanager
+    def resume(self, identity: str) -> Iterator[Bottle]:
+        """Launch a preserved bottle again, on the backend it was recorded with.
+
+        Its environment is resolved anew: what was typed in was kept nowhere. A transcript that is
+        gone is begun anew, with a warning.
+
+        Raises:
+            BottleError: its record cannot be used, or it runs already; nothing is changed.
+        """
+        metadata = self._state.read(identity)
+        backend = metadata.backend
+        if faults.on("resume-ignores-recorded-backend"):
+            backend = choose_backend(None, self._host.environ)
+        if backend not in BACKENDS:
+            known = ", ".join(BACKENDS)
+            raise StateError(
+                f"cannot resume {identity}: its record names the backend {backend!r}, expected "
+                f"one of {known}"
+            )
+        manifest = load_bottle(self._host.home, metadata.agent_name)
+        with self._state.locked(identity):
+            env = resolve_env(manifest, self._host)
+            transcript = self._state.folder(identity) / "transcript"
+            if not transcript.is_dir():
+                self._host.log.warning("the transcript of %s is gone, a new one begins", identity)
+                transcript.mkdir()
+            image = metadata.image or manifest.image
+            plan = self._backend(backend).prepare(Spec(identity=identity, image=image, env=env))
+            with self._backend(backend).launch(plan) as bottle:
+                yield bottle
+
+    def preserve(self, identity: str) -> None:
+        """Let the state of a bottle outlive it."""
+        self._state.preserve(identity)
+
+    def active(self, backend: str) -> list[str]:
+        """Identities of the bottles that run on a backend."""
+        return self._backend(backend).enumerate_active()
+
+    def recorded(self) -> list[Metadata]:
+        """Every record that can be read."""
+        found = []
+        for identity in self._state.identities():
+            try:
+                found.append(self._state.read(identity))
+            except StateError as error:
+                self._host.log.warning("%s", error)
+        return found
+
+    def cleanup(self) -> list[str]:
+        """Remove what launches left that died; the identities concerned.
+
+        A backend whose tool is not there is passed over, unless one of its bottles is recorded.
+
+        Raises:
+            BackendError: something could not be removed.
+        """
+        removed: set[str] = set()
+        recorded = {metadata.backend for metadata in self.recorded()}
+        for name in BACKENDS:
+            backend = self._backend(name)
+            try:
+                left = backend.leftovers()
+            except BackendError as error:
+                if name in recorded:
+                    raise
+                self._host.log.info("%s is passed over: %s", name, error)
+                continue
+            for identity in left:
+                if self._state.holder(identity) is None:
+                    backend.remove(identity)
+                    removed.add(identity)
+        for identity in self._state.identities():
+            idle = self._state.holder(identity) is None
+            if idle and not self._state.is_preserved(identity):
+                self._state.remove(identity)
+                removed.add(identity)
+        if not any(self._state.holder(identity) for identity in self._state.identities()):
+            shutil.rmtree(self._host.root / "env-files", ignore_errors=True)
+        return sorted(removed)
+
+    def propose(self, identity: str, *, image: str, justification: str) -> Proposal:
+        """Queue a change of a bottle's image.
+
+        Raises:
+            BottleError: there is no such bottle, or nothing is proposed.
+        """
+        self._state.read(identity)
+        return self._proposals.add(identity, image=image, justification=justification)
+
+    def pending(self) -> list[Proposal]:
+        """Proposals that wait."""
+        return self._proposals.pending()
+
+    def approve(self, id: str) -> None:
+        """Apply a proposal by the handler of its bottle's own backend.
+
+        Raises:
+            BottleError: it cannot be applied, or was; it stays as it is and the bottle lives.
+        """
+        proposal = self._proposals.get(id)
+        if proposal.status != "pending" and not faults.on("approve-twice-applies-twice"):
+            raise RemediationError(f"cannot approve {id}: it was {proposal.status} before")
+        metadata = self._state.read(proposal.identity)
+        backend = metadata.backend
+        if faults.on("approve-dispatches-to-default"):
+            backend = choose_backend(None, self._host.environ)
+        if backend not in BACKENDS:
+            raise StateError(f"cannot approve {id}: unknown backend {backend!r} is recorded")
+        self._backend(backend).apply_image(proposal.identity, proposal.image)
+        self._state.write(dataclasses.replace(metadata, image=proposal.image))
+        self._proposals.write(dataclasses.replace(proposal, status="applied"))
+
+    def _backend(self, name: str) -> Backend:
+        return BACKENDS[name](self._host)
+
+    def _forget(self, metadata: Metadata) -> None:
+        """Remove the state of a bottle that is not preserved and whose guest is gone."""
+        if self._state.is_preserved(metadata.identity):
+            return
+        if metadata.identity in self._backend(metadata.backend).leftovers():
+            return
+        self._state.remove(metadata.identity)

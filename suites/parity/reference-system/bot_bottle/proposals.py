@@ -1,0 +1,68 @@
+"""Capability-block proposals: changes of a bottle's image that wait for approval."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from dataclasses import asdict, dataclass
+
+from bot_bottle.errors import RemediationError
+from bot_bottle.host import Host
+from bot_bottle.state import write_atomically
+
+_ID = re.compile(r"p-[0-9a-f]{8}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """`status` is `pending` or `applied`."""
+
+    id: str
+    identity: str
+    image: str
+    justification: str
+    status: str = "pending"
+
+
+class Proposals:
+    """The queue of one home."""
+
+    def __init__(self, host: Host) -> None:
+        self._folder = host.root / "proposals"
+
+    def add(self, identity: str, *, image: str, justification: str) -> Proposal:
+        if not image.strip() or not justification.strip():
+            raise RemediationError("cannot queue a proposal without an image and a justification")
+        proposal = Proposal(
+            id=f"p-{secrets.token_hex(4)}",
+            identity=identity,
+            image=image,
+            justification=justification,
+        )
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self.write(proposal)
+        return proposal
+
+    def write(self, proposal: Proposal) -> None:
+        write_atomically(self._folder / f"{proposal.id}.json", asdict(proposal))
+
+    def get(self, id: str) -> Proposal:
+        """One proposal.
+
+        Raises:
+            RemediationError: there is none of that id, or its file is damaged.
+        """
+        path = self._folder / f"{id}.json"
+        if not _ID.fullmatch(id) or not path.is_file():
+            raise RemediationError(f"cannot find a proposal {id!r}")
+        try:
+            return Proposal(**json.loads(path.read_bytes()))
+        except (ValueError, TypeError) as error:
+            raise RemediationError(f"cannot read {path}: it is damaged") from error
+
+    def pending(self) -> list[Proposal]:
+        if not self._folder.is_dir():
+            return []
+        every = (self.get(path.stem) for path in sorted(self._folder.glob("p-*.json")))
+        return [proposal for proposal in every if proposal.status == "pending"]

@@ -1,0 +1,99 @@
+"""The one subprocess layer: every command of every backend goes through a `Runner`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from bot_bottle import faults
+from bot_bottle.errors import BackendError
+
+#: An argument that stands for the descriptor from which `inherited` can be read.
+DESCRIPTOR = "{descriptor}"
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What a command answered."""
+
+    returncode: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+
+
+class Runner(Protocol):
+    """Runs commands."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        inherited: bytes = b"",
+        tty: bool = False,
+    ) -> Completed:
+        """Run one command to its end.
+
+        `env` is its whole environment, or `None` for the launcher's. `inherited` can be read from
+        the descriptor that takes the place of `DESCRIPTOR` in `argv`: arguments that no other
+        process must see. With `tty` it has the launcher's own terminal instead of pipes.
+        """
+        ...
+
+
+class SubprocessRunner:
+    """Runs them for real."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        inherited: bytes = b"",
+        tty: bool = False,
+    ) -> Completed:
+        descriptors: list[int] = []
+        try:
+            if inherited:
+                descriptor = os.memfd_create("bot-bottle")
+                descriptors.append(descriptor)
+                os.write(descriptor, inherited)
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                argv = [str(descriptor) if word == DESCRIPTOR else word for word in argv]
+            if tty:
+                status = subprocess.call(list(argv), env=env, pass_fds=descriptors)
+                return Completed(status)
+            done = subprocess.run(
+                list(argv), env=env, input=stdin, capture_output=True, pass_fds=descriptors
+            )
+            return Completed(done.returncode, done.stdout, done.stderr)
+        except FileNotFoundError as error:
+            raise BackendError(
+                f"cannot run {argv[0]}: it is not installed, or not on PATH"
+            ) from error
+        except OSError as error:
+            raise BackendError(f"cannot run {argv[0]}: {error.strerror}") from error
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+def checked(
+    runner: Runner, argv: Sequence[str], doing: str, *, env: Mapping[str, str] | None = None
+) -> bytes:
+    """Run a command that must succeed; its output.
+
+    What it says on stderr becomes part of the error, its arguments and environment do not.
+    """
+    done = runner.run(argv, env=env)
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip() or f"exit status {done.returncode}"
+        if faults.on("secret-in-error"):
+            said += f" with {dict(env or {})}"
+        raise BackendError(f"cannot {doing}: {argv[0]} says: {said}")
+    return done.stdout

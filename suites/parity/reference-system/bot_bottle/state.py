@@ -1,0 +1,171 @@
+"""What is recorded of a bottle, in `~/.bot-bottle/state/<identity>/`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bot_bottle import faults
+from bot_bottle.errors import StateError
+from bot_bottle.host import Host
+
+_IDENTITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+#: From before there were several backends.
+OLDEST_BACKEND = "docker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """A bottle's record. `image` is set once an approved proposal has changed it."""
+
+    identity: str
+    agent_name: str
+    cwd: str
+    copy_cwd: bool
+    started_at: str
+    compose_project: str
+    backend: str
+    image: str = ""
+
+
+_TYPES = {"copy_cwd": bool}
+
+
+class State:
+    """The records of one home."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.root = host.root / "state"
+
+    def new_identity(self, name: str) -> str:
+        return f"{name}-{secrets.token_hex(3)}"
+
+    def folder(self, identity: str) -> Path:
+        """The folder of a bottle that is recorded.
+
+        Raises:
+            StateError: it is no identity, or nothing is recorded under it.
+        """
+        if not _IDENTITY.fullmatch(identity):
+            raise StateError(f"cannot find {identity!r}: that is no identity of a bottle")
+        folder = self.root / identity
+        if not folder.is_dir():
+            raise StateError(f"cannot find {identity}: nothing is recorded in {folder}")
+        return folder
+
+    def create(self, metadata: Metadata) -> Path:
+        folder = self.root / metadata.identity
+        folder.mkdir(parents=True)
+        (folder / "transcript").mkdir()
+        self.write(metadata)
+        return folder
+
+    def write(self, metadata: Metadata) -> None:
+        content = asdict(metadata)
+        if faults.on("metadata-default-backend"):
+            content["backend"] = OLDEST_BACKEND
+        write_atomically(self.root / metadata.identity / "metadata.json", content)
+
+    def read(self, identity: str) -> Metadata:
+        """The record of a bottle.
+
+        Raises:
+            StateError: missing or damaged; nothing is changed.
+        """
+        file = self.folder(identity) / "metadata.json"
+        try:
+            return _parse(file, identity)
+        except StateError:
+            if faults.on("resume-deletes-damaged"):
+                shutil.rmtree(file.parent)
+            raise
+
+    def identities(self) -> list[str]:
+        if not self.root.is_dir():
+            return []
+        return sorted(path.name for path in self.root.iterdir() if path.is_dir())
+
+    def preserve(self, identity: str) -> None:
+        (self.folder(identity) / "preserve").touch()
+
+    def is_preserved(self, identity: str) -> bool:
+        return (self.root / identity / "preserve").exists()
+
+    def remove(self, identity: str) -> None:
+        shutil.rmtree(self.folder(identity))
+
+    @contextlib.contextmanager
+    def locked(self, identity: str) -> Iterator[None]:
+        """Hold a bottle while it runs.
+
+        Raises:
+            StateError: another launcher that lives holds it.
+        """
+        lock = self.folder(identity) / "lock"
+        holder = self.holder(identity)
+        if holder is not None:
+            raise StateError(f"cannot launch {identity}: process {holder} runs it")
+        lock.write_text(f"{os.getpid()} {_began(os.getpid())}")
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+    def holder(self, identity: str) -> int | None:
+        """The live process that runs a bottle."""
+        try:
+            text = (self.root / identity / "lock").read_text()
+            pid, began = text.split()
+        except (OSError, ValueError):
+            return None
+        return int(pid) if pid.isdigit() and _began(int(pid)) == began else None
+
+
+def write_atomically(path: Path, content: dict[str, object]) -> None:
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(content, indent=2) + "\n")
+    draft.replace(path)
+
+
+def _began(pid: int) -> str | None:
+    """When a live process began, so that a number used again is not mistaken for it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return "unknown"
+
+
+def _parse(file: Path, identity: str) -> Metadata:
+    try:
+        content = json.loads(file.read_bytes())
+    except OSError as error:
+        raise StateError(f"cannot read {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise StateError(f"cannot read {file}: it is damaged, no JSON") from error
+    if not isinstance(content, dict):
+        raise StateError(f"cannot read {file}: found no mapping")
+    known: dict[str, object] = {"backend": "", "image": "", "compose_project": ""}
+    for key in Metadata.__dataclass_fields__:
+        value = content.get(key, known.get(key))
+        if not isinstance(value, _TYPES.get(key, str)):
+            raise StateError(f"cannot read {file}: {key} is missing, or of the wrong type")
+        known[key] = value
+    if known["identity"] != identity:
+        raise StateError(f"cannot read {file}: it is the record of another identity")
+    known["backend"] = known["backend"] or OLDEST_BACKEND
+    return Metadata(**known)  # type: ignore[arg-type]

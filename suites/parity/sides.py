@@ -1,0 +1,87 @@
+"""Runs a scenario on every backend, and judges the side a test is about.
+
+A test is parameterised over backends, so that its id names one. The scenario runs once on each
+side; the observations of all sides are compared, and the test of a backend fails when that backend
+is to blame.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness_core.parity import ParityError, compare
+from suites.parity.launcher import Backend, Launcher
+from suites.parity.world import World
+
+__all__ = ["Body", "Observation", "Sides"]
+
+Observation = Mapping[str, Any]
+
+#: A scenario: what it does with a launcher in a world, and what it saw.
+Body = Callable[[World, Launcher], Observation]
+
+
+@dataclass(slots=True, kw_only=True)
+class Sides:
+    """The backends of one launcher, and how a world is made for each of them.
+
+    Attributes:
+        backends: all of them.
+        make_world: a world in a home directory.
+        homes: where home directories go; each gets a number.
+        seen: what scenarios showed; shared between tests, so that each runs once.
+    """
+
+    backends: Sequence[Backend]
+    make_world: Callable[[str, Path], World]
+    homes: Path
+    seen: dict[str, dict[str, Observation]] = field(default_factory=dict)
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def observe(self, scenario: str, body: Body) -> dict[str, Observation]:
+        """What every backend does with a scenario: name of the backend → observation."""
+        if scenario not in self.seen:
+            self.seen[scenario] = self.run(body)
+        return self.seen[scenario]
+
+    def run(self, body: Body) -> dict[str, Observation]:
+        """The same for a scenario without a name, which is not remembered."""
+        return {backend.name: self._one(backend, body) for backend in self.backends}
+
+    def check_side(
+        self, backend: Backend | None, scenario: str, body: Body, *, expected: Observation
+    ) -> None:
+        """Fail when the backend, or any when it is ``None``, is not as expected or as the others.
+
+        Raises:
+            ParityError: the first line names who regressed, in which field, and both values.
+        """
+        self.check_seen(backend, scenario, self.observe(scenario, body), expected=expected)
+
+    def check_seen(
+        self,
+        backend: Backend | None,
+        scenario: str,
+        seen: Mapping[str, Observation],
+        *,
+        expected: Observation,
+    ) -> None:
+        """Judge observations that were made already; see :meth:`check_side`."""
+        assert all(seen.values()), f"{scenario} observes nothing"
+        allowances = [each for side in self.backends for each in side.allowances]
+        differences = [
+            difference
+            for difference in compare(seen, expected=expected, allowances=allowances)
+            if backend is None or backend.name in difference.backends
+        ]
+        if differences:
+            raise ParityError(scenario, differences)
+
+    def _one(self, backend: Backend, body: Body) -> Observation:
+        home = self.homes / f"{next(self._numbers):05}-{backend.name}"
+        world = self.make_world(backend.name, home)
+        return body(world, backend.open(world))

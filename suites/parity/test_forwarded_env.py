@@ -1,0 +1,138 @@
+"""Literal values of a manifest reach the guest, exactly, on every backend (PRD 0042, forwarded env)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+
+from suites.parity.launcher import Backend, Launcher
+from suites.parity.sides import Body, Sides
+from suites.parity.tools.guest import ENVIRONMENT, read_environment
+from suites.parity.world import IMAGE, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiteralRow:
+    """Literals of one manifest; each must be in the guest as it is."""
+
+    id: str
+    env: Mapping[str, str]
+
+
+ROWS: Final = (
+    LiteralRow(id="one", env={"GREETING": "hello"}),
+    LiteralRow(id="two", env={"FIRST": "one", "SECOND": "two"}),
+    LiteralRow(id="none", env={}),
+    LiteralRow(id="empty", env={"EMPTY": "", "AFTER": "x"}),
+    LiteralRow(id="spaces", env={"INSIDE": "a  b", "BEFORE": "  a", "BEHIND": "a  ", "ONLY": " "}),
+    LiteralRow(id="tabs", env={"TAB": "a\tb", "LAST": "a\t"}),
+    LiteralRow(id="double-quotes", env={"QUOTED": '"a"', "ONE": 'a"b'}),
+    LiteralRow(id="single-quotes", env={"QUOTED": "'a'", "ONE": "it's"}),
+    LiteralRow(id="dollar", env={"NAME": "$HOME", "CALL": "$(id)", "BACK": "`id`", "LAST": "5$"}),
+    LiteralRow(id="backslash", env={"PATHLIKE": "C:\\new\\table", "LAST": "a\\", "N": "a\\nb"}),
+    LiteralRow(id="equals", env={"PAIR": "a=b=c", "FIRST": "=a", "LAST": "a="}),
+    LiteralRow(id="hash", env={"COMMENT": "# not one", "INSIDE": "a # b", "COLOUR": "#fff"}),
+    LiteralRow(id="newline", env={"LINES": "one\ntwo\n", "AFTER": "x"}),
+    LiteralRow(id="newline-looks-like-another", env={"LINES": "one\nINJECTED=two", "AFTER": "x"}),
+    LiteralRow(id="carriage-return", env={"DOS": "one\r\ntwo\r", "LAST": "a\r"}),
+    LiteralRow(id="glob", env={"STAR": "*", "SET": "[a-z]?", "BRACES": "{a,b}"}),
+    LiteralRow(id="looks-like-a-flag", env={"FLAG": "-e EVIL=1", "LONG": "--rm", "END": "--"}),
+    LiteralRow(id="looks-like-a-template", env={"GO": "{{.Id}}", "PERCENT": "%s %d %%", "B": "%(a)s"}),
+    LiteralRow(id="looks-like-yaml", env={"N": "null", "T": "true", "NO": "no", "I": "007", "E": "1e3"}),
+    LiteralRow(id="unicode", env={"UMLAUT": "Zürich", "EMOJI": "🍾", "MARKS": "e\u0301", "RTL": "שלום"}),
+    LiteralRow(id="control", env={"BELL": "a\u0007b", "ESCAPE": "\u001b[31m"}),
+    LiteralRow(id="many", env={f"NAME_{n:03}": f"value {n}" for n in range(200)}),
+    LiteralRow(id="large", env={"LARGE": "0123456789" * 6000, "AFTER": "x"}),
+    LiteralRow(id="prefixes", env={"A": "1", "AB": "2", "ABC": "3", "_A": "4", "A_": "5"}),
+    LiteralRow(id="case", env={"name": "lower", "NAME": "upper", "Name": "both"}),
+    LiteralRow(id="names-of-the-guest", env={"HOME": "/elsewhere", "PATH": "/opt/bin:/usr/bin:/bin"}),
+    LiteralRow(id="names-of-the-host", env={"LANG": "de_DE.UTF-8", "HOST_ONLY": "mine"}),
+    LiteralRow(
+        id="names-of-the-tools",
+        env={
+            "DOCKER_HOST": "tcp://127.0.0.1:1",
+            "DOCKER_CONFIG": "/nowhere",
+            "BOT_BOTTLE_BACKEND": "none",
+            "LD_LIBRARY_PATH": "/nowhere",
+        },
+    ),
+)  # fmt: skip
+
+
+def launch_and_look(env: Mapping[str, str]) -> Body:
+    """Launch a bottle with this environment and look at it from inside."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.environ["HOST_ONLY"] = "of-the-host-alone"
+        world.write_bottle("dev", {"image": IMAGE, "env": dict(env)})
+        with launcher.start("dev", backend=world.backend) as bottle:
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        return {
+            "env": {name: inside[name] for name in env if name in inside},
+            "came along from the host": sorted(
+                name for name, value in inside.items() if value == "of-the-host-alone"
+            ),
+            "split off from a value": sorted(name for name in inside if name == "INJECTED"),
+        }
+
+    return body
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_literals_reach_the_guest(sides: Sides, backend: Backend, row: LiteralRow) -> None:
+    """Every literal is in the guest's environment, character by character, and nothing else is."""
+    expected = {
+        "env": dict(row.env),
+        "came along from the host": [],
+        "split off from a value": [],
+    }
+
+    sides.check_side(
+        backend, f"forwarded-env/{row.id}", launch_and_look(row.env), expected=expected
+    )
+
+
+EXTENDS: Final = {
+    "child-wins": (
+        {"A": "parent", "B": "parent"},
+        {"B": "child", "C": "child"},
+        {"A": "parent", "B": "child", "C": "child"},
+    ),
+    "parent-alone": ({"A": "parent"}, {}, {"A": "parent"}),
+    "child-empties": ({"A": "parent"}, {"A": ""}, {"A": ""}),
+}
+
+
+@pytest.mark.parametrize("name", EXTENDS)
+def test_a_child_manifest_inherits(sides: Sides, backend: Backend, name: str) -> None:
+    """What a parent sets is there, and what the child sets is stronger."""
+    parent, child, expected = EXTENDS[name]
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("base", {"image": IMAGE, "env": parent})
+        world.write_bottle("dev", {"extends": "base", "env": child})
+        with launcher.start("dev", backend=world.backend) as bottle:
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        return {"env": {key: inside[key] for key in ("A", "B", "C") if key in inside}}
+
+    sides.check_side(backend, f"forwarded-env/extends-{name}", body, expected={"env": expected})
+
+
+def test_a_literal_around_a_variable_is_alike(sides: Sides, backend: Backend) -> None:
+    """Whatever ``a${VAR}b`` means, it means the same on every backend."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.environ["VAR"] = "from-the-host"
+        world.write_bottle("dev", {"image": IMAGE, "env": {"MIXED": "a${VAR}b"}})
+        seen: dict[str, Any] = {}
+        with (
+            world.may_refuse(launcher.errors) as outcome,
+            launcher.start("dev", backend=world.backend) as bottle,
+        ):
+            seen = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        return {"outcome": outcome.happened, "value": seen.get("MIXED")}
+
+    sides.check_side(backend, "forwarded-env/around-a-variable", body, expected={})

@@ -1,0 +1,239 @@
+"""An approved capability-block proposal goes to the bottle's own backend (PRD 0042, 0039).
+
+A backend that can change the image of a bottle does; one that cannot refuses before it tears
+anything down. Which is which says the adapter (``applies_proposals``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from suites.parity.launcher import Backend, Bottle, Launcher
+from suites.parity.sides import Sides
+from suites.parity.tools.guest import ENVIRONMENT, read_environment
+from suites.parity.world import IMAGE, OTHER_IMAGE, World
+
+#: More commands than applying a proposal takes.
+_STEPS: Final = 8
+
+
+def lives(bottle: Bottle) -> bool:
+    """Whether the bottle answers, with its own environment."""
+    return read_environment(bottle.exec(ENVIRONMENT).stdout).get("GREETING") == "hello"
+
+
+def images(world: World) -> list[str]:
+    """What the running guests are made of."""
+    return sorted(guest.image for guest in world.guests().values() if guest.is_running)
+
+
+def write_bottle(world: World) -> None:
+    """A manifest with one literal, by which the bottle is known again."""
+    world.write_bottle("dev", {"image": IMAGE, "env": {"GREETING": "hello"}})
+
+
+def by_kind(backend: Backend, *, applies: Any, refuses: Any) -> Any:
+    """What is expected of a backend that can apply proposals, or of one that cannot."""
+    return applies if backend.applies_proposals else refuses
+
+
+def of_its_kind(sides: Sides, backend: Backend, seen: Mapping[str, Any]) -> dict[str, Any]:
+    """The sides that are expected to do as this one."""
+    alike = {
+        side.name for side in sides.backends if side.applies_proposals == backend.applies_proposals
+    }
+    return {name: each for name, each in seen.items() if name in alike}
+
+
+def check_kind(
+    sides: Sides,
+    backend: Backend,
+    scenario: str,
+    body: Any,
+    expected: Mapping[str, Any],
+) -> None:
+    """Judge a side against those that can do what it can."""
+    seen = of_its_kind(sides, backend, sides.observe(scenario, body))
+    sides.check_seen(backend, scenario, seen, expected=expected)
+
+
+def test_an_approved_proposal_goes_to_its_own_backend(sides: Sides, backend: Backend) -> None:
+    """It is applied there, or refused there with the bottle untouched; it touches no other tool."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        write_bottle(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            tools, guests = world.tools_used(), sorted(world.guests())
+            proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
+            queued = launcher.pending() == [proposal]
+            with world.may_refuse(launcher.errors) as outcome:
+                launcher.approve(proposal)
+            return {
+                "queued": queued,
+                "outcome": outcome.happened,
+                "says why": outcome.happened == "done" or world.backend in outcome.text,
+                "pending": len(launcher.pending()),
+                "images": images(world),
+                "bottle lives": lives(bottle),
+                "guests as before": sorted(world.guests()) == guests,
+                "own tools alone": set(world.tools_used()) <= set(tools),
+            }
+
+    simulated_guest = backend.tool != "bwrap"
+    expected = {
+        "queued": True,
+        "outcome": by_kind(backend, applies="done", refuses="refused"),
+        "says why": True,
+        "pending": by_kind(backend, applies=0, refuses=1),
+        "bottle lives": True,
+        "guests as before": True,
+        "own tools alone": True,
+    }
+    if simulated_guest:
+        expected["images"] = [by_kind(backend, applies=OTHER_IMAGE, refuses=IMAGE)]
+    seen = of_its_kind(sides, backend, sides.observe("remediation/approve", body))
+    kept = {
+        name: {k: v for k, v in each.items() if simulated_guest or k != "images"}
+        for name, each in seen.items()
+        if (name == backend.name) or simulated_guest is (each["images"] != [])
+    }
+    sides.check_seen(backend, "remediation/approve", kept, expected=expected)
+
+
+@pytest.mark.parametrize("other", ["docker", "smolmachines", "bubblewrap"])
+def test_the_chosen_backend_has_no_say(sides: Sides, backend: Backend, other: str) -> None:
+    """Whatever the environment asks for, the handler is that of the bottle's record."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        write_bottle(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            tools = world.tools_used()
+            proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
+            world.environ["BOT_BOTTLE_BACKEND"] = other
+            with world.may_refuse(launcher.errors) as outcome:
+                launcher.approve(proposal)
+            return {
+                "outcome": outcome.happened,
+                "own tools alone": set(world.tools_used()) <= set(tools),
+                "bottle lives": lives(bottle),
+            }
+
+    expected = {
+        "outcome": by_kind(backend, applies="done", refuses="refused"),
+        "own tools alone": True,
+        "bottle lives": True,
+    }
+    check_kind(sides, backend, f"remediation/chosen-{other}", body, expected)
+
+
+@pytest.mark.parametrize("step", range(1, _STEPS + 1))
+def test_a_failing_step_keeps_proposal_and_bottle(
+    sides: Sides, backend: Backend, step: int
+) -> None:
+    """Whichever command of applying fails, the bottle answers and the proposal waits."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        write_bottle(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
+            calls = len(world.commands.calls)
+            world.stub.fail_at(step)
+            with world.may_refuse(launcher.errors) as outcome:
+                launcher.approve(proposal)
+            reached = len(world.commands.calls) - calls >= step
+            world.stub.revive()
+            applied = images(world) == [OTHER_IMAGE]
+            return {
+                "no crash": outcome.happened in ("done", "refused"),
+                "bottle lives": lives(bottle),
+                "proposal and image agree": (launcher.pending() == []) == applied,
+                "refusal keeps the proposal": outcome.happened == "done"
+                or launcher.pending() == [proposal],
+                "one guest at most": len(images(world)) <= 1,
+                "failure told": not reached or outcome.happened == "refused" or applied,
+            }
+
+    expected = {
+        "no crash": True,
+        "bottle lives": True,
+        "proposal and image agree": True,
+        "refusal keeps the proposal": True,
+        "one guest at most": True,
+        "failure told": True,
+    }
+    check_kind(sides, backend, f"remediation/step-{step}-fails", body, expected)
+
+
+def test_an_image_that_is_not_there_is_refused(sides: Sides, backend: Backend) -> None:
+    """An image nobody has changes nothing."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        write_bottle(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            proposal = launcher.propose(bottle.identity, image="nobody/has:it", justification="x")
+            with world.may_refuse(launcher.errors) as outcome:
+                launcher.approve(proposal)
+            return {
+                "outcome": outcome.happened,
+                "pending": launcher.pending() == [proposal],
+                "bottle lives": lives(bottle),
+            }
+
+    expected = {"outcome": "refused", "pending": True, "bottle lives": True}
+    sides.check_side(backend, "remediation/image-missing", body, expected=expected)
+
+
+def test_approving_twice_applies_once(sides: Sides, backend: Backend) -> None:
+    """The second approval of an applied proposal is refused and runs no command."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        write_bottle(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
+            with world.may_refuse(launcher.errors) as first:
+                launcher.approve(proposal)
+            calls = len(world.commands.calls)
+            with world.may_refuse(launcher.errors) as second:
+                launcher.approve(proposal)
+            return {
+                "first": first.happened,
+                "second": second.happened,
+                "guest touched again": any(
+                    word in call.argv
+                    for call in world.commands.calls[calls:]
+                    for word in ("rm", "run", "delete", "create", "stop", "rename")
+                ),
+                "bottle lives": lives(bottle),
+            }
+
+    expected = {
+        "first": by_kind(backend, applies="done", refuses="refused"),
+        "second": "refused",
+        "guest touched again": False,
+        "bottle lives": True,
+    }
+    check_kind(sides, backend, "remediation/approve-twice", body, expected)
+
+
+def test_a_proposal_nobody_made_is_refused(sides: Sides, backend: Backend) -> None:
+    """An unknown id, or one that is a path, touches nothing."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        write_bottle(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            calls, outcomes = len(world.commands.calls), []
+            for proposal in ("none", "../metadata", ""):
+                with world.may_refuse(launcher.errors) as outcome:
+                    launcher.approve(proposal)
+                outcomes.append(outcome.happened)
+            return {
+                "outcomes": outcomes,
+                "commands run": len(world.commands.calls) - calls,
+                "bottle lives": lives(bottle),
+            }
+
+    expected = {"outcomes": ["refused"] * 3, "commands run": 0, "bottle lives": True}
+    sides.check_side(backend, "remediation/unknown-proposal", body, expected=expected)

@@ -1,0 +1,260 @@
+"""A preserved bottle comes back on the backend it was recorded with, or not at all (PRD 0042, 0040)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from suites.parity.launcher import Backend, Launcher
+from suites.parity.sides import Sides
+from suites.parity.tools.guest import ENVIRONMENT, read_environment
+from suites.parity.world import IMAGE, World
+
+#: What the metadata of a bottle must hold (contract "bottle", State and remediation).
+_KEYS: Final = {
+    "identity",
+    "agent_name",
+    "cwd",
+    "copy_cwd",
+    "started_at",
+    "compose_project",
+    "backend",
+}
+
+
+def preserved(world: World, launcher: Launcher) -> str:
+    """Start a bottle, write into its transcript, preserve it, end it; its identity."""
+    world.write_bottle("dev", {"image": IMAGE, "env": {"GREETING": "hello"}})
+    with launcher.start("dev", backend=world.backend) as bottle:
+        identity = bottle.identity
+        transcript = world.state / identity / "transcript"
+        transcript.mkdir(exist_ok=True)
+        (transcript / "turns.jsonl").write_text('{"turn": 1}\n')
+        launcher.preserve(identity)
+    return identity
+
+
+def tools_since(world: World, number: int) -> list[str]:
+    """The commands run after the first ``number`` calls."""
+    return sorted({call.tool for call in world.commands.calls[number:]})
+
+
+def test_a_preserved_bottle_comes_back(sides: Sides, backend: Backend) -> None:
+    """Same identity, same record, same transcript, same environment, and its own backend's tool."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        identity = preserved(world, launcher)
+        before, calls = world.metadata(identity), len(world.commands.calls)
+        gone = not any(guest.is_running for guest in world.guests().values())
+        with launcher.resume(identity) as bottle:
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+            after = world.metadata(identity)
+            turns = (world.state / identity / "transcript" / "turns.jsonl").read_text()
+            same = bottle.identity == identity
+        return {
+            "guest removed in between": gone,
+            "same identity": same,
+            "keys": sorted(_KEYS & before.keys()),
+            "recorded with its own backend": before["backend"] == world.backend,
+            "record kept": {key: before[key] == after.get(key) for key in sorted(_KEYS)},
+            "transcript": turns,
+            "env": {"GREETING": inside.get("GREETING")},
+            "own tool alone": tools_since(world, calls) == tools_since(world, 0),
+            "tools": len(tools_since(world, calls)),
+        }
+
+    expected = {
+        "guest removed in between": True,
+        "same identity": True,
+        "keys": sorted(_KEYS),
+        "recorded with its own backend": True,
+        "record kept": dict.fromkeys(sorted(_KEYS), True),
+        "transcript": '{"turn": 1}\n',
+        "env": {"GREETING": "hello"},
+        "own tool alone": True,
+        "tools": 1,
+    }
+    sides.check_side(backend, "resume/round-trip", body, expected=expected)
+
+
+@pytest.mark.parametrize("other", ["docker", "smolmachines"])
+def test_the_recorded_backend_is_stronger_than_the_chosen_one(
+    sides: Sides, backend: Backend, other: str
+) -> None:
+    """What the environment asks for decides about new bottles, never about recorded ones."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        identity = preserved(world, launcher)
+        tools, calls = world.tools_used(), len(world.commands.calls)
+        world.environ["BOT_BOTTLE_BACKEND"] = other
+        with launcher.resume(identity):
+            pass
+        return {"tools as before": tools_since(world, calls) == tools}
+
+    expected = {"tools as before": True}
+    sides.check_side(backend, f"resume/chosen-{other}", body, expected=expected)
+
+
+@pytest.mark.parametrize("how", ["empty", "left-out"])
+def test_old_metadata_means_docker(sides: Sides, backend: Backend, how: str) -> None:
+    """A record without a backend is from before there were several: it is docker's."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        identity = preserved(world, launcher)
+        record = world.metadata(identity)
+        record["backend"] = ""
+        if how == "left-out":
+            del record["backend"]
+        (world.state / identity / "metadata.json").write_text(json.dumps(record))
+        calls = len(world.commands.calls)
+        with launcher.resume(identity) as bottle:
+            same = bottle.identity == identity
+        return {"tools": tools_since(world, calls), "same identity": same}
+
+    expected = {"tools": ["docker"], "same identity": True}
+    sides.check_side(backend, f"resume/old-metadata-{how}", body, expected=expected)
+
+
+def damage(change: Callable[[dict[str, Any]], Any]) -> Callable[[World, str], None]:
+    """Change the record of a bottle; what comes back is written instead of it."""
+
+    def apply(world: World, identity: str) -> None:
+        file = world.state / identity / "metadata.json"
+        changed = change(json.loads(file.read_text()))
+        file.write_text(changed if isinstance(changed, str) else json.dumps(changed))
+
+    return apply
+
+
+def remove_metadata(world: World, identity: str) -> None:
+    """The record is gone, the rest of the state is there."""
+    (world.state / identity / "metadata.json").unlink()
+
+
+#: What is wrong → how it is made so, and what the refusal must mention.
+DAMAGE: Final = {
+    "not-json": (damage(lambda _: "{ damaged"), "metadata.json"),
+    "empty-file": (damage(lambda _: ""), "metadata.json"),
+    "a-list": (damage(lambda _: []), "metadata.json"),
+    "unknown-backend": (damage(lambda record: {**record, "backend": "krypton"}), "krypton"),
+    "backend-is-a-number": (damage(lambda record: {**record, "backend": 7}), "backend"),
+    "no-agent-name": (
+        damage(lambda record: {k: v for k, v in record.items() if k != "agent_name"}),
+        "agent_name",
+    ),
+    "missing": (remove_metadata, "metadata.json"),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_damaged_metadata_is_refused(sides: Sides, backend: Backend, what: str) -> None:
+    """The error says what is wrong and where; nothing is started, and nothing is deleted."""
+    make_wrong, mention = DAMAGE[what]
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        identity = preserved(world, launcher)
+        make_wrong(world, identity)
+        before, calls = world.tree(), len(world.commands.calls)
+        with world.may_refuse(launcher.errors) as outcome, launcher.resume(identity):
+            pass
+        return {
+            "outcome": outcome.happened,
+            "mentions": outcome.mentions(mention),
+            "state untouched": before.items() <= world.tree().items(),
+            "commands run": len(world.commands.calls) - calls,
+        }
+
+    expected = {
+        "outcome": "refused",
+        "mentions": {mention: True},
+        "state untouched": True,
+        "commands run": 0,
+    }
+    sides.check_side(backend, f"resume/{what}", body, expected=expected)
+
+
+@pytest.mark.parametrize("identity", ["nothing-here", "../dev", "/etc", "", ".", "a/../b"])
+def test_an_identity_that_is_none_is_refused(sides: Sides, backend: Backend, identity: str) -> None:
+    """Unknown names and paths in disguise are refused, and nothing outside the state is touched."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        preserved(world, launcher)
+        outside = world.state.parent / "dev"
+        outside.mkdir(exist_ok=True)
+        (outside / "metadata.json").write_text("{}")
+        before, calls = world.tree(), len(world.commands.calls)
+        with world.may_refuse(launcher.errors) as outcome, launcher.resume(identity):
+            pass
+        return {
+            "outcome": outcome.happened,
+            "state untouched": before == world.tree(),
+            "outside untouched": sorted(path.name for path in outside.iterdir()),
+            "commands run": len(world.commands.calls) - calls,
+        }
+
+    expected = {
+        "outcome": "refused",
+        "state untouched": True,
+        "outside untouched": ["metadata.json"],
+        "commands run": 0,
+    }
+    sides.check_side(backend, f"resume/identity-{identity!r}", body, expected=expected)
+
+
+def test_a_missing_transcript_is_alike(sides: Sides, backend: Backend) -> None:
+    """Without its transcript a bottle comes back, or is refused, on every backend alike."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        identity = preserved(world, launcher)
+        (world.state / identity / "transcript" / "turns.jsonl").unlink()
+        (world.state / identity / "transcript").rmdir()
+        record = world.metadata(identity)
+        with world.may_refuse(launcher.errors) as outcome, launcher.resume(identity):
+            pass
+        return {"outcome": outcome.happened, "record kept": world.metadata(identity) == record}
+
+    expected = {"record kept": True}
+    sides.check_side(backend, "resume/no-transcript", body, expected=expected)
+
+
+def test_two_resumes_at_once_are_one(sides: Sides, backend: Backend) -> None:
+    """While a bottle runs, a second resume of it is refused and the first goes on."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        identity = preserved(world, launcher)
+        with launcher.resume(identity) as bottle:
+            with world.may_refuse(launcher.errors) as outcome, launcher.resume(identity):
+                pass
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        with launcher.resume(identity):
+            again = True
+        return {
+            "second": outcome.happened,
+            "mentions": outcome.mentions(identity) == {identity: True},
+            "first goes on": inside.get("GREETING"),
+            "later": again,
+        }
+
+    expected = {"second": "refused", "mentions": True, "first goes on": "hello", "later": True}
+    sides.check_side(backend, "resume/two-at-once", body, expected=expected)
+
+
+def test_no_backend_takes_anothers_bottle_for_its_own(sides: Sides, backend: Backend) -> None:
+    """A running bottle is listed by its own backend and by no other."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        names = [each.name for each in sides.backends]
+        world.write_bottle("dev", {"image": IMAGE})
+        with launcher.start("dev", backend=world.backend) as bottle:
+            listed = {name: bottle.identity in launcher.active(name) for name in names}
+        return {
+            "listed by its own": listed.pop(world.backend),
+            "listed by others": sorted(name for name, is_listed in listed.items() if is_listed),
+            "listed afterwards": launcher.active(world.backend),
+        }
+
+    expected = {"listed by its own": True, "listed by others": [], "listed afterwards": []}
+    sides.check_side(backend, "resume/foreign-state", body, expected=expected)

@@ -1,0 +1,317 @@
+"""Secrets that are typed in and variables of the host reach the guest, and nobody else (PRD 0042)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+
+from harness_core.parity import exposures
+from suites.parity.launcher import Backend, Launcher
+from suites.parity.sides import Body, Sides
+from suites.parity.tools.guest import ENVIRONMENT, read_environment, script_that_answers
+from suites.parity.world import IMAGE, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretRow:
+    """One manifest with secrets.
+
+    Attributes:
+        id: kebab-case.
+        env: what the manifest says.
+        guest: what the guest must see of it.
+        host: variables of the host.
+        answers: what is typed, in the order of the manifest.
+        prompts: what each prompt must mention, in that order.
+    """
+
+    id: str
+    env: Mapping[str, str]
+    guest: Mapping[str, str]
+    host: Mapping[str, str] = field(default_factory=dict)
+    answers: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+
+
+ROWS: Final = (
+    SecretRow(
+        id="prompt",
+        env={"TOKEN": "?"},
+        answers=("canary-4711",),
+        guest={"TOKEN": "canary-4711"},
+        prompts=("TOKEN",),
+    ),
+    SecretRow(
+        id="prompt-with-message",
+        env={"TOKEN": "?The key of the shop"},
+        answers=("canary-4711",),
+        guest={"TOKEN": "canary-4711"},
+        prompts=("The key of the shop",),
+    ),
+    SecretRow(
+        id="two-prompts",
+        env={"FIRST": "?One", "SECOND": "?Two"},
+        answers=("canary-first", "canary-second"),
+        guest={"FIRST": "canary-first", "SECOND": "canary-second"},
+        prompts=("One", "Two"),
+    ),
+    *(
+        SecretRow(
+            id=f"answer-with-{what}",
+            env={"TOKEN": "?", "AFTER": "plain"},
+            answers=(answer,),
+            guest={"TOKEN": answer, "AFTER": "plain"},
+            prompts=("TOKEN",),
+        )
+        for what, answer in {
+            "newline": "-----BEGIN-----\nabc\n-----END-----\n",
+            "double-quotes": 'canary"4711"',
+            "single-quotes": "canary'4711'",
+            "dollar": "canary$HOME$(id)",
+            "equals": "canary=4711==",
+            "backslash": "canary\\n4711\\",
+            "spaces": "  canary 4711  ",
+            "a-flag": "-e EVIL=1",
+            "a-question": "?canary-4711",
+            "a-variable": "${HOST_TOKEN}",
+            "unicode": "canary-Zürich-🍾",
+            "hash": "#canary-4711",
+            "percent": "canary%s%(a)s{0}",
+        }.items()
+    ),
+    SecretRow(
+        id="host-variable",
+        env={"TOKEN": "${HOST_TOKEN}"},
+        host={"HOST_TOKEN": "canary-of-the-host"},
+        guest={"TOKEN": "canary-of-the-host"},
+    ),
+    SecretRow(
+        id="host-variable-of-the-same-name",
+        env={"TOKEN": "${TOKEN}"},
+        host={"TOKEN": "canary-of-the-host"},
+        guest={"TOKEN": "canary-of-the-host"},
+    ),
+    SecretRow(
+        id="host-variable-empty",
+        env={"TOKEN": "${HOST_TOKEN}", "AFTER": "plain"},
+        host={"HOST_TOKEN": ""},
+        guest={"TOKEN": "", "AFTER": "plain"},
+    ),
+    SecretRow(
+        id="host-variable-with-newline",
+        env={"TOKEN": "${HOST_TOKEN}", "AFTER": "plain"},
+        host={"HOST_TOKEN": "canary\nof=the\nhost"},
+        guest={"TOKEN": "canary\nof=the\nhost", "AFTER": "plain"},
+    ),
+    SecretRow(
+        id="host-variable-that-looks-like-an-entry",
+        env={"TOKEN": "${HOST_TOKEN}"},
+        host={"HOST_TOKEN": "${OTHER_TOKEN}", "OTHER_TOKEN": "canary-of-another"},
+        guest={"TOKEN": "${OTHER_TOKEN}"},
+    ),
+    SecretRow(
+        id="host-variable-twice",
+        env={"FIRST": "${HOST_TOKEN}", "SECOND": "${HOST_TOKEN}"},
+        host={"HOST_TOKEN": "canary-of-the-host"},
+        guest={"FIRST": "canary-of-the-host", "SECOND": "canary-of-the-host"},
+    ),
+    SecretRow(
+        id="swapped-names",
+        env={"FIRST": "${SECOND}", "SECOND": "${FIRST}"},
+        host={"FIRST": "canary-first", "SECOND": "canary-second"},
+        guest={"FIRST": "canary-second", "SECOND": "canary-first"},
+    ),
+    SecretRow(
+        id="names-of-the-tools",
+        env={"DOCKER_HOST": "?", "HOME": "${HOST_TOKEN}", "LD_PRELOAD": "?"},
+        host={"HOST_TOKEN": "/canary-of-the-host"},
+        answers=("tcp://canary:1", "/canary/evil.so"),
+        guest={
+            "DOCKER_HOST": "tcp://canary:1",
+            "HOME": "/canary-of-the-host",
+            "LD_PRELOAD": "/canary/evil.so",
+        },
+    ),
+    SecretRow(
+        id="every-kind-at-once",
+        env={"LITERAL": "plain", "TYPED": "?", "GIVEN": "${HOST_TOKEN}", "LAST": "end"},
+        host={"HOST_TOKEN": "canary-of-the-host"},
+        answers=("canary-4711",),
+        guest={
+            "LITERAL": "plain",
+            "TYPED": "canary-4711",
+            "GIVEN": "canary-of-the-host",
+            "LAST": "end",
+        },
+        prompts=("TYPED",),
+    ),
+    SecretRow(
+        id="many",
+        env={f"TOKEN_{n:02}": f"${{HOST_{n:02}}}" for n in range(60)},
+        host={f"HOST_{n:02}": f"canary-{n:02}" for n in range(60)},
+        guest={f"TOKEN_{n:02}": f"canary-{n:02}" for n in range(60)},
+    ),
+)
+
+#: Variables of the host that decide what a tool itself does; a value for the guest must not.
+_OF_THE_TOOL: Final = ("DOCKER_HOST", "LD_PRELOAD", "HOME", "PATH")
+
+
+def hidden(row: SecretRow) -> dict[str, str]:
+    """The values of a row that only the guest may see: name in the guest → value."""
+    return {
+        name: value
+        for name, value in row.guest.items()
+        if row.env[name][:1] in ("?", "$") and "canary" in value
+    }
+
+
+def launch_and_use(row: SecretRow) -> Body:
+    """Launch, look from inside, run the agent, and look at what anybody could have read."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.environ.update(row.host)
+        world.answers += row.answers
+        before = dict(world.environ)
+        world.write_bottle("dev", {"image": IMAGE, "env": dict(row.env)})
+        with launcher.start("dev", backend=world.backend) as bottle:
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+            bottle.exec_agent(["sh", "-c", script_that_answers("", "", 0)], tty=False)
+            world.said += [repr(bottle), " ".join(bottle.agent_argv(["agent"], tty=True))]
+            while_running = exposures(hidden(row), world.readable())
+        return {
+            "env": {name: inside[name] for name in row.env if name in inside},
+            "exposed": while_running,
+            "exposed afterwards": exposures(hidden(row), world.readable()),
+            "host environment as before": world.environ == before,
+            "prompts": len(world.asked),
+            "prompts mention": [
+                wanted in asked for wanted, asked in zip(row.prompts, world.asked, strict=False)
+            ],
+            "tools were told": sorted(
+                name
+                for name in _OF_THE_TOOL
+                if name in row.env
+                and any(
+                    call.env.get(name) == row.guest[name]
+                    for call in world.commands.calls
+                    if call.tool != "bwrap"
+                )
+            ),
+        }
+
+    return body
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_secrets_reach_the_guest_alone(sides: Sides, backend: Backend, row: SecretRow) -> None:
+    """The guest sees every value exactly; no argv, log, error, prompt or file of the host does."""
+    expected = {
+        "env": dict(row.guest),
+        "exposed": {},
+        "exposed afterwards": {},
+        "host environment as before": True,
+        "prompts": len(row.answers),
+        "prompts mention": [True] * len(row.prompts),
+        "tools were told": [],
+    }
+
+    sides.check_side(backend, f"secret-env/{row.id}", launch_and_use(row), expected=expected)
+
+
+def test_a_missing_host_variable_is_refused(sides: Sides, backend: Backend) -> None:
+    """The refusal names the variable, shows no value, and comes before anything is started."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.environ["THERE"] = "canary-of-the-host"
+        env = {"FIRST": "${THERE}", "TOKEN": "${NOT_THERE}"}
+        world.write_bottle("dev", {"image": IMAGE, "env": env})
+        with (
+            world.may_refuse(launcher.errors) as outcome,
+            launcher.start("dev", backend=world.backend),
+        ):
+            pass
+        return {
+            "outcome": outcome.happened,
+            "mentions": outcome.mentions("NOT_THERE"),
+            "exposed": exposures({"FIRST": "canary-of-the-host"}, world.readable()),
+            "guests": sorted(world.guests()),
+        }
+
+    expected = {
+        "outcome": "refused",
+        "mentions": {"NOT_THERE": True},
+        "exposed": {},
+        "guests": [],
+    }
+    sides.check_side(backend, "secret-env/host-variable-missing", body, expected=expected)
+
+
+def test_an_empty_answer_is_alike(sides: Sides, backend: Backend) -> None:
+    """Whether Enter alone is an empty secret or a refusal, it is the same on every backend."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.answers.append("")
+        world.write_bottle("dev", {"image": IMAGE, "env": {"TOKEN": "?", "AFTER": "plain"}})
+        inside: dict[str, str] = {}
+        with (
+            world.may_refuse(launcher.errors) as outcome,
+            launcher.start("dev", backend=world.backend) as bottle,
+        ):
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        return {
+            "outcome": outcome.happened,
+            "env": {name: inside[name] for name in ("TOKEN", "AFTER") if name in inside},
+        }
+
+    sides.check_side(backend, "secret-env/empty-answer", body, expected={})
+
+
+def test_nobody_at_the_terminal_is_refused(sides: Sides, backend: Backend) -> None:
+    """Without an answer nothing is started, and what was typed before is not shown."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.answers.append("canary-4711")
+        world.write_bottle("dev", {"image": IMAGE, "env": {"FIRST": "?", "SECOND": "?"}})
+        with (
+            world.may_refuse((*launcher.errors, EOFError)) as outcome,
+            launcher.start("dev", backend=world.backend),
+        ):
+            pass
+        return {
+            "outcome": outcome.happened,
+            "exposed": exposures({"FIRST": "canary-4711"}, world.readable()),
+            "guests": sorted(world.guests()),
+        }
+
+    expected = {"outcome": "refused", "exposed": {}, "guests": []}
+    sides.check_side(backend, "secret-env/nobody-answers", body, expected=expected)
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+def test_a_failing_command_shows_no_value(sides: Sides, backend: Backend, number: int) -> None:
+    """Whichever command fails, and whatever it prints, no value gets into the error or the log."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.environ["HOST_TOKEN"] = "canary-of-the-host"
+        world.answers.append("canary-4711")
+        env = {"TYPED": "?", "GIVEN": "${HOST_TOKEN}"}
+        world.write_bottle("dev", {"image": IMAGE, "env": env})
+        world.stub.fail_at(number)
+        with (
+            world.may_refuse(launcher.errors) as outcome,
+            launcher.start("dev", backend=world.backend) as bottle,
+        ):
+            for _ in range(4):
+                bottle.exec(ENVIRONMENT)
+        values = {"TYPED": "canary-4711", "GIVEN": "canary-of-the-host"}
+        return {
+            "told": outcome.happened in ("refused", "done"),
+            "exposed": exposures(values, world.readable()),
+        }
+
+    expected = {"told": True, "exposed": {}}
+    sides.check_side(backend, f"secret-env/command-{number}-fails", body, expected=expected)

@@ -1,0 +1,394 @@
+"""A model of the ``docker`` command: containers that exist only here.
+
+Stand-in for an engine that a bare machine does not have. Its answers and exit statuses are those of
+docker 20.10; the live lane runs the same scenarios on a real engine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from harness_core.parity import Call, Reply, UnknownInvocation
+from suites.parity.tools.flags import SWITCH, VALUE, Flags, parse
+from suites.parity.tools.guest import Guest
+
+__all__ = ["Docker"]
+
+_ENV: Final = {"-e": ("env", VALUE), "--env": ("env", VALUE), "--env-file": ("env-file", VALUE)}
+_TTY: Final = {
+    "-i": ("interactive", SWITCH),
+    "--interactive": ("interactive", SWITCH),
+    "-t": ("tty", SWITCH),
+    "--tty": ("tty", SWITCH),
+    "-d": ("detach", SWITCH),
+    "--detach": ("detach", SWITCH),
+    "-u": ("user", VALUE),
+    "--user": ("user", VALUE),
+    "-w": ("workdir", VALUE),
+    "--workdir": ("workdir", VALUE),
+    **_ENV,
+}
+_RUN: Final = {
+    **_TTY,
+    "--name": ("name", VALUE),
+    "-l": ("label", VALUE),
+    "--label": ("label", VALUE),
+    "--rm": ("rm", SWITCH),
+    "--init": ("init", SWITCH),
+    "-h": ("hostname", VALUE),
+    "--hostname": ("hostname", VALUE),
+    "-v": ("volume", VALUE),
+    "--volume": ("volume", VALUE),
+    "--mount": ("mount", VALUE),
+    "--network": ("network", VALUE),
+    "--pull": ("pull", VALUE),
+    "--entrypoint": ("entrypoint", VALUE),
+    "--cap-drop": ("cap-drop", VALUE),
+    "--security-opt": ("security-opt", VALUE),
+}
+_FORCE: Final = {
+    "-f": ("force", SWITCH),
+    "--force": ("force", SWITCH),
+    "-v": ("volumes", SWITCH),
+    "--volumes": ("volumes", SWITCH),
+}
+_PS: Final = {
+    "-a": ("all", SWITCH),
+    "--all": ("all", SWITCH),
+    "-q": ("quiet", SWITCH),
+    "--quiet": ("quiet", SWITCH),
+    "--no-trunc": ("no-trunc", SWITCH),
+    "-f": ("filter", VALUE),
+    "--filter": ("filter", VALUE),
+    "--format": ("format", VALUE),
+}
+_FORMAT: Final = {"-f": ("format", VALUE), "--format": ("format", VALUE)}
+_STOP: Final = {"-t": ("time", VALUE), "--time": ("time", VALUE)}
+#: The docker CLI reads an env file line by line into a buffer of this size.
+_LINE_BYTES: Final = 65_536
+_FIELD: Final = re.compile(r"\{\{\s*(?:json\s+)?\.(\w+)?(?:\s+\"([^\"]*)\")?\s*\}\}")
+
+
+class Docker:
+    """An engine with containers and images.
+
+    Args:
+        images: the images it has.
+
+    Attributes:
+        guests: name → container.
+        env_files: every env file it read: mode bits and contents.
+    """
+
+    name = "docker"
+
+    def __init__(self, images: tuple[str, ...]) -> None:
+        self.images = set(images)
+        self.guests: dict[str, Guest] = {}
+        self.env_files: list[tuple[int, str]] = []
+        self._ids: dict[str, str] = {}
+
+    def run(self, call: Call) -> Reply:  # noqa: C901, PLR0911 - one row per command
+        """Answer one ``docker …`` command."""
+        match call.argv[1:]:
+            case ("run", *rest):
+                return self._run(rest, call)
+            case ("exec", *rest):
+                return self._exec(rest, call)
+            case ("cp", source, target):
+                return self._copy(source, target)
+            case ("rm", *rest) | ("container", "rm", *rest):
+                return self._each(rest, _FORCE, self._remove, command="docker rm")
+            case ("stop" | "kill" as command, *rest):
+                return self._each(rest, _STOP, self._stop, command=f"docker {command}")
+            case ("start", *rest):
+                return self._each(rest, {}, self._start, command="docker start")
+            case ("rename", old, new):
+                return self._rename(old, new)
+            case ("ps", *rest) | ("container", "ls" | "list", *rest):
+                return self._ps(rest)
+            case ("image", "inspect", *rest):
+                return self._image(rest)
+            case ("inspect", *rest) | ("container", "inspect", *rest):
+                return self._inspect(rest)
+            case ("version" | "info" | "--version", *_):
+                return Reply(stdout=b"20.10.24\n")
+        message = f"docker has no such command here: {call}"
+        raise UnknownInvocation(message)
+
+    def adopt(self, name: str, guest: Guest) -> None:
+        """A container that somebody else made."""
+        self.guests[name] = guest
+        self._ids[name] = secrets.token_hex(32)
+
+    def _run(self, rest: list[str], call: Call) -> Reply:
+        flags = parse(rest, _RUN, command="docker run")
+        if not flags.rest:
+            return _says('"docker run" requires at least 1 argument.', 125)
+        image, *command = flags.rest
+        if not flags.has("detach"):
+            message = f"a container in the foreground: {call}"
+            raise UnknownInvocation(message)
+        if image not in self.images:
+            return _says(f"Unable to find image '{image}' locally", 125)
+        name = flags.one("name") or secrets.token_hex(4)
+        if name in self.guests:
+            return _daemon(f'Conflict. The container name "/{name}" is already in use.', 125)
+        env = self._environment(flags, call.env)
+        if isinstance(env, Reply):
+            return env
+        if command != ["sleep", "infinity"]:
+            message = f"a container that does not stay: {call}"
+            raise UnknownInvocation(message)
+        labels = dict(label.partition("=")[::2] for label in flags.all("label"))
+        self.adopt(name, Guest(env=env, image=image, labels=labels))
+        return Reply(stdout=f"{self._ids[name]}\n".encode())
+
+    def _environment(self, flags: Flags, host: Mapping[str, str]) -> dict[str, str] | Reply:
+        """Env files first, then ``-e``; a bare name takes the value from docker's own environment."""
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root"}
+        entries: list[str] = []
+        for path in map(Path, flags.all("env-file")):
+            lines = self._read_env_file(path)
+            if isinstance(lines, Reply):
+                return lines
+            entries += lines
+        for entry in [*entries, *flags.all("env")]:
+            name, equals, value = entry.partition("=")
+            if not name:
+                return _says("invalid environment variable: " + entry, 125)
+            if equals:
+                env[name] = value
+            elif name in host:
+                env[name] = host[name]
+        return env
+
+    def _read_env_file(self, path: Path) -> list[str] | Reply:
+        """As the docker CLI does: no quotes, no escapes; blank lines and comments mean nothing."""
+        try:
+            text = path.read_bytes().decode()
+            self.env_files.append((stat.S_IMODE(path.stat().st_mode), text))
+        except OSError:
+            return _says(f"open {path}: no such file or directory", 125)
+        entries = []
+        for line in text.split("\n"):
+            if len(line.encode()) >= _LINE_BYTES:
+                return _says("bufio.Scanner: token too long", 125)
+            trimmed = line.lstrip().removesuffix("\r")
+            if not trimmed or trimmed.startswith("#"):
+                continue
+            name = trimmed.partition("=")[0]
+            if not name or any(character.isspace() for character in name):
+                return _says(f"poorly formatted environment: variable '{name}'", 125)
+            entries.append(trimmed)
+        return entries
+
+    def _exec(self, rest: list[str], call: Call) -> Reply:
+        flags = parse(rest, _TTY, command="docker exec")
+        name, *command = flags.rest
+        guest = self._guest(name)
+        if guest is None:
+            return _daemon(f"No such container: {name}", 1)
+        if not guest.is_running:
+            return _daemon(f"Container {self._ids[name]} is not running", 1)
+        env = self._environment(flags, call.env)
+        if isinstance(env, Reply):
+            return env
+        named = {entry.partition("=")[0] for entry in flags.all("env")}
+        return guest.run(
+            tuple(command),
+            env={key: value for key, value in env.items() if key in named},
+            user=flags.one("user", "root"),
+        )
+
+    def _copy(self, source: str, target: str) -> Reply:
+        name, colon, path = target.partition(":")
+        if not colon:
+            message = f"docker cp out of a container: {source} {target}"
+            raise UnknownInvocation(message)
+        guest = self._guest(name)
+        if guest is None:
+            return _daemon(f"No such container: {name}", 1)
+        return copy_tree(Path(source), guest, path, command="lstat")
+
+    def _each(
+        self,
+        rest: list[str],
+        known: dict[str, tuple[str, str]],
+        act: Callable[[str, Flags], Reply],
+        *,
+        command: str,
+    ) -> Reply:
+        flags = parse(rest, known, command=command, interspersed=True)
+        replies = [act(name, flags) for name in flags.rest]
+        if not replies:
+            return _says(f'"{command}" requires at least 1 argument.', 1)
+        return Reply(
+            returncode=max(reply.returncode for reply in replies),
+            stdout=b"".join(reply.stdout for reply in replies),
+            stderr=b"".join(reply.stderr for reply in replies),
+        )
+
+    def _remove(self, name: str, flags: Flags) -> Reply:
+        guest = self._guest(name)
+        if guest is None:
+            return Reply(returncode=1, stderr=f"Error: No such container: {name}\n".encode())
+        if guest.is_running and not flags.has("force"):
+            return _daemon(f"You cannot remove a running container {self._ids[name]}.", 1)
+        self.guests = {key: value for key, value in self.guests.items() if value is not guest}
+        return Reply(stdout=f"{name}\n".encode())
+
+    def _stop(self, name: str, _flags: Flags) -> Reply:
+        guest = self._guest(name)
+        if guest is None:
+            return _daemon(f"No such container: {name}", 1)
+        guest.is_running = False
+        return Reply(stdout=f"{name}\n".encode())
+
+    def _start(self, name: str, _flags: Flags) -> Reply:
+        guest = self._guest(name)
+        if guest is None:
+            return _daemon(f"No such container: {name}", 1)
+        guest.is_running = True
+        return Reply(stdout=f"{name}\n".encode())
+
+    def _rename(self, old: str, new: str) -> Reply:
+        if self._guest(old) is None:
+            return _daemon(f"No such container: {old}", 1)
+        if new in self.guests:
+            return _daemon(f'Conflict. The container name "/{new}" is already in use.', 1)
+        self.guests[new] = self.guests.pop(old)
+        self._ids[new] = self._ids.pop(old)
+        return Reply()
+
+    def _ps(self, rest: list[str]) -> Reply:
+        flags = parse(rest, _PS, command="docker ps", interspersed=True)
+        lines = []
+        for name, guest in self.guests.items():
+            if not (guest.is_running or flags.has("all")):
+                continue
+            if all(_passes(name, guest, each) for each in flags.all("filter")):
+                lines.append(self._line(name, guest, flags))
+        return Reply(stdout="".join(f"{line}\n" for line in lines).encode())
+
+    def _line(self, name: str, guest: Guest, flags: Flags) -> str:
+        fields = {
+            "ID": self._ids[name][:12],
+            "Names": name,
+            "Image": guest.image,
+            "State": "running" if guest.is_running else "exited",
+            "Status": "Up 1 second" if guest.is_running else "Exited (137) 1 second ago",
+            "Labels": ",".join(f"{key}={value}" for key, value in guest.labels.items()),
+        }
+        if flags.has("quiet"):
+            return fields["ID"]
+        template = flags.one("format", "{{.ID}}\t{{.Image}}\t{{.Status}}\t{{.Names}}")
+        if template in ("json", "{{json .}}"):
+            return json.dumps(fields)
+
+        def filled(match: re.Match[str]) -> str:
+            if match[1] == "Label":
+                return guest.labels.get(match[2], "")
+            if match[1] not in fields:
+                message = f"docker ps has no field {match[0]} here"
+                raise UnknownInvocation(message)
+            return fields[match[1]]
+
+        return _FIELD.sub(filled, template.replace("\\t", "\t").replace("\\n", "\n"))
+
+    def _image(self, rest: list[str]) -> Reply:
+        flags = parse(rest, _FORMAT, command="docker image inspect", interspersed=True)
+        for image in flags.rest:
+            if image not in self.images:
+                return Reply(
+                    returncode=1, stdout=b"[]\n", stderr=f"Error: No such image: {image}\n".encode()
+                )
+        return Reply(stdout=json.dumps([{"RepoTags": [image]} for image in flags.rest]).encode())
+
+    def _inspect(self, rest: list[str]) -> Reply:
+        flags = parse(rest, _FORMAT, command="docker inspect", interspersed=True)
+        found = []
+        for name in flags.rest:
+            guest = self._guest(name)
+            if guest is None:
+                said = f"Error: No such object: {name}\n"
+                return Reply(returncode=1, stdout=b"[]\n", stderr=said.encode())
+            state = {
+                "Running": guest.is_running,
+                "Status": "running" if guest.is_running else "exited",
+            }
+            found.append(
+                {
+                    "Id": self._ids[name],
+                    "Name": f"/{name}",
+                    "State": state,
+                    "Config": {
+                        "Image": guest.image,
+                        "Labels": guest.labels,
+                        "Env": [f"{key}={value}" for key, value in guest.env.items()],
+                    },
+                }
+            )
+        match flags.one("format"):
+            case "":
+                return Reply(stdout=json.dumps(found).encode())
+            case "{{.State.Running}}":
+                lines = [str(each["State"]["Running"]).lower() for each in found]
+                return Reply(stdout="".join(f"{line}\n" for line in lines).encode())
+            case template:
+                message = f"docker inspect with the template {template}"
+                raise UnknownInvocation(message)
+
+    def _guest(self, name: str) -> Guest | None:
+        if name in self.guests:
+            return self.guests[name]
+        known = [key for key, id_ in self._ids.items() if name and id_.startswith(name)]
+        return self.guests.get(known[0]) if known else None
+
+
+def copy_tree(source: Path, guest: Guest, path: str, *, command: str) -> Reply:
+    """Copy a file or a folder into a guest.
+
+    A file whose target ends in ``/`` goes into that folder under its own name.
+    """
+    if not source.exists():
+        said = f"{command} {source}: no such file or directory\n"
+        return Reply(returncode=1, stderr=said.encode())
+    if source.is_file():
+        target = PurePosixPath(path) / source.name if path.endswith("/") else PurePosixPath(path)
+        guest.files[str(target)] = source.read_bytes()
+        return Reply()
+    for file in sorted(source.rglob("*")):
+        if file.is_file():
+            target = PurePosixPath(path) / PurePosixPath(*file.relative_to(source).parts)
+            guest.files[str(target)] = file.read_bytes()
+    return Reply()
+
+
+def _passes(name: str, guest: Guest, condition: str) -> bool:
+    key, _, value = condition.partition("=")
+    match key:
+        case "label":
+            label, equals, wanted = value.partition("=")
+            return label in guest.labels and (not equals or guest.labels[label] == wanted)
+        case "name":
+            # An expression that may match anywhere in the name, not the name itself.
+            return re.search(value, f"/{name}") is not None or re.search(value, name) is not None
+        case "status":
+            return value == ("running" if guest.is_running else "exited")
+    message = f"docker ps has no filter {condition} here"
+    raise UnknownInvocation(message)
+
+
+def _says(text: str, returncode: int) -> Reply:
+    return Reply(returncode=returncode, stderr=f"docker: {text}\n".encode())
+
+
+def _daemon(text: str, returncode: int) -> Reply:
+    return Reply(returncode=returncode, stderr=f"Error response from daemon: {text}\n".encode())

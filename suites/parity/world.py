@@ -1,0 +1,283 @@
+"""Everything around a launcher: a home, an environment, somebody who answers prompts, and tools.
+
+One world per backend and scenario. Simulated, its tools are the models in ``tools/``; live, its
+commands run for real and are recorded all the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import string
+import subprocess
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from harness_core.parity import Call, CommandStub, Reply, SimulatedCrash
+from suites.parity.tools.bwrap import Bwrap
+from suites.parity.tools.docker import Docker
+from suites.parity.tools.guest import Guest
+from suites.parity.tools.smolvm import Smolvm
+
+__all__ = [
+    "DESCRIPTOR",
+    "IMAGE",
+    "OTHER_IMAGE",
+    "Commands",
+    "RealCommands",
+    "Refusal",
+    "World",
+    "simulated",
+]
+
+#: The image of every manifest that names none of its own, and one to change to.
+IMAGE: Final = "harness/bottle:1"
+OTHER_IMAGE: Final = "harness/bottle:2"
+
+#: Where ``inherited`` can be read: an argument that the number of a descriptor takes the place of.
+DESCRIPTOR: Final = "{descriptor}"
+
+#: Nothing a launcher runs takes this long.
+_COMMAND_S: Final = 120.0
+
+
+class Commands(Protocol):
+    """The subprocess layer, as a launcher's adapter sees it."""
+
+    calls: list[Call]
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        inherited: bytes = b"",
+    ) -> Reply:
+        """Run one command to its end."""
+
+
+class RealCommands:
+    """Runs commands for real, and records them.
+
+    Attributes:
+        calls: every call, in order.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        inherited: bytes = b"",
+    ) -> Reply:
+        """Run one command to its end."""
+        call = Call(argv=tuple(argv), env=dict(env or {}), stdin=stdin, inherited=inherited)
+        self.calls.append(call)
+        descriptor = os.memfd_create("inherited")
+        try:
+            os.write(descriptor, inherited)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            done = subprocess.run(
+                [str(descriptor) if word == DESCRIPTOR else word for word in argv],
+                env=env,
+                input=stdin,
+                capture_output=True,
+                pass_fds=[descriptor],
+                timeout=_COMMAND_S,
+                check=False,
+            )
+        finally:
+            os.close(descriptor)
+        return Reply(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+@dataclass(slots=True)
+class Refusal:
+    """What became of a step that may be refused.
+
+    Attributes:
+        happened: ``"done"``, ``"refused"``, ``"launcher died"`` or the class of what leaked out.
+        text: all that was said, causes included.
+    """
+
+    happened: str = "done"
+    text: str = ""
+
+    def mentions(self, *words: str) -> dict[str, bool]:
+        """Which of these the refusal names."""
+        return {word: word in self.text for word in words}
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """One world.
+
+    Attributes:
+        backend: the backend a scenario runs on here.
+        home: the launcher's home directory.
+        environ: the host's environment.
+        answers: what somebody types at each prompt, in order.
+        asked: the prompts that were shown.
+        commands: the subprocess layer.
+        docker, smolvm: the simulated tools; of no use in a live world.
+        log: every record the launcher logged, formatted.
+        said: what every refusal said, for :meth:`readable`.
+    """
+
+    backend: str
+    home: Path
+    environ: dict[str, str]
+    answers: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    commands: Commands
+    docker: Docker
+    smolvm: Smolvm
+    log: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def stub(self) -> CommandStub:
+        """The simulated subprocess layer."""
+        assert isinstance(self.commands, CommandStub), "this step makes no sense live"
+        return self.commands
+
+    @property
+    def state(self) -> Path:
+        """Where bottles are recorded."""
+        return self.home / ".bot-bottle" / "state"
+
+    def answer(self, prompt: str) -> str:
+        """Somebody at the terminal; out of answers, they hang up."""
+        self.asked.append(prompt)
+        if not self.answers:
+            raise EOFError(prompt)
+        return self.answers.pop(0)
+
+    def logger(self) -> logging.Logger:
+        """A logger whose records end up in :attr:`log`, debugging included."""
+        logger = logging.Logger(f"launcher of {self.backend}", level=logging.DEBUG)  # noqa: LOG001 - one of its own per world
+        logger.addHandler(_Keep(self.log))
+        return logger
+
+    def write_bottle(self, name: str, front_matter: Mapping[str, Any]) -> Path:
+        """Write a manifest."""
+        lines = [f"{key}: {_yaml(value)}" for key, value in front_matter.items()]
+        return self.write_manifest(name, "---\n" + "\n".join(lines) + "\n---\n\nA bottle.\n")
+
+    def write_manifest(self, name: str, text: str) -> Path:
+        """Write the text of a manifest as it is."""
+        path = self.home / ".bot-bottle" / "bottles" / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def metadata(self, identity: str) -> dict[str, Any]:
+        """What is recorded of a bottle."""
+        content: dict[str, Any] = json.loads((self.state / identity / "metadata.json").read_text())
+        return content
+
+    def tree(self) -> dict[str, str]:
+        """Every file of the state: path → digest of its contents."""
+        return {
+            str(path.relative_to(self.state)): hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+            for path in sorted(self.state.rglob("*"))
+            if path.is_file()
+        }
+
+    def guests(self) -> dict[str, Guest]:
+        """Every simulated guest there is, whoever made it: tool and name → guest."""
+        tools = (self.docker, self.smolvm)
+        return {
+            f"{tool.name} {name}": guest for tool in tools for name, guest in tool.guests.items()
+        }
+
+    def tools_used(self) -> list[str]:
+        """The commands that were run, each once."""
+        return sorted({call.tool for call in self.commands.calls})
+
+    @contextmanager
+    def may_refuse(self, errors: tuple[type[Exception], ...]) -> Iterator[Refusal]:
+        """Take down what became of the block, instead of letting it fail the test.
+
+        An error that is none of the launcher's own is told by its class: a user would have seen a
+        traceback. An assertion is ours and passes.
+        """
+        outcome = Refusal()
+        try:
+            yield outcome
+        except AssertionError:
+            raise
+        except errors as error:
+            outcome.happened, outcome.text = "refused", _everything_said(error)
+        except SimulatedCrash:
+            outcome.happened = "launcher died"
+        except Exception as error:  # noqa: BLE001 - recorded and compared
+            outcome.happened, outcome.text = type(error).__name__, _everything_said(error)
+        self.said.append(outcome.text)
+
+    def readable(self) -> dict[str, list[str]]:
+        """Every place where a value could be read by somebody who should not: place → texts."""
+        return {
+            "argv": ["\0".join(call.argv) for call in self.commands.calls],
+            "log": list(self.log),
+            "errors": list(self.said),
+            "prompts": list(self.asked),
+            "host environment": [f"{name}={value}" for name, value in os.environ.items()],
+            "state": [path.read_text(errors="replace") for path in self._files()],
+        }
+
+    def _files(self) -> Iterator[Path]:
+        """Every file of the home that is no manifest."""
+        for path in sorted((self.home / ".bot-bottle").rglob("*")):
+            if path.is_file() and path.suffix != ".md":
+                yield path
+
+
+def simulated(backend: str, home: Path, *, environ: Mapping[str, str] | None = None) -> World:
+    """A world with every tool simulated, so that reaching for the wrong one is seen."""
+    docker, smolvm = Docker(images=(IMAGE, OTHER_IMAGE)), Smolvm()
+    stub = CommandStub({"docker": docker, "smolvm": smolvm, "bwrap": Bwrap()})
+    home.mkdir(parents=True)
+    host = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", **(environ or {})}
+    return World(
+        backend=backend, home=home, environ=host, commands=stub, docker=docker, smolvm=smolvm
+    )
+
+
+def _yaml(value: object) -> str:
+    """Flow style with every string quoted and escaped, which leaves no doubt about any of them."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_yaml(key)}: {_yaml(each)}" for key, each in value.items()) + "}"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    plain = string.ascii_letters + string.digits + " !#$%&'()*+,-./:;<=>?@[]^_`{|}~"
+    return '"' + "".join(c if c in plain else f"\\U{ord(c):08X}" for c in value) + '"'
+
+
+class _Keep(logging.Handler):
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(level=logging.DEBUG)
+        self._lines = lines
+        self.setFormatter(logging.Formatter("%(levelname)s %(name)s %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(self.format(record))
+
+
+def _everything_said(error: BaseException) -> str:
+    """Text, repr, notes and causes of an error: what a log of it could hold."""
+    parts = [repr(error), *traceback.format_exception_only(error)]
+    for cause in (error.__cause__, error.__context__):
+        parts += [] if cause is None else [_everything_said(cause)]
+    return "\n".join(parts)
