@@ -12,6 +12,7 @@ import importlib.util
 import os
 import platform
 import shutil
+import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -73,6 +74,21 @@ def _dockerd() -> str:
     if shutil.which("dockerd") is None:
         return "no dockerd on the PATH: apt-get install docker.io"
     return "" if os.geteuid() == 0 else "only root can start an engine of its own"
+
+
+def _bubblewrap() -> str:
+    if not shutil.which("bwrap"):
+        return "no bwrap on the PATH: apt-get install bubblewrap"
+    trial = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
+    done = subprocess.run(trial, capture_output=True, text=True, check=False)
+    said = done.stderr.strip() or f"exit status {done.returncode}"
+    return "" if done.returncode == 0 else f"bwrap cannot make a sandbox here: {said}"
+
+
+def _smolvm() -> str:
+    if not shutil.which("smolvm"):
+        return "no smolvm on the PATH"
+    return "" if os.access("/dev/kvm", os.R_OK | os.W_OK) else "no access to /dev/kvm"
 
 
 _GATES: Final[dict[str, Gate]] = {}
@@ -145,6 +161,8 @@ for _gate in (
     Gate(name="docker", summary="servers in containers", probe=engine_reason),
     Gate(name="dockerd", summary="tests that stop an engine of their own", probe=_dockerd),
     Gate(name="profiling", summary="profiles of running processes (py-spy)", probe=cannot_profile),
+    Gate(name="bubblewrap", summary="sandboxes by namespaces", probe=_bubblewrap),
+    Gate(name="smolvm", summary="sandboxes that are micro-VMs", probe=_smolvm),
     Gate(name="live-llm", summary="runs against the real model provider", probe=_key),
     Gate(name="tmux", summary="terminal user interfaces", probe=_command("tmux")),
     Gate(name="emacs", summary="the Emacs client", probe=_command("emacs")),

@@ -12,6 +12,7 @@ from typing import Final
 
 from bot_bottle import BottleError, Host
 from bot_bottle import Launcher as BotBottle
+from bot_bottle.errors import BackendError
 from bot_bottle.run import Completed
 
 from suites.parity.launcher import Backend, Bottle
@@ -37,7 +38,12 @@ class _Runner:
     ) -> Completed:
         """Run one command; a terminal is never at hand here."""
         environ = self._world.environ if env is None else env
-        reply = self._world.commands.run(argv, env=environ, stdin=stdin, inherited=inherited)
+        try:
+            reply = self._world.commands.run(argv, env=environ, stdin=stdin, inherited=inherited)
+        except OSError as error:
+            # As its own runner tells it.
+            message = f"cannot run {argv[0]}: {error.strerror}"
+            raise BackendError(message) from error
         return Completed(reply.returncode, reply.stdout, reply.stderr)
 
 

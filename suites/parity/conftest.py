@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
 from pyfakefs.fake_filesystem_unittest import Patcher
 
+from harness_core.gates import closed_reason
 from harness_core.parity import load_backends
 from suites.parity.launcher import Backend
+from suites.parity.live import live_worlds
 from suites.parity.sides import Observation, Sides
-from suites.parity.world import simulated
+from suites.parity.world import World, simulated
 
 #: The reference launcher has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
@@ -27,6 +28,31 @@ _BACKENDS: Final = pytest.StashKey[Sequence[Backend]]()
 _SEEN: Final = pytest.StashKey[dict[str, dict[str, Observation]]]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option of the live lane."""
+    parser.getgroup("parity").addoption(
+        "--live",
+        action="store_true",
+        help="run the scenarios on the real tools: docker, bwrap, smolvm, as far as they are there",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker for what the live lane leaves out."""
+    config.addinivalue_line(
+        "markers", "simulated(why): needs the models of the tools, and is left out by --live"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out of the live lane what only a model can do."""
+    if not config.getoption("--live"):
+        return
+    simulated_only = [item for item in items if item.get_closest_marker("simulated")]
+    config.hook.pytest_deselected(items=simulated_only)
+    items[:] = [item for item in items if item not in simulated_only]
+
+
 def backends_of(config: pytest.Config) -> Sequence[Backend]:
     """The backends under test: the reference's, or those of the file given with ``--subject``."""
     if _BACKENDS not in config.stash:
@@ -38,14 +64,34 @@ def backends_of(config: pytest.Config) -> Sequence[Backend]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test with a ``backend`` runs once for each, and its id names it."""
     if "backend" in metafunc.fixturenames:
-        backends = backends_of(metafunc.config)
-        metafunc.parametrize("backend", backends, ids=[backend.name for backend in backends])
+        live = metafunc.config.getoption("--live")
+        metafunc.parametrize(
+            "backend",
+            [
+                pytest.param(
+                    backend,
+                    id=backend.name,
+                    marks=[pytest.mark.requires(backend.live)] if live else [],
+                )
+                for backend in backends_of(metafunc.config)
+            ],
+        )
 
 
 @pytest.fixture(scope="session")
 def backends(pytestconfig: pytest.Config) -> Sequence[Backend]:
     """All backends under test."""
     return backends_of(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def real_worlds(
+    request: pytest.FixtureRequest, backends: Sequence[Backend]
+) -> Callable[[str, Path], World]:
+    """Worlds on the real tools; images for bottles are built first where docker is there."""
+    docker = any(side.live == "docker" for side in backends) and not closed_reason("docker")
+    run, say = request.getfixturevalue("harness_run"), request.getfixturevalue("progress")
+    return live_worlds(run, docker=docker, say=say)
 
 
 @pytest.fixture
@@ -56,11 +102,15 @@ def faked_home() -> Iterator[Path]:
         for folder in _SYSTEM:
             patcher.fs.makedirs(folder, exist_ok=True)
         yield Path("/homes")
-        shutil.rmtree("/homes", ignore_errors=True)
 
 
 @pytest.fixture
-def sides(faked_home: Path, pytestconfig: pytest.Config, backends: Sequence[Backend]) -> Sides:
-    """Every backend in simulated worlds; what a scenario showed is kept for the whole run."""
-    seen = pytestconfig.stash.setdefault(_SEEN, {})
-    return Sides(backends=backends, make_world=simulated, homes=faked_home, seen=seen)
+def sides(request: pytest.FixtureRequest, backends: Sequence[Backend]) -> Sides:
+    """Every backend, in simulated worlds or in real ones; what a scenario showed is remembered."""
+    seen = request.config.stash.setdefault(_SEEN, {})
+    if not request.config.getoption("--live"):
+        home: Path = request.getfixturevalue("faked_home")
+        return Sides(backends=backends, make_world=simulated, homes=home, seen=seen)
+    there = [backend for backend in backends if not closed_reason(backend.live)]
+    home, make = request.getfixturevalue("tmp_path"), request.getfixturevalue("real_worlds")
+    return Sides(backends=there, make_world=make, homes=home, seen=seen)

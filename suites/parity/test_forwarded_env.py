@@ -11,7 +11,7 @@ import pytest
 from suites.parity.launcher import Backend, Launcher
 from suites.parity.sides import Body, Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment
-from suites.parity.world import IMAGE, World
+from suites.parity.world import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ def launch_and_look(env: Mapping[str, str]) -> Body:
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.environ["HOST_ONLY"] = "of-the-host-alone"
-        world.write_bottle("dev", {"image": IMAGE, "env": dict(env)})
+        world.write_bottle("dev", {"image": world.image, "env": dict(env)})
         with launcher.start("dev", backend=world.backend) as bottle:
             inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
         return {
@@ -112,7 +112,7 @@ def test_a_child_manifest_inherits(sides: Sides, backend: Backend, name: str) ->
     parent, child, expected = EXTENDS[name]
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("base", {"image": IMAGE, "env": parent})
+        world.write_bottle("base", {"image": world.image, "env": parent})
         world.write_bottle("dev", {"extends": "base", "env": child})
         with launcher.start("dev", backend=world.backend) as bottle:
             inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
@@ -126,7 +126,7 @@ def test_a_literal_around_a_variable_is_alike(sides: Sides, backend: Backend) ->
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.environ["VAR"] = "from-the-host"
-        world.write_bottle("dev", {"image": IMAGE, "env": {"MIXED": "a${VAR}b"}})
+        world.write_bottle("dev", {"image": world.image, "env": {"MIXED": "a${VAR}b"}})
         seen: dict[str, Any] = {}
         with (
             world.may_refuse(launcher.errors) as outcome,

@@ -16,7 +16,7 @@ from suites.parity.tools.guest import (
     script_that_answers,
     script_that_reads,
 )
-from suites.parity.world import IMAGE, World
+from suites.parity.world import World
 
 #: More commands than a launch takes.
 _STEPS: Final = 6
@@ -46,7 +46,7 @@ def test_a_script_answers_as_it_did(
     """Output, errors and exit status come back apart and unchanged."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"image": IMAGE})
+        world.write_bottle("dev", {"image": world.image})
         script = script_that_answers(stdout, stderr, code)
         with launcher.start("dev", backend=world.backend) as bottle:
             result = bottle.exec(script)
@@ -68,7 +68,7 @@ def test_a_script_runs_as_the_user_it_names(sides: Sides, backend: Backend, user
     """The user of a script is the one asked for; ``node`` unless said otherwise."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"image": IMAGE})
+        world.write_bottle("dev", {"image": world.image})
         with launcher.start("dev", backend=world.backend) as bottle:
             given = bottle.exec(USER, user=user).stdout.strip()
             default = bottle.exec(USER).stdout.strip()
@@ -85,7 +85,7 @@ def test_the_agents_command_takes_a_terminal_when_it_has_one(
     words = ["agent", "--flag", "two words", "it's"]
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"image": IMAGE})
+        world.write_bottle("dev", {"image": world.image})
         with launcher.start("dev", backend=world.backend) as bottle:
             with_tty = bottle.agent_argv(words, tty=True)
             without = bottle.agent_argv(words, tty=False)
@@ -113,7 +113,7 @@ def test_a_file_is_copied_in(sides: Sides, backend: Backend, what: str) -> None:
     name, contents = FILES[what]
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"image": IMAGE})
+        world.write_bottle("dev", {"image": world.image})
         source = world.home / "work" / name
         source.parent.mkdir()
         source.write_bytes(contents)
@@ -133,7 +133,7 @@ def test_copying_what_is_not_there_is_refused(sides: Sides, backend: Backend) ->
     """The refusal names the file, and the bottle goes on."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"image": IMAGE})
+        world.write_bottle("dev", {"image": world.image})
         with launcher.start("dev", backend=world.backend) as bottle:
             with world.may_refuse(launcher.errors) as outcome:
                 bottle.cp_in(world.home / "not-there.txt", "/tmp/x")
@@ -148,11 +148,12 @@ def test_copying_what_is_not_there_is_refused(sides: Sides, backend: Backend) ->
     sides.check_side(backend, "lifecycle/cp-missing", body, expected=expected)
 
 
+@pytest.mark.simulated("guests of others are made up")
 def test_closing_is_idempotent_and_touches_nothing_else(sides: Sides, backend: Backend) -> None:
     """The guest is gone after the first time, and the second and third time nothing happens."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"image": IMAGE})
+        world.write_bottle("dev", {"image": world.image})
         foreign = add_foreign_guests(world)
         with launcher.start("dev", backend=world.backend) as bottle:
             outcomes = []
@@ -173,11 +174,12 @@ def test_closing_is_idempotent_and_touches_nothing_else(sides: Sides, backend: B
     sides.check_side(backend, "lifecycle/close", body, expected=expected)
 
 
+@pytest.mark.simulated("guests of others are made up")
 def test_closing_after_the_guest_vanished(sides: Sides, backend: Backend) -> None:
     """A guest that somebody else removed is no error at the end."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"image": IMAGE})
+        world.write_bottle("dev", {"image": world.image})
         with (
             world.may_refuse(launcher.errors) as outcome,
             launcher.start("dev", backend=world.backend),
@@ -190,6 +192,7 @@ def test_closing_after_the_guest_vanished(sides: Sides, backend: Backend) -> Non
     sides.check_side(backend, "lifecycle/vanished", body, expected=expected)
 
 
+@pytest.mark.simulated("the launcher dies on request")
 @pytest.mark.parametrize("step", range(1, _STEPS + 1))
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_crash_is_cleaned_up(sides: Sides, backend: Backend, step: int, *, after: bool) -> None:
@@ -197,7 +200,7 @@ def test_a_crash_is_cleaned_up(sides: Sides, backend: Backend, step: int, *, aft
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         env = {"TYPED": "?", "PLAIN": "canary-in-the-clear"}
-        world.write_bottle("dev", {"image": IMAGE, "env": env})
+        world.write_bottle("dev", {"image": world.image, "env": env})
         world.answers.append("canary-4711")
         foreign = add_foreign_guests(world)
         world.stub.crash_at(step, after=after)
@@ -237,7 +240,7 @@ def test_cleanup_spares_bottles_that_run(sides: Sides, backend: Backend) -> None
     """What is not left over is not cleaned up."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"image": IMAGE, "env": {"GREETING": "hello"}})
+        world.write_bottle("dev", {"image": world.image, "env": {"GREETING": "hello"}})
         with launcher.start("dev", backend=world.backend) as bottle:
             launcher.cleanup()
             inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
@@ -247,11 +250,12 @@ def test_cleanup_spares_bottles_that_run(sides: Sides, backend: Backend) -> None
     sides.check_side(backend, "lifecycle/cleanup-spares", body, expected=expected)
 
 
+@pytest.mark.simulated("the default backend need not be there")
 def test_the_backend_is_chosen_in_order(sides: Sides, backend: Backend) -> None:
     """The flag is stronger than the variable, which is stronger than the default."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"image": IMAGE})
+        world.write_bottle("dev", {"image": world.image})
         used: dict[str, list[str]] = {}
         for how, flag, variable in (
             ("flag", world.backend, "docker"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from harness_core.parity import exposures
 from suites.parity.launcher import Bottle, Launcher
 from suites.parity.sides import Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment, script_that_answers
-from suites.parity.world import IMAGE, World
+from suites.parity.world import World
 
 #: The home directory is made anew for every example; the function-scoped fixture only holds it.
 _settings = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -47,6 +48,7 @@ OPERATIONS: Final = st.lists(
 )
 
 
+@pytest.mark.simulated("hundreds of guests")
 @_settings
 @given(manifest=MANIFESTS, operations=OPERATIONS)
 def test_backends_do_the_same(sides: Sides, manifest: Any, operations: Any) -> None:
@@ -63,7 +65,7 @@ def test_backends_do_the_same(sides: Sides, manifest: Any, operations: Any) -> N
             else:
                 env[name] = f"${{OF_THE_HOST_{name}}}"
                 world.environ[f"OF_THE_HOST_{name}"] = value
-        world.write_bottle("dev", {"image": IMAGE, "env": env})
+        world.write_bottle("dev", {"image": world.image, "env": env})
         answers: list[Any] = []
         with launcher.start("dev", backend=world.backend) as bottle:
             inside = read_environment(bottle.exec(ENVIRONMENT).stdout)

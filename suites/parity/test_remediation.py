@@ -32,7 +32,7 @@ def images(world: World) -> list[str]:
 
 def write_bottle(world: World) -> None:
     """A manifest with one literal, by which the bottle is known again."""
-    world.write_bottle("dev", {"image": IMAGE, "env": {"GREETING": "hello"}})
+    world.write_bottle("dev", {"image": world.image, "env": {"GREETING": "hello"}})
 
 
 def by_kind(backend: Backend, *, applies: Any, refuses: Any) -> Any:
@@ -60,6 +60,7 @@ def check_kind(
     sides.check_seen(backend, scenario, seen, expected=expected)
 
 
+@pytest.mark.simulated("guests are counted by image")
 def test_an_approved_proposal_goes_to_its_own_backend(sides: Sides, backend: Backend) -> None:
     """It is applied there, or refused there with the bottle untouched; it touches no other tool."""
 
@@ -67,7 +68,9 @@ def test_an_approved_proposal_goes_to_its_own_backend(sides: Sides, backend: Bac
         write_bottle(world)
         with launcher.start("dev", backend=world.backend) as bottle:
             tools, guests = world.tools_used(), sorted(world.guests())
-            proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
+            proposal = launcher.propose(
+                bottle.identity, image=world.other_image, justification="gcc"
+            )
             queued = launcher.pending() == [proposal]
             with world.may_refuse(launcher.errors) as outcome:
                 launcher.approve(proposal)
@@ -111,7 +114,9 @@ def test_the_chosen_backend_has_no_say(sides: Sides, backend: Backend, other: st
         write_bottle(world)
         with launcher.start("dev", backend=world.backend) as bottle:
             tools = world.tools_used()
-            proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
+            proposal = launcher.propose(
+                bottle.identity, image=world.other_image, justification="gcc"
+            )
             world.environ["BOT_BOTTLE_BACKEND"] = other
             with world.may_refuse(launcher.errors) as outcome:
                 launcher.approve(proposal)
@@ -129,6 +134,7 @@ def test_the_chosen_backend_has_no_say(sides: Sides, backend: Backend, other: st
     check_kind(sides, backend, f"remediation/chosen-{other}", body, expected)
 
 
+@pytest.mark.simulated("commands fail on request")
 @pytest.mark.parametrize("step", range(1, _STEPS + 1))
 def test_a_failing_step_keeps_proposal_and_bottle(
     sides: Sides, backend: Backend, step: int
@@ -138,14 +144,16 @@ def test_a_failing_step_keeps_proposal_and_bottle(
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         write_bottle(world)
         with launcher.start("dev", backend=world.backend) as bottle:
-            proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
+            proposal = launcher.propose(
+                bottle.identity, image=world.other_image, justification="gcc"
+            )
             calls = len(world.commands.calls)
             world.stub.fail_at(step)
             with world.may_refuse(launcher.errors) as outcome:
                 launcher.approve(proposal)
             reached = len(world.commands.calls) - calls >= step
             world.stub.revive()
-            applied = images(world) == [OTHER_IMAGE]
+            applied = images(world) == [world.other_image]
             return {
                 "no crash": outcome.happened in ("done", "refused"),
                 "bottle lives": lives(bottle),
@@ -192,7 +200,9 @@ def test_approving_twice_applies_once(sides: Sides, backend: Backend) -> None:
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         write_bottle(world)
         with launcher.start("dev", backend=world.backend) as bottle:
-            proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
+            proposal = launcher.propose(
+                bottle.identity, image=world.other_image, justification="gcc"
+            )
             with world.may_refuse(launcher.errors) as first:
                 launcher.approve(proposal)
             calls = len(world.commands.calls)

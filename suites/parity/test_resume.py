@@ -11,7 +11,7 @@ import pytest
 from suites.parity.launcher import Backend, Launcher
 from suites.parity.sides import Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment
-from suites.parity.world import IMAGE, World
+from suites.parity.world import World
 
 #: What the metadata of a bottle must hold (contract "bottle", State and remediation).
 _KEYS: Final = {
@@ -27,7 +27,7 @@ _KEYS: Final = {
 
 def preserved(world: World, launcher: Launcher) -> str:
     """Start a bottle, write into its transcript, preserve it, end it; its identity."""
-    world.write_bottle("dev", {"image": IMAGE, "env": {"GREETING": "hello"}})
+    world.write_bottle("dev", {"image": world.image, "env": {"GREETING": "hello"}})
     with launcher.start("dev", backend=world.backend) as bottle:
         identity = bottle.identity
         transcript = world.state / identity / "transcript"
@@ -98,6 +98,7 @@ def test_the_recorded_backend_is_stronger_than_the_chosen_one(
     sides.check_side(backend, f"resume/chosen-{other}", body, expected=expected)
 
 
+@pytest.mark.simulated("docker need not be there")
 @pytest.mark.parametrize("how", ["empty", "left-out"])
 def test_old_metadata_means_docker(sides: Sides, backend: Backend, how: str) -> None:
     """A record without a backend is from before there were several: it is docker's."""
@@ -247,7 +248,7 @@ def test_no_backend_takes_anothers_bottle_for_its_own(sides: Sides, backend: Bac
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         names = [each.name for each in sides.backends]
-        world.write_bottle("dev", {"image": IMAGE})
+        world.write_bottle("dev", {"image": world.image})
         with launcher.start("dev", backend=world.backend) as bottle:
             listed = {name: bottle.identity in launcher.active(name) for name in names}
         return {

@@ -12,7 +12,7 @@ from harness_core.parity import exposures
 from suites.parity.launcher import Backend, Launcher
 from suites.parity.sides import Body, Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment, script_that_answers
-from suites.parity.world import IMAGE, World
+from suites.parity.world import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +176,7 @@ def launch_and_use(row: SecretRow) -> Body:
         world.environ.update(row.host)
         world.answers += row.answers
         before = dict(world.environ)
-        world.write_bottle("dev", {"image": IMAGE, "env": dict(row.env)})
+        world.write_bottle("dev", {"image": world.image, "env": dict(row.env)})
         with launcher.start("dev", backend=world.backend) as bottle:
             inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
             bottle.exec_agent(["sh", "-c", script_that_answers("", "", 0)], tty=False)
@@ -228,7 +228,7 @@ def test_a_missing_host_variable_is_refused(sides: Sides, backend: Backend) -> N
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.environ["THERE"] = "canary-of-the-host"
         env = {"FIRST": "${THERE}", "TOKEN": "${NOT_THERE}"}
-        world.write_bottle("dev", {"image": IMAGE, "env": env})
+        world.write_bottle("dev", {"image": world.image, "env": env})
         with (
             world.may_refuse(launcher.errors) as outcome,
             launcher.start("dev", backend=world.backend),
@@ -250,12 +250,30 @@ def test_a_missing_host_variable_is_refused(sides: Sides, backend: Backend) -> N
     sides.check_side(backend, "secret-env/host-variable-missing", body, expected=expected)
 
 
+def test_an_empty_host_variable_is_there(sides: Sides, backend: Backend) -> None:
+    """A variable of the host that is empty is not missing: the guest has it, empty."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.environ["HOST_TOKEN"] = ""
+        world.write_bottle("dev", {"image": world.image, "env": {"TOKEN": "${HOST_TOKEN}"}})
+        inside: dict[str, str] = {}
+        with (
+            world.may_refuse(launcher.errors) as outcome,
+            launcher.start("dev", backend=world.backend) as bottle,
+        ):
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        return {"outcome": outcome.happened, "TOKEN": inside.get("TOKEN")}
+
+    expected = {"outcome": "done", "TOKEN": ""}
+    sides.check_side(backend, "secret-env/host-variable-is-empty", body, expected=expected)
+
+
 def test_an_empty_answer_is_alike(sides: Sides, backend: Backend) -> None:
     """Whether Enter alone is an empty secret or a refusal, it is the same on every backend."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.answers.append("")
-        world.write_bottle("dev", {"image": IMAGE, "env": {"TOKEN": "?", "AFTER": "plain"}})
+        world.write_bottle("dev", {"image": world.image, "env": {"TOKEN": "?", "AFTER": "plain"}})
         inside: dict[str, str] = {}
         with (
             world.may_refuse(launcher.errors) as outcome,
@@ -275,7 +293,7 @@ def test_nobody_at_the_terminal_is_refused(sides: Sides, backend: Backend) -> No
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.answers.append("canary-4711")
-        world.write_bottle("dev", {"image": IMAGE, "env": {"FIRST": "?", "SECOND": "?"}})
+        world.write_bottle("dev", {"image": world.image, "env": {"FIRST": "?", "SECOND": "?"}})
         with (
             world.may_refuse((*launcher.errors, EOFError)) as outcome,
             launcher.start("dev", backend=world.backend),
@@ -291,6 +309,7 @@ def test_nobody_at_the_terminal_is_refused(sides: Sides, backend: Backend) -> No
     sides.check_side(backend, "secret-env/nobody-answers", body, expected=expected)
 
 
+@pytest.mark.simulated("commands fail on request")
 @pytest.mark.parametrize("number", range(1, 5))
 def test_a_failing_command_shows_no_value(sides: Sides, backend: Backend, number: int) -> None:
     """Whichever command fails, and whatever it prints, no value gets into the error or the log."""
@@ -299,7 +318,7 @@ def test_a_failing_command_shows_no_value(sides: Sides, backend: Backend, number
         world.environ["HOST_TOKEN"] = "canary-of-the-host"
         world.answers.append("canary-4711")
         env = {"TYPED": "?", "GIVEN": "${HOST_TOKEN}"}
-        world.write_bottle("dev", {"image": IMAGE, "env": env})
+        world.write_bottle("dev", {"image": world.image, "env": env})
         world.stub.fail_at(number)
         with (
             world.may_refuse(launcher.errors) as outcome,

@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import string
-import subprocess
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,11 +25,9 @@ from suites.parity.tools.guest import Guest
 from suites.parity.tools.smolvm import Smolvm
 
 __all__ = [
-    "DESCRIPTOR",
     "IMAGE",
     "OTHER_IMAGE",
     "Commands",
-    "RealCommands",
     "Refusal",
     "World",
     "simulated",
@@ -39,12 +36,6 @@ __all__ = [
 #: The image of every manifest that names none of its own, and one to change to.
 IMAGE: Final = "harness/bottle:1"
 OTHER_IMAGE: Final = "harness/bottle:2"
-
-#: Where ``inherited`` can be read: an argument that the number of a descriptor takes the place of.
-DESCRIPTOR: Final = "{descriptor}"
-
-#: Nothing a launcher runs takes this long.
-_COMMAND_S: Final = 120.0
 
 
 class Commands(Protocol):
@@ -61,45 +52,6 @@ class Commands(Protocol):
         inherited: bytes = b"",
     ) -> Reply:
         """Run one command to its end."""
-
-
-class RealCommands:
-    """Runs commands for real, and records them.
-
-    Attributes:
-        calls: every call, in order.
-    """
-
-    def __init__(self) -> None:
-        self.calls: list[Call] = []
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        stdin: bytes = b"",
-        inherited: bytes = b"",
-    ) -> Reply:
-        """Run one command to its end."""
-        call = Call(argv=tuple(argv), env=dict(env or {}), stdin=stdin, inherited=inherited)
-        self.calls.append(call)
-        descriptor = os.memfd_create("inherited")
-        try:
-            os.write(descriptor, inherited)
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            done = subprocess.run(
-                [str(descriptor) if word == DESCRIPTOR else word for word in argv],
-                env=env,
-                input=stdin,
-                capture_output=True,
-                pass_fds=[descriptor],
-                timeout=_COMMAND_S,
-                check=False,
-            )
-        finally:
-            os.close(descriptor)
-        return Reply(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
 @dataclass(slots=True)
@@ -130,6 +82,7 @@ class World:
         answers: what somebody types at each prompt, in order.
         asked: the prompts that were shown.
         commands: the subprocess layer.
+        image, other_image: what bottles are made of.
         docker, smolvm: the simulated tools; of no use in a live world.
         log: every record the launcher logged, formatted.
         said: what every refusal said, for :meth:`readable`.
@@ -141,8 +94,10 @@ class World:
     answers: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     commands: Commands
-    docker: Docker
-    smolvm: Smolvm
+    image: str = IMAGE
+    other_image: str = OTHER_IMAGE
+    docker: Docker = field(default_factory=lambda: Docker(images=(IMAGE, OTHER_IMAGE)))
+    smolvm: Smolvm = field(default_factory=Smolvm)
     log: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
