@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from harness_core.errors import BadInput
 from harness_core.scenario._rows import DbAssertion, E2EScenario, Golden
+from harness_core.scenario._sequential import SequentialPlan
 from harness_core.scenario._token import TOKEN_FIELD
 
 __all__ = ["check_scenarios"]
@@ -58,6 +59,10 @@ def _check_row(row: E2EScenario, *, where: str, butlers: Collection[str]) -> Non
             raise refuse(f"db_assertions[{number}]", assertion, "a DbAssertion")
         for field, found, expected in _mistakes_in(assertion, row=row, butlers=butlers):
             raise refuse(f"db_assertions[{number}].{field}", found, expected)
+    effects = [assertion for assertion in row.db_assertions if assertion.count != 0]
+    if effects and TOKEN_FIELD not in repr([(a.where, a.column_checks) for a in effects]):
+        expected = f"{TOKEN_FIELD} in one of them: else a row of another run would do"
+        raise refuse("db_assertions", f"no {TOKEN_FIELD}", expected)
 
 
 #: (field, what was found there, what would be accepted)
@@ -81,8 +86,24 @@ def _mistakes(row: E2EScenario, butlers: Collection[str]) -> Iterator[_Mistake]:
         yield "timeout_s", row.timeout_s, "seconds above zero"
     if not isinstance(row.db_assertions, list | tuple):
         yield "db_assertions", row.db_assertions, "a list of DbAssertion"
-    if not row.expected_tool_calls and not row.db_assertions:
+    yield from _mistakes_of_judgement(row, butlers)
+    if not row.expected_tool_calls and not row.db_assertions and not row.alternatives:
         yield "db_assertions", [], "a row or a tool call to check: it asserts no effect"
+
+
+def _mistakes_of_judgement(row: E2EScenario, butlers: Collection[str]) -> Iterator[_Mistake]:
+    for name in row.alternatives:
+        if name not in butlers or name in row.expected_butlers:
+            yield "alternatives", name, f"another one of {', '.join(sorted(butlers))}"
+    wanted = {tool.rpartition(".")[2] for tool in row.expected_tool_calls}
+    for tool in row.forbidden_tool_calls:
+        if not _is_text(tool) or "." in tool or tool in wanted:
+            yield "forbidden_tool_calls", tool, "the bare name of a tool that is not expected"
+    if row.pass_rate is not None:
+        try:
+            SequentialPlan.for_rate(row.pass_rate)
+        except BadInput as error:
+            yield "pass_rate", row.pass_rate, error.expected
 
 
 def _mistakes_of_prompt(row: E2EScenario) -> Iterator[_Mistake]:

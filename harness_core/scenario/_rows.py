@@ -56,6 +56,11 @@ class E2EScenario:
         expected_output: text that the message's response summary must contain, compared without
             regard to case; ``None`` makes no claim. ``GOLDEN``: everything the message left is
             compared with a snapshot as well.
+        forbidden_tool_calls: tools, by bare name, that no session of the message may even try.
+        alternatives: butlers that may be reached instead of or beside the expected ones, for a
+            message that people would understand in more than one way. Its words must arrive.
+        pass_rate: share of live runs that must pass; judged by a sequential test, since a model
+            that is asked twice may answer twice. ``None``: every run must pass.
         timeout_s: seconds from ingest to the final state of the inbox row.
 
     Source: seed 000, "Dimension 2".
@@ -69,6 +74,9 @@ class E2EScenario:
     db_assertions: Sequence[DbAssertion] = ()
     tags: Sequence[str] = ()
     expected_output: str | Golden | None = None
+    forbidden_tool_calls: Sequence[str] = ()
+    alternatives: Sequence[str] = ()
+    pass_rate: float | None = None
     timeout_s: float = limits.SCENARIO_S
 
     @property

@@ -1,5 +1,6 @@
 """The health butler's tools: measurements, symptoms, medications, meals."""
 
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from butlers import faults
@@ -38,7 +39,10 @@ def register(butler: Butler) -> None:
 
 async def _fetchrow(butler: Butler, query: str, *values: Any) -> dict[str, Any]:
     pool = await _elsewhere(butler) if faults.on("tool-wrong-database") else butler.pool
-    row = await pool.fetchrow(query, *values)
+    # asyncpg writes a float into a numeric column digit by binary digit: 38.4 would be
+    # 38.39999999999999857891452847979962825775146484375.
+    exact = [Decimal(str(v)) if isinstance(v, float) else v for v in values]
+    row = await pool.fetchrow(query, *exact)
     return plain(row) if row is not None else {}
 
 

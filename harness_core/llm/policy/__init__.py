@@ -12,7 +12,8 @@ break a model's. It is not a model. All of it is pure functions of the request a
   with ``_quantities.py``, ``_when.py`` and ``_phrases.py`` for numbers, dates and words.
 - ``_answering.py``: the answer, turn by turn.
 - ``_words.py``, ``_kinds.py``, ``_pieces.py``, ``_scoring.py``: words, what they are kinds of,
-  pieces of a message, and overlap.
+  pieces of a message, and overlap. ``_languages.py``: everyday words that are not English;
+  ``_pronouns.py``: what "it" stands for; ``_steering.py``: what tries to give the reader orders.
 """
 
 from harness_core.llm.policy._answering import respond

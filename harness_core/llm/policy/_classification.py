@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from harness_core.llm.policy._pieces import Piece, leans_on_previous, split_pieces
 from harness_core.llm.policy._prompt import Prompt
+from harness_core.llm.policy._pronouns import speaks_back
 from harness_core.llm.policy._registry import Entry, read_registry
 from harness_core.llm.policy._scoring import MATCH, Index
 from harness_core.llm.policy._shape import Shape, read_shape
+from harness_core.llm.policy._steering import honest
 from harness_core.llm.policy._verbs import Act, act_of_clause, command_verb
 from harness_core.llm.policy._words import identifier_words, stems, word_set
 
@@ -80,7 +82,8 @@ def assign(message: str, entries: Sequence[Entry]) -> tuple[Segment, ...]:
     index = Index([entry.weights() for entry in entries])
     catch_all = _catch_all(entries)
     runs: list[_Run] = []
-    for piece in split_pieces(message):
+    pieces = split_pieces(message)
+    for piece in tuple(honest(pieces)) or pieces:
         _place(runs, piece, _scores(index, piece.text), catch_all=catch_all)
     _settle_openings(runs)
     gathered: dict[int, list[_Run]] = {}
@@ -127,6 +130,13 @@ def _place(
     best = max(range(len(scores)), key=lambda at: (scores[at], -at))
     target: int | None = best if scores[best] >= MATCH else None
     last = runs[-1] if runs else None
+    if last is not None and speaks_back(piece.text):
+        if command_verb(piece.text) is None and not piece.hard:
+            target = None  # "… and loved it" is about what was said, whatever love is a kind of
+        elif target is not None and not last.score:
+            # "I saw Solaris. Add it to my films": the command says where both belong.
+            last.target, last.end, last.score = target, piece.end, scores[best]
+            return
     if target is None and last is not None and leans_on_previous(piece):
         if piece.hard or last.target is None or command_verb(piece.text) is None:
             last.end = piece.end

@@ -20,7 +20,7 @@ _TABLE: Final = """
 symptom pain complaint health: headache migraine ache pain hurt nausea nauseous dizzy dizziness
   fever cough sore fatigue tired exhausted sick ill unwell rash itch itchy cramp insomnia vomit
   vomiting bloated congestion swollen swelling stiff chills palpitations heartburn backache
-  toothache stomachache sneeze wheeze diarrhea constipation anxious anxiety
+  toothache stomachache sneeze wheeze diarrhea constipation anxious anxiety allergy allergic
 medication medicine drug dose health: pill tablet capsule dose dosage mg mcg ibuprofen aspirin
   paracetamol acetaminophen antibiotic antibiotics insulin vitamin prescription prescribed
   medicine medication metformin lisinopril amoxicillin antihistamine melatonin

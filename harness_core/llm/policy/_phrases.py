@@ -154,6 +154,8 @@ def names(text: str) -> tuple[tuple[str, Span], ...]:
         else:
             _close(run, text, sure, unsure)
             run = [token] if token is not None and _capital(token) else []
+            if run and before is not None and _coined(before) and gap.isspace():
+                run.insert(0, before)
         before = token
     found = sure + unsure
     if not found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -17,8 +17,10 @@ from harness_core.llm.policy._parameters import Parameter, read_parameters
 from harness_core.llm.policy._phrases import object_and_place
 from harness_core.llm.policy._pieces import Piece, split_pieces
 from harness_core.llm.policy._prompt import Prompt
+from harness_core.llm.policy._pronouns import resolve
 from harness_core.llm.policy._quantities import find_quantities
 from harness_core.llm.policy._scoring import Index, weigh
+from harness_core.llm.policy._steering import honest, steers
 from harness_core.llm.policy._verbs import (
     Act,
     act_of_clause,
@@ -50,14 +52,6 @@ _COMPATIBLE: Final = {
 
 #: Acts that change or run something beyond a new record: the clause must name what.
 _GUARDED: Final = frozenset([Act.DELETE, Act.SEND, Act.RUN, Act.UPDATE])
-
-#: A message that tries to steer whoever reads it loses all guarded tools.
-_STEERING: Final = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b[^.!?\n]{0,30}\b(?:previous|prior|above|earlier|all"
-    r"|your|the)\b[^.!?\n]{0,20}\b(?:instructions?|prompts?|rules|guidelines)\b"
-    r"|\bsystem prompt\b|\byou are now\b|\bnew instructions?\b",
-    re.IGNORECASE,
-)
 
 _NAME_WEIGHT: Final = 2.0
 _VERB_WEIGHT: Final = 0.3
@@ -173,9 +167,12 @@ def goals_of(prompt: Prompt, views: Sequence[ToolView]) -> tuple[Goal, ...]:
     if not views:
         return ()
     index = Index([view.weights for view in views])
-    steering = _STEERING.search(prompt.message) is not None
+    resolved = resolve(prompt.message)
+    prompt = dataclasses.replace(prompt, message=resolved.text)
+    steering = steers(prompt.message)
     goals: list[Goal] = []
-    for start, end in _asking_spans(prompt, views, index, steering=steering):
+    spans = _asking_spans(prompt, views, index, context=resolved.context, steering=steering)
+    for start, end in spans:
         text = prompt.message[start:end].strip()
         goal = best_goal(text, prompt, views, index, steering=steering)
         if goal is not None:
@@ -184,13 +181,21 @@ def goals_of(prompt: Prompt, views: Sequence[ToolView]) -> tuple[Goal, ...]:
 
 
 def _asking_spans(
-    prompt: Prompt, views: Sequence[ToolView], index: Index, *, steering: bool
+    prompt: Prompt,
+    views: Sequence[ToolView],
+    index: Index,
+    *,
+    context: tuple[int, int] | None,
+    steering: bool,
 ) -> list[tuple[int, int]]:
     """Parts of the message that each ask for a call, in order."""
     spans: list[tuple[int, int]] = []
     pending: int | None = None
     last: Goal | None = None
-    for piece in _honest(split_pieces(prompt.message)):
+    for piece in honest(split_pieces(prompt.message)):
+        told = context is not None and context[0] <= piece.start and piece.end <= context[1]
+        if told and command_verb(piece.text) is None:
+            continue  # it only says what the command after it is about
         goal = best_goal(piece.text, prompt, views, index, steering=steering)
         if goal is None and pending is not None:
             # "Dizzy since yesterday, about 4 out of 10": two pieces say together what one lacks.
@@ -204,15 +209,6 @@ def _asking_spans(
         elif pending is None:
             pending = piece.start
     return spans
-
-
-def _honest(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Pieces but for those that steer: these, and the rest of their sentence, are passed over."""
-    muted = False
-    for piece in pieces:
-        muted = _STEERING.search(piece.text) is not None or (muted and not piece.hard)
-        if not muted:
-            yield piece
 
 
 def _stands_alone(piece: Piece, goal: Goal, *, before: Goal | None) -> bool:

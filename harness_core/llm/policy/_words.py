@@ -10,6 +10,8 @@ from typing import Final
 
 import snowballstemmer
 
+from harness_core.llm.policy._languages import english_of
+
 __all__ = [
     "STOPWORDS",
     "Token",
@@ -105,6 +107,7 @@ class Token:
 def stem(word: str) -> str:
     """The stem of one word, so that "headaches" meets "headache"."""
     plain = word.lower().replace("\u2019", "'").replace("-", "").removesuffix("'s")
+    plain = english_of(plain)
     return str(_STEMMER.stemWord(_IRREGULAR.get(plain, plain)))
 
 

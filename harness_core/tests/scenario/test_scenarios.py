@@ -61,7 +61,12 @@ def test_rows_without_mistakes_pass_unchanged():
             expected_output="noted",
             timeout_s=5,
         ),
-        row(id="rows-only", expected_tool_calls=(), db_assertions=[assertion(count=2)]),
+        row(
+            id="rows-only",
+            expected_tool_calls=(),
+            db_assertions=[assertion(where={"note": "{token}"}, count=2)],
+        ),
+        row(id="either", expected_tool_calls=(), alternatives=["general"], pass_rate=0.9),
     )
 
     assert rows == check(*rows)
@@ -99,6 +104,13 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("timeout-text", {"timeout_s": "5"}, "timeout_s"),
     ("timeout-flag", {"timeout_s": True}, "timeout_s"),
     ("no-effect", {"expected_tool_calls": []}, "db_assertions"),
+    ("assertions-without-token", {"db_assertions": [assertion()]}, "db_assertions"),
+    ("alternative-unknown", {"alternatives": ["garden"]}, "alternatives"),
+    ("alternative-expected", {"alternatives": ["health"]}, "alternatives"),
+    ("forbidden-expected", {"forbidden_tool_calls": ["symptom_log"]}, "forbidden_tool_calls"),
+    ("forbidden-with-butler", {"forbidden_tool_calls": ["a.b"]}, "forbidden_tool_calls"),
+    ("pass-rate-of-one", {"pass_rate": 1.0}, "pass_rate"),
+    ("pass-rate-too-low", {"pass_rate": 0.2}, "pass_rate"),
     ("assertions-not-listed", {"db_assertions": assertion()}, "db_assertions"),
     ("assertion-no-assertion", {"db_assertions": [{"table": "x"}]}, "db_assertions[0]"),
     ("assertion-butler", {"db_assertions": [assertion(butler="x")]}, "db_assertions[0].butler"),

@@ -101,6 +101,23 @@ async def test_a_session_row_is_the_whole_truth(ecosystem: Ecosystem, token: str
     assert row["result"], "the session's answer is not on record"
 
 
+async def test_a_failed_trigger_is_answered_as_one(ecosystem: Ecosystem, token: str) -> None:
+    """Whoever triggers a session that fails is told so, and its row is failed, closed and priced."""
+    health = ecosystem["health"]
+    fault = Fault(kind="status", status=REFUSED, times=20, contains=token)
+    async with ecosystem.gateway.client.fault(fault):
+        answer = await _trigger(health, prompt=f"I have a headache, severity 3 ({token})")
+    row = await _session(health, token)
+    told = answer.value if isinstance(answer.value, dict) else {}
+
+    assert answer.is_error or told, f"the answer says nothing of what came of it: {answer.text}"
+    assert told.get("success") is not True, f"a failed session is answered as {answer.text}"
+    assert told.get("status") != "success", f"a failed session is answered as {answer.text}"
+    expect_finished(row, butler="health", story=str(dict(row)))
+    assert row["success"] is False
+    assert 0 == cost_usd(row["cost"]), "a call that was refused costs nothing"
+
+
 async def test_a_tool_that_refuses_is_on_record_as_called(ecosystem: Ecosystem, token: str) -> None:
     """A call with arguments the tool cannot take is recorded, and its refusal wrote nothing."""
     health = ecosystem["health"]

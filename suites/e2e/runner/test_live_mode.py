@@ -17,7 +17,7 @@ import pytest
 
 from harness_core.bridge import Loop
 from harness_core.evidence import Evidence
-from harness_core.llm import open_gateway
+from harness_core.llm import Fault, open_gateway
 from harness_core.process import Run
 from suites.e2e.scenarios import SCENARIOS
 
@@ -70,3 +70,65 @@ def test_the_budget_stops_a_live_run(
     assert written
     assert [] == [path for path in written if provider.api_key in path.read_text(errors="replace")]
     assert provider.api_key not in finished.stdout + finished.stderr
+
+
+#: A row with a pass rate, and the tool it is about.
+RATED = ("health-meal-with-a-person", "meal_log")
+
+#: Enough for all trials the plan allows.
+AMPLE_USD = "3.00"
+
+#: Up to some twenty trials of three sessions' worth of work.
+TRIALS_S = 400
+
+
+@pytest.mark.runner
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("share", "good"),
+    [pytest.param(0.03, True, id="seldom"), pytest.param(0.8, False, id="mostly")],
+)
+def test_a_model_that_misbehaves_is_judged_by_its_rate(
+    harness_loop: Loop,
+    harness_run: Run,
+    evidence: Evidence,
+    tmp_path: Path,
+    pytestconfig: pytest.Config,
+    share: float,
+    good: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """A provider that claims without doing in some part of its answers passes or fails as declared.
+
+    The provider also breaks one trial: that one counts for nothing, and the run says so.
+    """
+    scenario, tool = RATED
+    lie = Fault(
+        kind="answer", text="I have logged your meal.", contains=tool, share=share, times=1000
+    )
+    # One refused call, and the two variations the CLI tries after it.
+    trouble = Fault(kind="status", status=400, times=3)
+    with harness_loop.hold(open_gateway(harness_run, evidence=evidence)) as provider:
+        for fault in (trouble, lie):
+            harness_loop.run(lambda fault=fault: provider.client.add_fault(fault))
+        finished = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "suites/e2e/test_scenario_runner.py"),
+                *("--llm", "live", "--llm-upstream", provider.url, "-k", scenario),
+                *("--llm-budget-usd", AMPLE_USD, f"--evidence={tmp_path}"),
+            ],
+            cwd=pytestconfig.rootpath,
+            env=os.environ | {"ANTHROPIC_API_KEY": provider.api_key},
+            capture_output=True,
+            text=True,
+            timeout=TRIALS_S,
+            check=False,
+        )
+    output = evidence.write_text("output.txt", finished.stdout + finished.stderr)
+
+    assert (0 if good else 1) == finished.returncode, output
+    assert "1 not counted" in finished.stdout, f"the provider's own failure was counted: {output}"
+    if good:
+        assert ": good enough for a rate of 0.8" in finished.stdout, output
+    else:
+        assert ": not good enough for a rate of 0.8" in finished.stdout, output
+        assert "claimed but not done: it says" in finished.stdout, output
