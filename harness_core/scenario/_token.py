@@ -20,12 +20,18 @@ TOKEN_FIELD: Final = "{token}"  # noqa: S105 - a placeholder, secret to nobody
 #: Letters and digits that no tokenizer splits into words with a meaning, and no reader mixes up.
 _ALPHABET: Final = "bcdfghjkmnpqrstvwxz23456789"
 
+_DIGITS: Final = "23456789"
+
 _TOKEN: Final = re.compile(rf"zx[{_ALPHABET}]{{8}}")
 
 
 def new_token() -> str:
-    """A fresh word of ten characters, about 47 bits, that begins with ``zx``."""
-    return "zx" + "".join(secrets.choice(_ALPHABET) for _ in range(8))
+    """A fresh word of ten characters, about 45 bits, that begins with ``zx`` and holds a digit.
+
+    Without a digit it might be a word or a name, and be read differently from run to run.
+    """
+    before, after = ("".join(secrets.choice(_ALPHABET) for _ in range(n)) for n in (3, 4))
+    return f"zx{before}{secrets.choice(_DIGITS)}{after}"
 
 
 def tokens_in(text: str) -> frozenset[str]:

@@ -27,9 +27,10 @@ from suites.e2e.chain import (
     expect_trace,
     words_of,
 )
+from suites.e2e.conversation import ask_in_turn
 from suites.e2e.ecosystem import Ecosystem, Sent
 from suites.e2e.journey import Row, as_data, follow
-from suites.e2e.mcp_client import ToolResult, call_in_turn
+from suites.e2e.mcp_client import ToolResult
 
 #: A refusal needs no work; longer than the slowest one seen on 2 loaded cores.
 REFUSED_S: Final = 20.0
@@ -61,9 +62,7 @@ async def test_triggers_queue_in_order_without_overlap(ecosystem: Ecosystem) -> 
     ) -> None:
         arguments = {"prompt": f"I have a headache, severity 2 ({word})"}
         answers.append(
-            await call_in_turn(
-                health.url, "trigger", arguments, seconds=ALL_S, task_status=task_status
-            )
+            await ask_in_turn(health, "trigger", arguments, seconds=ALL_S, task_status=task_status)
         )
 
     async with trio.open_nursery() as nursery, _holding(ecosystem, tokens[0]) as running:

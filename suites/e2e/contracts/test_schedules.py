@@ -24,9 +24,9 @@ from harness_core.process import Run
 from harness_core.subject import Subject
 from harness_core.wait import deadline, until
 from suites.e2e.butler import Butler
+from suites.e2e.conversation import Conversation, open_conversation
 from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
 from suites.e2e.journey import Row
-from suites.e2e.mcp_client import Client, open_client
 from suites.e2e.schedules import fall_due, schedule_row, sessions_of
 
 pytestmark = pytest.mark.capability("schedules")
@@ -54,7 +54,7 @@ NO_CRON: Final = {
 
 @asynccontextmanager
 async def scheduled(
-    butler: Butler, token: str, *, client: Client | None = None
+    butler: Butler, token: str, *, client: Conversation | None = None
 ) -> AsyncIterator[str]:
     """A task of the test's own; yields its name."""
     name = f"task-{token}"
@@ -162,7 +162,10 @@ async def test_a_failed_run_is_written_down_and_comes_again(
 async def test_what_is_no_cron_line_is_refused(ecosystem: Ecosystem, token: str, line: str) -> None:
     """Such a task is not made, and a task that stands is not changed to it."""
     general = ecosystem["general"]
-    async with open_client(general.url) as client, scheduled(general, token, client=client) as name:
+    async with (
+        open_conversation(general) as client,
+        scheduled(general, token, client=client) as name,
+    ):
         made = await client.try_call(
             "schedule_create", name=f"none-{token}", cron=line, prompt="tea"
         )

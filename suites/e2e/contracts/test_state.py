@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
+from suites.e2e.conversation import Conversation, open_conversation
 from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.mcp_client import Client, open_client
 
 #: Larger than any cell a person fills, small enough for one call.
 BIG_CHARS: Final = 300_000
@@ -69,7 +69,7 @@ async def test_every_json_value_comes_back_as_it_went(
 ) -> None:
     """What was set is what stands in the row and what is given back, of the same type."""
     general = ecosystem["general"]
-    async with open_client(general.url) as client, _tidy(client, token):
+    async with open_conversation(general) as client, _tidy(client, token):
         await client.call("state_set", key=token, value=value)
         answered = await _get(client, token)
         row = await general.database.one("SELECT value FROM state WHERE key = %s", (token,))
@@ -83,7 +83,7 @@ async def test_awkward_keys_are_keys(ecosystem: Ecosystem, token: str, key: str)
     """A key is taken literally: its value is found by it alone, overwritten and deleted by it."""
     general = ecosystem["general"]
     own, neighbour = f"{token}{key}", f"{token}{key}x"
-    async with open_client(general.url) as client, _tidy(client, token):
+    async with open_conversation(general) as client, _tidy(client, token):
         await client.call("state_set", key=own, value=1)
         await client.call("state_set", key=neighbour, value="untouched")
         await client.call("state_set", key=own, value=[2])
@@ -106,7 +106,7 @@ async def test_a_prefix_is_never_a_pattern(
     """Listing finds every key that begins with the prefix, letter by letter, and no other."""
     wanted = [f"{token}{prefix}{ending}" for ending in below]
     unwanted = [f"{token}{key}" for key in others]
-    async with open_client(ecosystem["general"].url) as client, _tidy(client, token):
+    async with open_conversation(ecosystem["general"]) as client, _tidy(client, token):
         for key in (*wanted, *unwanted):
             await client.call("state_set", key=key, value=True)
 
@@ -116,7 +116,7 @@ async def test_a_prefix_is_never_a_pattern(
 
 async def test_what_is_not_there_is_no_value(ecosystem: Ecosystem, token: str) -> None:
     """An unknown key has no value, which is told apart from a stored null; deleting it is harmless."""
-    async with open_client(ecosystem["general"].url) as client, _tidy(client, token):
+    async with open_conversation(ecosystem["general"]) as client, _tidy(client, token):
         unknown = await client.try_call("state_get", key=token)
         await client.try_call("state_delete", key=token)
         await client.call("state_set", key=token, value=None)
@@ -131,8 +131,8 @@ async def test_what_is_not_there_is_no_value(ecosystem: Ecosystem, token: str) -
 async def test_a_butler_has_its_state_for_itself(ecosystem: Ecosystem, token: str) -> None:
     """What one butler keeps, another neither sees nor loses."""
     async with (
-        open_client(ecosystem["general"].url) as general,
-        open_client(ecosystem["health"].url) as health,
+        open_conversation(ecosystem["general"]) as general,
+        open_conversation(ecosystem["health"]) as health,
         _tidy(general, token),
     ):
         await general.call("state_set", key=token, value="of general")
@@ -144,19 +144,19 @@ async def test_a_butler_has_its_state_for_itself(ecosystem: Ecosystem, token: st
 
 
 @asynccontextmanager
-async def _tidy(client: Client, prefix: str) -> AsyncIterator[None]:
+async def _tidy(client: Conversation, prefix: str) -> AsyncIterator[None]:
     """Keys that the block makes are gone after it; of a failed test they stay to be looked at."""
     yield
     for key in await _listed(client, prefix):
         await client.call("state_delete", key=key)
 
 
-async def _get(client: Client, key: str) -> Any:
+async def _get(client: Conversation, key: str) -> Any:
     answer = await client.call("state_get", key=key)
     return answer["value"] if isinstance(answer, dict) and "value" in answer else answer
 
 
-async def _listed(client: Client, prefix: str) -> list[str]:
+async def _listed(client: Conversation, prefix: str) -> list[str]:
     """The keys that a listing names, whatever it wraps them in."""
     answer = await client.call("state_list", prefix=prefix)
     found = answer.get("keys", answer) if isinstance(answer, dict) else answer
