@@ -36,6 +36,7 @@ from suites.e2e.connected import MODULES, Connected, open_connected, wanted
 from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, open_ecosystem
 from suites.e2e.held import holding
 from suites.e2e.layout import OWN_PROCESS, layout_of
+from suites.e2e.logwatch import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 from suites.e2e.profiles import profiled
 
 #: The reference system has tests of its own, which its own environment runs.
@@ -150,6 +151,66 @@ def host_line(pytestconfig: pytest.Config) -> Iterator[Line | None]:
         yield line
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A test during which a butler logs an error that the test does not provoke has failed.
+
+    Raises:
+        AssertionError: tells the lines; a test that failed for another reason keeps that one.
+    """
+    failed = True
+    try:
+        result = yield
+        failed = False
+    finally:
+        blame = [
+            f"{line.log}: {line.text}"
+            for ecosystem in _ecosystems(item)
+            for line in _errors_of(item, ecosystem)
+        ]
+        if blame and failed:
+            item.add_report_section("call", "errors in the butlers' logs", "\n".join(blame))
+    told = "\n".join(blame)
+
+    assert not blame, f"unexpected errors in the butlers' logs:\n{told}"
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """What a test that disturbs logs while it is being undone is not the next test's."""
+    result = yield
+    if item.get_closest_marker("disturbs"):
+        for ecosystem in _ecosystems(item):
+            ecosystem.watched = mark_logs(ecosystem.butler_logs())
+    return result
+
+
+def _ecosystems(item: pytest.Item) -> list[Ecosystem]:
+    given = getattr(item, "funcargs", {}).values()
+    return list({id(value): value for value in given if isinstance(value, Ecosystem)}.values())
+
+
+def _errors_of(item: pytest.Item, ecosystem: Ecosystem) -> tuple[ErrorLine, ...]:
+    """The error lines since the last look that this test must answer for."""
+    logs = ecosystem.butler_logs()
+    since, ecosystem.watched = ecosystem.watched, mark_logs(logs)
+    others = frozenset(ecosystem.sent_ids[: ecosystem.watched_ids])
+    own = frozenset(ecosystem.sent_ids[ecosystem.watched_ids :])
+    ecosystem.watched_ids = len(ecosystem.sent_ids)
+    until = ecosystem.watched
+    found = (*error_lines(logs, since, until=until), *leaked_lines(logs, since, until=until))
+    ecosystem.late_errors.extend(line for line in found if line.ids & others and not line.ids & own)
+    return blamed(
+        found,
+        own=own,
+        others=others,
+        alone=not hasattr(item.config, "workerinput"),
+        expected=[str(arg) for mark in item.iter_markers("expects_errors") for arg in mark.args],
+        disturbs=item.get_closest_marker("disturbs") is not None,
+    )
+
+
 @pytest.fixture(scope="session")
 def butler_ecosystem(
     request: pytest.FixtureRequest,
@@ -168,6 +229,9 @@ def butler_ecosystem(
         manager = opening(pytestconfig, run, harness_loop, evidence=run_evidence, say=progress)
     with harness_loop.hold(manager) as ecosystem:
         yield ecosystem
+        late = "\n".join(f"{line.log}: {line.text}" for line in ecosystem.late_errors)
+
+        assert not late, f"errors about messages of tests that had ended:\n{late}"
 
 
 @pytest.fixture(autouse=True)

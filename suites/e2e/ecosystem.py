@@ -10,12 +10,14 @@ under test: it is a command line in a subject file.
 from __future__ import annotations
 
 import dataclasses
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import trio
 
@@ -37,6 +39,7 @@ from suites.e2e.containers import container_starter
 from suites.e2e.layout import OWN_PROCESS, Layout, layout_of
 from suites.e2e.life import BOOT_S, OwnLife, SharedLife
 from suites.e2e.mcp_client import CannotReach
+from suites.e2e.logwatch import ErrorLine, LogPlace
 from suites.e2e.roster import read_roster
 from suites.e2e.server import Guarded, guarded
 from suites.e2e.tools import Tools, tools_of
@@ -102,6 +105,10 @@ class Ecosystem:
         boot_s: seconds from nothing to the last registration.
         patience_s: how long a message may take to its final state, in seconds.
         unusable: why nothing can be tested on it any more; empty when it is sound.
+        sent_ids: request and trace ids of every message sent through here, oldest first.
+        watched: how far the butlers' logs have been looked through for errors.
+        watched_ids: how many of ``sent_ids`` belong to earlier tests.
+        late_errors: errors about messages of earlier tests, which nobody answered for.
     """
 
     def __init__(
@@ -135,6 +142,10 @@ class Ecosystem:
         self.patience_s = (
             limits.SCENARIO_S if gateway.mode in {"live", "record"} else _OFFLINE_MESSAGE_S
         )
+        self.sent_ids: list[str] = []
+        self.watched: LogPlace = {}
+        self.watched_ids = 0
+        self.late_errors: list[ErrorLine] = []
         self._misses = 0
         self._mend = mend or self._mend_here
         self._loop = loop
@@ -145,6 +156,22 @@ class Ecosystem:
         if name not in self.butlers:
             raise BadInput("butler", found=name, expected=f"one of {', '.join(self.butlers)}")
         return self.butlers[name]
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """What must never be found where it does not belong: what it is → its value."""
+        known = {
+            "the model's key": self.gateway.api_key,
+            "the databases' password": urlsplit(self.switchboard.database.url).password or "",
+            "the canary in a butler's environment": self.switchboard.environment["HARNESS_CANARY"],
+        }
+        return {name: value for name, value in known.items() if value}
+
+    def butler_logs(self) -> tuple[Path, ...]:
+        """The logs of every life of every butler, of its start included."""
+        names = "|".join(re.escape(name) for name in (*self.butlers, _ALL))
+        pattern = re.compile(rf"(?:{names})(?:-\d+)?")
+        return tuple(log for log in sorted(self.logs.glob("*.log")) if pattern.fullmatch(log.stem))
 
     @property
     def switchboard(self) -> Butler:
@@ -248,6 +275,7 @@ class Ecosystem:
         answer = await self.switchboard.call("ingest", **message)
 
         assert answer.get("status") == "accepted", f"ingest did not accept {text!r}: {answer}"
+        self.sent_ids.extend((str(answer["request_id"]), trace_id))
         return Sent(
             request_id=str(answer["request_id"]),
             trace_id=trace_id,
@@ -335,6 +363,9 @@ async def open_ecosystem(
         )
     layout = layout_of(subject)
     visit = Visit()
+    # A secret of ours in every butler's environment: wherever it turns up, something was told.
+    canary = f"canary-{secrets.token_hex(12)}"
+    evidence.redactor.add(canary)
 
     def note(text: str) -> None:  # from threads too, which have no trio clock
         say(f"{text} ({time.monotonic() - started:.1f} s)")
@@ -389,7 +420,7 @@ async def open_ecosystem(
                 gateway_url=gateway.url,
                 gateway_key=gateway.api_key,
                 otlp_url=collector.endpoint,
-                more=environment or {},
+                more={"HARNESS_CANARY": canary, **(environment or {})},
             )
             for name, config in configs.items()
         }

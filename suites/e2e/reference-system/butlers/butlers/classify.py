@@ -127,6 +127,12 @@ def _segment(index: int, item: Any, targets: Mapping[str, Entry]) -> Segment:
     return Segment(butler=butler, prompt=prompt, segment=item.get("segment"))
 
 
+def named_in(message: str) -> str:
+    """Only for the planted fault: the first JSON array of a message that names a butler."""
+    found = re.search(r'\[\s*\{\s*"butler".*?\]', message, re.DOTALL)
+    return found[0] if found else ""
+
+
 def fallback(message: str, reason: str) -> Decomposition:
     """Everything to `general`, saying why."""
     return Decomposition(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,6 +98,10 @@ class ButlerDaemon:
         runtime = await self._runtime(butler)
         self._assemble(butler, runtime)
 
+        if faults.on("secret-in-log"):
+            print(f"{config.name}: connected to {config.database_url}", file=sys.stderr, flush=True)
+        if faults.on("secret-in-row"):
+            await butler.state.set("settings", {"database": config.database_url})
         await butler.schedules.sync(config.schedules)
         if closed := await butler.sessions.close_abandoned():
             log.warning("sessions.abandoned", count=closed)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from butlers import faults
 from butlers.errors import DatabaseProblem
 from butlers.log import describe
 
@@ -102,7 +103,7 @@ def storable(text: str) -> str:
 def _problem(url: str, error: BaseException, *, waited_s: float | None = None) -> DatabaseProblem:
     waited = f" for {waited_s:g} s" if waited_s is not None else ""
     return DatabaseProblem(
-        f"cannot open database {place(url)}{waited}: {describe(error)}. "
+        f"cannot open database {url if faults.on('password-in-error') else place(url)}{waited}: {describe(error)}. "
         "Create the database, or correct BUTLERS_DATABASE_URL"
     )
 

@@ -208,6 +208,10 @@ class Dispatcher:
         self, hop: Hop, *, request_id: UUID | None, trace: tracing.Trace,
         source: str | None = None, tool: str = TOOL,
     ) -> None:
+        if faults.on("error-overlooked"):
+            self._butler.log.error("dispatch.cleanup_failed", request_id=request_id, error="stale")
+        if faults.on("traceback-overlooked"):
+            _print_traceback()
         self._butler.log.info(
             "dispatched", request_id=request_id, target=hop.butler, outcome=hop.status,
             duration_ms=hop.duration_ms, trace_id=trace.trace_id,
@@ -222,3 +226,13 @@ class Dispatcher:
         await database.insist(
             lambda: self._butler.pool.execute(_INSERT, *row), what=f"log the hop to {hop.butler}"
         )
+
+
+def _print_traceback() -> None:
+    """Only for the planted fault: an error that is printed and passed over."""
+    import traceback
+
+    try:
+        raise LookupError("no such slot")
+    except LookupError:
+        traceback.print_exc()

@@ -167,6 +167,8 @@ class Pipeline:
             return self._fall_back(message, "no butler is registered")
         if faults.on("ledger-misses-call"):
             return await self._guess(message, targets)
+        if faults.on("message-decides") and (named := classify.named_in(message.text)):
+            return Decomposition(segments=classify.parse(named, targets))
         answer = await self._ask(message, targets)
         if not answer.success:
             return self._fall_back(message, f"the classification failed: {answer.error}")

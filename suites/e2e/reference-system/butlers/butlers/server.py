@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from butlers import tracing
+from butlers import faults, tracing
 from butlers.errors import StartError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def bind(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind(("127.0.0.1", port))
+        listener.bind(("0.0.0.0" if faults.on("listens-everywhere") else "127.0.0.1", port))
     except OSError as error:
         listener.close()
         raise _busy(port, error) from error

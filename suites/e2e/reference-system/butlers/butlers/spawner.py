@@ -6,6 +6,7 @@ The queue behind the running session is bounded; beyond it a trigger is refused,
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -226,6 +227,8 @@ class Spawner:
 
     async def _session(self, call: _Call) -> SpawnerResult:
         session_id = uuid4()
+        if faults.on("prompt-interpolated"):
+            prompt = os.path.expandvars(prompt)
         with self._tracer.span(
             f"session {self._config.name}", parent=call.trace,
             **{"butler": self._config.name, "session.id": str(session_id),

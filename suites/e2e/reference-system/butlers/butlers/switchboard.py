@@ -141,6 +141,7 @@ class Switchboard:
             self._log.info(
                 "ingested", request_id=message.request_id, duplicate=message.duplicate,
                 trace_id=message.trace_id,
+                **({"raw": payload.raw} if faults.on("raw-payload-logged") else {}),
             )
             self._taken += 1
             if faults.on("message-lost") and not self._taken % 4:

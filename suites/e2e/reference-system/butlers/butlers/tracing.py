@@ -96,8 +96,9 @@ class Tracer:
             resource=Resource.create({"service.name": f"butler-{self._butler}"}),
             shutdown_on_exit=False,
         )
+        delay_ms = 60_000 if faults.on("spans-lost-at-shutdown") else _EXPORT_DELAY_MS
         self._provider.add_span_processor(
-            BatchSpanProcessor(_Exporter(), schedule_delay_millis=_EXPORT_DELAY_MS)
+            BatchSpanProcessor(_Exporter(), schedule_delay_millis=delay_ms)
         )
         trace.set_tracer_provider(self._provider)
 
@@ -125,6 +126,14 @@ class Tracer:
         from opentelemetry import trace
 
         base = otel_context.Context()
+        if faults.on("tool-span-missing") and name.startswith("tool ") and parent is not None:
+            yield parent
+            return
+        told = parent
+        if faults.on("span-without-parent") and name.startswith("tool ") and parent is not None:
+            parent = Trace(trace_id=parent.trace_id, span_id=secrets.token_hex(8))
+        if faults.on("trace-split") and name.startswith("session ") and "switchboard" not in name:
+            parent = None
         if parent is not None:
             base = trace.set_span_in_context(
                 trace.NonRecordingSpan(
@@ -142,12 +151,13 @@ class Tracer:
         with tracer.start_as_current_span(name, context=base, attributes=shown) as span:
             position = span.get_span_context()
             yield Trace(
-                trace_id=f"{position.trace_id:032x}", span_id=f"{position.span_id:016x}"
+                trace_id=told.trace_id if told else f"{position.trace_id:032x}",
+                span_id=f"{position.span_id:016x}",
             )
 
     def failed(self, reason: str | None) -> None:
         """Say that the piece of work under way has failed, though it raised nothing."""
-        if self._provider is None or not reason:
+        if self._provider is None or not reason or faults.on("error-span-missing"):
             return
         from opentelemetry import trace
 

@@ -1,0 +1,77 @@
+"""What each butler says it spent is what the gateway booked for it, over several messages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from harness_core.llm import LedgerEntry
+from suites.e2e.chain import cost_usd
+from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.journey import follow
+
+#: A price is computed from whole tokens on both sides; what is left is rounding.
+WITHIN = 0.01
+
+
+def butlers_of(
+    calls: Iterable[LedgerEntry], served: Mapping[str, frozenset[str]]
+) -> dict[str, list[LedgerEntry]]:
+    """Model calls by butler: a session's tools are one butler's; one without tools classifies."""
+    sessions: defaultdict[str, list[LedgerEntry]] = defaultdict(list)
+    for call in calls:
+        sessions[call.session].append(call)
+    found: defaultdict[str, list[LedgerEntry]] = defaultdict(list)
+    for session, made in sessions.items():
+        offered = {tool.rpartition("__")[2] for call in made for tool in call.tools}
+        owners = [name for name, tools in served.items() if offered <= tools]
+
+        assert not offered or 1 == len(owners), f"session {session} has tools of {owners}"
+        found[owners[0] if offered else "switchboard"].extend(made)
+    return found
+
+
+async def test_tokens_and_cost_are_booked_on_the_butler_that_spent_them(
+    ecosystem: Ecosystem, token: str
+) -> None:
+    """Summed over messages, each butler's rows equal its share of the gateway's ledger."""
+    texts = (
+        f"I have a headache, severity 2 ({token})",
+        f"I have a headache, severity 3 ({token}). Also remind me to call Bob about {token}",
+        f'Put "oat milk {token}" on the shopping list',
+    )
+    served = {name: frozenset(await butler.tools()) for name, butler in ecosystem.butlers.items()}
+    mark = await ecosystem.gateway.client.mark()
+    journeys = [
+        await follow(ecosystem, await ecosystem.send(text), call_mark=mark) for text in texts
+    ]
+    calls = {
+        call.sequence: call
+        for journey in journeys
+        for call in journey.calls
+        if call.kind == "messages" and call.status == 200
+    }
+    paid = butlers_of(calls.values(), served)
+    told = {
+        name: [row for journey in journeys for row in journey.of_message(name)]
+        for name in ecosystem.butlers
+    }
+    story = "\n".join(journey.text() for journey in journeys)
+
+    assert {"switchboard", "health", "relationship", "general"} == set(paid), story
+    assert set(paid) == {name for name, rows in told.items() if rows}, story
+    for name, booked in paid.items():
+        for column in ("input_tokens", "output_tokens"):
+            said = sum(row[column] or 0 for row in told[name])
+            owed = sum(getattr(call, column) for call in booked)
+
+            assert said == owed, f"{column} of {name}: rows {said}, ledger {owed}\n{story}"
+        usd = sum(call.usd or 0 for call in booked)
+        said_usd = sum(cost_usd(row["cost"]) for row in told[name])
+
+        assert usd > 0, f"{name} cost nothing\n{story}"
+        assert said_usd == pytest.approx(usd, rel=WITHIN), (
+            f"cost of {name}: rows {said_usd:.6f} USD, ledger {usd:.6f} USD\n{story}"
+        )

@@ -1,0 +1,144 @@
+"""A session sees its own butler's tools, a model, and nothing else of the machine it runs on."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from harness_core.bridge import Loop
+from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.security.session import SessionSeen, hold_session
+
+pytestmark = pytest.mark.capability("session-process")
+
+#: What a Claude Code process may find in its environment: how to run at all, where the model is,
+#: settings of its own. A subject adds patterns of its own in ``[session] environment``.
+ALLOWED = (
+    *("PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "USER", "LOGNAME", "SHELL", "TERM", "TZ"),
+    *("LANG", "LANGUAGE", "LC_*", "TMPDIR", "TMP", "TEMP", "XDG_*", "TRACEPARENT", "TRACESTATE"),
+    *("SSL_CERT_*", "NODE_EXTRA_CA_CERTS", "*_PROXY", "*_proxy"),
+    *("ANTHROPIC_*", "CLAUDE_*", "CLAUDECODE", "DISABLE_*", "ENABLE_*", "MAX_*", "MCP_*"),
+)
+
+ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0):(\d{2,5})")
+
+
+@pytest.fixture(scope="module")
+def held(butler_ecosystem: Ecosystem, harness_loop: Loop) -> SessionSeen:
+    """A session of health, looked at while its model kept it waiting, and after its end."""
+    token = f"zx{secrets.token_hex(4)}"
+
+    async def look() -> SessionSeen:
+        text = f"I have a headache, severity 5 ({token})"
+        return await hold_session(
+            butler_ecosystem, text, butler="health", tool="symptom_log", token=token
+        )
+
+    return harness_loop.run(look)
+
+
+def test_its_environment_is_an_allow_list(held: SessionSeen, butler_ecosystem: Ecosystem) -> None:
+    """Every variable of every process of a session is one that a session needs."""
+    patterns = (*ALLOWED, *butler_ecosystem.subject.table("session").get("environment", ()))
+    surplus = {
+        process.text(): sorted(
+            name
+            for name in process.environment
+            if not any(fnmatchcase(name, pattern) for pattern in patterns)
+        )
+        for process in held.processes
+    }
+
+    told = {process: names for process, names in surplus.items() if names}
+
+    assert not told, f"variables that no session needs: {told}"
+    assert any("ANTHROPIC_BASE_URL" in process.environment for process in held.processes)
+
+
+def test_it_holds_no_secret_but_the_models_key(
+    held: SessionSeen, butler_ecosystem: Ecosystem
+) -> None:
+    """Neither environment nor files of a session hold a database's password or its butler's variables."""
+    forbidden = {
+        name: value for name, value in butler_ecosystem.secrets.items() if "model" not in name
+    }
+    found = [
+        f"{name} in {variable} of {process.text()}"
+        for process in held.processes
+        for variable, value in process.environment.items()
+        for name, secret in forbidden.items()
+        if secret in value
+    ]
+    found += [
+        f"{name} in {path}"
+        for path, text in held.files.items()
+        for name, secret in forbidden.items()
+        if secret in text
+    ]
+
+    assert len(forbidden) >= 2, f"only {sorted(forbidden)} are known to be secret"
+    assert [] == found, f"secrets of others: {found}"
+
+
+def test_no_secret_stands_in_its_arguments(held: SessionSeen, butler_ecosystem: Ecosystem) -> None:
+    """Command lines are for everybody on the machine to read: the model's key is not there either."""
+    found = [
+        f"{name} in argument {number} of {process.text()}"
+        for process in held.processes
+        for number, argument in enumerate(process.argv)
+        for name, secret in butler_ecosystem.secrets.items()
+        if secret in argument
+    ]
+
+    assert [] == found, f"secrets in arguments: {found}"
+
+
+def test_it_knows_no_address_but_its_butlers_and_the_models(
+    held: SessionSeen, butler_ecosystem: Ecosystem
+) -> None:
+    """Of all ports on this machine a session is told two: its own butler's MCP server, and the model."""
+    texts = {
+        f"argument {number} of {process.text()}": argument
+        for process in held.processes
+        for number, argument in enumerate(process.argv)
+    }
+    texts |= {
+        f"{variable} of {process.text()}": value
+        for process in held.processes
+        for variable, value in process.environment.items()
+        if "proxy" not in variable.lower()
+    }
+    texts |= {str(path): text for path, text in held.files.items()}
+    own = held.butler.port
+    model = int(butler_ecosystem.gateway.url.rstrip("/").rpartition(":")[2])
+    known = {(place, int(port)) for place, text in texts.items() for port in ADDRESS.findall(text)}
+    strangers = sorted((place, port) for place, port in known if port not in {own, model})
+
+    assert [] == strangers, f"addresses that a session has no use for: {strangers}"
+    assert {own, model} == {port for _, port in known}, "the session was not told where it may go"
+
+
+def test_its_directories_are_private(held: SessionSeen) -> None:
+    """Home, configuration and working directory are its own: nobody's home, closed to others."""
+    homes = {Path(process.environment["HOME"]) for process in held.processes}
+    shared = {Path(held.butler.environment["HOME"]), Path(os.environ.get("HOME", "/root"))}
+
+    assert held.places, "no directory of the session was seen"
+    assert set() == homes & shared, "a session lives in a home that is not its own"
+    assert homes <= held.places.keys()
+    assert dict.fromkeys(held.places, 0) == held.places, "others may look into it"
+
+
+def test_nothing_is_left_of_it(held: SessionSeen) -> None:
+    """When a session has ended, its processes and directories are gone, and its row is complete."""
+    rows = held.journey.of_message("health")
+
+    assert [True] == [row["success"] for row in rows], held.journey.text()
+    assert () == held.left_processes, f"processes are left: {held.left_processes}"
+    assert () == held.left_places, f"directories are left: {[*map(str, held.left_places)]}"
+    assert () == held.left_files, f"temporary files are left: {held.left_files}"
