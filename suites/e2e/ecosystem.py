@@ -38,8 +38,8 @@ from suites.e2e.butler import Butler
 from suites.e2e.containers import container_starter
 from suites.e2e.layout import OWN_PROCESS, Layout, layout_of
 from suites.e2e.life import BOOT_S, OwnLife, SharedLife
-from suites.e2e.mcp_client import CannotReach
 from suites.e2e.logwatch import ErrorLine, LogPlace
+from suites.e2e.mcp_client import CannotReach
 from suites.e2e.roster import read_roster
 from suites.e2e.server import Guarded, guarded
 from suites.e2e.tools import Tools, tools_of

@@ -70,6 +70,8 @@ FAULTS = {
     "schedule-not-rearmed": "a task that ran stays due",
     "secret-in-log": "the database's URL is logged as it is",
     "secret-in-row": "the database's URL is kept in the state table",
+    "segment-dropped":
+        "of a classification, segments for unknown butlers are dropped without a word",
     "sender-forgotten": "the inbox row does not keep who sent the message",
     "session-builtin-tools": "a session may use a shell and write files",
     "session-environment-whole": "a session inherits its butler's whole environment",
