@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 from pyfakefs.fake_filesystem_unittest import Patcher
 
+from harness_core.errors import BadInput
 from harness_core.gates import closed_reason
 from harness_core.parity import load_backends
 from suites.parity.launcher import Backend
@@ -38,10 +39,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marker for what the live lane leaves out."""
+    """The marker for what the live lane leaves out, and the launcher under test.
+
+    Raises:
+        pytest.UsageError: its adapter cannot be used.
+    """
     config.addinivalue_line(
         "markers", "simulated(why): needs the models of the tools, and is left out by --live"
     )
+    try:
+        backends_of(config)
+    except BadInput as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
