@@ -180,7 +180,8 @@ def bench_session(suite):
         env = subject_env(session, suite)
         rows = {row["name"]: row for row in suite["bench"]}
         for name in session.posargs or rows:
-            session.run("python", f"suites/{suite['name']}/{rows[name]['script']}", env=env)
+            module = Path("suites", suite["name"], rows[name]["script"]).with_suffix("")
+            session.run("python", "-m", ".".join(module.parts), env=env)
 
     run.__doc__ = f"Benchmarks of {suite['name']} alone."
     nox.session(run, name=f"bench-{suite['name']}", tags=["bench"], default=False)
