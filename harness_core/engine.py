@@ -52,6 +52,7 @@ class Engine:
         version: what it says; empty for an engine behind ssh, which is asked when it is used.
         local: it runs on this machine.
         host: where its published ports are reached.
+        api_version: of the protocol it speaks; empty where ``version`` is.
         certificates: directory of ``ca.pem``, ``cert.pem``, ``key.pem``, when it speaks TLS.
     """
 
@@ -61,6 +62,7 @@ class Engine:
     version: str
     local: bool
     host: str
+    api_version: str = ""
     certificates: Path | None = None
 
     @property
@@ -210,10 +212,11 @@ def _ask(candidate: _Candidate, environment: Mapping[str, str]) -> Engine:
     local = parts.scheme == "unix" or _is_loopback(parts.hostname or "")
     host = override or (_LOOPBACK if local else parts.hostname or "")
     if parts.scheme == "ssh":
-        name, version = "engine behind ssh", ""
+        name, version, api_version = "engine behind ssh", "", ""
     else:
         answer = _version(parts, candidate)
         name, version = _engine_name(answer), str(answer.get("Version", ""))
+        api_version = str(answer["ApiVersion"])
     return Engine(
         url=candidate.url,
         source=candidate.source,
@@ -221,6 +224,7 @@ def _ask(candidate: _Candidate, environment: Mapping[str, str]) -> Engine:
         version=version,
         local=local,
         host=host,
+        api_version=api_version,
         certificates=candidate.certificates,
     )
 

@@ -71,8 +71,9 @@ def _command(name: str) -> Callable[[], str]:
 
 
 def _dockerd() -> str:
-    if shutil.which("dockerd") is None:
-        return "no dockerd on the PATH: apt-get install docker.io"
+    for name, package in (("dockerd", "docker.io"), ("unshare", "util-linux")):
+        if shutil.which(name) is None:
+            return f"no {name} on the PATH: apt-get install {package}"
     return "" if os.geteuid() == 0 else "only root can start an engine of its own"
 
 

@@ -38,14 +38,12 @@ def library(action: str = "use containers") -> Any:
 
 
 @contextmanager
-def engine_client(
-    engine: Engine, *, timeout_s: float | None = limits.CONTAINER_START_S
-) -> Iterator[Any]:
+def engine_client(engine: Engine, *, timeout_s: float = limits.CONTAINER_START_S) -> Iterator[Any]:
     """A client of this engine; closed at the end.
 
     Args:
         engine: whose.
-        timeout_s: how long one call may be silent, in seconds; ``None`` for as long as it likes.
+        timeout_s: how long one call may be silent, in seconds.
     """
     docker = library()
     with engine_errors(f"talk to {engine}"):
@@ -53,6 +51,9 @@ def engine_client(
         client = docker.from_env(
             environment=engine.environment,
             timeout=timeout_s,
+            # Known since the engine was found. Without it the client asks, and when the engine is
+            # silent then, it leaves its socket open.
+            version=engine.api_version or None,
             use_ssh_client=engine.url.startswith("ssh://"),
         )
     try:
@@ -76,11 +77,7 @@ def engine_errors(action: str) -> Iterator[None]:
     try:
         yield
     except requests.exceptions.Timeout as error:
-        raise NotReady(
-            action,
-            observed="the engine gave no answer in time",
-            next_step="See whether it is overloaded or hangs: docker ps",
-        ) from error
+        raise _silent(action) from error
     except errors.APIError as error:
         explanation = str(error.explanation or error)
         if _DISK_FULL in explanation:
@@ -98,10 +95,26 @@ def engine_errors(action: str) -> Iterator[None]:
             next_step="It may have been stopped in the middle of the run: see its log",
         ) from error
     except errors.DockerException as error:
+        # A client asks for the engine's version first, and wraps what goes wrong with that.
+        if isinstance(_root(error), TimeoutError):
+            raise _silent(action) from error
         raise Unavailable(action, observed=_innermost(error)) from error
 
 
-def _innermost(error: BaseException) -> str:
+def _silent(action: str) -> NotReady:
+    return NotReady(
+        action,
+        observed="the engine gave no answer in time",
+        next_step="See whether it is overloaded or hangs: docker ps",
+    )
+
+
+def _root(error: BaseException) -> BaseException:
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
-    return str(error) or type(error).__name__
+    return error
+
+
+def _innermost(error: BaseException) -> str:
+    root = _root(error)
+    return str(root) or type(root).__name__

@@ -380,7 +380,7 @@ async def _close(run: Run, container: Container, evidence: Evidence, *, quiet: b
         await blocking(_end, container.engine, container.name)
     except HarnessError as error:
         problem = error
-    await container._following.close()  # noqa: SLF001
+    await container._following.close(ended=problem is None)  # noqa: SLF001
     if problem is None:
         try:
             await blocking(_remove, container.engine, container.name)

@@ -70,10 +70,14 @@ class ContainerLog:
     async def _idle(self) -> bool:
         return self._reading == 0
 
-    async def close(self) -> None:
-        """Wait, for a bounded time, for the last words of a container that has ended."""
+    async def close(self, *, ended: bool) -> None:
+        """Wait, for a bounded time, for the last words of the container.
+
+        Args:
+            ended: it has; otherwise nobody knows how long it would take, and none is waited for.
+        """
         self._send.close()
-        with trio.move_on_after(limits.CONTAINER_LOG_END_S):
+        with trio.move_on_after(limits.CONTAINER_LOG_END_S if ended else 0):
             await self._ended.wait()
         self._scope.cancel()
         self._hang_up()
@@ -91,21 +95,31 @@ class ContainerLog:
     def _follow(self, since_s: float | None) -> None:
         """Read one life; blocks until it ends, or until :meth:`_hang_up`."""
         try:
-            # No limit on silence: a healthy server has nothing to say for hours.
+            # The answer has to begin in time; then the library lifts the limit, since a healthy
+            # server may have nothing to say for hours.
             with (
-                engine_client(self._engine, timeout_s=None) as client,
+                engine_client(self._engine) as client,
                 engine_errors(f"follow the log of container {self._name}"),
             ):
                 since = {} if since_s is None else {"since": since_s}
+                read_bytes = 0
                 self._stream = client.api.logs(self._name, stream=True, follow=True, **since)
                 for chunk in self._stream:
+                    read_bytes += len(chunk)
                     self._log.feed(chunk)
+                # An engine that sees its container end may stop following before it has sent all.
+                for chunk in client.api.logs(self._name, stream=True, follow=False, **since):
+                    self._log.feed(chunk[min(read_bytes, len(chunk)) :])
+                    read_bytes -= min(read_bytes, len(chunk))
         except HarnessError as error:
             self._log.feed(f"({error})\n".encode())
         except ValueError:
             return  # closed while the last chunk was on its way
         finally:
-            self._stream = None
+            if (stream := self._stream) is not None:
+                self._stream = None
+                # One that is not read to its end keeps its connection, which nobody else closes.
+                stream._response.close()  # noqa: SLF001 - its own close shuts the socket, no more
 
     def _hang_up(self) -> None:
         """Wake the thread that waits for more, where the connection allows it."""
