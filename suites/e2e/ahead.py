@@ -2,7 +2,8 @@
 
 A message spends most of its life in processes that start one after the other, so a run that sends
 one at a time leaves half of the machine idle. Each test still judges its own message alone; only
-the sending is early. Nothing is sent ahead of a test that is not next in line (something else may
+the sending is early. What needs something planted in the model gateway cannot be sent ahead: a test
+leaves nothing waiting there. Nothing is sent ahead of a test that is not next in line (something else may
 break what the message needs), nor beside other workers, who keep the machine busy themselves.
 """
 

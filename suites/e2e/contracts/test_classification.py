@@ -15,11 +15,9 @@ from typing import Any, Final
 import pytest
 
 from harness_core.llm import Fault
-from harness_core.scenario import new_token, tokens_in
-from suites.e2e.ahead import Ahead
 from suites.e2e.chain import expect_fallback, expect_routing, expect_sessions, fallback_reason
-from suites.e2e.ecosystem import Ecosystem, Sent
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.journey import Journey, follow
 
 pytestmark = pytest.mark.capability("ingest.v1")
 
@@ -81,8 +79,7 @@ DEBATABLE: Final = {
 
 #: Checked on every run; the others are of the same kinds.
 QUICK: Final = {
-    *("prose", "blank", "truncated", "empty-array", "nested-arrays", "unknown-butler"),
-    *("one-good-one-unknown", "no-prompt", "fenced", "duplicates"),
+    *("prose", "truncated", "empty-array", "unknown-butler", "one-good-one-unknown", "duplicates"),
 }
 
 
@@ -93,42 +90,12 @@ def _rows(answers: dict[str, Any]) -> list[Any]:
     ]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Misled:
-    """A message whose classification was answered by the harness."""
-
-    sent: Sent
-    mark: int
-    fault: int
-
-
-@pytest.fixture(scope="module")
-def unusable_ahead() -> Ahead[Misled]:
-    """Messages sent ahead of the tests that judge them."""
-    return Ahead("answer")
-
-
-@pytest.fixture(scope="module")
-def debatable_ahead() -> Ahead[Misled]:
-    """Messages sent ahead of the tests that judge them."""
-    return Ahead("text")
-
-
 @pytest.mark.parametrize("answer", _rows(UNUSABLE))
 async def test_an_unusable_answer_falls_back_and_says_so(
-    ecosystem: Ecosystem,
-    request: pytest.FixtureRequest,
-    unusable_ahead: Ahead[Misled],
-    answer: Answer,
+    ecosystem: Ecosystem, token: str, answer: Answer
 ) -> None:
     """The whole message goes to ``general`` and to nobody else; its inbox row tells the reason."""
-
-    async def start(value: Answer, nodeid: str) -> Misled:
-        return await _mislead(ecosystem, value.text, test=nodeid)
-
-    misled = await unusable_ahead.take(request.node, start)
-    journey = await follow(ecosystem, misled.sent, call_mark=misled.mark)
-    await _expect_met(ecosystem, misled)
+    journey = await _mislead(ecosystem, token, answer.text)
     # Of a session that was told nothing, products differ on whether it went well.
     reason = expect_fallback(journey, classified=bool(answer.text.strip()) or None)
 
@@ -137,19 +104,10 @@ async def test_an_unusable_answer_falls_back_and_says_so(
 
 @pytest.mark.parametrize("text", _rows(DEBATABLE))
 async def test_a_debatable_answer_is_used_or_fallen_back_from(
-    ecosystem: Ecosystem,
-    request: pytest.FixtureRequest,
-    debatable_ahead: Ahead[Misled],
-    text: str,
+    ecosystem: Ecosystem, token: str, text: str
 ) -> None:
     """It is done as it says, every element of it, or the message falls back openly; nothing between."""
-
-    async def start(value: str, nodeid: str) -> Misled:
-        return await _mislead(ecosystem, value, test=nodeid)
-
-    misled = await debatable_ahead.take(request.node, start)
-    journey = await follow(ecosystem, misled.sent, call_mark=misled.mark)
-    await _expect_met(ecosystem, misled)
+    journey = await _mislead(ecosystem, token, text)
     story = journey.text()
 
     assert journey.inbox, story
@@ -195,25 +153,16 @@ async def test_a_message_without_words_ends_openly(ecosystem: Ecosystem, text: s
         assert fallback_reason(row["decomposition"]), f"no reason for where it went\n{story}"
 
 
-async def _mislead(ecosystem: Ecosystem, text: str, *, test: str) -> Misled:
-    token = new_token()
+async def _mislead(ecosystem: Ecosystem, token: str, text: str) -> Journey:
+    """Follow a message whose classification is answered with a text."""
     client = ecosystem.gateway.client
     mark = await client.mark()
-    await client.set_scope(test, contains=token)
     # A client may ask again when it is told nothing.
-    fault = await client.add_fault(
-        Fault(kind="answer", text=text, contains=token, without_tools=True, times=20)
-    )
-    sent = await ecosystem.send(f"I have a headache, severity 2 ({token})")
-    return Misled(sent=sent, mark=mark, fault=fault)
+    fault = Fault(kind="answer", text=text, contains=token, without_tools=True, times=20)
+    async with client.fault(fault) as number:
+        sent = await ecosystem.send(f"I have a headache, severity 2 ({token})")
+        journey = await follow(ecosystem, sent, call_mark=mark)
+        met = await client.fault_met(number)
 
-
-async def _expect_met(ecosystem: Ecosystem, misled: Misled) -> None:
-    """The answer was given to the call that classifies; else this test would prove nothing."""
-    await ecosystem.gateway.client.withdraw_fault(misled.fault)
-    (token,) = tokens_in(misled.sent.text)
-    calls = await ecosystem.gateway.client.ledger(since=misled.mark)
-
-    assert [call for call in calls if call.fault and token in call.prompt], (
-        f"the message was never classified by a model: {misled.sent.text}"
-    )
+    assert met, f"the message was never classified by a model: {sent.text}"
+    return journey

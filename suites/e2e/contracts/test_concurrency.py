@@ -51,10 +51,10 @@ KINDS: Final = (
 )
 
 
-async def test_triggers_queue_in_order_without_overlap(ecosystem: Ecosystem) -> None:
+async def test_triggers_queue_in_order_without_overlap(ecosystem: Ecosystem, token: str) -> None:
     """Triggers that come while a session runs are run in the order they came, one at a time."""
     health = ecosystem["health"]
-    tokens = [new_token() for _ in range(4)]
+    tokens = [f"{token}{number:02}" for number in range(4)]
     answers: list[ToolResult] = []
 
     async def trigger(
@@ -87,11 +87,11 @@ async def test_triggers_queue_in_order_without_overlap(ecosystem: Ecosystem) -> 
 
 @pytest.mark.slow
 @pytest.mark.disturbs
-async def test_a_full_queue_refuses_in_the_open(ecosystem: Ecosystem) -> None:
+async def test_a_full_queue_refuses_in_the_open(ecosystem: Ecosystem, token: str) -> None:
     """Of a flood the queue takes what it holds; each of the rest is told ``overload_rejected``."""
     general = ecosystem["general"]
-    words = [new_token() for _ in range(FLOOD)]
-    first = new_token()
+    words = [f"{token}{number:02}" for number in range(FLOOD)]
+    first = f"{token}first"
     salt = new_token()
     answers: dict[str, ToolResult] = {}
 
@@ -101,7 +101,7 @@ async def test_a_full_queue_refuses_in_the_open(ecosystem: Ecosystem) -> None:
         )
 
     # Sessions that waited are refused by the model, so that they end as soon as they begin.
-    brief = Fault(kind="status", status=403, contains="Say hello to", times=10 * FLOOD)
+    brief = Fault(kind="status", status=403, contains=f"Say hello to {token}", times=10 * FLOOD)
     async with (
         ecosystem.gateway.client.fault(brief),
         trio.open_nursery() as nursery,
