@@ -177,7 +177,10 @@ async def _session(
     try:
         async with (
             lone_error(),
-            sse_client(url, headers=dict(headers or {})) as (read, write),
+            sse_client(url, headers=dict(headers or {}), timeout=limits.MCP_CALL_S) as (
+                read,
+                write,
+            ),
             ClientSession(read, write) as session,
         ):
             await session.initialize()

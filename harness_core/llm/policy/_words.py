@@ -68,7 +68,7 @@ _IRREGULAR: Final = dict(
 #: In order: what is taken whole and never looked into (tags, addresses, code identifiers,
 #: tokens of letters and digits), numbers, words.
 _TOKEN: Final = re.compile(
-    r"(?P<opaque></?[a-z][\w-]*>|https?://\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\w*[^\W_]_\w+(?:[.:]\w+)*"
+    r"(?P<opaque><\\?/?[a-z][\w-]*>|https?://\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\w*[^\W_]_\w+(?:[.:]\w+)*"
     r"|[^\W\d_]+\d\w*|\d+[^\W\d_]+\d\w*)"
     r"|(?P<number>\d+(?:[.,]\d+)*)"
     r"|(?P<word>(?<![\w-])[^\W\d_]{1,2}-[^\W\d_]{2,4}(?![\w-])|[^\W\d_]+(?:['\u2019][^\W\d_]+)?)"
