@@ -266,8 +266,15 @@ def down(*, run: str | None, every: bool) -> None:
 @cli.command()
 @click.argument("names", nargs=-1)
 @click.option("--fault", "ids", multiple=True, metavar="ID", help="Plant this fault; repeatable.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many faults at once; each has a run of its own.",
+)
 @_root_option
-def faults(names: Sequence[str], ids: Sequence[str], root: Path | None) -> None:
+def faults(names: Sequence[str], ids: Sequence[str], jobs: int, root: Path | None) -> None:
     """Plant faults: each must turn its named tests red, by assertion, for the right reason.
 
     NAMES are suites (all that have a faults.toml when none is given) and ids of faults. Ends with
@@ -281,7 +288,7 @@ def faults(names: Sequence[str], ids: Sequence[str], root: Path | None) -> None:
     missed = 0
     for suite in chosen:
         results = trio.run(
-            partial(run_faults, suite, root=root, only=[*wanted, *ids], say=click.echo)
+            partial(run_faults, suite, root=root, only=[*wanted, *ids], jobs=jobs, say=click.echo)
         )
         folder = root / ".evidence" / "faults" / suite.name
         report = open_evidence(folder).write_json("report.json", to_json(results))

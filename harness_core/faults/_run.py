@@ -36,9 +36,10 @@ async def run_faults(
     *,
     root: Path,
     only: Sequence[str] = (),
+    jobs: int = 1,
     say: Callable[[str], None] = lambda _line: None,
 ) -> tuple[FaultResult, ...]:
-    """Plant the faults of a suite, one at a time.
+    """Plant the faults of a suite, each in a run of its own.
 
     Logs and outcomes go to ``.evidence/faults/<suite>/`` below the root.
 
@@ -46,6 +47,7 @@ async def run_faults(
         suite: the suite whose reference system is given the faults.
         root: where pytest starts.
         only: ids of the faults to plant; empty for all.
+        jobs: how many runs may be under way at once, after the control run.
         say: called with a line of progress.
 
     Raises:
@@ -56,19 +58,28 @@ async def run_faults(
     prefix = suite.folder.relative_to(root).as_posix()
     wanted = {fault.id: [f"{prefix}/{test}" for test in fault.tests] for fault in faults}
     every_id = sorted({name for names in wanted.values() for name in names})
-    results: list[FaultResult] = []
+    results: dict[str, FaultResult] = {}
+    at_once = trio.CapacityLimiter(jobs)
     async with open_run(evidence=evidence) as run:
         runner = _Runner(run=run, root=root, env=_without_faults(os.environ, faults))
         say(f"{suite.name}: control run of {len(every_id)} test ids without a fault")
         control = await runner.control(
             every_id, limit_s=sum(fault.limit_s for fault in faults), evidence=evidence
         )
-        for number, fault in enumerate(faults, start=1):
-            result = await runner.plant(fault, wanted[fault.id], control=control, evidence=evidence)
-            results.append(result)
-            place = f"{suite.name}: [{number}/{len(faults)}]"
+
+        async def plant(fault: Fault) -> None:
+            async with at_once:
+                result = await runner.plant(
+                    fault, wanted[fault.id], control=control, evidence=evidence
+                )
+            results[fault.id] = result
+            place = f"{suite.name}: [{len(results)}/{len(faults)}]"
             say(f"{place} {fault.id}: {result.verdict} ({result.duration_s:.1f} s)")
-    return tuple(results)
+
+        async with trio.open_nursery() as nursery:
+            for fault in faults:
+                nursery.start_soon(plant, fault)
+    return tuple(results[fault.id] for fault in faults)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -228,6 +228,17 @@ async def test_only_the_chosen_faults_run(tmp_path):
     assert "[1/1] both: killed" in lines[-1]
 
 
+async def test_faults_may_run_at_once(tmp_path):
+    """The results are those of one at a time, in the order of the file."""
+    suite = make_suite(tmp_path, row("negative", "test_total") + row("harmless", "test_rows"))
+
+    results = await run_faults(suite, root=tmp_path, jobs=2)
+
+    assert [("negative", Verdict.KILLED), ("harmless", Verdict.SURVIVED)] == [
+        (result.fault.id, result.verdict) for result in results
+    ]
+
+
 async def test_unknown_fault_is_refused(tmp_path):
     """A fault id that is not in the file is an error that lists the known ones."""
     suite = make_suite(tmp_path, row("negative", "test_total"))
