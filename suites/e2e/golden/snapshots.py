@@ -10,16 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from syrupy.extensions.amber import AmberSnapshotExtension
-from syrupy.location import PyTestLocation
-
 from harness_core.errors import BadInput
 from harness_core.scenario import DbAssertion, Mask, fill, golden
 from harness_core.subject import Subject
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import Journey, as_data
 
-__all__ = ["extension_for", "golden_directory", "outcome_of"]
+__all__ = ["golden_directory", "outcome_of"]
 
 _SPEED: Final = "how long it took is the machine's doing"
 _PRICE: Final = "the price is compared with the gateway's ledger, to the last cent"
@@ -51,19 +48,6 @@ def golden_directory(subject: Subject) -> Path | None:
             subject.path, key="golden.directory", found=directory, expected="a path to a directory"
         )
     return subject.resolve(directory) if directory else None
-
-
-def extension_for(directory: Path) -> type[AmberSnapshotExtension]:
-    """Syrupy's own format, kept with the subject instead of beside the tests."""
-
-    class SubjectSnapshots(AmberSnapshotExtension):
-        """Snapshots of one subject."""
-
-        @classmethod
-        def dirname(cls, *, test_location: PyTestLocation) -> str:
-            return str(directory)
-
-    return SubjectSnapshots
 
 
 async def outcome_of(

@@ -12,7 +12,7 @@ import pytest
 
 TEST = """
 from pathlib import Path
-from suites.e2e.golden.snapshots import extension_for
+from suites.e2e.golden.kept import extension_for
 
 def test_one(snapshot):
     pinned = snapshot.use_extension(extension_for(Path(__file__).parent / "kept"))
@@ -57,6 +57,6 @@ def run(folder: Path, config: pytest.Config, *options: str) -> subprocess.Comple
         env=os.environ | {"PYTHONPATH": str(config.rootpath)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
