@@ -36,6 +36,7 @@ async def test_every_butler_is_ticked_again_and_again(beating: Connected) -> Non
     assert await comes_true(twice), f"ticked were {seen}, there are {sorted(wanted)}"
 
 
+@pytest.mark.slow
 async def test_the_clock_keeps_its_time(beating: Connected) -> None:
     """Ticks of one butler come at the configured interval: not faster, and not at half the pace."""
     since = await now(beating)
@@ -84,6 +85,7 @@ async def test_what_is_disabled_does_not_run(beating: Connected, token: str) -> 
     assert [] == await sessions_of(health, name)
 
 
+@pytest.mark.slow
 async def test_what_falls_due_while_its_butler_is_down_is_not_lost(
     beating: Connected, token: str
 ) -> None:
@@ -118,6 +120,7 @@ async def test_a_butler_that_does_not_answer_is_written_down(beating: Connected)
     await another_tick(beating, "relationship")
 
 
+@pytest.mark.slow
 async def test_the_beat_goes_on_without_the_switchboard(beating: Connected) -> None:
     """While the switchboard is down, the butlers that are known are still ticked."""
     switchboard = beating.butlers.switchboard

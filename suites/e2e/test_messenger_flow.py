@@ -187,6 +187,7 @@ async def test_without_the_messenger_nothing_is_claimed(connected: Connected, to
     assert [] == connected.telegrams(since=mark)
 
 
+@pytest.mark.slow
 @pytest.mark.disturbs
 async def test_a_message_cut_off_in_sending_is_not_sent_again(
     connected: Connected, token: str

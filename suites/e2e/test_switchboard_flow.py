@@ -56,7 +56,7 @@ async def test_messages_sent_together_all_arrive(ecosystem: Ecosystem, token: st
 
 
 @pytest.mark.disturbs
-@pytest.mark.parametrize("way", ["kill", "stop"])
+@pytest.mark.parametrize("way", ["kill", pytest.param("stop", marks=pytest.mark.slow)])
 async def test_accepted_messages_survive_a_restart(
     ecosystem: Ecosystem, token: str, way: str
 ) -> None:
@@ -100,6 +100,7 @@ async def test_accepted_messages_survive_a_restart(
         )
 
 
+@pytest.mark.slow
 @pytest.mark.disturbs
 async def test_a_duplicate_after_a_restart_is_the_same_message(
     ecosystem: Ecosystem, token: str

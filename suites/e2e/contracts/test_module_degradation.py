@@ -49,6 +49,7 @@ async def test_modules_with_credentials_are_active(connected: Connected) -> None
     assert seen, "no butler of the roster configures a module"
 
 
+@pytest.mark.slow
 @pytest.mark.disturbs
 async def test_refused_credentials_are_no_credentials(connected: Connected) -> None:
     """A module whose service refuses its token is failed for its credentials; the others work."""

@@ -95,12 +95,16 @@ class Pipeline:
         self._last[message.conversation] = turn
         self._queue.put_nowait((message, turn))
 
+    def close(self) -> None:
+        """Begin nothing from now on."""
+        self._closing = True
+
     async def stop(self) -> None:
         """Begin nothing; what is under way may end within the shutdown deadline.
 
         Messages that nobody has begun stay in the inbox, for the next start.
         """
-        self._closing = True
+        self.close()
         deadline = asyncio.get_running_loop().time() + self._butler.config.shutdown_timeout_s
         for _ in self._workers:
             self._queue.put_nowait(None)
@@ -128,9 +132,11 @@ class Pipeline:
                 raise Rejected("too much to do", error_class="overload_rejected")
             targets = await self._registry.targets()
             decomposition = await self._decompose(message, targets)
+            if self._closing:
+                return  # a dispatch begun now could be cut off; the next start takes the message up
             await self._inbox.parsed(message.request_id, decomposition.as_dict())
         except Rejected as refusal:
-            # When the spawner closed before us, the row stays as it is for the next start.
+            # Refused or cut short by the shutdown: the row stays as it is, for the next start.
             if not self._closing:
                 await self._give_up(message, refusal)
         except Exception as error:
@@ -170,6 +176,9 @@ class Pipeline:
         if faults.on("message-decides") and (named := classify.named_in(message.text)):
             return Decomposition(segments=classify.parse(named, targets))
         answer = await self._ask(message, targets)
+        if not answer.success and self._closing:
+            # Cut short by the shutdown, which says nothing about the message.
+            raise Rejected(str(answer.error), error_class="target_unavailable")
         if not answer.success:
             return self._fall_back(message, f"the classification failed: {answer.error}")
         try:

@@ -81,6 +81,7 @@ class Switchboard:
         """Take nothing in; what is under way may end within the shutdown deadline."""
         self._closing = True
         if self._watch is not None:
+            self._pipeline.close()  # before the spawner closes, or it would refuse what has begun
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
             await self._pipeline.stop()
