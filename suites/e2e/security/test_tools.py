@@ -45,7 +45,9 @@ async def test_a_session_is_offered_its_butlers_tools_alone(
         for session, tools in offers.items()
     }
 
-    assert {"health", "relationship"} == set().union(*owners.values()), offers
+    assert {"health", "relationship"} == set().union(*owners.values()), (
+        f"a session is offered what its butler does not serve: {offers}"
+    )
     assert [1, 1] == [len(names) for names in owners.values()], (
         f"a session is offered what its butler does not serve, or core tools alone: {offers}"
     )
