@@ -329,7 +329,9 @@ class Chaos:
             looks[name] = {}
             with suppress(CannotReach, NotReady):
                 answer = await butler.try_call("status", seconds=_LOOK_S)
-                if not answer.is_error:
+                # Its status says nothing of its database.
+                read = await butler.try_call("state_get", {"key": "chaos"}, seconds=_LOOK_S)
+                if not answer.is_error and not read.is_error:
                     modules = answer.value.get("modules", {})
                     looks[name] = {
                         "health": answer.value.get("health"),

@@ -31,11 +31,13 @@ def has_knob(subject: Subject, knob: str) -> bool:
     """Whether a subject can be told this setting.
 
     Raises:
-        BadInput: no test knows such a knob.
+        BadInput: no test knows such a knob, or one that the file declares.
     """
-    if knob not in KNOBS:
-        raise BadInput("knob", found=knob, expected=f"one of {', '.join(KNOBS)}")
-    return knob in subject.table("knobs")
+    declared = subject.table("knobs")
+    for where, name in (("knob", knob), *((f"{subject.path}: knobs", name) for name in declared)):
+        if name not in KNOBS:
+            raise BadInput(where, found=name, expected=f"one of {', '.join(KNOBS)}")
+    return knob in declared
 
 
 def turned(subject: Subject, butler: str, **values: float) -> dict[str, str]:

@@ -42,9 +42,14 @@ async def test_a_busy_port_leaves_running_work_alone(fragile: Ecosystem, chaos: 
     sent = await fragile.send(message.text)
     await chaos.until_met(held)
     returncode, output = await health.attempt(seconds=END_S)
+    closed = await health.database.rows(
+        "SELECT error FROM sessions WHERE prompt LIKE %s AND completed_at IS NOT NULL",
+        (f"%{message.token}%",),
+    )
     await chaos.release(held)
 
     assert 1 == returncode, output
+    assert [] == closed, "a process that could not start closed the session of another"
     await expect_carried_out(fragile, sent, "health")
     await message.expect_row(fragile, "health")
 

@@ -70,7 +70,7 @@ async def test_every_refusal_is_a_failed_session(fragile: Ecosystem, chaos: Chao
         for name, fault in TROUBLES:
             nursery.start_soon(one, name, fault)
 
-    assert [] == wrong
+    assert [] == wrong, "provider trouble is on record, or answered, as something else"
     for name in {name for name, _ in TROUBLES}:
         await expect_no_open_session(fragile[name])
 

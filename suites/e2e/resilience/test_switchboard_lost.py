@@ -6,12 +6,13 @@ import secrets
 from typing import Any
 
 import pytest
+import trio
 
 from suites.e2e.aftermath import expect_carried_out, expect_no_open_session
 from suites.e2e.chain import fallback_reason
 from suites.e2e.chaos import Chaos, expect_soon
 from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
+from suites.e2e.journey import Journey, follow
 from suites.e2e.messages import TOOL_OF, to_health, to_relationship
 
 pytestmark = pytest.mark.capability("ingest.v1")
@@ -51,19 +52,30 @@ async def test_killed_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> N
     await chaos.release(held)
     await chaos.start("switchboard")
     await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
-    journey = await follow(fragile, sent)
-    story = journey.text()
+    expect_told(await follow(fragile, sent))
+    await expect_no_open_session(fragile["health"])
 
-    assert not journey.unfinished, story
-    row = journey.inbox[0]
-    done = [session for session in journey.of_message("health") if session["success"]]
 
-    assert 1 == len(journey.of_message("health")), f"the message was dispatched again\n{story}"
-    if row["lifecycle_state"] == "completed":
-        assert [True] == [hop["success"] for hop in journey.routing], story
-        assert done, f"told as completed, and no session of it succeeded\n{story}"
-    else:
-        assert row["response_summary"] or row["dispatch_outcomes"], f"no reason is given\n{story}"
+async def test_stopped_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> None:
+    """Asked to stop, it ends by itself, and the message under way is done once and told."""
+    message = to_health()
+    held = await chaos.hold(TOOL_OF["health"])
+    sent = await fragile.send(message.text)
+    await chaos.until_met(held)
+    reports: list[Any] = []
+
+    async def stop() -> None:
+        reports.append(await chaos.stop("switchboard"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stop)
+        await chaos.release(held)
+    (report,) = reports
+
+    assert not report.killed, "it did not end by itself"
+    assert 0 == report.returncode
+    await chaos.start("switchboard")
+    expect_told(await follow(fragile, sent))
     await expect_no_open_session(fragile["health"])
 
 
@@ -89,6 +101,22 @@ async def test_butlers_that_start_without_a_switchboard(fragile: Ecosystem, chao
         "every butler is registered with the new switchboard", all_there, seconds=REGISTER_S
     )
     await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
+
+
+def expect_told(journey: Journey) -> None:
+    """One session at most, and an inbox row that tells the truth about it."""
+    story = journey.text()
+
+    assert not journey.unfinished, story
+    row = journey.inbox[0]
+    done = [session for session in journey.of_message("health") if session["success"]]
+
+    assert 1 == len(journey.of_message("health")), f"the message was dispatched again\n{story}"
+    if row["lifecycle_state"] == "completed":
+        assert [True] == [hop["success"] for hop in journey.routing], story
+        assert done, f"told as completed, and no session of it succeeded\n{story}"
+    else:
+        assert row["response_summary"] or row["dispatch_outcomes"], f"no reason is given\n{story}"
 
 
 async def database_now(ecosystem: Ecosystem) -> Any:

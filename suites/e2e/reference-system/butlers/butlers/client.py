@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from butlers import faults
 from butlers.log import describe
 
 
@@ -56,7 +57,8 @@ async def call(
                 answer = await session.call_tool(tool, dict(arguments))
     except TimeoutError:
         if reached:
-            raise CallProblem(f"no answer within {timeout_s:g} s", error_class="timeout") from None
+            word = "internal_error" if faults.on("timeout-misnamed") else "timeout"
+            raise CallProblem(f"no answer within {timeout_s:g} s", error_class=word) from None
         raise CallProblem(
             f"no MCP handshake within {connect_timeout_s:g} s", error_class="target_unavailable"
         ) from None

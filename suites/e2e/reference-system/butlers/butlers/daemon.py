@@ -84,7 +84,8 @@ class ButlerDaemon:
         butler.modules.check_config()
         butler.modules.check_credentials()
 
-        self._listener = bind(config.port)
+        if not faults.on("busy-port-late"):
+            self._listener = self._bind(config.port, log)
 
         butler.pool = await database.open_pool(
             config.database_url, timeout_s=config.connect_timeout_s,
@@ -103,12 +104,15 @@ class ButlerDaemon:
         if faults.on("secret-in-row"):
             await butler.state.set("settings", {"database": config.database_url})
         await butler.schedules.sync(config.schedules)
-        if closed := await butler.sessions.close_abandoned():
+        leave_open = faults.on("abandoned-left-open")
+        if not leave_open and (closed := await butler.sessions.close_abandoned()):
             log.warning("sessions.abandoned", count=closed)
         tracer.start()
         for hook in butler.on_start:
             await hook()
 
+        if self._listener is None:
+            self._listener = self._bind(config.port, log)
         listen(self._listener)
         self._registration = Registration(butler)
         self._registration.start()
@@ -128,6 +132,11 @@ class ButlerDaemon:
         self._warming = asyncio.create_task(self._warm(runtime, self._registration))
         self._beats = Beats(config.scheduler, work=butler.on_beat, log=log)
         self._beats.start()
+
+    def _bind(self, port: int, log: Log) -> socket.socket:
+        if faults.on("busy-port-started"):
+            log.info("started", port=port, pid=os.getpid())
+        return bind(port)
 
     async def _warm(self, runtime: ClaudeCode, registration: Registration) -> None:
         """Import the runtime's library once the whole ecosystem had its turn at the processor."""

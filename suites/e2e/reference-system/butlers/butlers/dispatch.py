@@ -148,6 +148,13 @@ class Dispatcher:
                     answer = await self._call(segment, targets, request_id, position)
                 except CallProblem as problem:
                     answer = {"status": problem.error_class, "error": str(problem)}
+                    lies = (("dead-target-success", "target_unavailable"),
+                            ("refusal-success", "validation_error"))
+                    if any(faults.on(name) and status == problem.error_class
+                           for name, status in lies):
+                        answer = {"status": "success"}
+                    if faults.on("partial-aborts"):
+                        raise
             status = answer.get("status")
             hop = Hop(
                 butler=segment.butler,
@@ -201,7 +208,7 @@ class Dispatcher:
         return await call(
             entry.endpoint_url, TOOL, arguments, headers=headers,
             connect_timeout_s=self._settings.connect_timeout_s,
-            timeout_s=self._settings.hop_timeout_s,
+            timeout_s=86_400 if faults.on("hop-without-deadline") else self._settings.hop_timeout_s,
         )
 
     async def _record(

@@ -126,13 +126,15 @@ class Inbox:
             request_id, "lifecycle_state = 'errored', response_summary = $2", storable(reason)
         )
 
-    async def waiting(self) -> list[Accepted]:
+    async def waiting(self, *, dispatched_too: bool = False) -> list[Accepted]:
         """Messages nothing was dispatched of yet, oldest first."""
+        states = ["accepted", "planned", *(["parsed"] if dispatched_too else [])]
         rows = await self._pool.fetch(
             f"""
             SELECT {_COLUMNS} FROM message_inbox
-            WHERE lifecycle_state IN ('accepted', 'planned') ORDER BY created_at, request_id
-            """
+            WHERE lifecycle_state = ANY($1::text[]) ORDER BY created_at, request_id
+            """,
+            states,
         )
         return [_accepted(row, duplicate=False) for row in rows]
 

@@ -68,12 +68,13 @@ class Pipeline:
 
     async def start(self) -> None:
         """Take up what a stopped predecessor left, then work."""
-        for request_id in await self._inbox.interrupted():
+        replayed = faults.on("inbox-replayed")
+        for request_id in () if replayed else await self._inbox.interrupted():
             await self._inbox.errored(
                 request_id, "the switchboard stopped while dispatching; outcomes are unknown"
             )
             self._log.warning("inbox.interrupted", request_id=request_id)
-        for message in await self._inbox.waiting():
+        for message in await self._inbox.waiting(dispatched_too=replayed):
             if faults.on("inbox-forgotten"):
                 break
             self._log.info("inbox.recovered", request_id=message.request_id)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from butlers import faults
+
 if TYPE_CHECKING:
     import asyncpg
 
@@ -65,6 +67,8 @@ class Registry:
 
     async def expire(self) -> list[str]:
         """Mark as stale whoever was silent for longer than the lease; returns their names."""
+        if faults.on("lease-ignored"):
+            return []
         rows = await self._pool.fetch(
             """
             UPDATE butler_registry SET eligibility_state = 'stale'
@@ -95,7 +99,7 @@ class Registry:
               AND last_seen_at >= now() - make_interval(secs => $2)
             ORDER BY name
             """,
-            routable, self._lease_s,
+            routable, 1e9 if faults.on("lease-ignored") else self._lease_s,
         )
         return {
             row["name"]: Entry(

@@ -212,6 +212,8 @@ class Spawner:
         if not self._running:
             return
         self._log.info("draining", sessions=len(self._running), timeout_s=timeout_s)
+        if faults.on("drain-skipped"):
+            timeout_s = 0.0
         _, late = await asyncio.wait(self._running, timeout=timeout_s)
         for task in late:
             task.cancel("the butler shut down before the session ended")
@@ -255,13 +257,18 @@ class Spawner:
         self._log.info("session.started", **ids)
         self.session_ids[str(job.session_id)] = request_id
         try:
-            async with asyncio.timeout(self._config.runtime.session_timeout_s):
+            unbounded = faults.on("session-without-deadline")
+            async with asyncio.timeout(
+                None if unbounded else self._config.runtime.session_timeout_s
+            ):
                 await self._runtime.run(job, outcome)
         except TimeoutError:
             outcome.success = False
             outcome.error_class = "timeout"
             outcome.error = f"no end within {self._config.runtime.session_timeout_s:g} s"
         except asyncio.CancelledError as cancelled:
+            if faults.on("session-left-open"):
+                raise
             outcome.success = False
             outcome.error_class = "internal_error"
             outcome.error = str(next(iter(cancelled.args), "the session was cancelled"))

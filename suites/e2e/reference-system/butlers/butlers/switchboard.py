@@ -21,7 +21,7 @@ from butlers.envelopes import (
     TraceContext,
 )
 from butlers.errors import Rejected
-from butlers.inbox import Inbox
+from butlers.inbox import Inbox, uuid7
 from butlers.log import describe
 from butlers.pipeline import BUSY, Pipeline
 from butlers.registry import Registry
@@ -135,10 +135,15 @@ class Switchboard:
             if busy and faults.on("unstored-under-load"):
                 return {"request_id": str(uuid4()), "status": "accepted", "duplicate": False}
             with self._butler.tracer.span("ingest", parent=tracing.parse(given)) as position:
-                message = await self._inbox.accept(
-                    source=source, event=event, sender=sender, payload=payload, control=control,
-                    traceparent=position.traceparent,
-                )
+                try:
+                    message = await self._inbox.accept(
+                        source=source, event=event, sender=sender, payload=payload,
+                        control=control, traceparent=position.traceparent,
+                    )
+                except OSError:
+                    if not faults.on("accepted-unstored"):
+                        raise
+                    return {"request_id": str(uuid7()), "status": "accepted", "duplicate": False}
             self._log.info(
                 "ingested", request_id=message.request_id, duplicate=message.duplicate,
                 trace_id=message.trace_id,
