@@ -18,6 +18,7 @@ import trio
 
 from harness_core.bridge import Loop
 from harness_core.errors import HarnessError, NotReady, Unavailable
+from harness_core.groups import lone_error
 from harness_core.llm import Fault
 from harness_core.wait import deadline, until
 from suites.e2e.ecosystem import Butler, Ecosystem
@@ -31,7 +32,7 @@ T = TypeVar("T")
 _LOOK_S: Final = 10.0
 
 #: From the last thing given back to an ecosystem as healthy as before: registrations included.
-_RESTORE_S: Final = 30.0
+_RESTORE_S: Final = 60.0
 
 #: From a butler that runs again to its place in the registry: a few heartbeats.
 _REGISTER_S: Final = 20.0
@@ -288,8 +289,9 @@ class Chaos:
     async def _prove(self) -> None:
         """As healthy as before; whoever does not come back by itself is restarted once."""
         if not await self._recovered(seconds=_RESTORE_S / 2):
-            for name in await self._different():
-                await self._ecosystem[name].restart()
+            async with lone_error(), trio.open_nursery() as nursery:
+                for name in await self._different():
+                    nursery.start_soon(self._ecosystem[name].restart)
             if not await self._recovered(seconds=_RESTORE_S):
                 different = await self._different()
                 raise HarnessError(

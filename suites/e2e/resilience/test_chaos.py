@@ -12,6 +12,8 @@ from suites.e2e.chaos import Chaos
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.messages import to_two
 
+pytestmark = pytest.mark.capability("own-process")
+
 
 async def test_everything_broken_is_given_back(fragile: Ecosystem, harness_loop: Loop) -> None:
     """After a test that broke all it could and then failed, the ecosystem is what it was."""

@@ -13,16 +13,23 @@ from suites.e2e.chain import fallback_reason
 from suites.e2e.chaos import Chaos, expect_soon
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import Journey, follow
+from suites.e2e.knobs import has_knob
 from suites.e2e.messages import TOOL_OF, to_health, to_relationship
 
-pytestmark = pytest.mark.capability("ingest.v1")
+pytestmark = pytest.mark.capability("ingest.v1", "own-process")
+
+#: The switchboard's lease (see conftest).
+LEASE_S = 6.0
 
 #: From a switchboard that serves to a registry with everybody in it: a few heartbeats.
 REGISTER_S = 20.0
 
 
 async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos) -> None:
-    """An accepted message is carried on after the restart: once, and not by way of a fallback."""
+    """An accepted message is carried on after the restart: once, and not by way of a fallback.
+
+    Even when the switchboard was down for so long that no butler could renew its lease.
+    """
     message = to_health()
     held = await chaos.hold(message.token)
     event_id = f"event-{secrets.token_hex(8)}"
@@ -30,6 +37,8 @@ async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos) -> N
     await chaos.until_met(held)
     await chaos.kill("switchboard")
     await chaos.release(held)
+    if has_knob(fragile.subject, "lease_s"):
+        await expect_soon("a lease has passed", lambda: lease_passed(fragile), seconds=LEASE_S * 2)
     await chaos.start("switchboard")
     again = await fragile.send(message.text, event_id=event_id)
 
@@ -117,6 +126,15 @@ def expect_told(journey: Journey) -> None:
         assert done, f"told as completed, and no session of it succeeded\n{story}"
     else:
         assert row["response_summary"] or row["dispatch_outcomes"], f"no reason is given\n{story}"
+
+
+async def lease_passed(ecosystem: Ecosystem) -> bool:
+    """Whether nobody has renewed a lease for as long as one lasts."""
+    rows = await ecosystem.switchboard.database.rows(
+        "SELECT 1 FROM butler_registry WHERE last_seen_at > clock_timestamp() - %s * interval '1 s'",
+        (LEASE_S,),
+    )
+    return not rows
 
 
 async def database_now(ecosystem: Ecosystem) -> Any:

@@ -56,6 +56,7 @@ FAULTS = {
     "key-ignored": "the idempotency key of a message is not looked at",
     "key-in-arguments": "the model's key is part of a session's command line",
     "lease-ignored": "a butler that is silent stays active",
+    "leases-run-while-down": "a switchboard that was down for a lease starts with nobody registered",
     "ledger-misses-call": "classification is guessed locally; its row claims tokens and cost",
     "listens-everywhere": "butlers serve on every address of the machine",
     "lost-under-load": "a message that is taken up while three others wait is forgotten",

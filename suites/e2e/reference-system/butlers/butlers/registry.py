@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from butlers import faults
@@ -34,6 +35,15 @@ class Registry:
         self._pool = pool
         self._lease_s = lease_s
         self._itself = itself
+        self._open_since: datetime | None = None
+
+    async def open(self) -> None:
+        """From now on leases can be renewed.
+
+        Nobody could renew one while the switchboard was down, so what ran out meanwhile counts
+        from here: else a message that waited for the restart would find nobody registered.
+        """
+        self._open_since = await self._pool.fetchval("SELECT now()")
 
     async def register(
         self, *, name: str, endpoint_url: str, description: str, capabilities: Sequence[str],
@@ -73,10 +83,10 @@ class Registry:
             """
             UPDATE butler_registry SET eligibility_state = 'stale'
             WHERE eligibility_state = 'active'
-              AND last_seen_at < now() - make_interval(secs => $1)
+              AND greatest(last_seen_at, $2) < now() - make_interval(secs => $1)
             RETURNING name
             """,
-            self._lease_s,
+            self._lease_s, self._open_since,
         )
         return sorted(row["name"] for row in rows)
 
@@ -96,10 +106,10 @@ class Registry:
             """
             SELECT name, endpoint_url, description, capabilities FROM butler_registry
             WHERE eligibility_state = 'active' AND (routable OR NOT $1)
-              AND last_seen_at >= now() - make_interval(secs => $2)
+              AND greatest(last_seen_at, $3) >= now() - make_interval(secs => $2)
             ORDER BY name
             """,
-            routable, 1e9 if faults.on("lease-ignored") else self._lease_s,
+            routable, 1e9 if faults.on("lease-ignored") else self._lease_s, self._open_since,
         )
         return {
             row["name"]: Entry(

@@ -65,6 +65,8 @@ class Switchboard:
         self._registry = Registry(
             self._butler.pool, lease_s=settings.lease_s, itself=self._butler.name
         )
+        if not faults.on("leases-run-while-down"):
+            await self._registry.open()
         self._dispatcher = Dispatcher(self._butler)
         self._pipeline = Pipeline(
             self._butler, inbox=self._inbox, registry=self._registry, dispatcher=self._dispatcher
