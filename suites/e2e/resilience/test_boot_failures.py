@@ -35,6 +35,7 @@ async def test_a_busy_port_fails_that_butler_alone(ecosystem: Ecosystem) -> None
 
 
 @pytest.mark.capability("own-process")
+@pytest.mark.disturbs
 async def test_a_busy_port_leaves_running_work_alone(fragile: Ecosystem, chaos: Chaos) -> None:
     """A second process that cannot have the port touches nothing of the first one's work."""
     health = fragile["health"]

@@ -12,7 +12,7 @@ from suites.e2e.journey import follow
 from suites.e2e.mcp_client import ToolResult
 from suites.e2e.messages import Message, to_health, to_relationship
 
-pytestmark = pytest.mark.capability("ingest.v1", "own-process")
+pytestmark = [pytest.mark.capability("ingest.v1", "own-process"), pytest.mark.disturbs]
 
 #: A refusal waits for nothing.
 REFUSED_S = 15.0

@@ -12,7 +12,7 @@ from suites.e2e.chaos import Chaos
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.messages import to_two
 
-pytestmark = pytest.mark.capability("own-process")
+pytestmark = [pytest.mark.capability("own-process"), pytest.mark.disturbs]
 
 
 async def test_everything_broken_is_given_back(fragile: Ecosystem, harness_loop: Loop) -> None:

@@ -14,7 +14,7 @@ from suites.e2e.journey import follow
 from suites.e2e.mcp_client import CannotReach
 from suites.e2e.messages import TOOL_OF, Message, to_health, to_relationship
 
-pytestmark = pytest.mark.capability("ingest.v1", "own-process")
+pytestmark = [pytest.mark.capability("ingest.v1", "own-process"), pytest.mark.disturbs]
 
 #: How long a switchboard without a database may take to refuse a message.
 REFUSAL_S = 45.0

@@ -16,7 +16,7 @@ from suites.e2e.journey import follow
 from suites.e2e.knobs import turned
 from suites.e2e.messages import TOOL_OF, to_health, to_relationship, to_two
 
-pytestmark = pytest.mark.capability("ingest.v1", "own-process")
+pytestmark = [pytest.mark.capability("ingest.v1", "own-process"), pytest.mark.disturbs]
 
 #: A hop that is to run into its deadline.
 HOP_S = 3.0

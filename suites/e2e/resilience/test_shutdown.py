@@ -19,7 +19,7 @@ from suites.e2e.journey import follow
 from suites.e2e.mcp_client import CannotReach
 from suites.e2e.messages import TOOL_OF, to_health, to_relationship
 
-pytestmark = pytest.mark.capability("ingest.v1", "own-process")
+pytestmark = [pytest.mark.capability("ingest.v1", "own-process"), pytest.mark.disturbs]
 
 #: What health's sessions get to end (see conftest), and what the rest of a shutdown may take.
 SHUTDOWN_S = 1.0

@@ -16,7 +16,7 @@ from suites.e2e.journey import Journey, follow
 from suites.e2e.knobs import has_knob
 from suites.e2e.messages import TOOL_OF, to_health, to_relationship
 
-pytestmark = pytest.mark.capability("ingest.v1", "own-process")
+pytestmark = [pytest.mark.capability("ingest.v1", "own-process"), pytest.mark.disturbs]
 
 #: The switchboard's lease (see conftest).
 LEASE_S = 6.0

@@ -229,20 +229,20 @@ class Spawner:
 
     async def _session(self, call: _Call) -> SpawnerResult:
         session_id = uuid4()
-        if faults.on("prompt-interpolated"):
-            prompt = os.path.expandvars(prompt)
+        interpolated = faults.on("prompt-interpolated")
+        prompt = os.path.expandvars(call.prompt) if interpolated else call.prompt
         with self._tracer.span(
             f"session {self._config.name}", parent=call.trace,
             **{"butler": self._config.name, "session.id": str(session_id),
                "request.id": call.request_id, "trigger.source": call.trigger_source},
         ) as position:
             job = Job(
-                session_id=session_id, prompt=call.prompt, system_prompt=call.system_prompt,
+                session_id=session_id, prompt=prompt, system_prompt=call.system_prompt,
                 model=self._config.runtime.model, tools=call.tools,
                 max_turns=self._config.runtime.max_turns, trace=position,
             )
             await self._sessions.opened(
-                session_id, prompt=call.prompt, trigger_source=call.trigger_source,
+                session_id, prompt=prompt, trigger_source=call.trigger_source,
                 model=job.model, trace_id=position.trace_id, request_id=call.request_id,
             )
             result = await self._recorded(job, request_id=call.request_id)
