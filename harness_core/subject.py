@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from harness_core.errors import BadInput
 
-__all__ = ["Subject", "load_subject"]
+__all__ = ["Subject", "load_subject", "subject_bin"]
 
 _FIELD: Final = re.compile(r"\{(\w+)\}")
 _KEYS: Final = frozenset({"name", "project", "argv", "capabilities", "inherit", "summary"})

@@ -1,0 +1,101 @@
+"""Files that nothing may change, and how one sees that something did."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Canary", "open_canary"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Canary:
+    """A tree in the shell's working root, and one beside it.
+
+    Attributes:
+        inside: in the working root.
+        outside: where the daemon's process could write and its shell must not.
+    """
+
+    inside: Path
+    outside: Path
+    give: Callable[[Path], None]
+    before: dict[str, str]
+    watched: tuple[Path, ...]
+
+    def changes(self) -> list[str]:
+        """What is gone, new or other than it was."""
+        after = _look(self.watched)
+        gone = [f"gone: {path}" for path in self.before if path not in after]
+        new = [f"new: {path}" for path in after if path not in self.before]
+        other = [
+            f"changed: {path} ({was} → {after[path]})"
+            for path, was in self.before.items()
+            if after.get(path, was) != was
+        ]
+        return gone + new + other
+
+    def restore(self) -> None:
+        """Put everything back, so that one row's harm is not the next one's."""
+        if not self.changes():
+            return
+        for top in self.watched:
+            for entry in top.iterdir():
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink()
+        _plant(self.inside)
+        _plant(self.outside)
+        for top in self.watched:
+            self.give(top)
+        self.before = _look(self.watched)
+
+
+def open_canary(home: Path, *, root: Path, give: Callable[[Path], None]) -> Canary:
+    """Plant canaries in ``root`` and beside it in ``home``.
+
+    Args:
+        home: the daemon's home.
+        root: the working root of its shell, within the home.
+        give: makes a tree belong to the user whom the daemon runs as.
+    """
+    beside = home / "beside"
+    beside.mkdir()
+    inside, outside = root / "canary", beside / "canary"
+    for tree in (inside, outside):
+        _plant(tree)
+    give(root)
+    give(beside)
+    watched = (root, beside)
+    return Canary(inside=inside, outside=outside, give=give, before=_look(watched), watched=watched)
+
+
+def _plant(tree: Path) -> None:
+    (tree / "sub").mkdir(parents=True)
+    (tree / "empty").mkdir()
+    (tree / "bin").mkdir()
+    (tree / "file.txt").write_text("alive\n", encoding="utf-8")
+    (tree / "sub" / "deep.txt").write_text("alive\n", encoding="utf-8")
+    trap = tree / "bin" / "echo"
+    trap.write_text('#!/bin/sh\n: > "${0%/bin/echo}/trapped"\n', encoding="utf-8")
+    trap.chmod(0o755)
+
+
+def _look(trees: tuple[Path, ...]) -> dict[str, str]:
+    """Path → mode, owner and contents of everything below."""
+    found: dict[str, str] = {}
+    for tree in trees:
+        for path in sorted(tree.rglob("*")):
+            status = path.lstat()
+            if path.is_symlink():
+                content = str(path.readlink())
+            elif path.is_file():
+                content = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+            else:
+                content = "directory"
+            found[str(path)] = f"{status.st_mode:o} {status.st_uid} {content}"
+    return found

@@ -1,0 +1,93 @@
+"""Fixtures of the suite: one daemon per run that all may speak to, and others for those who disturb."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from harness_core.bridge import Loop
+from harness_core.evidence import Evidence
+from harness_core.process import Run, open_run
+from harness_core.subject import Subject, load_subject
+from harness_core.wire import Connection
+from suites.daemon.confinement import GATE
+from suites.daemon.daemon import REFERENCE_SUBJECT, Daemon, Settings, open_daemon
+
+#: The reference system has tests of its own, which its own environment runs.
+collect_ignore = ["reference-system"]
+
+#: The gate of this suite is registered by importing it.
+assert GATE
+
+#: Opens one more daemon of this test's own: ``async with start(settings) as daemon``.
+Start = Callable[..., AbstractAsyncContextManager[Daemon]]
+
+
+@pytest.fixture(scope="session")
+def subject(subject_file: object) -> Subject:
+    """What is tested: the reference daemon, or the file given with ``--subject``."""
+    return load_subject(subject_file or REFERENCE_SUBJECT)
+
+
+@pytest.fixture(autouse=True)
+def capable(request: pytest.FixtureRequest, subject: Subject) -> None:
+    """Skip, by name, what the subject does not claim to do and knobs that it does not have."""
+    for marker in request.node.iter_markers("capability"):
+        for name in marker.args:
+            if name not in subject.capabilities:
+                pytest.skip(f"{subject.name} lists no capability {name!r} in {subject.path.name}")
+    for marker in request.node.iter_markers("knob"):
+        for name in marker.args:
+            if name not in subject.table("knobs"):
+                pytest.skip(f"{subject.name} has no knob {name!r} in {subject.path.name}")
+
+
+@pytest.fixture(scope="session")
+def daemon(
+    harness_loop: Loop, harness_run: Run, run_evidence: Evidence, subject: Subject
+) -> Iterator[Daemon]:
+    """The daemon of the run: every test may speak to it, none may take it away."""
+    opening = open_daemon(harness_run, subject, evidence=run_evidence)
+    with harness_loop.hold(opening) as daemon:
+        yield daemon
+
+
+@pytest.fixture(autouse=True)
+def same_daemon(request: pytest.FixtureRequest, capable: None) -> Iterator[None]:
+    """The shared daemon is the same process after a test as before it."""
+    if "daemon" not in request.fixturenames:
+        yield
+        return
+    shared: Daemon = request.getfixturevalue("daemon")
+    before = shared.vitals().identity
+    yield
+
+    assert before == shared.vitals().identity, "the daemon of the run is another process now"
+
+
+@pytest.fixture
+async def client(daemon: Daemon) -> AsyncIterator[Connection]:
+    """A connection to the daemon of the run whose handshake has been read."""
+    async with daemon.connect() as connection:
+        yield connection
+
+
+@pytest.fixture
+async def run(evidence: Evidence) -> AsyncIterator[Run]:
+    """A run of this test's own, in its own loop."""
+    async with open_run(evidence=evidence) as run:
+        yield run
+
+
+@pytest.fixture
+def start(run: Run, subject: Subject, evidence: Evidence) -> Start:
+    """Open a daemon of this test's own, which it may stop, kill and flood."""
+
+    def opening(
+        settings: Settings | None = None, *, name: str = "own"
+    ) -> AbstractAsyncContextManager[Daemon]:
+        return open_daemon(run, subject, evidence=evidence, name=name, settings=settings)
+
+    return opening

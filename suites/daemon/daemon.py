@@ -1,0 +1,363 @@
+"""The one adapter of this suite: a daemon by its command line, and what a stranger sees of it.
+
+Nothing here knows the reference: how it is started, set up and configured stands in the subject
+file. A handle works in any trio loop; starting and stopping belong to the loop of its opener.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from harness_core.errors import BadInput
+from harness_core.evidence import Evidence
+from harness_core.net import (
+    PortLease,
+    Stage,
+    await_completion,
+    await_ready,
+    lease_port,
+    listeners,
+    prove_listener,
+)
+from harness_core.process import Child, Run, StopReport
+from harness_core.subject import Subject, subject_bin
+from harness_core.wire import Connection, Keyword, Message, RemoteProtocolError, open_connection
+from suites.daemon.confinement import Confinement
+from suites.daemon.messages import HEALTH_CHECK
+from suites.daemon.vitals import Vitals, read_vitals
+
+__all__ = ["HEALTH_S", "REFERENCE_SUBJECT", "Daemon", "Provider", "Settings", "open_daemon"]
+
+REFERENCE_SUBJECT: Final = Path(__file__).with_name("reference-system") / "subject.toml"
+
+#: From exec to the handshake: 0.3 s on a quiet machine, 3 s on one that compiles bytecode.
+READY_S: Final = 30.0
+SETUP_S: Final = 30.0
+
+#: A health check is a round trip on loopback: 2 ms. This much on a machine that does much else.
+HEALTH_S: Final = 5.0
+
+_FIELD: Final = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A language model that the daemon may ask.
+
+    Attributes:
+        name: what the daemon calls it; a word of letters.
+        shape: ``anthropic`` or ``openai``.
+        url: its base URL.
+        timeout_s: after which the daemon gives it up.
+    """
+
+    name: str
+    shape: str
+    url: str
+    key: str
+    model: str = "claude-haiku-4-5-20251001"
+    timeout_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a test asks for beyond a daemon as it comes.
+
+    Attributes:
+        knobs: knob of the subject file → value.
+        providers: language models, in the order they are to be asked.
+        skills: add the skills of the subject file before the start.
+        confinement: what the daemon is started in.
+    """
+
+    knobs: Mapping[str, object] = field(default_factory=dict)
+    providers: Sequence[Provider] = ()
+    skills: bool = False
+    confinement: Confinement | None = None
+
+
+class Daemon:
+    """A daemon that has greeted a client; built only by :func:`open_daemon`.
+
+    Attributes:
+        subject: what it is.
+        port: where it listens on 127.0.0.1, in its current life.
+        home: its home directory, which outlives a restart.
+        root: the working root of its shell.
+        child: the process of its current life.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        subject: Subject,
+        *,
+        name: str,
+        evidence: Evidence,
+        settings: Settings,
+        home: Path,
+    ) -> None:
+        self.subject = subject
+        self.home = home
+        self.root = home / "root"
+        self.port = 0
+        self.child: Child
+        self._run = run
+        self._name = name
+        self._evidence = evidence
+        self._settings = settings
+        self._life = AsyncExitStack()
+        self._pid: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process that listens; it need not be the one that was started (a wrapper)."""
+        if self._pid is None:
+            pids = [row.pid for row in listeners(port=self.port) if row.pid is not None]
+
+            assert len(pids) == 1, f"port {self.port} is listened on by the processes {pids}"
+            self._pid = pids[0]
+        return self._pid
+
+    def vitals(self) -> Vitals:
+        """Its process as the kernel shows it.
+
+        Raises:
+            AssertionError: it is gone.
+        """
+        return read_vitals(self.pid)
+
+    @asynccontextmanager
+    async def connect(self, *, greeted: bool = True) -> AsyncIterator[Connection]:
+        """A connection of one's own; its handshake is read unless ``greeted`` says otherwise."""
+        async with open_connection(self.port) as connection:
+            if greeted:
+                greeting = await connection.receive("the handshake", seconds=HEALTH_S)
+
+                assert greeting.get("TYPE") == Keyword("EVENT"), f"greeted with {greeting.payload}"
+            yield connection
+
+    async def health(self) -> Message:
+        """Ask for its health on a connection of its own.
+
+        Raises:
+            RemoteProtocolError: it does not answer within 5 s, or with something else.
+        """
+        async with self.connect() as connection:
+            return await health_on(connection)
+
+    async def start(self) -> None:
+        """Start it and wait until it has greeted a client.
+
+        Raises:
+            NotReady: with the stage that was not reached.
+            ChildExited: it ended instead.
+        """
+        self._pid = None
+        async with AsyncExitStack() as stack:
+            lease = None if self.subject.table("port") else stack.enter_context(lease_port())
+            fields = self._fields() | {"port": lease.hand_over() if lease else 0}
+            argv = self.subject.command(**fields)
+            if self._settings.confinement is not None:
+                argv = self._settings.confinement.command(argv, home=self.home)
+            starting = self._run.child(
+                argv,
+                name=self._name,
+                env=self._environment(fields),
+                cwd=self.home,
+                evidence=self._evidence,
+            )
+            self.child = await stack.enter_async_context(starting)
+            await await_ready(self.child, self._stages(lease))
+            self._life = stack.pop_all()
+
+    async def stop(self) -> StopReport:
+        """Ask it to stop by its signal and wait for its end."""
+        report = await self.child.stop()
+        await self._life.aclose()
+        return report
+
+    async def restart(self) -> None:
+        """Stop it, dead or alive, and start it again in the same home."""
+        await self.stop()
+        await self.start()
+
+    def kill(self) -> None:
+        """SIGKILL to it and everything it started."""
+        self.child.kill()
+
+    def client(self, table: str, key: str = "argv", **fields: object) -> list[str]:
+        """The command line of a client that the subject file names, with its fields filled in."""
+        words: Sequence[str] = self.subject.table(table)[key]
+        return [self.fill(word, **fields) for word in words]
+
+    def fill(self, text: str, **fields: object) -> str:
+        """A text of the subject file with its fields filled in."""
+        offered = self._fields() | {"port": self.port} | fields
+        return fill(text, offered, where=f"{self.subject.path}")
+
+    def environment(self) -> dict[str, str]:
+        """The environment it runs in, for clients that belong to it."""
+        return self._environment(self._fields() | {"port": self.port})
+
+    async def set_up(self) -> None:
+        """Do what has to be done once in a new home."""
+        self.root.mkdir(exist_ok=True)
+        setup = self.subject.table("setup")
+        if setup:
+            argv = self.client("setup")
+            starting = self._run.child(
+                argv,
+                name=f"{self._name}-setup",
+                env=self.environment(),
+                cwd=self.home,
+                evidence=self._evidence,
+            )
+            async with starting as child:
+                await await_completion(child, seconds=SETUP_S)
+        if self._settings.skills:
+            skills = self.subject.table("skills")
+            for name, content in skills["files"].items():
+                Path(self.fill(skills["directory"]), name).write_text(content, encoding="utf-8")
+        if self._settings.confinement is not None:
+            self._settings.confinement.give(self.home)
+
+    def _fields(self) -> dict[str, str | int]:
+        return {"bin": subject_bin(), "home": str(self.home), "root": str(self.root)}
+
+    def _environment(self, fields: Mapping[str, str | int]) -> dict[str, str]:
+        where = f"{self.subject.path}"
+        environment = self.subject.environment(**fields)
+        for knob, value in self._settings.knobs.items():
+            for key, text in knob_of(self.subject, knob).items():
+                environment[key] = fill(text, {**fields, "value": value}, where=where)
+        table = self.subject.table("providers")
+        if self._settings.providers:
+            names = ",".join(provider.name for provider in self._settings.providers)
+            for key, text in table["env"].items():
+                environment[key] = fill(text, {**fields, "names": names}, where=where)
+        for provider in self._settings.providers:
+            offered = {
+                **fields,
+                "name": provider.name,
+                "NAME": provider.name.upper(),
+                "shape": provider.shape,
+                "url": provider.url,
+                "key": provider.key,
+                "model": provider.model,
+                "timeout_s": f"{provider.timeout_s:g}",
+            }
+            for key, text in table["each"].items():
+                environment[fill(key, offered, where=where)] = fill(text, offered, where=where)
+        return environment
+
+    def _stages(self, lease: PortLease | None) -> tuple[Stage, ...]:
+        async def named() -> str:
+            if lease is not None:
+                self.port = lease.port
+                return ""
+            line = re.compile(self.subject.table("port")["line"])
+            for text in self.child.tail():
+                if match := line.search(text):
+                    self.port = int(match[1])
+                    return ""
+            return f"no line of its output matches {line.pattern!r}"
+
+        async def ours() -> str:
+            if not listeners(port=self.port):
+                return f"nobody listens on port {self.port}"
+            prove_listener(self.port, self.child)
+            return ""
+
+        async def greets() -> str:
+            try:
+                async with open_connection(self.port) as connection:
+                    await connection.receive("the handshake", seconds=READY_S)
+            except RemoteProtocolError as error:
+                return str(error)
+            return ""
+
+        return (
+            Stage(name="port", probe=named, seconds=READY_S),
+            Stage(name="owner", probe=ours, seconds=READY_S),
+            Stage(name="handshake", probe=greets, seconds=READY_S),
+        )
+
+
+async def health_on(connection: Connection) -> Message:
+    """Ask for health on a connection that is there."""
+    await connection.send(HEALTH_CHECK)
+    return await connection.receive("the answer to a health check", seconds=HEALTH_S)
+
+
+def knob_of(subject: Subject, knob: str) -> Mapping[str, str]:
+    """The variables that turn a knob.
+
+    Raises:
+        BadInput: the subject file has no such knob.
+    """
+    knobs = subject.table("knobs")
+    if knob not in knobs:
+        raise BadInput(subject.path, key="knobs", found=knob, expected="a table of that name")
+    found: Mapping[str, str] = knobs[knob]
+    return found
+
+
+def fill(text: str, fields: Mapping[str, object], *, where: str) -> str:
+    """``{fields}`` of a text filled in; what is no field, as in a shell command, stays."""
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1] not in fields:
+            raise BadInput(
+                where,
+                found=match[0],
+                expected="one of " + ", ".join("{" + name + "}" for name in sorted(fields)),
+            )
+        return str(fields[match[1]])
+
+    return _FIELD.sub(replace, text)
+
+
+@asynccontextmanager
+async def open_daemon(
+    run: Run,
+    subject: Subject,
+    *,
+    evidence: Evidence,
+    name: str = "daemon",
+    settings: Settings | None = None,
+) -> AsyncIterator[Daemon]:
+    """Set up a new home, start a daemon in it and yield it once it has greeted a client.
+
+    Args:
+        run: what it is a child of; its home goes with the run.
+        subject: how to start it.
+        evidence: keeps its log.
+        name: what errors and logs call it.
+        settings: knobs, providers, skills, confinement.
+
+    Raises:
+        NotReady: it does not greet within 30 s; names the stage it did not reach.
+        ChildExited: it ended instead.
+
+    Source: seed 001, ``with-daemon``.
+    """
+    daemon = Daemon(
+        run,
+        subject,
+        name=name,
+        evidence=evidence,
+        settings=settings or Settings(),
+        home=run.directory(name),
+    )
+    await daemon.set_up()
+    await daemon.start()
+    try:
+        yield daemon
+    finally:
+        await daemon.stop()

@@ -1,0 +1,380 @@
+"""Contract 3: framed messages survive the round trip, and malformed ones leave the daemon alive."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+
+import pytest
+import trio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness_core.bridge import Loop
+from harness_core.wire import Keyword, RemoteProtocolError, Violation, open_connection
+from suites.daemon.daemon import HEALTH_S, Daemon, Settings, health_on, open_daemon
+from suites.daemon.hostile import (
+    DEPTH,
+    FRAME_CHARACTERS,
+    FRAME_S,
+    HEALTH,
+    ROWS,
+    TALK,
+    End,
+    Hostile,
+    Owed,
+    frame,
+)
+from suites.daemon.messages import (
+    HEALTH_CHECK,
+    ask,
+    expect_health,
+    expect_message,
+    expect_refusal,
+    user_input,
+)
+from suites.daemon.unharmed import unharmed
+from suites.daemon.vitals import settled
+
+#: Until a connection that is owed its end has ended.
+END_S = 5.0
+
+#: Clients that connect and say nothing; more than the daemon under attack takes at once.
+FLOOD = 120
+CONNECTIONS = 48
+
+KNOBS = {
+    "frame_characters": FRAME_CHARACTERS,
+    "depth": DEPTH,
+    "frame_s": FRAME_S,
+    "connections": CONNECTIONS,
+}
+
+
+@pytest.fixture(scope="module")
+def attacked(harness_loop: Loop, harness_run, run_evidence, subject) -> Iterator[Daemon]:
+    """A daemon with narrow limits, for hostile clients alone."""
+    knobs = {name: value for name, value in KNOBS.items() if name in subject.table("knobs")}
+    opening = open_daemon(
+        harness_run,
+        subject,
+        evidence=run_evidence,
+        name="attacked",
+        settings=Settings(knobs=knobs),
+    )
+    with harness_loop.hold(opening) as daemon:
+        # What is loaded at the first use counts as the daemon's own size, not as growth.
+        harness_loop.run(lambda: warm_up(daemon))
+        yield daemon
+
+
+async def warm_up(daemon: Daemon) -> None:
+    """Have a well-formed and a malformed conversation."""
+    async with daemon.connect() as connection:
+        await ask(connection, user_input("ping"))
+        await connection.send_bytes(b"ZZZZZZ")
+        await connection.receive_until_closed(seconds=END_S)
+
+
+async def test_round_trip(client) -> None:
+    """A framed health check is answered by a framed health response with a status."""
+    answer = await ask(client, HEALTH_CHECK, seconds=HEALTH_S)
+
+    expect_health(answer)
+
+
+async def test_health_is_checked_again(client) -> None:
+    """Of many health checks in a row each has an answer of its own."""
+    for _ in range(20):
+        await client.send(HEALTH_CHECK)
+    statuses = [expect_health(await client.receive(seconds=HEALTH_S)) for _ in range(20)]
+
+    assert 20 == len(statuses)
+
+
+@pytest.mark.parametrize(
+    "junk", [b"ZZZZZZ", b"\xff" * 64, b"000004(:A)"], ids=["letters", "ff", "unclosed"]
+)
+async def test_dies_of_nothing(start, junk: bytes) -> None:
+    """Junk, the first thing that a new daemon ever reads, does not end it (seed 001)."""
+    async with start() as daemon:
+        before = daemon.vitals().identity
+        async with open_connection(daemon.port) as connection:
+            await connection.send_bytes(junk)
+            await connection.receive_until_closed(seconds=END_S)
+
+        assert before == daemon.vitals().identity
+        expect_health(await daemon.health())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+async def test_hostile(attacked: Daemon, row: Hostile) -> None:
+    """What a hostile client sends is answered as it is owed, and harms nobody."""
+    if row.knob and row.knob not in attacked.subject.table("knobs"):
+        pytest.skip(f"{attacked.subject.name} has no knob {row.knob!r}")
+    async with unharmed(attacked), attacked.connect() as connection:
+        await connection.send_bytes(row.sent)
+        if row.end is End.EOF:
+            await connection.send_eof()
+        await expect_owed(row, connection)
+
+
+async def expect_owed(row: Hostile, connection) -> None:
+    """The rest of a hostile conversation."""
+    if row.owed is Owed.HEALTH:
+        expect_health(await connection.receive("the answer it is owed", seconds=HEALTH_S))
+        return
+    if row.owed is Owed.ERROR:
+        refusal = await connection.receive("an error LOG", seconds=HEALTH_S)
+        expect_refusal(refusal, connection, *row.says)
+        expect_health(await health_on(connection))
+        return
+    messages = await connection.receive_until_closed(seconds=END_S)
+    if row.owed is Owed.END:
+        return
+
+    assert messages, (
+        f"contract 3: {row.id} is owed {row.owed}; the connection ended without a word\n"
+        f"bytes exchanged:\n{connection.transcript}"
+    )
+    text = expect_refusal(messages[-1], connection, *row.says)
+
+    assert 1 == len(messages), f"more than the LOG was sent: {connection.transcript}"
+    assert any(character.isdigit() for character in text), (
+        f"contract 3: the LOG does not say how far reading got: {text!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [frame(HEALTH), frame(TALK.format("é😀"))],
+    ids=["health-check", "characters-of-many-bytes"],
+)
+async def test_truncated_at_every_byte(attacked: Daemon, whole: bytes) -> None:
+    """A frame cut off anywhere is named as such where it began, and is never taken for a whole one."""
+    wrong: list[str] = []
+
+    async def cut(at: int) -> None:
+        async with attacked.connect() as connection:
+            await connection.send_bytes(whole[:at])
+            await connection.send_eof()
+            messages = await connection.receive_until_closed(seconds=END_S)
+        kinds = [str(message.get("TYPE")) for message in messages]
+        if kinds != ([":LOG"] if at else []):
+            wrong.append(f"cut after {at} of {len(whole)} bytes: answered with {kinds}")
+
+    async with unharmed(attacked):
+        # Some at a time: the daemon under attack takes 48 connections.
+        for first in range(0, len(whole), 16):
+            async with trio.open_nursery() as nursery:
+                for at in range(first, min(first + 16, len(whole))):
+                    nursery.start_soon(cut, at)
+
+    assert [] == wrong
+
+
+async def test_one_byte_at_a_time(attacked: Daemon) -> None:
+    """A frame that arrives byte by byte is the same frame."""
+    async with unharmed(attacked), attacked.connect() as connection:
+        for byte in frame(TALK.format("é😀")) + frame(HEALTH):
+            await connection.send_bytes(bytes([byte]))
+            await trio.lowlevel.checkpoint()
+        kinds = {str((await connection.receive(seconds=HEALTH_S)).get("TYPE")) for _ in range(2)}
+
+    assert {":REQUEST", ":HEALTH-RESPONSE"} == kinds
+
+
+async def test_half_a_frame_holds_up_nobody(daemon: Daemon) -> None:
+    """While one client is in the middle of a frame, others are greeted and answered.
+
+    The daemon of the run gives a frame longer than it takes to answer; the one under attack would
+    end the half frame in time to hide that it held others up.
+    """
+    async with daemon.connect() as half:
+        await half.send_bytes(frame(HEALTH)[:13])
+        try:
+            async with daemon.connect() as other:
+                expect_health(await health_on(other))
+        except RemoteProtocolError as error:
+            raise AssertionError(
+                f"contract 3: half a frame of one client holds up another: {error}"
+            ) from error
+
+        assert half.transcript.exchanges, "half a frame was never sent"
+
+
+@pytest.mark.knob("frame_s")
+async def test_a_slow_sender_is_ended(attacked: Daemon) -> None:
+    """A client that keeps a frame open by dribbling bytes is told and ended, however it dribbles."""
+    async with unharmed(attacked), attacked.connect() as connection:
+        await connection.send_bytes(b"000FFF(")
+        began = trio.current_time()
+        ended = False
+        while not ended and trio.current_time() - began < FRAME_S + END_S:
+            try:
+                await connection.send_bytes(b" ")
+                message = await connection.receive("the end", seconds=0.05)
+            except RemoteProtocolError as error:
+                ended = error.violation is Violation.CLOSED
+            else:
+                expect_refusal(message, connection)
+
+    assert ended, f"a frame may take {FRAME_S:g} s and was still read after {FRAME_S + END_S:g} s"
+
+
+@pytest.mark.knob("idle_s")
+async def test_an_idle_client_is_ended(start) -> None:
+    """A client that says nothing at all does not hold its place for ever."""
+    async with start(Settings(knobs={"idle_s": 0.5})) as daemon, daemon.connect() as connection:
+        await connection.receive_until_closed(seconds=END_S)
+
+        expect_health(await daemon.health())
+
+
+async def test_reset_in_the_middle(attacked: Daemon) -> None:
+    """A connection reset in the middle of a frame, or of its answer, is nobody else's concern."""
+    async with unharmed(attacked):
+        for sent in (b"000015(:TYPE", frame(TALK.format("ping")), frame(HEALTH) * 20):
+            stream = await trio.open_tcp_stream("127.0.0.1", attacked.port)
+            await stream.send_all(sent)
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            await stream.aclose()
+
+    assert attacked.vitals().memory_kib > 0, "the daemon is gone"
+
+
+async def test_a_flood_of_connections(attacked: Daemon) -> None:
+    """More silent clients than there are places take nobody's place who has spoken."""
+    async with unharmed(attacked):
+        streams = [await trio.open_tcp_stream("127.0.0.1", attacked.port) for _ in range(FLOOD)]
+        try:
+            assert attacked.vitals().descriptors < 10_000
+        finally:
+            for stream in streams:
+                await stream.aclose()
+
+
+@pytest.mark.knob("connections")
+async def test_connections_are_bounded(attacked: Daemon) -> None:
+    """However many connect, the daemon holds no more connections than it is configured to."""
+    before = attacked.vitals().descriptors
+    told: list[bytes] = []
+
+    async def first_words(stream: trio.SocketStream) -> None:
+        told.append(await stream.receive_some(65_536))
+
+    streams = [await trio.open_tcp_stream("127.0.0.1", attacked.port) for _ in range(FLOOD)]
+    try:
+        with trio.move_on_after(END_S):
+            async with trio.open_nursery() as nursery:
+                for stream in streams:
+                    nursery.start_soon(first_words, stream)
+        # Those sent away are given a moment to read why.
+        await settled(attacked.pid, descriptors=before + CONNECTIONS + 8, seconds=END_S)
+    finally:
+        for stream in streams:
+            await stream.aclose()
+
+    assert FLOOD == sum(bool(words) for words in told), "some were neither greeted nor told why not"
+
+
+async def test_a_client_that_does_not_read(attacked: Daemon) -> None:
+    """A client that asks on and on and takes no answer fills nobody's memory and stops nobody."""
+    async with unharmed(attacked):
+        stream = await trio.open_tcp_stream("127.0.0.1", attacked.port)
+        with trio.move_on_after(1.0):
+            while True:
+                await stream.send_all(frame(HEALTH) * 500)
+        expect_health(await attacked.health())
+        await stream.aclose()
+
+
+async def test_good_clients_among_hostile_ones(attacked: Daemon) -> None:
+    """Twelve good clients get their own answers, in order, while hostile ones come and go."""
+    done: list[int] = []
+
+    async def good(number: int) -> None:
+        async with attacked.connect() as connection:
+            for turn in range(5):
+                source = ("TUI", "CLI")[(number + turn) % 2]
+                answer = await ask(connection, user_input("ping", source=source))
+                expect_message(answer, connection)
+
+                assert answer.get("META", "SOURCE") == Keyword(source), connection.transcript
+        done.append(number)
+
+    async def hostile() -> None:
+        for row in ROWS[::4]:
+            async with open_connection(attacked.port) as connection:
+                await connection.send_bytes(row.sent)
+
+    async with unharmed(attacked), trio.open_nursery() as nursery:
+        for number in range(12):
+            nursery.start_soon(good, number)
+        for _ in range(3):
+            nursery.start_soon(hostile)
+
+    assert list(range(12)) == sorted(done)
+
+
+async def test_frames_are_not_kept(attacked: Daemon) -> None:
+    """What has been read and answered is forgotten: 50 MB of frames leave no 50 MB behind."""
+    text = TALK.format("x" * 60_000)
+    async with attacked.connect() as connection:
+        for _ in range(40):
+            await connection.send_bytes(frame(text))
+            await connection.receive(seconds=HEALTH_S)
+        warm = attacked.vitals()
+        for _ in range(400):
+            await connection.send_bytes(frame(text))
+            await connection.receive(seconds=HEALTH_S)
+        after = attacked.vitals()
+    grown = after.memory_kib - warm.memory_kib
+
+    assert warm.identity == after.identity
+    assert grown < 12 * 1024, f"contract 3: 400 frames of 60 kB left {grown} KiB in memory"
+
+
+#: Bytes that are likely to reach deep into a reader: pieces of real frames, broken and joined.
+_PIECES = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from([row.sent[:4000] for row in ROWS]),
+    st.sampled_from(
+        [frame(HEALTH), b"0", b"(", b")", b'"', b"\\", b"|", b"'", b".", b":", b"NIL "]
+    ),
+    st.text(max_size=20).map(str.encode),
+    st.integers(min_value=0, max_value=200).map(lambda number: f"{number:06X}".encode()),
+    st.text(alphabet="():.'\"\\|;a1 #\n", max_size=60).map(frame),
+)
+
+
+@settings(
+    max_examples=120,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(pieces=st.lists(_PIECES, min_size=1, max_size=6))
+async def test_fuzz(attacked: Daemon, pieces: list[bytes]) -> None:
+    """Whatever bytes come, the connection ends in whole frames and the daemon is well."""
+    before = attacked.vitals().identity
+    async with attacked.connect() as connection:
+        try:
+            for piece in pieces:
+                await connection.send_bytes(piece)
+            await connection.send_eof()
+        except (RemoteProtocolError, OSError):
+            pass  # it has said its LOG and closed before all of it was sent
+        try:
+            messages = await connection.receive_until_closed(seconds=END_S)
+        except RemoteProtocolError as error:
+            # What we had not sent yet when it closed resets the connection: no fault of anybody.
+            if error.violation is not Violation.CLOSED:
+                raise
+            messages = ()
+    expect_health(await attacked.health())
+
+    assert before == attacked.vitals().identity
+    assert all(message.get("TYPE") is not None for message in messages), connection.transcript

@@ -1,0 +1,111 @@
+"""Contract 4: after start the skill registry is populated, in order of need, nothing dropped unsaid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness_core.bridge import Loop
+from harness_core.wire import Keyword, lookup
+from suites.daemon.daemon import Daemon, Settings, open_daemon
+from suites.daemon.messages import ask, expect_health, request, say
+
+pytestmark = pytest.mark.capability("skill-list")
+
+
+@pytest.fixture(scope="module")
+def skilled(harness_loop: Loop, harness_run, run_evidence, subject):
+    """A daemon whose skills directory holds good, broken and needy skills besides its own."""
+    if "files" not in subject.table("skills"):
+        pytest.skip(f"{subject.path.name} does not say how a skill is written")
+    opening = open_daemon(
+        harness_run,
+        subject,
+        evidence=run_evidence,
+        name="skilled",
+        settings=Settings(skills=True),
+    )
+    with harness_loop.hold(opening) as daemon:
+        yield daemon
+
+
+async def skills(connection):
+    """The names of the skills in the order listed, and those rejected with their reasons."""
+    answer = await ask(connection, request("SKILL", "LIST"))
+
+    assert answer.get("PAYLOAD", "SENSOR") == Keyword("SKILL-LIST"), answer.payload
+    loaded = [lookup(row, "NAME") for row in answer.get("PAYLOAD", "SKILLS") or ()]
+    rejected = {
+        lookup(row, "NAME"): lookup(row, "REASON")
+        for row in answer.get("PAYLOAD", "REJECTED") or ()
+    }
+    return loaded, rejected
+
+
+async def expect_skilled(skilled: Daemon, connection) -> None:
+    """The skill that the subject file adds answers what it is asked."""
+    for question, answer in skilled.subject.table("skills")["answers"].items():
+        assert answer == await say(connection, question)
+
+
+async def test_registry_is_populated(client) -> None:
+    """Right after the handshake there is at least one skill, each by a name of its own."""
+    loaded, _ = await skills(client)
+
+    assert loaded, "contract 4: the skill registry is empty after start"
+    assert all(isinstance(name, str) and name for name in loaded), loaded
+    assert len(loaded) == len(set(loaded)), f"a skill is listed twice: {loaded}"
+
+
+async def test_installed_skills_are_all_loaded(daemon: Daemon, client) -> None:
+    """As many skills as setup installed are loaded or rejected with a reason; none is dropped."""
+    table = daemon.subject.table("skills")
+    files = sorted(Path(daemon.fill(table["directory"])).glob("*.*"))
+    loaded, rejected = await skills(client)
+
+    assert files, "setup installed no skills"
+    assert len(files) == len(loaded) + len(rejected), (
+        f"contract 4: {[file.name for file in files]} are installed, {loaded} are loaded and "
+        f"{rejected} rejected"
+    )
+
+
+async def test_needs_come_first(skilled: Daemon) -> None:
+    """A skill loads after what it needs, whatever the names say."""
+    async with skilled.connect() as connection:
+        loaded, _ = await skills(connection)
+
+    order = skilled.subject.table("skills")["order"]
+
+    assert set(order) <= set(loaded), f"contract 4: a skill is missing: {loaded}"
+    assert order == [name for name in loaded if name in order], (
+        f"contract 4: loaded before what it needs: {loaded}"
+    )
+
+
+async def test_a_new_skill_answers(skilled: Daemon) -> None:
+    """A skill that is listed works: what it is asked, it answers."""
+    async with skilled.connect() as connection:
+        await expect_skilled(skilled, connection)
+
+
+@pytest.mark.capability("rejected-skills")
+@pytest.mark.parametrize("name", ["broken", "orphan"])
+async def test_a_bad_skill_is_reported_and_skipped(skilled: Daemon, name: str) -> None:
+    """A skill that cannot be read, or needs what is not there, is listed as rejected with a reason."""
+    async with skilled.connect() as connection:
+        loaded, rejected = await skills(connection)
+
+        assert name not in loaded, f"{name} was loaded"
+        assert name in rejected, f"contract 4: {name} is skipped without a word: {rejected}"
+        assert str(rejected[name]).strip(), f"{name} is rejected without a reason"
+        assert skilled.subject.table("skills")["reasons"][name] in str(rejected[name]), rejected
+        await expect_skilled(skilled, connection)
+
+
+@pytest.mark.capability("rejected-skills", "self-checks")
+async def test_health_tells_of_rejected_skills(daemon: Daemon, skilled: Daemon) -> None:
+    """With a rejected skill the daemon is degraded; with all of its own it is healthy."""
+    assert Keyword("HEALTHY") == expect_health(await daemon.health())
+    assert Keyword("DEGRADED") == expect_health(await skilled.health())

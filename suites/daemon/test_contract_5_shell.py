@@ -1,0 +1,225 @@
+"""Contract 5: a safe command runs and its output comes back; a dangerous one leaves no trace.
+
+The daemon of these tests is confined: what its dispatcher lets through can change nothing but the
+disposable home it runs in, where the canaries show it (``test_confinement.py`` proves that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from harness_core.bridge import Loop
+from harness_core.errors import NotReady
+from harness_core.net import listeners
+from harness_core.process import command_line
+from harness_core.wait import deadline, until
+from harness_core.wire import Connection, Keyword, Message, RemoteProtocolError, Violation
+from suites.daemon.canary import Canary, open_canary
+from suites.daemon.commands import DANGEROUS, HARMLESS, Dangerous, Harmless
+from suites.daemon.confinement import GATE, confinement
+from suites.daemon.daemon import Daemon, Settings, open_daemon
+from suites.daemon.messages import (
+    ANSWER_S,
+    HEALTH_CHECK,
+    ask,
+    expect_health,
+    expect_refusal,
+    shell,
+    user_input,
+)
+from suites.daemon.vitals import below
+
+pytestmark = pytest.mark.requires(GATE)
+
+#: What a refusal says, in any case of letters (contract: "…blocked…").
+BLOCKED = ("blocked",)
+
+
+@pytest.fixture(scope="module")
+def confined(harness_loop: Loop, harness_run, run_evidence, subject) -> Iterator[Daemon]:
+    """A daemon to which dangerous commands may be sent."""
+    opening = open_daemon(
+        harness_run,
+        subject,
+        evidence=run_evidence,
+        name="confined",
+        settings=Settings(confinement=confinement()),
+    )
+    with harness_loop.hold(opening) as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="module")
+def canary(confined: Daemon) -> Canary:
+    """Trees of files in the shell's working root and beside it that nothing may change."""
+    return open_canary(confined.home, root=confined.root, give=confinement().give)
+
+
+def filled(text: str, daemon: Daemon, canary: Canary) -> str:
+    """A row's command or output with real paths in it."""
+    places = {"$CANARY": canary.inside, "$OUTSIDE": canary.outside, "$ROOT": daemon.root}
+    for name, path in places.items():
+        text = text.replace(name, str(path))
+    return text
+
+
+def expect_no_trace(canary: Canary, confined: Daemon, command: str) -> None:
+    """Nothing in the home is other than it was, and nothing of the command runs."""
+    changes = canary.changes()
+    canary.restore()
+
+    assert [] == changes, f"contract 5: the command {command!r} left traces: {changes}"
+
+
+async def expect_quiet(daemon: Daemon) -> None:
+    """No process below the daemon but the daemon's own: what was refused never started."""
+    own = daemon.pid
+
+    async def quiet() -> bool:
+        return not below(own)
+
+    try:
+        with deadline("see the daemon alone", seconds=5):
+            await until(quiet)
+    except NotReady as error:
+        left = [" ".join(command_line(pid)) for pid in below(own)]
+        raise AssertionError(f"contract 5: still running below the daemon: {left}") from error
+
+
+@pytest.mark.parametrize("row", DANGEROUS, ids=lambda row: row.id)
+async def test_dangerous(confined: Daemon, canary: Canary, row: Dangerous) -> None:
+    """A dangerous command is refused on the wire, as blocked, and has left no trace."""
+    command = filled(row.command, confined, canary)
+    async with confined.connect() as connection:
+        await connection.send(shell(command, timeout=5))
+        refusal: Message | None = None
+        try:
+            refusal = await connection.receive("a refusal", seconds=ANSWER_S)
+        except RemoteProtocolError as error:
+            # The traces come first: what was done is worse than what was not said.
+            if error.violation not in {Violation.SILENT, Violation.CLOSED}:
+                raise
+        expect_no_trace(canary, confined, command)
+
+        assert refusal is not None, f"contract 5: no refusal\n{connection.transcript}"
+        expect_refusal(refusal, connection, *BLOCKED)
+        # Nothing follows a refusal: no outcome of a command that ran after all.
+        expect_health(await ask(connection, HEALTH_CHECK))
+    await expect_quiet(confined)
+
+
+@pytest.mark.capability("shell-reply")
+@pytest.mark.parametrize("row", HARMLESS, ids=lambda row: row.id)
+async def test_harmless(confined: Daemon, canary: Canary, row: Harmless) -> None:
+    """A command that only looks dangerous, or not even that, runs and its output comes back."""
+    command = filled(row.command, confined, canary)
+    async with confined.connect() as connection:
+        outcome = await ask(connection, shell(command))
+        stdout, exit_code = expect_outcome(outcome, connection, command)
+
+    assert row.exit_code == exit_code, outcome.payload
+    if row.output is not None:
+        assert filled(row.output, confined, canary) == stdout
+    canary.restore()
+
+
+def expect_outcome(outcome: Message, connection: Connection, command: str) -> tuple[str, object]:
+    """Stdout and exit code of a shell response, which must be one."""
+    expected = (Keyword("EVENT"), Keyword("SHELL-RESPONSE"))
+    actual = (outcome.get("TYPE"), outcome.get("PAYLOAD", "SENSOR"))
+
+    assert expected == actual, (
+        f"contract 5: {command!r} is harmless and was answered with {outcome.payload}\n"
+        f"bytes exchanged:\n{connection.transcript}"
+    )
+    assert command == outcome.get("PAYLOAD", "CMD"), "the outcome of another command"
+    stdout = outcome.get("PAYLOAD", "STDOUT")
+
+    assert isinstance(stdout, str), outcome.payload
+    assert isinstance(outcome.get("PAYLOAD", "STDERR"), str), outcome.payload
+    return stdout, outcome.get("PAYLOAD", "EXIT-CODE")
+
+
+async def test_a_safe_command_has_its_effect(confined: Daemon, token: str) -> None:
+    """A safe command really runs: the file it makes is there, whether or not it is answered."""
+    made = confined.root / f"{token}.txt"
+    async with confined.connect() as connection:
+        await connection.send(shell(f"echo {token} > {token}.txt"))
+
+        async def written() -> bool:
+            return made.is_file() and made.read_text() == f"{token}\n"
+
+        with trio.move_on_after(ANSWER_S):
+            await until(written)
+
+    assert made.is_file(), f"contract 5: the command had no effect\n{connection.transcript}"
+    assert f"{token}\n" == made.read_text()
+    made.unlink()
+
+
+@pytest.mark.capability("shell-reply")
+async def test_stderr_and_status_come_back(confined: Daemon) -> None:
+    """What a command says on stderr, and that it failed, comes back apart from its stdout."""
+    async with confined.connect() as connection:
+        outcome = await ask(connection, shell("echo out; echo err >&2; exit 3"))
+        stdout, exit_code = expect_outcome(outcome, connection, "echo out; echo err >&2; exit 3")
+
+    assert ("out\n", "err\n", 3) == (stdout, outcome.get("PAYLOAD", "STDERR"), exit_code)
+
+
+@pytest.mark.capability("shell-reply")
+async def test_a_timeout_ends_the_command(confined: Daemon, token: str) -> None:
+    """A command that takes longer than asked for is ended, all of it, and that is said."""
+    command = f"sleep 31.4; echo {token}"
+    async with confined.connect() as connection:
+        outcome = await ask(connection, shell(command, timeout=1))
+        stdout, exit_code = expect_outcome(outcome, connection, command)
+
+    assert exit_code != 0, f"a command that was ended succeeded: {outcome.payload}"
+    assert token not in stdout
+    await expect_quiet(confined)
+
+
+@pytest.mark.capability("shell-text")
+@pytest.mark.parametrize("source", ["TUI", "CLI"])
+async def test_text_is_judged_too(confined: Daemon, canary: Canary, source: str) -> None:
+    """The dispatcher sees a command that is typed as text, whatever gateway it came by."""
+    command = filled("rm -rf $CANARY", confined, canary)
+    text = confined.subject.table("texts")["shell"].replace("{command}", command)
+    async with confined.connect() as connection:
+        answer = await ask(connection, user_input(text, source=source))
+        expect_no_trace(canary, confined, text)
+
+        assert "blocked" in answer.payload.lower(), answer.payload
+
+
+async def test_many_at_once_are_judged_each(confined: Daemon, canary: Canary) -> None:
+    """Dangerous commands among harmless ones, on eight connections at once, are refused each."""
+    command = filled("find $CANARY -delete", confined, canary)
+    refused: list[str] = []
+
+    async def one(number: int) -> None:
+        async with confined.connect() as connection:
+            await connection.send(shell(f"echo {number}"))
+            await connection.send(shell(command))
+            answer = await connection.receive(seconds=ANSWER_S)
+            if answer.get("TYPE") != Keyword("LOG"):
+                answer = await connection.receive(seconds=ANSWER_S)
+            refused.append(expect_refusal(answer, connection, *BLOCKED))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(8):
+            nursery.start_soon(one, number)
+    expect_no_trace(canary, confined, command)
+
+    assert 8 == len(refused)
+
+
+async def test_the_shell_is_not_a_listener(confined: Daemon) -> None:
+    """After all of that the daemon still listens on its one port, and on no other."""
+    assert [confined.port] == [row.port for row in listeners() if row.pid == confined.pid]
+    assert Path(confined.root).is_dir()

@@ -1,0 +1,68 @@
+"""Contract 7: the gateway registry is initialised after start and lists its gateways."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_core.wire import Keyword, lookup
+from suites.daemon.daemon import Daemon
+from suites.daemon.messages import ask, expect_message, expect_refusal, request, user_input
+
+pytestmark = pytest.mark.capability("gateway-list")
+
+
+async def gateways(connection) -> list:
+    """The list of gateways, each a property list."""
+    answer = await ask(connection, request("GATEWAY", "LIST"))
+
+    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-LIST"), answer.payload
+    listed = answer.get("PAYLOAD", "GATEWAYS")
+
+    assert isinstance(listed, tuple), f"no list of :GATEWAYS: {answer.payload}"
+    return list(listed)
+
+
+async def test_registry_is_filled(client) -> None:
+    """Right after the handshake the registry lists gateways, each by a name of its own."""
+    names = [lookup(row, "NAME") for row in await gateways(client)]
+
+    assert names, "contract 7: the gateway registry is empty after start"
+    assert all(isinstance(name, str) and name for name in names), names
+    assert len(names) == len(set(names)), f"a gateway is listed twice: {names}"
+
+
+async def test_the_cli_gateway_is_listed(client) -> None:
+    """The gateway of contract 6 is among them: a source of that list is :CLI."""
+    sources = [lookup(row, "SOURCE") for row in await gateways(client)]
+
+    assert Keyword("CLI") in sources, f"contract 7: no gateway of source :CLI in {sources}"
+
+
+async def test_every_listed_source_is_heard(daemon: Daemon, client) -> None:
+    """The list is true: text from each source it names, but linked messaging, is answered."""
+    sources = {lookup(row, "SOURCE") for row in await gateways(client)}
+    spoken = sorted(str(source).lstrip(":") for source in sources - {Keyword("MESSAGING")})
+
+    assert spoken, "only messaging is listed"
+    for source in spoken:
+        answer = await ask(client, user_input("ping", source=source))
+
+        assert expect_message(answer, client).strip(), source
+
+
+async def test_the_list_is_the_same_for_everyone(daemon: Daemon) -> None:
+    """The registry belongs to the daemon, not to a connection."""
+    async with daemon.connect() as one, daemon.connect() as two:
+        first, second = await gateways(one), await gateways(two)
+
+    assert first == second
+
+
+async def test_an_unknown_action_is_refused(client) -> None:
+    """An action that the registry does not know is named in an error, and changes nothing."""
+    before = await gateways(client)
+    refusal = await ask(client, request("GATEWAY", "EXPLODE"))
+
+    expect_refusal(refusal, client, "explode", "action")
+
+    assert before == await gateways(client)

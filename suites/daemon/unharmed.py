@@ -1,0 +1,52 @@
+"""What must be true of a daemon after anything a client did: the same process, well, and no bigger."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from harness_core.wire import RemoteProtocolError
+from suites.daemon.daemon import Daemon, health_on
+from suites.daemon.messages import expect_health
+from suites.daemon.vitals import settled
+
+__all__ = ["GROWTH_KIB", "unharmed"]
+
+#: What one case may leave in memory: an allocator's arena and pages touched for the first time. The
+#: largest case sends 70 kB; a daemon that keeps what it is sent shows over many (the soak).
+GROWTH_KIB: Final = 16 * 1024
+
+#: Until the descriptors of ended connections are closed.
+SETTLE_S: Final = 5.0
+
+
+@asynccontextmanager
+async def unharmed(daemon: Daemon) -> AsyncIterator[None]:
+    """After the block the daemon is as it was.
+
+    The same pid and start time, health in time on an old connection and on a new one, no more
+    descriptors, children or memory.
+
+    Raises:
+        AssertionError: with what has changed.
+    """
+    before = daemon.vitals()
+    async with daemon.connect() as bystander:
+        expect_health(await health_on(bystander))
+        yield
+        after = daemon.vitals()
+
+        assert before.identity == after.identity, "the daemon is another process now"
+        try:
+            expect_health(await health_on(bystander))
+        except RemoteProtocolError as error:
+            raise AssertionError(f"another client's connection suffered: {error}") from error
+        expect_health(await daemon.health())
+    after = await settled(daemon.pid, descriptors=before.descriptors, seconds=SETTLE_S)
+    grown = after.memory_kib - before.memory_kib
+
+    assert grown < GROWTH_KIB, (
+        f"memory grew by {grown} KiB, from {before.memory_kib} to {after.memory_kib}"
+    )
+    assert before.children == after.children, "it has started processes and left them"

@@ -1,0 +1,107 @@
+"""What the kernel says of a daemon's process: is it the same one, what does it hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_core.errors import NotReady
+from harness_core.process import start_time
+from harness_core.wait import deadline, until
+
+__all__ = ["Vitals", "below", "read_vitals", "settled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """One look at a process.
+
+    Attributes:
+        pid: its number.
+        started: its start time in clock ticks; with the pid it names one process for good.
+        descriptors: open files, sockets among them.
+        memory_kib: resident memory.
+        children: processes it has started that still run.
+    """
+
+    pid: int
+    started: int
+    descriptors: int
+    memory_kib: int
+    children: tuple[int, ...]
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """What stays the same for as long as it is the same process."""
+        return self.pid, self.started
+
+
+def read_vitals(pid: int) -> Vitals:
+    """Look at a process once.
+
+    Raises:
+        AssertionError: there is none of that number: the daemon died.
+    """
+    started = start_time(pid)
+
+    assert started is not None, f"the daemon (pid {pid}) is gone"
+    try:
+        descriptors = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise AssertionError(f"the daemon (pid {pid}) died while it was looked at") from error
+    memory = [line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:")]
+
+    assert memory, f"the daemon (pid {pid}) has ended and was not reaped"
+    return Vitals(
+        pid=pid,
+        started=started,
+        descriptors=descriptors,
+        memory_kib=int(memory[0]),
+        children=below(pid),
+    )
+
+
+def below(pid: int) -> tuple[int, ...]:
+    """The processes that a process has started and that still run, and theirs."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += [int(child) for child in task.read_text(encoding="ascii").split()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return tuple(found + [deeper for child in found for deeper in below(child)])
+
+
+async def settled(pid: int, *, descriptors: int, seconds: float) -> Vitals:
+    """Wait until a process holds no more descriptors than it did; what it then looks like.
+
+    Raises:
+        AssertionError: it still holds more after ``seconds``, or died.
+    """
+    seen = read_vitals(pid)
+
+    async def back() -> bool:
+        nonlocal seen
+        seen = read_vitals(pid)
+        return seen.descriptors <= descriptors
+
+    try:
+        with deadline("see descriptors closed", seconds=seconds):
+            await until(back)
+    except NotReady as error:
+        raise AssertionError(
+            f"open files grew from {descriptors} to {seen.descriptors} and stayed so for "
+            f"{seconds:g} s: {_open_files(pid)}"
+        ) from error
+    return seen
+
+
+def _open_files(pid: int) -> str:
+    found = []
+    for entry in sorted(Path(f"/proc/{pid}/fd").iterdir(), key=lambda path: int(path.name)):
+        try:
+            found.append(f"{entry.name} → {entry.readlink()}")
+        except FileNotFoundError:
+            continue
+    return ", ".join(found)
