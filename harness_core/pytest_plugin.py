@@ -19,7 +19,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from harness_core.bridge import Loop, Mutex, open_loop
 from harness_core.errors import BadInput, HarnessError
 from harness_core.evidence import Evidence, Redactor, failure_text, open_evidence
 from harness_core.groups import unwrap
+from harness_core.leaks import Audit, open_audit
 from harness_core.process import Run, open_run
 from harness_core.scenario import new_token
 
@@ -54,6 +55,9 @@ _FAILED: Final = pytest.StashKey[bool]()
 _KEPT: Final = pytest.StashKey[list[str]]()
 _ROOT_EVIDENCE: Final = pytest.StashKey[Evidence]()
 _GATE_DEMANDED: Final = pytest.StashKey[bool]()
+_AUDIT: Final = pytest.StashKey[ExitStack]()
+_AUDITED: Final = pytest.StashKey[Audit]()
+_LEAKS: Final = pytest.StashKey[list[str]]()
 _COUNTER: Final = pytest.StashKey["_Counter"]()
 
 #: Options that change what is tested, so a rerun needs them too.
@@ -63,6 +67,7 @@ _FOLDERS_LEFT_OUT: Final = frozenset({"tests", "harness_core", "suites", "."})
 #: Where the controller of an xdist run tells its workers to write, and they it what to print.
 _XDIST_EVIDENCE: Final = "harness_evidence"
 _XDIST_SUMMARY: Final = "harness_summary"
+_XDIST_LEAKS: Final = "harness_leaks"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -128,6 +133,10 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.stash[SUMMARY] = []
     config.stash[_COUNTER] = _Counter()
+    config.stash[_LEAKS] = []
+    config.stash[_AUDIT] = ExitStack()
+    config.add_cleanup(config.stash[_AUDIT].close)
+    config.stash[_AUDITED] = config.stash[_AUDIT].enter_context(open_audit())
     config.pluginmanager.register(config.stash[_COUNTER])
     budget_usd = config.getoption("--llm-budget-usd")
     if not 0 <= budget_usd < math.inf:
@@ -244,6 +253,23 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]
         session.exitstatus = HARNESS_ERROR_EXIT
 
 
+@pytest.hookimpl(trylast=True, specname="pytest_sessionfinish")
+def pytest_audit_leaks(session: pytest.Session) -> None:
+    """Fail a run that left something behind, when everything of it should be gone."""
+    leaks = session.config.stash[_LEAKS]
+    leaks.extend(leak.text() for leak in session.config.stash[_AUDITED].close())
+    workeroutput = getattr(session.config, "workeroutput", None)
+    if workeroutput is not None:
+        workeroutput[_XDIST_LEAKS] = leaks
+    elif leaks:
+        told = "\n".join(leaks)
+        fail_run(
+            session,
+            "leaks",
+            f"{len(leaks)} thing(s) outlived the run; they were ended or removed:\n{told}",
+        )
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell an xdist worker where this run writes its evidence."""
@@ -255,6 +281,7 @@ def pytest_testnodedown(node: Any) -> None:
     """Take over what an xdist worker left for the end of the run."""
     for title, text in getattr(node, "workeroutput", {}).get(_XDIST_SUMMARY, ()):
         add_summary(node.config, title, text)
+    node.config.stash[_LEAKS].extend(getattr(node, "workeroutput", {}).get(_XDIST_LEAKS, ()))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -6,6 +6,7 @@
 - ``_output.py``: its output on the way into log and tail, redacted; ``_redactions.py``: what had to
   be, so that a leak is not hidden.
 - ``_ledger.py``: what a run writes down so that another process can clean up after it.
+- ``_mark.py``: what every process below another one carries, wherever it hides.
 - ``_sweep.py``: :func:`sweep`, removes what dead runs left, and nothing else.
 - ``_sweepers.py``: who removes the kinds of things that this package does not know.
 - ``_state.py``: where runs keep their ledgers and directories.
@@ -15,6 +16,7 @@
 
 from harness_core.process._child import Child, StopReport, belongs_to
 from harness_core.process._ledger import RunLedger, ledgers
+from harness_core.process._mark import carriers, carry_mark, new_mark
 from harness_core.process._output import OutputLog
 from harness_core.process._redactions import RedactedLine, redacted_lines
 from harness_core.process._run import LeakFound, Run, open_run
@@ -34,11 +36,14 @@ __all__ = [
     "SweepReport",
     "Sweeper",
     "belongs_to",
+    "carriers",
+    "carry_mark",
     "command_line",
     "descendants",
     "installed_sweepers",
     "ledgers",
     "memory_root",
+    "new_mark",
     "open_run",
     "redacted_lines",
     "start_time",
