@@ -200,6 +200,12 @@ def pytest_pyfunc_call() -> Generator[None, object, object]:
     """
     try:
         return (yield)
+    except pytest.skip.Exception as skipped:
+        # pytest-trio skips once more, without the reason.
+        reason = unwrap(skipped.__context__) if skipped.__context__ is not None else skipped
+        if not skipped.msg and isinstance(reason, pytest.skip.Exception):
+            raise reason from None
+        raise
     except BaseExceptionGroup as group:
         error = unwrap(group)
         if error is group:

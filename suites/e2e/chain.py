@@ -196,18 +196,23 @@ def expect_finished(row: Row, *, butler: str, story: str) -> None:
 
 
 def expect_trace(journey: Journey) -> None:
-    """The trace id that was sent joins the inbox row, every hop and every session."""
+    """The trace id that was sent joins the inbox row, every hop and every session.
+
+    A product that does not claim to keep trace ids is judged by its request ids alone.
+    """
     story = journey.text()
     wanted = journey.sent.trace_id
-    for row in journey.inbox:
+    for row in journey.inbox if wanted else ():
         assert row["trace_id"] == wanted, f"the inbox row lost the trace\n{story}"
-    for row in journey.routing:
+    for row in journey.routing if wanted else ():
         assert row["trace_id"] == wanted, (
             f"the hop to {row['target_butler']} lost the trace\n{story}"
         )
     for butler in journey.sessions:
         for row in journey.of_message(butler):
-            assert row["trace_id"] == wanted, f"the session on {butler} lost the trace\n{story}"
+            assert not wanted or row["trace_id"] == wanted, (
+                f"the session on {butler} lost the trace\n{story}"
+            )
             assert str(row["request_id"]) == journey.sent.request_id, (
                 f"the session on {butler} belongs to request {row['request_id']}\n{story}"
             )

@@ -33,7 +33,7 @@ from harness_core.pytest_plugin import (
 from harness_core.subject import Subject, load_subject
 from suites.e2e.attached import attach
 from suites.e2e.connected import MODULES, Connected, open_connected, wanted
-from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, open_ecosystem
+from suites.e2e.ecosystem import REFERENCE_SUBJECT, TRACING, Ecosystem, open_ecosystem
 from suites.e2e.held import holding
 from suites.e2e.layout import OWN_PROCESS, layout_of
 from suites.e2e.logwatch import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
@@ -41,9 +41,6 @@ from suites.e2e.profiles import profiled
 
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
-
-#: What a subject lists whose rows carry the trace ids of the messages that caused them.
-TRACE: Final = "tracing"
 
 HOST: Final = "e2e_host"
 _HELD: Final = pytest.StashKey[HeldHost]()
@@ -252,7 +249,7 @@ def turn(
     evidence: Evidence = request.getfixturevalue("evidence")
     disturbs = request.node.get_closest_marker("disturbs") is not None
     # Without trace ids nobody could tell whose rows are whose.
-    alone = disturbs or TRACE not in subject.capabilities
+    alone = disturbs or TRACING not in subject.capabilities
     marker = request.getfixturevalue("token") if "token" in request.fixturenames else ""
     name = request.node.nodeid
     if host_line is not None:

@@ -48,6 +48,7 @@ from suites.e2e.visit import Visit
 
 __all__ = [
     "REFERENCE_SUBJECT",
+    "TRACING",
     "Butler",
     "Ecosystem",
     "Sent",
@@ -69,6 +70,9 @@ _REGISTER_S: Final = 30.0
 #: loaded cores: 7 s.
 _OFFLINE_MESSAGE_S: Final = 40.0
 
+#: What a subject lists whose rows carry the trace ids of the messages that caused them.
+TRACING: Final = "tracing"
+
 #: The one process of a subject that serves every butler from it.
 _ALL: Final = "ecosystem"
 
@@ -81,7 +85,8 @@ class Sent:
 
     Attributes:
         request_id: the switchboard's name for it.
-        trace_id: ours: 32 hexadecimal digits that only this message carries.
+        trace_id: ours: 32 hexadecimal digits that only this message carries; empty for a subject
+            that does not keep it.
         text: what was sent.
         answer: the whole answer of ``ingest``.
         since: the database server's clock just before the message was sent.
@@ -283,7 +288,7 @@ class Ecosystem:
         self.sent_ids.extend((str(answer["request_id"]), trace_id))
         return Sent(
             request_id=str(answer["request_id"]),
-            trace_id=trace_id,
+            trace_id=trace_id if TRACING in self.subject.capabilities else "",
             text=text,
             answer=answer,
             since=since,

@@ -162,7 +162,7 @@ async def follow(
 
 
 def _names(sent: Sent) -> frozenset[str]:
-    return frozenset({sent.request_id, sent.trace_id})
+    return frozenset({sent.request_id, sent.trace_id} - {""})
 
 
 def _claim(row: Row, *, ours: frozenset[str], others: frozenset[str]) -> bool | None:

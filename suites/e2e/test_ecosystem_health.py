@@ -208,7 +208,11 @@ async def test_the_registry_equals_the_running_set(ecosystem: Ecosystem) -> None
 
         endpoint = urlsplit(str(row["endpoint_url"]))
 
-        assert butler.port == endpoint.port, f"{butler.name} is registered at {endpoint.geturl()}"
+        # Where tools are called otherwise than over MCP, butlers may reach each other elsewhere.
+        if not ecosystem.subject.table("tools"):
+            assert butler.port == endpoint.port, (
+                f"{butler.name} is registered at {endpoint.geturl()}"
+            )
         assert endpoint.hostname in {"127.0.0.1", "localhost"}, endpoint.geturl()
         assert str(row["eligibility_state"]) == "active", butler.name
         assert butler.config.description == str(row["description"]), butler.name
