@@ -24,7 +24,6 @@ PART = (
     "suites/e2e/test_ecosystem_health.py",
     "suites/e2e/test_handles.py",
     "suites/e2e/test_scenario_runner.py::test_scenario[health-symptom-log]",
-    "suites/e2e/contracts/test_idempotency.py",
     "suites/e2e/observability/test_traces.py",
 )
 
@@ -82,7 +81,7 @@ def test_the_suite_judges_a_foreign_product(tmp_path: Path, pytestconfig: pytest
 
     assert 0 == done.returncode, output
     assert passed is not None, output
-    assert int(passed[1]) >= 20, output
+    assert int(passed[1]) >= 10, output
     assert f"switchboard serves on port {port}" in output
     for missing in ("'own-process'", "'tracing'"):
         assert re.search(rf"SKIPPED.*{missing}", output), (
