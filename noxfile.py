@@ -149,7 +149,15 @@ def suite_session(suite, row):
         options = row.get("options", [])
         gates = required_gates(row.get("gates", []))
         env = subject_env(session, suite, options=options) | gates
-        pytest(session, paths=paths, markers=row.get("markers", ""), options=options, env=env)
+        pytest(
+            session,
+            paths=paths,
+            markers=row.get("markers", ""),
+            options=options,
+            env=env,
+            # `nox -s soak -- daemon` names the suite as `nox -s faults -- daemon` does.
+            args=session.posargs[session.posargs[:1] == [suite["name"]] :],
+        )
 
     run.__doc__ = row["summary"]
     tags = [*row.get("tags", []), "tests"]
@@ -282,9 +290,9 @@ def fingerprint(pyproject, *more):
 # --- pytest -----------------------------------------------------------------------------------------
 
 
-def pytest(session, *, paths, markers="", options=(), env=None):
+def pytest(session, *, paths, markers="", options=(), env=None, args=None):
     """Run pytest on the paths, or on those named after --, and keep a machine-readable report."""
-    args = list(session.posargs)
+    args = list(session.posargs if args is None else args)
     if any(is_test_path(arg) for arg in args):
         paths = []
     # The last -m would win over an earlier one: join both instead.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -73,12 +73,14 @@ class Settings:
         providers: language models, in the order they are to be asked.
         skills: add the skills of the subject file before the start.
         confinement: what the daemon is started in.
+        same_port: the port is its own through restarts, for clients that come back.
     """
 
     knobs: Mapping[str, object] = field(default_factory=dict)
     providers: Sequence[Provider] = ()
     skills: bool = False
     confinement: Confinement | None = None
+    same_port: bool = False
 
 
 class Daemon:
@@ -101,6 +103,7 @@ class Daemon:
         evidence: Evidence,
         settings: Settings,
         home: Path,
+        lease: PortLease | None,
     ) -> None:
         self.subject = subject
         self.home = home
@@ -112,6 +115,7 @@ class Daemon:
         self._evidence = evidence
         self._settings = settings
         self._life = AsyncExitStack()
+        self._lease = lease
         self._pid: int | None = None
 
     @property
@@ -160,8 +164,7 @@ class Daemon:
         """
         self._pid = None
         async with AsyncExitStack() as stack:
-            lease = None if self.subject.table("port") else stack.enter_context(lease_port())
-            fields = self._fields() | {"port": lease.hand_over() if lease else 0}
+            fields = self._fields() | {"port": self._lease.hand_over() if self._lease else 0}
             argv = self.subject.command(**fields)
             if self._settings.confinement is not None:
                 argv = self._settings.confinement.command(argv, home=self.home)
@@ -173,7 +176,7 @@ class Daemon:
                 evidence=self._evidence,
             )
             self.child = await stack.enter_async_context(starting)
-            await await_ready(self.child, self._stages(lease))
+            await await_ready(self.child, self._stages())
             self._life = stack.pop_all()
 
     async def stop(self) -> StopReport:
@@ -196,7 +199,7 @@ class Daemon:
         words: Sequence[str] = self.subject.table(table)[key]
         return [self.fill(word, **fields) for word in words]
 
-    def fill(self, text: str, **fields: object) -> str:
+    def fill(self, text: str, /, **fields: object) -> str:
         """A text of the subject file with its fields filled in."""
         offered = self._fields() | {"port": self.port} | fields
         return fill(text, offered, where=f"{self.subject.path}")
@@ -256,10 +259,10 @@ class Daemon:
                 environment[fill(key, offered, where=where)] = fill(text, offered, where=where)
         return environment
 
-    def _stages(self, lease: PortLease | None) -> tuple[Stage, ...]:
+    def _stages(self) -> tuple[Stage, ...]:
         async def named() -> str:
-            if lease is not None:
-                self.port = lease.port
+            if self._lease is not None:
+                self.port = self._lease.port
                 return ""
             line = re.compile(self.subject.table("port")["line"])
             for text in self.child.tail():
@@ -347,17 +350,21 @@ async def open_daemon(
 
     Source: seed 001, ``with-daemon``.
     """
-    daemon = Daemon(
-        run,
-        subject,
-        name=name,
-        evidence=evidence,
-        settings=settings or Settings(),
-        home=run.directory(name),
-    )
-    await daemon.set_up()
-    await daemon.start()
-    try:
-        yield daemon
-    finally:
-        await daemon.stop()
+    settings = settings or Settings()
+    with ExitStack() as stack:
+        told = not subject.table("port") or settings.same_port
+        daemon = Daemon(
+            run,
+            subject,
+            name=name,
+            evidence=evidence,
+            settings=settings,
+            home=run.directory(name),
+            lease=stack.enter_context(lease_port()) if told else None,
+        )
+        await daemon.set_up()
+        await daemon.start()
+        try:
+            yield daemon
+        finally:
+            await daemon.stop()

@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import trio
 
 from harness_core.bridge import Loop
+from harness_core.wait import until
 from harness_core.wire import Keyword, lookup
 from suites.daemon.daemon import Daemon, Settings, open_daemon
 from suites.daemon.messages import ask, expect_health, request, say
+
+#: Until health tells of what has changed.
+NOTICED_S = 6.0
 
 pytestmark = pytest.mark.capability("skill-list")
 
@@ -109,3 +114,32 @@ async def test_health_tells_of_rejected_skills(daemon: Daemon, skilled: Daemon) 
     """With a rejected skill the daemon is degraded; with all of its own it is healthy."""
     assert Keyword("HEALTHY") == expect_health(await daemon.health())
     assert Keyword("DEGRADED") == expect_health(await skilled.health())
+
+
+@pytest.mark.capability("rejected-skills", "self-checks")
+async def test_health_is_of_now(start, subject) -> None:
+    """Health follows what happens: a skill breaks and it is degraded, is mended and it is healthy."""
+    table = subject.table("skills")
+    if "files" not in table:
+        pytest.skip(f"{subject.path.name} does not say how a skill is written")
+    async with start() as daemon:
+        broken = Path(daemon.fill(table["directory"]), "broken.toml")
+
+        async def becomes(wanted: Keyword) -> None:
+            seen = None
+
+            async def looks_so() -> bool:
+                nonlocal seen
+                seen = expect_health(await daemon.health())
+                return seen == wanted
+
+            with trio.move_on_after(NOTICED_S):
+                await until(looks_so)
+
+            assert wanted == seen, f"health is still {seen} after {NOTICED_S:g} s"
+
+        await becomes(Keyword("HEALTHY"))
+        broken.write_text(table["files"]["broken.toml"], encoding="utf-8")
+        await becomes(Keyword("DEGRADED"))
+        broken.unlink()
+        await becomes(Keyword("HEALTHY"))

@@ -1,0 +1,283 @@
+"""Contract 8, language models: asked in their order; one that is late, failing or wrong is passed over.
+
+The providers are the harness's model gateway, asked by two names in two shapes. Its ledger, which
+the daemon cannot write, says who was asked, when, and what came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from harness_core.bridge import Loop
+from harness_core.llm import Fault, Gateway, GatewayClient, LedgerEntry, open_gateway
+from suites.daemon.canary import open_canary
+from suites.daemon.confinement import GATE, confinement
+from suites.daemon.daemon import Daemon, Provider, Settings, open_daemon
+from suites.daemon.messages import ask, expect_health, expect_message, say, user_input
+
+pytestmark = pytest.mark.capability("providers")
+
+#: What the daemon gives a provider, and what it then may take to ask the next one.
+PATIENCE_S = 1.0
+ANSWER_S = 15.0
+
+FIRST, SECOND = "model-of-the-first", "model-of-the-second"
+
+#: Something that no skill knows.
+QUESTION = "Which river is the longest of {}?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A daemon whose language models are a gateway's.
+
+    Attributes:
+        daemon: the daemon.
+        gateway: what it asks, as FIRST by the Messages API and as SECOND by chat completions.
+    """
+
+    daemon: Daemon
+    gateway: Gateway
+
+    @property
+    def client(self) -> GatewayClient:
+        """The gateway's control."""
+        return self.gateway.client
+
+
+def providers(gateway: Gateway) -> tuple[Provider, ...]:
+    """Two names of one gateway, each with a shape and a model of its own."""
+    return (
+        Provider(
+            name="first",
+            shape="anthropic",
+            url=gateway.url,
+            key=gateway.api_key,
+            model=FIRST,
+            timeout_s=PATIENCE_S,
+        ),
+        Provider(
+            name="second",
+            shape="openai",
+            url=gateway.url,
+            key=gateway.api_key,
+            model=SECOND,
+            timeout_s=PATIENCE_S,
+        ),
+    )
+
+
+@asynccontextmanager
+async def opening(run, subject, evidence) -> AsyncIterator[Asked]:
+    """The gateway, and a daemon that asks it."""
+    async with open_gateway(run, evidence=evidence.child("daemon-gateway")) as gateway:
+        settings = Settings(providers=providers(gateway))
+        async with open_daemon(
+            run, subject, evidence=evidence, name="asking", settings=settings
+        ) as daemon:
+            yield Asked(daemon=daemon, gateway=gateway)
+
+
+@pytest.fixture(scope="module")
+def asked(harness_loop: Loop, harness_run, run_evidence, subject) -> Iterator[Asked]:
+    """A daemon with two language models."""
+    with harness_loop.hold(opening(harness_run, subject, run_evidence)) as asked:
+        yield asked
+
+
+@asynccontextmanager
+async def trouble(asked: Asked, *faults: Fault) -> AsyncIterator[None]:
+    """Faults of the providers for the block, and none of an earlier test."""
+    await asked.client.clear()
+    for fault in faults:
+        await asked.client.add_fault(fault)
+    try:
+        yield
+    finally:
+        await asked.client.clear()
+
+
+async def calls(asked: Asked, *, since: int) -> list[LedgerEntry]:
+    """The calls for an answer since a mark, in order of arrival."""
+    entries = await asked.client.ledger(since=since)
+    return [entry for entry in entries if entry.kind != "count_tokens"]
+
+
+def order(entries: list[LedgerEntry]) -> list[str]:
+    """Which models were asked, first to last."""
+    return [entry.model for entry in entries]
+
+
+async def test_the_first_is_asked_first(asked: Asked, token: str) -> None:
+    """When the first provider answers, its answer is the daemon's and no other is asked."""
+    mark = await asked.client.mark()
+    answer = Fault(kind="answer", model=FIRST, text=f"The first says {token}.")
+    async with trouble(asked, answer), asked.daemon.connect() as connection:
+        said = await say(connection, QUESTION.format("all"), seconds=ANSWER_S)
+
+        assert token in said, f"contract 8: {said!r}\n{connection.transcript}"
+
+    entries = await calls(asked, since=mark)
+
+    assert [FIRST] == order(entries), "contract 8: more than the first was asked"
+    assert "messages" == entries[0].kind, "not asked by the Messages API"
+
+
+async def test_the_question_reaches_the_model(asked: Asked, token: str) -> None:
+    """The user's own words are what the model is asked."""
+    mark = await asked.client.mark()
+    async with trouble(asked), asked.daemon.connect() as connection:
+        await say(connection, QUESTION.format(token), seconds=ANSWER_S)
+    entries = await calls(asked, since=mark)
+
+    assert token in entries[0].prompt, f"contract 8: the prompt ends {entries[0].prompt!r}"
+
+
+#: Ways in which the first provider is no use, and whether asking it again would be wrong.
+TROUBLE = {
+    "status-500": Fault(kind="status", status=500, model=FIRST, times=9),
+    "status-529": Fault(kind="status", status=529, model=FIRST, times=9),
+    "status-429": Fault(kind="status", status=429, model=FIRST, times=9),
+    "status-401": Fault(kind="status", status=401, model=FIRST, times=9),
+    "hangs": Fault(kind="hang", model=FIRST, times=9),
+    "late": Fault(kind="latency", latency_s=PATIENCE_S + 4, model=FIRST, times=9),
+    "malformed": Fault(kind="malformed", model=FIRST, times=9),
+    "cut": Fault(kind="cut", after_events=0, model=FIRST, times=9),
+    "endless": Fault(kind="endless", model=FIRST, times=9),
+    "says-nothing": Fault(kind="answer", text="", model=FIRST, times=9),
+}
+
+
+@pytest.mark.parametrize("fault", TROUBLE.values(), ids=TROUBLE)
+async def test_a_provider_in_trouble_is_passed_over(asked: Asked, fault: Fault, token: str) -> None:
+    """The second provider answers in the first one's place, and the explanation does not hide it."""
+    mark = await asked.client.mark()
+    second = Fault(kind="answer", model=SECOND, text=f"The second says {token}.")
+    async with trouble(asked, fault, second), asked.daemon.connect() as connection:
+        answer = await ask(connection, user_input(QUESTION.format("all")), seconds=ANSWER_S)
+        said = expect_message(answer, connection)
+        models = order(await calls(asked, since=mark))
+
+        assert token in said, (
+            f"contract 8: the second provider was not used (asked: {models}): {said!r}\n"
+            f"{connection.transcript}"
+        )
+        explanation = answer.get("PAYLOAD", "EXPLANATION")
+
+        assert "first" in str(explanation), f"who failed is not said: {explanation!r}"
+    assert FIRST == models[0], f"contract 8: asked in the order {models}"
+    assert SECOND == models[-1], f"contract 8: asked in the order {models}"
+    assert 1 == models.count(SECOND), f"the second was asked more than once: {models}"
+
+
+async def test_the_second_speaks_chat_completions(asked: Asked, token: str) -> None:
+    """The second provider is asked in its own shape, with the key it was given."""
+    mark = await asked.client.mark()
+    second = Fault(kind="answer", model=SECOND, text=token)
+    async with (
+        trouble(asked, TROUBLE["status-500"], second),
+        asked.daemon.connect() as connection,
+    ):
+        assert token == (await say(connection, QUESTION.format("all"), seconds=ANSWER_S)).strip()
+    last = (await calls(asked, since=mark))[-1]
+
+    assert ("chat_completions", 200) == (last.kind, last.status)
+
+
+ALL_DOWN = {
+    "status": (Fault(kind="status", status=500, times=20),),
+    "timeouts": (Fault(kind="hang", times=20),),
+    "nonsense": (Fault(kind="malformed", times=20),),
+}
+
+
+@pytest.mark.parametrize("faults", ALL_DOWN.values(), ids=ALL_DOWN)
+async def test_all_down_is_stated(asked: Asked, faults: tuple[Fault, ...]) -> None:
+    """When nobody answers, the user is told so in the words the daemon states, and it lives on."""
+    mark = await asked.client.mark()
+    stated = asked.daemon.subject.table("providers")["all_down"]
+    async with trouble(asked, *faults), asked.daemon.connect() as connection:
+        answer = await ask(connection, user_input(QUESTION.format("all")), seconds=ANSWER_S)
+        said = expect_message(answer, connection)
+
+        assert said.startswith(stated), f"contract 8: {said!r} does not say {stated!r}"
+        explanation = str(answer.get("PAYLOAD", "EXPLANATION"))
+
+        assert "first" in explanation, explanation
+        assert "second" in explanation, explanation
+    models = order(await calls(asked, since=mark))
+
+    assert {FIRST, SECOND} == set(models), f"contract 8: not all were asked: {models}"
+    expect_health(await asked.daemon.health())
+
+
+async def test_trouble_is_not_remembered(asked: Asked, token: str) -> None:
+    """A provider that failed is asked first again as soon as it works."""
+    async with trouble(asked, TROUBLE["status-500"]), asked.daemon.connect() as connection:
+        await say(connection, QUESTION.format("all"), seconds=ANSWER_S)
+    mark = await asked.client.mark()
+    well = Fault(kind="answer", model=FIRST, text=token)
+    async with trouble(asked, well), asked.daemon.connect() as connection:
+        assert token in await say(connection, QUESTION.format("all"), seconds=ANSWER_S)
+    assert [FIRST] == order(await calls(asked, since=mark))
+
+
+async def test_a_model_at_work_holds_up_nobody(asked: Asked) -> None:
+    """While a model takes its time for one client, health and other clients are answered."""
+    async with (
+        trouble(asked, Fault(kind="hang", times=20)),
+        asked.daemon.connect() as waiting,
+        asked.daemon.connect() as other,
+    ):
+        await waiting.send(user_input(QUESTION.format("all")))
+        expect_health(await asked.daemon.health())
+        answer = await ask(other, user_input("ping"), seconds=PATIENCE_S)
+
+        expect_message(answer, other)
+        await waiting.receive("the answer when all have timed out", seconds=ANSWER_S)
+
+
+@pytest.mark.requires(GATE)
+@pytest.mark.capability("model-commands")
+async def test_what_a_model_proposes_is_judged(run, subject, evidence, token: str) -> None:
+    """A command that a model proposes goes through the dispatcher like any other."""
+    async with open_gateway(run, evidence=evidence) as gateway:
+        settings = Settings(providers=providers(gateway), confinement=confinement())
+        async with open_daemon(run, subject, evidence=evidence, settings=settings) as daemon:
+            canary = open_canary(daemon.home, root=daemon.root, give=confinement().give)
+            command = f"rm -rf {canary.inside}"
+            form = f'(:ACTION :EXECUTE :CMD "{command}")'
+            await gateway.client.add_fault(Fault(kind="answer", text=form, model=FIRST))
+            async with daemon.connect() as connection:
+                answer = await ask(connection, user_input("tidy up"), seconds=ANSWER_S)
+
+                assert [] == canary.changes(), f"contract 5: a model's {command!r} ran"
+                assert "blocked" in answer.payload.lower(), answer.payload
+
+
+@pytest.mark.requires("live-llm")
+async def test_a_real_provider_answers(run, subject, evidence) -> None:
+    """With a key at hand the cascade works with the real provider, within the run's budget."""
+    async with open_gateway(run, mode="live", evidence=evidence) as gateway:
+        real = Provider(
+            name="first",
+            shape="anthropic",
+            url=gateway.url,
+            key=gateway.api_key,
+            timeout_s=60,
+        )
+        settings = Settings(providers=(real,))
+        async with (
+            open_daemon(run, subject, evidence=evidence, settings=settings) as daemon,
+            daemon.connect() as connection,
+        ):
+            said = await say(connection, "Answer with the one word: river", seconds=90)
+        entries = await gateway.client.ledger()
+
+    assert "river" in said.lower(), said
+    assert [200] == [entry.status for entry in entries]
+    assert entries[0].charged, "the call did not reach the provider"

@@ -1,0 +1,117 @@
+"""Contract 9, Emacs: the client speaks to the daemon and inserts a Flight Plan's node into a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from harness_core.wait import deadline
+from suites.daemon.daemon import Daemon
+
+pytestmark = [pytest.mark.requires("emacs"), pytest.mark.capability("emacs")]
+
+#: A batch Emacs that loads one file: 0.3 s; a loaded machine needs more.
+EMACS_S = 60.0
+
+#: What runs a form of the client in a batch Emacs; returns its status and output.
+Emacs = Callable[..., Awaitable[tuple[int, str]]]
+
+
+@pytest.fixture
+async def emacs(run, daemon: Daemon) -> Emacs:
+    """The client of the subject file, in a batch Emacs without anybody's configuration."""
+    environment = daemon.environment()
+
+    async def output(argv: list[str], name: str) -> tuple[int, str]:
+        async with run.child(argv, name=name, env=environment) as child:
+            with deadline(f"see {name} end", seconds=EMACS_S, tail=child.tail):
+                status = await child.wait()
+            return status, child.log.read_text(encoding="utf-8")
+
+    status, library = await output(daemon.client("emacs", "library"), "library")
+
+    assert status == 0, library
+    numbers = iter(range(1, 100))
+
+    async def evaluate(key: str, **fields: object) -> tuple[int, str]:
+        form = daemon.fill(daemon.subject.table("emacs")[key], **fields)
+        argv = ["emacs", "--batch", "-Q", "-l", library.strip(), "--eval", form]
+        return await output(argv, f"emacs-{next(numbers)}")
+
+    return evaluate
+
+
+@pytest.mark.capability("echo")
+async def test_speaks_to_the_daemon(daemon: Daemon, emacs: Emacs, token: str) -> None:
+    """Text sent from Emacs is answered by the daemon, counted in characters like any other."""
+    text = daemon.subject.table("texts")["echo"].replace("{text}", f"naïve 日本 {token}")
+    status, said = await emacs("say", text=text)
+
+    assert status == 0, said
+    assert f"naïve 日本 {token}" in said, f"contract 9: Emacs was answered {said!r}"
+
+
+async def test_inserts_a_flight_plan(emacs: Emacs, tmp_path: Path, token: str) -> None:
+    """A Flight Plan becomes a node at the end of the file: title, ID, creation, steps; the rest stays."""
+    plan = tmp_path / "plan.org"
+    plan.write_text("#+TITLE: Plans\n\n* Kept\nas it was\n", encoding="utf-8")
+    status, said = await emacs("insert", file=plan, text=f"Ship {token}: build it; test it; tag it")
+    text = plan.read_text(encoding="utf-8")
+
+    assert status == 0, said
+    assert text.startswith("#+TITLE: Plans\n\n* Kept\nas it was\n"), text
+    node = text[len("#+TITLE: Plans\n\n* Kept\nas it was\n") :]
+
+    assert re.search(rf"^\* (TODO )?Ship {token}$", node, re.MULTILINE), node
+    steps = re.findall(r"^\*\* (?:TODO )?(.+)$", node, re.MULTILINE)
+
+    assert ["build it", "test it", "tag it"] == steps, f"contract 9: the steps are {steps}"
+    drawer = re.search(r"^:PROPERTIES:\n(.*?)^:END:$", node, re.MULTILINE | re.DOTALL)
+
+    assert drawer is not None, f"contract 9: the node has no properties:\n{node}"
+    properties = dict(re.findall(r"^:([A-Z_]+):\s+(.+)$", drawer[1], re.MULTILINE))
+
+    assert properties.get("ID"), f"contract 9: the node has no ID: {properties}"
+    assert properties.get("CREATED"), f"contract 9: the node has no date: {properties}"
+    assert properties["ID"] in said, f"the ID {properties['ID']} is not what was told: {said!r}"
+
+
+async def test_inserts_under_a_heading(emacs: Emacs, tmp_path: Path, token: str) -> None:
+    """Under a heading, the node goes one level down and before what follows that heading."""
+    plan = tmp_path / "plan.org"
+    plan.write_text("* One\n* Two\n", encoding="utf-8")
+    status, said = await emacs(
+        "insert_under", file=plan, text=f"Ship {token}: build it", heading="One"
+    )
+    headings = re.findall(r"^\*+ .+$", plan.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert status == 0, said
+    expected = ["* One", f"** TODO Ship {token}", "*** TODO build it", "* Two"]
+
+    assert expected == headings
+
+
+async def test_two_plans_are_two_nodes(emacs: Emacs, tmp_path: Path, token: str) -> None:
+    """Two insertions leave two nodes with IDs of their own."""
+    plan = tmp_path / "plan.org"
+    for number in (1, 2):
+        status, said = await emacs("insert", file=plan, text=f"Plan {number} {token}: do it")
+
+        assert status == 0, said
+    found = re.findall(r"^:ID:\s+(\S+)$", plan.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert 2 == len(set(found)), f"contract 9: the IDs are {found}"
+
+
+async def test_a_daemon_that_is_not_there(emacs: Emacs, tmp_path: Path) -> None:
+    """Without a daemon Emacs ends with an error that says so, and the file is not touched."""
+    plan = tmp_path / "plan.org"
+    plan.write_text("* Kept\n", encoding="utf-8")
+    status, said = await emacs("insert", file=plan, text="Ship: build", port=1)
+
+    assert status != 0, "it claims success"
+    assert said.strip(), "it says nothing"
+    assert "* Kept\n" == plan.read_text(encoding="utf-8")

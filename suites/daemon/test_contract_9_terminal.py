@@ -1,0 +1,112 @@
+"""Contract 9, the terminal client: it renders, evaluates, survives a drop and comes back by itself."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from harness_core.wait import until
+from suites.daemon.daemon import Daemon, Settings
+from suites.daemon.messages import expect_health
+from suites.daemon.terminal import Terminal, open_terminal
+
+pytestmark = [pytest.mark.requires("tmux"), pytest.mark.capability("tui")]
+
+#: Until the client has noticed that the daemon is back; it tries again every second or so.
+RECONNECT_S = 20.0
+
+
+@asynccontextmanager
+async def tui(run, daemon: Daemon) -> AsyncIterator[Terminal]:
+    """The terminal client of a daemon, connected."""
+    argv = daemon.client("tui")
+    async with open_terminal(run, argv, environment=daemon.environment()) as terminal:
+        table = daemon.subject.table("tui")
+        await terminal.expect(
+            "its prompt and that it is connected",
+            lambda screen: table["prompt"] in screen and table["connected"] in screen,
+        )
+        yield terminal
+
+
+def answered(token: str, typed: str):
+    """Whether a screen shows a line with ``token`` that is not the line that was typed."""
+    return lambda screen: any(token in line and typed not in line for line in screen.splitlines())
+
+
+def echo_of(daemon: Daemon, text: str) -> str:
+    """What to type to have ``text`` said back."""
+    return daemon.subject.table("texts")["echo"].replace("{text}", text)
+
+
+@pytest.mark.capability("echo")
+async def test_renders_and_answers(run, daemon: Daemon, token: str) -> None:
+    """It shows a prompt and where it is connected to; what is typed is answered on the screen."""
+    typed = echo_of(daemon, token)
+    async with tui(run, daemon) as terminal:
+        await terminal.enter(typed)
+        await terminal.expect("an answer", answered(token, typed))
+        screen = await terminal.expect(
+            "where it is connected to", lambda screen: str(daemon.port) in screen
+        )
+
+        assert daemon.subject.table("tui")["connected"] in screen
+
+
+async def test_evaluates(run, daemon: Daemon) -> None:
+    """/eval prints the value of an expression, which nobody could have written beforehand."""
+    first, second = random.randrange(10_000, 99_999), random.randrange(10_000, 99_999)
+    async with tui(run, daemon) as terminal:
+        await terminal.enter(f"/eval (+ {first} {second})")
+        screen = await terminal.expect("the value", lambda screen: str(first + second) in screen)
+
+        assert f"{first + second}" in screen
+        # An error of the expression is told, and the client goes on.
+        await terminal.enter("/eval (this-is-not-a-function 1)")
+        await terminal.enter(f"/eval (* {first} 2)")
+        await terminal.expect("the next value", lambda screen: str(first * 2) in screen)
+
+
+@pytest.mark.capability("echo")
+async def test_comes_back_after_a_drop(run, start, token: str) -> None:
+    """When the daemon dies it says so; when it is back it reconnects, and what was typed is sent."""
+    async with start(Settings(same_port=True)) as daemon, tui(run, daemon) as terminal:
+        table = daemon.subject.table("tui")
+        daemon.kill()
+        await terminal.expect("that the connection is lost", lambda screen: table["lost"] in screen)
+        typed = echo_of(daemon, token)
+        await terminal.enter(typed)
+        await daemon.restart()
+        await terminal.expect(
+            "that it is connected again",
+            lambda screen: screen.rfind(table["connected"]) > screen.rfind(table["lost"]),
+            seconds=RECONNECT_S,
+        )
+        screen = await terminal.expect(
+            "the answer to what was typed in between", answered(token, typed), seconds=RECONNECT_S
+        )
+
+        assert token in screen
+        expect_health(await daemon.health())
+
+
+async def test_quits(run, daemon: Daemon) -> None:
+    """/quit ends the client, and the daemon sees one connection less."""
+    before = daemon.vitals().descriptors
+    async with tui(run, daemon) as terminal:
+        await terminal.enter("/quit")
+        with trio.move_on_after(10):
+            await until(terminal.ended)
+
+        assert await terminal.ended(), f"still running:\n{await terminal.screen()}"
+
+        async def let_go() -> bool:
+            return daemon.vitals().descriptors <= before
+
+        with trio.move_on_after(10):
+            await until(let_go)
+    assert daemon.vitals().descriptors <= before, "the client's connection is still held"
