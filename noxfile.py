@@ -4,6 +4,7 @@ nox                                 everything that must pass before a merge (th
 nox -s e2e                          one suite; everything after -- goes to pytest:
 nox -s e2e -- -k ingest -x          ... the tests named so, up to the first failure
 nox -s e2e -- --subject my.toml     ... on a product of yours instead of the reference system
+nox -s soak -- daemon               50,000 frames at the socket daemon, numbers at the end
 nox -s faults -- e2e                plant the faults of a suite, each must turn its tests red
 nox -s e2e -- --services container  ... with its servers in containers (nox -t docker: all such)
 nox -s staging                      boot what a suite tests and hold it (harness ps, logs, down)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from harness_core.confinement import cannot_confine
 from harness_core.engine import engine_reason
 from harness_core.errors import BadInput
 from harness_core.profiler import cannot_profile
@@ -164,6 +165,11 @@ for _gate in (
     Gate(name="profiling", summary="profiles of running processes (py-spy)", probe=cannot_profile),
     Gate(name="bubblewrap", summary="sandboxes by namespaces", probe=_bubblewrap),
     Gate(name="smolvm", summary="sandboxes that are micro-VMs", probe=_smolvm),
+    Gate(
+        name="confinement",
+        summary="dangerous commands, where they can do no harm (bubblewrap)",
+        probe=cannot_confine,
+    ),
     Gate(name="live-llm", summary="runs against the real model provider", probe=_key),
     Gate(name="tmux", summary="terminal user interfaces", probe=_command("tmux")),
     Gate(name="emacs", summary="the Emacs client", probe=_command("emacs")),

@@ -12,14 +12,10 @@ from harness_core.evidence import Evidence
 from harness_core.process import Run, open_run
 from harness_core.subject import Subject, load_subject
 from harness_core.wire import Connection
-from suites.daemon.confinement import GATE
 from suites.daemon.daemon import REFERENCE_SUBJECT, Daemon, Settings, open_daemon
 
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
-
-#: The gate of this suite is registered by importing it.
-assert GATE
 
 #: Opens one more daemon of this test's own: ``async with start(settings) as daemon``.
 Start = Callable[..., AbstractAsyncContextManager[Daemon]]

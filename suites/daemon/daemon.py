@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from harness_core.confinement import Confinement
 from harness_core.errors import BadInput
 from harness_core.evidence import Evidence
 from harness_core.net import (
@@ -27,7 +28,6 @@ from harness_core.net import (
 from harness_core.process import Child, Run, StopReport
 from harness_core.subject import Subject, subject_bin
 from harness_core.wire import Connection, Keyword, Message, RemoteProtocolError, open_connection
-from suites.daemon.confinement import Confinement
 from suites.daemon.messages import HEALTH_CHECK
 from suites.daemon.vitals import Vitals, read_vitals
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.confinement import confinement
 from harness_core.process import Run
 from harness_core.wait import deadline
-from suites.daemon.confinement import GATE, confinement
 
-pytestmark = pytest.mark.requires(GATE)
+pytestmark = pytest.mark.requires("confinement")
 
 #: Anything that lasts longer has hung: each of these ends in milliseconds.
 END_S = 20.0

@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from harness_core.bridge import Loop
+from harness_core.confinement import confinement
 from harness_core.errors import NotReady
 from harness_core.net import listeners
 from harness_core.process import command_line
@@ -20,7 +21,6 @@ from harness_core.wait import deadline, until
 from harness_core.wire import Connection, Keyword, Message, RemoteProtocolError, Violation
 from suites.daemon.canary import Canary, open_canary
 from suites.daemon.commands import DANGEROUS, HARMLESS, Dangerous, Harmless
-from suites.daemon.confinement import GATE, confinement
 from suites.daemon.daemon import Daemon, Settings, open_daemon
 from suites.daemon.messages import (
     ANSWER_S,
@@ -33,7 +33,7 @@ from suites.daemon.messages import (
 )
 from suites.daemon.vitals import below
 
-pytestmark = pytest.mark.requires(GATE)
+pytestmark = pytest.mark.requires("confinement")
 
 #: What a refusal says, in any case of letters (contract: "…blocked…").
 BLOCKED = ("blocked",)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import pytest
 
 from harness_core.bridge import Loop
+from harness_core.confinement import confinement
 from harness_core.llm import Fault, Gateway, GatewayClient, LedgerEntry, open_gateway
 from suites.daemon.canary import open_canary
-from suites.daemon.confinement import GATE, confinement
 from suites.daemon.daemon import Daemon, Provider, Settings, open_daemon
 from suites.daemon.messages import ask, expect_health, expect_message, say, user_input
 
@@ -241,7 +241,7 @@ async def test_a_model_at_work_holds_up_nobody(asked: Asked) -> None:
         await waiting.receive("the answer when all have timed out", seconds=ANSWER_S)
 
 
-@pytest.mark.requires(GATE)
+@pytest.mark.requires("confinement")
 @pytest.mark.capability("model-commands")
 async def test_what_a_model_proposes_is_judged(run, subject, evidence, token: str) -> None:
     """A command that a model proposes goes through the dispatcher like any other."""

@@ -1,8 +1,7 @@
-"""Where a daemon runs while dangerous commands are sent to it: harm ends at its own home.
+"""A command line whose harm ends at one directory, for what is told to do harm.
 
-Whatever the dispatcher lets through meets a machine that cannot be written (everything is mounted
-read-only but the daemon's home), sees no process but the daemon's own, and may start only so many.
-``test_confinement.py`` proves each of these with commands that try.
+Whatever runs in it meets a machine that cannot be written (everything is mounted read-only but its
+home), sees no process but its own, and may start only so many. The network is the machine's.
 """
 
 from __future__ import annotations
@@ -12,14 +11,11 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-from harness_core.gates import Gate, gates, register
-
-__all__ = ["GATE", "Confinement", "confinement"]
-
-GATE: Final = "confinement"
+__all__ = ["Confinement", "cannot_confine", "confinement"]
 
 #: Nobody: root's commands become this user's, so that limits on processes hold.
 _USER: Final = 65534
@@ -27,6 +23,9 @@ _USER: Final = 65534
 #: A daemon, a shell and what a pipeline of it needs; a fork bomb meets it in milliseconds.
 _PROCESSES: Final = 200
 _FILE_BYTES: Final = 64 * 1024 * 1024
+
+#: A start that does nothing takes 10 ms.
+_PROBE_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,22 +62,25 @@ class Confinement:
 
 
 def confinement() -> Confinement:
-    """The confinement of this machine; the gate says whether there is one."""
+    """The confinement of this machine; :func:`cannot_confine` says whether there is one."""
     return Confinement(drop=os.geteuid() == 0)
 
 
-def _closed() -> str:
+@cache
+def cannot_confine() -> str:
+    """Why nothing can be confined here; empty when it can.
+
+    It is tried, since the rules are many: the kernel's, a container's, a security module's.
+    """
     missing = [name for name in ("bwrap", "setpriv", "prlimit") if shutil.which(name) is None]
     if missing:
         return f"no {', '.join(missing)} on the PATH: apt-get install bubblewrap util-linux"
     argv = confinement().command(["true"], home=Path.cwd())
-    tried = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
+    try:
+        tried = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_PROBE_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bwrap cannot be run: {error}"
+    said = tried.stderr.strip().splitlines()
     return (
-        "" if tried.returncode == 0 else f"this machine does not allow it: {tried.stderr.strip()}"
-    )
-
-
-if GATE not in {gate.name for gate in gates()}:
-    register(
-        Gate(name=GATE, summary="dangerous commands in confinement (bubblewrap)", probe=_closed)
+        "" if tried.returncode == 0 else f"bwrap cannot confine here: {said[-1] if said else tried}"
     )
