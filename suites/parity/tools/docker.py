@@ -1,7 +1,8 @@
 """A model of the ``docker`` command: containers that exist only here.
 
-Stand-in for an engine that a bare machine does not have. Its answers and exit statuses are those of
-docker 20.10; the live lane runs the same scenarios on a real engine.
+Stand-in for an engine that a bare machine does not have. Its exit statuses are those of
+docker 20.10 and 28, its words those of one of the two where they differ; the live lane runs the
+same scenarios on a real engine.
 """
 
 from __future__ import annotations
@@ -105,8 +106,10 @@ class Docker:
                 return self._copy(source, target)
             case ("rm", *rest) | ("container", "rm", *rest):
                 return self._each(rest, _FORCE, self._remove, command="docker rm")
-            case ("stop" | "kill" as command, *rest):
-                return self._each(rest, _STOP, self._stop, command=f"docker {command}")
+            case ("stop", *rest):
+                return self._each(rest, _STOP, self._stop, command="docker stop")
+            case ("kill", *rest):
+                return self._each(rest, {}, self._kill, command="docker kill")
             case ("start", *rest):
                 return self._each(rest, {}, self._start, command="docker start")
             case ("rename", old, new):
@@ -238,7 +241,9 @@ class Docker:
     def _remove(self, name: str, flags: Flags) -> Reply:
         guest = self._guest(name)
         if guest is None:
-            return Reply(returncode=1, stderr=f"Error: No such container: {name}\n".encode())
+            # With --force that is no failure, though it is told all the same.
+            said = f"Error: No such container: {name}\n".encode()
+            return Reply(returncode=0 if flags.has("force") else 1, stderr=said)
         if guest.is_running and not flags.has("force"):
             return _daemon(f"You cannot remove a running container {self._ids[name]}.", 1)
         self.guests = {key: value for key, value in self.guests.items() if value is not guest}
@@ -251,18 +256,31 @@ class Docker:
         guest.is_running = False
         return Reply(stdout=f"{name}\n".encode())
 
+    def _kill(self, name: str, _flags: Flags) -> Reply:
+        guest = self._guest(name)
+        if guest is None:
+            return _daemon(f"Cannot kill container: {name}: No such container: {name}", 1)
+        if not guest.is_running:
+            said = f"Container {self._ids[name]} is not running"
+            return _daemon(f"Cannot kill container: {name}: {said}", 1)
+        guest.is_running = False
+        return Reply(stdout=f"{name}\n".encode())
+
     def _start(self, name: str, _flags: Flags) -> Reply:
         guest = self._guest(name)
         if guest is None:
-            return _daemon(f"No such container: {name}", 1)
+            said = f"No such container: {name}\nError: failed to start containers: {name}"
+            return _daemon(said, 1)
         guest.is_running = True
         return Reply(stdout=f"{name}\n".encode())
 
     def _rename(self, old: str, new: str) -> Reply:
+        failed = f"\nError: failed to rename container named {old}"
         if self._guest(old) is None:
-            return _daemon(f"No such container: {old}", 1)
+            return _daemon(f"No such container: {old}{failed}", 1)
         if new in self.guests:
-            return _daemon(f'Conflict. The container name "/{new}" is already in use.', 1)
+            conflict = f'Conflict. The container name "/{new}" is already in use.'
+            return _daemon(f"Error when allocating new name: {conflict}{failed}", 1)
         self.guests[new] = self.guests.pop(old)
         self._ids[new] = self._ids.pop(old)
         return Reply()
