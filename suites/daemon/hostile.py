@@ -104,13 +104,13 @@ ROWS: Final = (
     Hostile(
         id="size-huge",
         sent=b"FFFFFF",
-        says=("large", "size", "limit", "long", "most", "character"),
+        says=("large", "limit", "too long", "at most", "more than"),
         knob="frame_characters",
     ),
     Hostile(
         id="size-one-too-many",
         sent=frame(TALK.format("x" * FRAME_CHARACTERS)),
-        says=("large", "size", "limit", "long", "most", "character"),
+        says=("large", "limit", "too long", "at most", "more than"),
         knob="frame_characters",
     ),
     # --- what is no property list

@@ -34,7 +34,7 @@ BATCH = 25
 #: Frames after which what is loaded and cached at the first use is loaded and cached.
 WARM_UP = 5_000
 
-#: Longest the whole may take; 50,000 frames took 40 s on 2 quiet cores.
+#: Longest the whole may take; 50,000 frames took 21 s, and 31 s beside other work, on 2 cores.
 LIMIT_S = 400.0
 
 #: What 45,000 frames may leave: an allocator's fragments. One object of 100 bytes per frame is 4.5 MB.
