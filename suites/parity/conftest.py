@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marker for what the live lane leaves out, and the launcher under test.
+    """The markers for what one lane leaves out, and the launcher under test.
 
     Raises:
         pytest.UsageError: its adapter cannot be used.
@@ -47,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "simulated(why): needs the models of the tools, and is left out by --live"
     )
+    config.addinivalue_line("markers", "live(why): looks at a real tool, and needs --live")
     try:
         backends_of(config)
     except BadInput as error:
@@ -54,12 +55,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out of the live lane what only a model can do."""
-    if not config.getoption("--live"):
-        return
-    simulated_only = [item for item in items if item.get_closest_marker("simulated")]
-    config.hook.pytest_deselected(items=simulated_only)
-    items[:] = [item for item in items if item not in simulated_only]
+    """Leave out of each lane what only the other one can do."""
+    other = "simulated" if config.getoption("--live") else "live"
+    left_out = [item for item in items if item.get_closest_marker(other)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def backends_of(config: pytest.Config) -> Sequence[Backend]:
