@@ -10,12 +10,16 @@ import pytest
 from harness_core.bridge import Loop
 from harness_core.evidence import Evidence
 from harness_core.process import Run, open_run
+from harness_core.pytest_plugin import has_failed
 from harness_core.subject import Subject, load_subject
 from harness_core.wire import Connection
 from suites.daemon.daemon import REFERENCE_SUBJECT, Daemon, Settings, open_daemon
 
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
+
+#: Fixtures that are daemons which several tests share.
+SHARED = ("daemon", "attacked", "confined", "skilled")
 
 #: Opens one more daemon of this test's own: ``async with start(settings) as daemon``.
 Start = Callable[..., AbstractAsyncContextManager[Daemon]]
@@ -51,16 +55,35 @@ def daemon(
 
 
 @pytest.fixture(autouse=True)
-def same_daemon(request: pytest.FixtureRequest, capable: None) -> Iterator[None]:
-    """The shared daemon is the same process after a test as before it."""
-    if "daemon" not in request.fixturenames:
-        yield
-        return
-    shared: Daemon = request.getfixturevalue("daemon")
-    before = shared.vitals().identity
-    yield
+def same_daemon(
+    request: pytest.FixtureRequest, capable: None, harness_loop: Loop
+) -> Iterator[None]:
+    """A daemon that tests share is the same process after a test as before it.
 
-    assert before == shared.vitals().identity, "the daemon of the run is another process now"
+    One that died is started again, so that the tests after this one speak for themselves.
+    """
+    shared: list[Daemon] = [
+        request.getfixturevalue(name) for name in SHARED if name in request.fixturenames
+    ]
+    before = [daemon.vitals().identity for daemon in shared]
+    yield
+    after = [identity_of(daemon) for daemon in shared]
+    for daemon, was, now in zip(shared, before, after, strict=True):
+        if was != now:
+            harness_loop.run(daemon.restart)
+
+    # A test that has failed has said so itself, with the bytes exchanged.
+    assert before == after or has_failed(request.node), (
+        "the daemon died of this test, and was started again"
+    )
+
+
+def identity_of(daemon: Daemon) -> tuple[int, int] | None:
+    """Pid and start time of a daemon, if it still lives."""
+    try:
+        return daemon.vitals().identity
+    except AssertionError:
+        return None
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Final
 from harness_core.wire import RemoteProtocolError
 from suites.daemon.daemon import Daemon, health_on
 from suites.daemon.messages import expect_health
-from suites.daemon.vitals import settled
+from suites.daemon.vitals import Vitals, read_vitals, settled
 
 __all__ = ["GROWTH_KIB", "unharmed"]
 
@@ -34,7 +34,13 @@ async def unharmed(daemon: Daemon) -> AsyncIterator[None]:
     before = daemon.vitals()
     async with daemon.connect() as bystander:
         expect_health(await health_on(bystander))
-        yield
+        try:
+            yield
+        except AssertionError as error:
+            # What it said before it died matters less than that it died.
+            if not lives(before):
+                raise AssertionError(f"the daemon died of it: {error}") from error
+            raise
         after = daemon.vitals()
 
         assert before.identity == after.identity, "the daemon is another process now"
@@ -50,3 +56,11 @@ async def unharmed(daemon: Daemon) -> AsyncIterator[None]:
         f"memory grew by {grown} KiB, from {before.memory_kib} to {after.memory_kib}"
     )
     assert before.children == after.children, "it has started processes and left them"
+
+
+def lives(before: Vitals) -> bool:
+    """Whether the process of an earlier look is still there."""
+    try:
+        return read_vitals(before.pid).identity == before.identity
+    except AssertionError:
+        return False
