@@ -260,9 +260,16 @@ async def test_what_a_model_proposes_is_judged(run, subject, evidence, token: st
 
 
 @pytest.mark.requires("live-llm")
-async def test_a_real_provider_answers(run, subject, evidence) -> None:
+async def test_a_real_provider_answers(run, subject, evidence, pytestconfig) -> None:
     """With a key at hand the cascade works with the real provider, within the run's budget."""
-    async with open_gateway(run, mode="live", evidence=evidence) as gateway:
+    live = open_gateway(
+        run,
+        mode="live",
+        evidence=evidence,
+        budget_usd=pytestconfig.getoption("--llm-budget-usd"),
+        upstream=pytestconfig.getoption("--llm-upstream"),
+    )
+    async with live as gateway:
         real = Provider(
             name="first",
             shape="anthropic",

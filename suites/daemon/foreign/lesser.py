@@ -71,13 +71,18 @@ async def main(port: int, command: list[str]) -> int:
         return 1
     upstream = int(match[1])
 
+    serving = set()
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # asyncio itself holds its tasks weakly, and would lose a connection to the collector.
+        serving.add(asyncio.current_task())
         with contextlib.suppress(ConnectionError):
             back, forth = await asyncio.open_connection("127.0.0.1", upstream)
             sending = asyncio.create_task(requests(reader, forth))
             await answers(back, writer)
             sending.cancel()
             forth.close()
+        serving.discard(asyncio.current_task())
 
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
