@@ -137,6 +137,8 @@ class _Runner:
             *(f"--harness-outcomes={record}", f"--harness-select={select}"),
             *(f"--rootdir={self.root}", f"--evidence={evidence.path}"),
             *("--continue-on-collection-errors", "--tb=short", "-q"),
+            # The verdict reads what an assertion says, and must not depend on where pytest cuts it.
+            *("-o", "truncation_limit_lines=0", "-o", "truncation_limit_chars=0"),
         ]
         async with self.run.child(
             argv,

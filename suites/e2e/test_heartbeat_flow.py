@@ -19,6 +19,9 @@ pytestmark = [pytest.mark.capability("heartbeat", "schedules"), pytest.mark.dist
 #: Two beats and one session, on a loaded machine. Slowest seen: 4 s.
 SOON_S: Final = 30.0
 
+#: Ticks of one butler after which another that had none has been left out, not late.
+MANY: Final = 8
+
 
 async def test_every_butler_is_ticked_again_and_again(beating: Connected) -> None:
     """Within a few beats every butler that runs, the heartbeat too, was ticked twice and answered."""
@@ -31,9 +34,15 @@ async def test_every_butler_is_ticked_again_and_again(beating: Connected) -> Non
         for tick in await ticks(beating, since=since):
             if tick["success"]:
                 seen[tick["butler"]] = seen.get(tick["butler"], 0) + 1
-        return {name for name, count in seen.items() if count > 1} >= wanted
+        return {name for name, count in seen.items() if count > 1} >= wanted or (
+            max(seen.values(), default=0) >= MANY and not seen.keys() >= wanted
+        )
 
-    assert await comes_true(twice), f"ticked were {seen}, there are {sorted(wanted)}"
+    await comes_true(twice)
+
+    assert wanted <= {name for name, count in seen.items() if count > 1}, (
+        f"ticked were {seen}, there are {sorted(wanted)}"
+    )
 
 
 @pytest.mark.slow
@@ -111,9 +120,19 @@ async def test_a_butler_that_does_not_answer_is_written_down(beating: Connected)
     relationship.kill()
     try:
         await relationship.wait_for_end()
-        failed = await comes_true(lambda: told_as_failed(beating, "relationship", since))
+        ended = await now(beating)
 
-        assert failed, "no tick of the dead butler is recorded as a failure"
+        async def told() -> bool:
+            return await told_as_failed(beating, "relationship", since) or (
+                sum(tick["butler"] == "relationship" for tick in await ticks(beating, since=ended))
+                >= MANY
+            )
+
+        await comes_true(told)
+
+        assert await told_as_failed(beating, "relationship", since), (
+            "no tick of the dead butler is recorded as a failure"
+        )
         await another_tick(beating, "health")
     finally:
         await relationship.restart()

@@ -93,8 +93,10 @@ async def test_a_session_row_is_the_whole_truth(ecosystem: Ecosystem, token: str
 
     assert asked == [call["name"] for call in recorded_calls(row)], told
     assert "symptom_log" in asked, "the session did nothing; the rest of this would say little"
-    assert sum(call.input_tokens for call in calls) == row["input_tokens"], told
-    assert sum(call.output_tokens for call in calls) == row["output_tokens"], told
+    for column in ("input_tokens", "output_tokens"):
+        booked = sum(getattr(call, column) for call in calls)
+
+        assert booked == row[column], f"{column}: row {row[column]}, ledger {booked}; {told}"
     paid = sum(call.usd or 0 for call in calls)
 
     assert abs(paid - cost_usd(row["cost"])) <= max(1e-6, 0.01 * paid), told

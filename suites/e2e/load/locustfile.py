@@ -14,6 +14,7 @@ import secrets
 import time
 from pathlib import Path
 
+import gevent
 from locust import User, constant_pacing, events, task
 from locust.exception import StopUser
 
@@ -27,6 +28,9 @@ LETTERS = "bcdfghjkmnpqrstvwxz23456789"
 
 #: Numbers the messages of this process; each n-th is sent twice.
 NUMBERS = itertools.count(1)
+
+#: Counts the users of this process that have nothing left to send.
+DONE = itertools.count(1)
 
 
 class ChannelConnector(User):
@@ -61,6 +65,9 @@ class ChannelConnector(User):
             self.ingest(message)
         self.left -= 1
         if self.left <= 0:
+            # Workers are stopped by their master, which alone knows of all users.
+            if next(DONE) == PLAN["users"] and not PLAN["workers"]:
+                gevent.spawn(self.environment.runner.quit)
             raise StopUser
 
     def ingest(self, message: dict) -> None:
