@@ -267,6 +267,9 @@ def down(*, run: str | None, every: bool) -> None:
 @click.argument("names", nargs=-1)
 @click.option("--fault", "ids", multiple=True, metavar="ID", help="Plant this fault; repeatable.")
 @click.option(
+    "--file", "files", multiple=True, metavar="NAME", help="Faults of NAME.toml alone; repeatable."
+)
+@click.option(
     "--jobs",
     type=click.IntRange(min=1),
     default=1,
@@ -274,7 +277,13 @@ def down(*, run: str | None, every: bool) -> None:
     help="How many faults at once; each has a run of its own.",
 )
 @_root_option
-def faults(names: Sequence[str], ids: Sequence[str], jobs: int, root: Path | None) -> None:
+def faults(
+    names: Sequence[str],
+    ids: Sequence[str],
+    files: Sequence[str],
+    jobs: int,
+    root: Path | None,
+) -> None:
     """Plant faults: each must turn its named tests red, by assertion, for the right reason.
 
     NAMES are suites (all that have a faults.toml when none is given) and ids of faults. Ends with
@@ -288,7 +297,15 @@ def faults(names: Sequence[str], ids: Sequence[str], jobs: int, root: Path | Non
     missed = 0
     for suite in chosen:
         results = trio.run(
-            partial(run_faults, suite, root=root, only=[*wanted, *ids], jobs=jobs, say=click.echo)
+            partial(
+                run_faults,
+                suite,
+                root=root,
+                only=[*wanted, *ids],
+                files=files,
+                jobs=jobs,
+                say=click.echo,
+            )
         )
         folder = root / ".evidence" / "faults" / suite.name
         report = open_evidence(folder).write_json("report.json", to_json(results))

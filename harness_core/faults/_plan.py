@@ -32,6 +32,7 @@ class Fault:
             ``[param]`` stands for every row of that test: each of them must fail.
         says: what the failure must say, so that a red test is red for this reason.
         limit_s: seconds its run may take.
+        file: the name of its file, without ``.toml``.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Fault:
     tests: tuple[str, ...]
     says: re.Pattern[str]
     limit_s: float = FAULT_S
+    file: str = ""
 
 
 def load_faults(path: Path) -> tuple[Fault, ...]:
@@ -57,7 +59,7 @@ def load_faults(path: Path) -> tuple[Fault, ...]:
     for file in files:
         content = read_toml(file)
         for row in content.tables("fault"):
-            fault = _fault(row, path.parent)
+            fault = _fault(row, path.parent, file=file.stem)
             if fault.id in faults:
                 raise BadInput(file, key="fault.id", found=fault.id, expected="an id used once")
             faults[fault.id] = fault
@@ -65,7 +67,7 @@ def load_faults(path: Path) -> tuple[Fault, ...]:
     return tuple(faults.values())
 
 
-def _fault(row: Table, folder: Path) -> Fault:
+def _fault(row: Table, folder: Path, *, file: str) -> Fault:
     says = row.text("says")
     try:
         pattern = re.compile(says)
@@ -81,11 +83,12 @@ def _fault(row: Table, folder: Path) -> Fault:
         tests=row.texts("tests"),
         says=pattern,
         limit_s=row.seconds("limit_s", default=FAULT_S),
+        file=file,
     )
     row.done()
     for test in fault.tests:
-        file, separator, name = test.partition("::")
-        if not separator or not name or not (folder / file).is_file():
+        path, separator, name = test.partition("::")
+        if not separator or not name or not (folder / path).is_file():
             raise row.bad(
                 "tests", test, expected=f"file.py::test_name with a file relative to {folder}"
             )

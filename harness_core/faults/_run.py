@@ -36,6 +36,7 @@ async def run_faults(
     *,
     root: Path,
     only: Sequence[str] = (),
+    files: Sequence[str] = (),
     jobs: int = 1,
     say: Callable[[str], None] = lambda _line: None,
 ) -> tuple[FaultResult, ...]:
@@ -47,13 +48,14 @@ async def run_faults(
         suite: the suite whose reference system is given the faults.
         root: where pytest starts.
         only: ids of the faults to plant; empty for all.
+        files: names of the files whose faults to plant, without ``.toml``; empty for all.
         jobs: how many runs may be under way at once, after the control run.
         say: called with a line of progress.
 
     Raises:
         BadInput: the suite has no faults, its file is malformed, or ``only`` names an unknown one.
     """
-    faults = _chosen(suite, only)
+    faults = _chosen(suite, only, files)
     evidence = open_evidence(root / ".evidence" / "faults" / suite.name, wipe=True)
     prefix = suite.folder.relative_to(root).as_posix()
     wanted = {fault.id: [f"{prefix}/{test}" for test in fault.tests] for fault in faults}
@@ -154,7 +156,7 @@ class _Runner:
         return read_outcomes(record), scope.cancelled_caught
 
 
-def _chosen(suite: Suite, only: Sequence[str]) -> tuple[Fault, ...]:
+def _chosen(suite: Suite, only: Sequence[str], files: Sequence[str]) -> tuple[Fault, ...]:
     if suite.faults is None:
         raise BadInput(
             suite.folder / "suite.toml",
@@ -172,7 +174,17 @@ def _chosen(suite: Suite, only: Sequence[str]) -> tuple[Fault, ...]:
                 found=name,
                 expected=f"one of {', '.join(sorted(known))}",
             )
-    return tuple(fault for fault in faults if not only or fault.id in only)
+    there = {fault.file for fault in faults}
+    for name in files:
+        if name not in there:
+            raise BadInput(
+                suite.faults, found=f"no {name}.toml", expected=f"one of {', '.join(sorted(there))}"
+            )
+    return tuple(
+        fault
+        for fault in faults
+        if (not only or fault.id in only) and (not files or fault.file in files)
+    )
 
 
 def _without_faults(env: Mapping[str, str], faults: Sequence[Fault]) -> dict[str, str]:

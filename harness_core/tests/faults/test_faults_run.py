@@ -239,6 +239,17 @@ async def test_faults_may_run_at_once(tmp_path):
     ]
 
 
+async def test_only_the_faults_of_a_file_run(tmp_path):
+    """A file is chosen by its name, and a name that is none is refused."""
+    suite = make_suite(tmp_path, row("negative", "test_total"))
+
+    (result,) = await run_faults(suite, root=tmp_path, files=["faults"])
+
+    assert Verdict.KILLED is result.verdict
+    with pytest.raises(BadInput, match=r"no other\.toml"):
+        await run_faults(suite, root=tmp_path, files=["other"])
+
+
 async def test_unknown_fault_is_refused(tmp_path):
     """A fault id that is not in the file is an error that lists the known ones."""
     suite = make_suite(tmp_path, row("negative", "test_total"))
@@ -301,7 +312,7 @@ def test_a_folder_of_files_is_one_plan(tmp_path):
     (suite.folder / "faults.toml").rename(folder / "a.toml")
     (folder / "b.toml").write_text(row("two", "test_total"))
 
-    assert ["one", "two"] == [row.id for row in load_faults(folder)]
+    assert [("one", "a"), ("two", "b")] == [(row.id, row.file) for row in load_faults(folder)]
 
     (folder / "c.toml").write_text(row("one", "test_total"))
     with pytest.raises(BadInput, match=r"c\.toml.*an id used once"):
