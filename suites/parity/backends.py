@@ -34,9 +34,9 @@ class _Runner:
         env: Mapping[str, str] | None = None,
         stdin: bytes = b"",
         inherited: bytes = b"",
-        tty: bool = False,
+        attached: bool = False,
     ) -> Completed:
-        """Run one command; a terminal is never at hand here."""
+        """Run one command."""
         environ = self._world.environ if env is None else env
         try:
             reply = self._world.commands.run(argv, env=environ, stdin=stdin, inherited=inherited)

@@ -19,7 +19,11 @@ from bot_bottle.run import SubprocessRunner
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit status. What is refused is one line on stderr and status 1."""
-    arguments = _parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    # What follows -- is the agent's own: argparse would take its flags for ours.
+    at = words.index("--") if "--" in words else len(words)
+    arguments = _parser().parse_args(words[:at])
+    arguments.command = words[at + 1 :] or ["sh"]
     logging.basicConfig(
         level=logging.DEBUG if arguments.verbose else logging.WARNING,
         format="%(levelname)s %(message)s",
@@ -46,16 +50,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--verbose", action="store_true", help="say what is done")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    start = commands.add_parser("start", help="launch a bottle and run a command in it")
+    start = commands.add_parser("start", help="launch a bottle and run what follows -- in it (sh)")
     start.add_argument("name", help="of ~/.bot-bottle/bottles/NAME.md")
     start.add_argument("--backend", help=f"one of {', '.join(BACKENDS)}")
     start.add_argument("--preserve", action="store_true", help="keep its state for resume")
-    start.add_argument("command", nargs=argparse.REMAINDER, help="after --, sh when left out")
     start.set_defaults(run=_start)
 
-    resume = commands.add_parser("resume", help="launch a preserved bottle again")
+    resume = commands.add_parser("resume", help="launch a preserved bottle again (-- COMMAND)")
     resume.add_argument("identity")
-    resume.add_argument("command", nargs=argparse.REMAINDER, help="after --, sh when left out")
     resume.set_defaults(run=_resume)
 
     listing = commands.add_parser("list", help="recorded bottles and proposals that wait")
@@ -81,12 +83,12 @@ def _start(launcher: Launcher, arguments: argparse.Namespace) -> int:
         print(f"bot-bottle: {bottle.identity}", file=sys.stderr)
         if arguments.preserve:
             launcher.preserve(bottle.identity)
-        return bottle.exec_agent(_command(arguments), tty=sys.stdin.isatty())
+        return bottle.exec_agent(arguments.command, tty=sys.stdin.isatty())
 
 
 def _resume(launcher: Launcher, arguments: argparse.Namespace) -> int:
     with launcher.resume(arguments.identity) as bottle:
-        return bottle.exec_agent(_command(arguments), tty=sys.stdin.isatty())
+        return bottle.exec_agent(arguments.command, tty=sys.stdin.isatty())
 
 
 def _list(launcher: Launcher, _: argparse.Namespace) -> int:
@@ -114,8 +116,3 @@ def _propose(launcher: Launcher, arguments: argparse.Namespace) -> int:
 def _approve(launcher: Launcher, arguments: argparse.Namespace) -> int:
     launcher.approve(arguments.proposal)
     return 0
-
-
-def _command(arguments: argparse.Namespace) -> list[str]:
-    words = [word for word in arguments.command if word != "--"]
-    return words or ["sh"]

@@ -179,6 +179,11 @@ class Launcher:
         """Remove the state of a bottle that is not preserved and whose guest is gone."""
         if self._state.is_preserved(metadata.identity):
             return
-        if metadata.identity in self._backend(metadata.backend).leftovers():
+        try:
+            left = self._backend(metadata.backend).leftovers()
+        except BackendError as error:
+            # Told as a warning, or it would take the place of why the launch failed.
+            self._host.log.warning("%s stays recorded for cleanup: %s", metadata.identity, error)
             return
-        self._state.remove(metadata.identity)
+        if metadata.identity not in left:
+            self._state.remove(metadata.identity)

@@ -34,13 +34,14 @@ class Runner(Protocol):
         env: Mapping[str, str] | None = None,
         stdin: bytes = b"",
         inherited: bytes = b"",
-        tty: bool = False,
+        attached: bool = False,
     ) -> Completed:
         """Run one command to its end.
 
         `env` is its whole environment, or `None` for the launcher's. `inherited` can be read from
         the descriptor that takes the place of `DESCRIPTOR` in `argv`: arguments that no other
-        process must see. With `tty` it has the launcher's own terminal instead of pipes.
+        process must see. When `attached` it has the launcher's own input and
+        output instead of pipes.
         """
         ...
 
@@ -55,7 +56,7 @@ class SubprocessRunner:
         env: Mapping[str, str] | None = None,
         stdin: bytes = b"",
         inherited: bytes = b"",
-        tty: bool = False,
+        attached: bool = False,
     ) -> Completed:
         descriptors: list[int] = []
         try:
@@ -65,7 +66,7 @@ class SubprocessRunner:
                 os.write(descriptor, inherited)
                 os.lseek(descriptor, 0, os.SEEK_SET)
                 argv = [str(descriptor) if word == DESCRIPTOR else word for word in argv]
-            if tty:
+            if attached:
                 status = subprocess.call(list(argv), env=env, pass_fds=descriptors)
                 return Completed(status)
             done = subprocess.run(

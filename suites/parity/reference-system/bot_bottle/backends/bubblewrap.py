@@ -89,12 +89,14 @@ class BubblewrapBottle:
         return self._argv(argv, user="node", tty=tty)
 
     def exec_agent(self, argv: Sequence[str], *, tty: bool) -> int:
-        return self.run(argv, user="node", tty=tty).returncode
+        return self.run(argv, user="node", tty=tty, attached=True).returncode
 
     def exec(self, script: str, *, user: str = "node") -> ExecResult:
         return ExecResult.of(self.run(["sh", "-c", script], user=user))
 
-    def run(self, argv: Sequence[str], *, user: str, tty: bool = False) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, user: str, tty: bool = False, attached: bool = False
+    ) -> Completed:
         """Run one command in a sandbox."""
         if not self._folder.is_dir():
             raise BackendError(f"cannot run in {self.identity}: the guest is gone")
@@ -102,7 +104,10 @@ class BubblewrapBottle:
         if faults.on("bubblewrap-env-inherited"):
             environ = dict(self._host.environ)
         return self._host.runner.run(
-            self._argv(argv, user=user, tty=tty), env=environ, inherited=self._hidden(), tty=tty
+            self._argv(argv, user=user, tty=tty),
+            env=environ,
+            inherited=self._hidden(),
+            attached=attached,
         )
 
     def cp_in(self, host: Path, guest: str) -> None:

@@ -160,7 +160,7 @@ class DockerBottle:
     def exec_agent(self, argv: Sequence[str], *, tty: bool) -> int:
         environ = dict(self._host.environ)
         command = self.agent_argv(argv, tty=tty)
-        return self._host.runner.run(command, env=environ, tty=tty).returncode
+        return self._host.runner.run(command, env=environ, attached=True).returncode
 
     def exec(self, script: str, *, user: str = "node") -> ExecResult:
         argv = ["docker", "exec", "-u", user, self._name, "sh", "-c", script]

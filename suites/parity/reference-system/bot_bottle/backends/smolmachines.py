@@ -108,7 +108,7 @@ class SmolmachinesBottle:
 
     def exec_agent(self, argv: Sequence[str], *, tty: bool) -> int:
         command = self.agent_argv(argv, tty=tty)
-        return self._host.runner.run(command, env=self._environ, tty=tty).returncode
+        return self._host.runner.run(command, env=self._environ, attached=True).returncode
 
     def exec(self, script: str, *, user: str = "node") -> ExecResult:
         argv = self._argv(["sh", "-c", script], user=user, flags=[])
