@@ -310,7 +310,7 @@ def pytest(session, *, paths, markers="", options=(), env=None, args=None):
 def option(args, name):
     """The value of ``--name VALUE`` or ``--name=VALUE``, the last one, or None."""
     found = None
-    for arg, following in zip(args, [*args[1:], None], strict=True):
+    for arg, following in zip(args, [*args, None][1:], strict=True):
         if arg == name:
             found = following
         elif arg.startswith(f"{name}="):
