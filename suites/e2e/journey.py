@@ -21,6 +21,7 @@ from suites.e2e.ecosystem import Ecosystem, Sent
 
 __all__ = [
     "FINAL_STATES",
+    "SHORT_PATIENCE_S",
     "Journey",
     "Row",
     "as_data",

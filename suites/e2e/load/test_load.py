@@ -27,7 +27,7 @@ from harness_core.process import Child, Run
 from harness_core.pytest_plugin import add_summary
 from harness_core.wait import deadline, until
 from suites.e2e.ecosystem import Ecosystem, envelope
-from suites.e2e.journey import FINAL_STATES, targets_of
+from suites.e2e.journey import FINAL_STATES, SHORT_PATIENCE_S, targets_of
 from suites.e2e.load.profiles import Profile, read_profiles
 from suites.e2e.scenarios import SCENARIOS
 
@@ -66,7 +66,7 @@ async def test_no_message_is_lost_or_handled_twice(
 
     assert processes == max(1, profile.workers), f"{processes} processes sent messages"
     requests = sorted({sending.request for sending in sendings if sending.request})
-    undone = await drain(ecosystem, requests, seconds=profile.drain_s)
+    undone = await drain(ecosystem, requests, seconds=min(profile.drain_s, SHORT_PATIENCE_S))
     found, ended = await look(ecosystem, since)
     account = settle(sendings, found)
     text = report(profile, account, sendings, timings(sendings, sent_at, ended), evidence)
