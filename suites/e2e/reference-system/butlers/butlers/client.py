@@ -42,6 +42,7 @@ async def call(
     from mcp.client.sse import sse_client
 
     reached = False
+    answer = None
     try:
         async with asyncio.timeout(connect_timeout_s) as limit:
             async with (
@@ -55,18 +56,28 @@ async def call(
                 reached = True
                 limit.reschedule(asyncio.get_running_loop().time() + timeout_s)
                 answer = await session.call_tool(tool, dict(arguments))
-    except TimeoutError:
-        if reached:
-            word = "internal_error" if faults.on("timeout-misnamed") else "timeout"
-            raise CallProblem(f"no answer within {timeout_s:g} s", error_class=word) from None
-        raise CallProblem(
-            f"no MCP handshake within {connect_timeout_s:g} s", error_class="target_unavailable"
-        ) from None
     except Exception as error:
-        raise CallProblem(describe(error), error_class="target_unavailable") from error
+        # An answer in hand counts, also when the target hung up before we did: it may be stopping.
+        if answer is None:
+            raise _problem(
+                error, reached=reached, connect_timeout_s=connect_timeout_s, timeout_s=timeout_s
+            ) from error
     if answer.is_error:
         raise CallProblem(_text(answer), error_class="validation_error")
     return _body(answer)
+
+
+def _problem(
+    error: Exception, *, reached: bool, connect_timeout_s: float, timeout_s: float
+) -> CallProblem:
+    if not isinstance(error, TimeoutError):
+        return CallProblem(describe(error), error_class="target_unavailable")
+    if not reached:
+        return CallProblem(
+            f"no MCP handshake within {connect_timeout_s:g} s", error_class="target_unavailable"
+        )
+    word = "internal_error" if faults.on("timeout-misnamed") else "timeout"
+    return CallProblem(f"no answer within {timeout_s:g} s", error_class=word)
 
 
 def _text(answer: Any) -> str:
