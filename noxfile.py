@@ -36,7 +36,7 @@ PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 REPORTS = ROOT / ".evidence" / "reports"
 
 #: What the harness's own tests and benchmarks use of it.
-EXTRAS = ["postgres", "gateway", "containers", "mail", "telemetry", "s3", "temporal"]
+EXTRAS = ["postgres", "gateway", "containers", "mail", "telemetry", "s3", "stack", "temporal"]
 
 
 @nox.session(tags=["fast"])

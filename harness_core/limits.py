@@ -29,6 +29,8 @@ __all__ = [
     "ROW_WAIT_S",
     "S3_READY_S",
     "SCENARIO_S",
+    "STACK_READY_S",
+    "STACK_STOP_S",
     "SWEEP_BESIDE_S",
     "SWEEP_KILL_S",
     "TAIL_LINES",
@@ -107,6 +109,13 @@ HTTP_BODY_BYTES: Final = 32 * 1024 * 1024
 
 #: Cost limit of a run in USD (seed 000, design goal 3).
 LLM_BUDGET_USD: Final = 0.20
+
+#: One service of a stack, for each stage of its start; a service of eight Python processes that boot
+#: together on 2 cores needs 6 s, ten times that on a loaded machine.
+STACK_READY_S: Final = 60.0
+
+#: A service of a stack after SIGTERM: compose's own default.
+STACK_STOP_S: Final = 10.0
 
 #: A shorter run waits so long, counted from its beginning, for the sweep beside it of what dead runs
 #: left in an engine: a container is removed in some 0.3 s. A longer one does not wait.

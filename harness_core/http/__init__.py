@@ -1,5 +1,6 @@
-"""HTTP on loopback as the harness meets it: heads of answers, and servers that record requests.
+"""HTTP on loopback as the harness meets it: a client and servers, both of which write all down.
 
+- ``_client.py``: :class:`HttpClient`, asks a product and keeps every exchange as evidence.
 - ``_recorder.py``: :func:`open_recorder`, a server that records every request and answers by rules;
   what stands in for a messenger's API, a calendar, a collector of spans.
 - ``_recorded.py``: :class:`Recorded`, one request as it came. ``_rules.py``: :class:`Rule` and
@@ -11,6 +12,7 @@
 h11 does the protocol, trio the sockets; nothing here leaves 127.0.0.1.
 """
 
+from harness_core.http._client import HttpClient, Response, Silence, Unanswered
 from harness_core.http._head import Head, NotHttp, get_head
 from harness_core.http._recorded import Recorded
 from harness_core.http._recorder import Recorder, open_recorder
@@ -19,10 +21,14 @@ from harness_core.http._rules import Answer, Rule
 __all__ = [
     "Answer",
     "Head",
+    "HttpClient",
     "NotHttp",
     "Recorded",
     "Recorder",
+    "Response",
     "Rule",
+    "Silence",
+    "Unanswered",
     "get_head",
     "open_recorder",
 ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from harness_core.errors import HarnessError
 from harness_core.evidence import REDACTED, Redactor
 
-__all__ = ["Recorded", "written"]
+__all__ = ["Recorded", "shown_body", "shown_headers", "written"]
 
 #: Characters of a body kept in the evidence; whole bodies are in memory while the recorder is open.
 _BODY_CHARS: Final = 20_000
@@ -90,11 +91,8 @@ def written(request: Recorded, redactor: Redactor) -> dict[str, Any]:
         "arrived_at": request.arrived_at,
         "method": request.method,
         "target": redactor.redact(request.target),
-        "headers": [
-            [name, REDACTED if _secret(name) else redactor.redact(value)]
-            for name, value in request.headers
-        ],
-        "body": _shown_body(request, redactor),
+        "headers": shown_headers(request.headers, redactor),
+        "body": shown_body(request.body, redactor),
         "problem": request.problem,
         "status": request.status,
         "rule": request.rule,
@@ -105,16 +103,24 @@ def _secret(name: str) -> bool:
     return any(word in name for word in _SECRET_HEADERS)
 
 
-def _shown_body(request: Recorded, redactor: Redactor) -> object:
-    """JSON as JSON, text as text, anything else by its size."""
-    if not request.body:
+def shown_headers(headers: Sequence[tuple[str, str]], redactor: Redactor) -> list[list[str]]:
+    """Headers as evidence: those that are secrets by name, everything else by value."""
+    return [
+        [name, REDACTED if _secret(name.lower()) else redactor.redact(value)]
+        for name, value in headers
+    ]
+
+
+def shown_body(body: bytes, redactor: Redactor) -> object:
+    """A body as evidence: JSON as JSON, text as text, anything else by its size."""
+    if not body:
         return ""
     try:
-        text = request.body.decode("utf-8")
+        text = body.decode("utf-8")
     except UnicodeDecodeError:
-        return f"({len(request.body)} B that are no text)"
+        return f"({len(body)} B that are no text)"
     if "\0" in text:
-        return f"({len(request.body)} B that are no text)"
+        return f"({len(body)} B that are no text)"
     # Redacted before it is cut: the front of a secret is a secret too.
     text = redactor.redact(text)
     if len(text) > _BODY_CHARS:

@@ -20,21 +20,25 @@ From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and
 """
 
 from harness_core.llm._backend import Answer, Backend, Call, Relay
+from harness_core.llm._cli import KEY_VARIABLE, TOKEN_VARIABLE
 from harness_core.llm._client import GatewayClient
 from harness_core.llm._faults import Fault
-from harness_core.llm._gateway import Gateway, open_gateway
+from harness_core.llm._gateway import Gateway, GatewayCommand, gateway_command, open_gateway
 from harness_core.llm._ledger import LedgerEntry, Sum, Totals
 from harness_core.llm._reply import Reply, Usage
 from harness_core.llm._scripted import Unmatched
 from harness_core.llm._summary import cost_summary
 
 __all__ = [
+    "KEY_VARIABLE",
+    "TOKEN_VARIABLE",
     "Answer",
     "Backend",
     "Call",
     "Fault",
     "Gateway",
     "GatewayClient",
+    "GatewayCommand",
     "LedgerEntry",
     "Relay",
     "Reply",
@@ -43,5 +47,6 @@ __all__ = [
     "Unmatched",
     "Usage",
     "cost_summary",
+    "gateway_command",
     "open_gateway",
 ]

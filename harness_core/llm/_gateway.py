@@ -6,9 +6,9 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     # Types alone: the gateway's own process imports this package and supervises nothing.
     from harness_core.process import Child, Run
 
-__all__ = ["Gateway", "open_gateway"]
+__all__ = ["Gateway", "GatewayCommand", "gateway_command", "open_gateway"]
 
 #: A listening socket handed over is the child's first descriptor after the standard ones.
 _FIRST_DESCRIPTOR: Final = 3
@@ -104,17 +104,96 @@ async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the
         ChildExited: it ended before it answered; carries its output.
         NotReady: it did not answer within ``limits.CHILD_START_S``.
     """
+    command = gateway_command(
+        ("--fd", str(_FIRST_DESCRIPTOR)),
+        mode=mode,
+        evidence=evidence,
+        budget_usd=budget_usd,
+        budget_applies_offline=budget_applies_offline,
+        upstream=upstream,
+        upstream_key=upstream_key,
+        models=models,
+        forced_model=forced_model,
+        cassette=cassette,
+    )
+    # The socket listens before the process exists: its address is known and calls may queue.
+    listener = socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG)
+    url = f"http://{_LOOPBACK}:{listener.getsockname()[1]}"
+    try:
+        starting = run.child(
+            command.argv,
+            name="gateway",
+            env=command.environment,
+            evidence=evidence,
+            listen=(listener,),
+        )
+        async with starting as child, GatewayClient(url, command.token) as client:
+            # Our copy goes: were the child to die, connections must be refused, not queue up.
+            listener.close()
+            await _wait_until_ready(child, client)
+            yield Gateway(
+                url=url,
+                api_key=command.api_key,
+                mode=mode,
+                client=client,
+                ledger=evidence.path / "ledger.jsonl",
+                child=child,
+            )
+    finally:
+        listener.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayCommand:
+    """How a gateway is started by somebody who supervises it himself.
+
+    Attributes:
+        argv: its command line.
+        environment: its whole environment, with its key and token.
+        api_key: what callers present.
+        token: of its control API.
+    """
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    api_key: str = field(repr=False)
+    token: str = field(repr=False)
+
+
+def gateway_command(  # noqa: PLR0913 - the options of a gateway, all but where it listens optional
+    where: Sequence[str],
+    *,
+    mode: str = "offline",
+    evidence: Evidence,
+    api_key: str = "",
+    token: str = "",
+    budget_usd: float = limits.LLM_BUDGET_USD,
+    budget_applies_offline: bool = False,
+    upstream: str | None = None,
+    upstream_key: str | None = None,
+    models: Sequence[str] = (),
+    forced_model: str = "",
+    cassette: Path | None = None,
+) -> GatewayCommand:
+    """The command line of a gateway; :func:`open_gateway` says what its options mean.
+
+    ``where`` is ``--port NUMBER`` or ``--fd NUMBER``; ``api_key`` is what callers present and
+    ``token`` that of its control API, both made up when left out.
+
+    Raises:
+        BadInput: an unknown mode, no cassette where one is needed, or a malformed one.
+        Unavailable: mode ``live`` or ``record`` without a key.
+    """
     if mode not in MODES:
         raise BadInput("open_gateway", key="mode", found=mode, expected=" or ".join(MODES))
     _check_cassette(mode, cassette)
-    api_key = "sk-ant-harness-" + secrets.token_urlsafe(24)
-    token = "hgt-" + secrets.token_urlsafe(24)
+    api_key = api_key or "sk-ant-harness-" + secrets.token_urlsafe(24)
+    token = token or "hgt-" + secrets.token_urlsafe(24)
     evidence.redactor.add(api_key, token)
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     environment |= {KEY_VARIABLE: api_key, TOKEN_VARIABLE: token}
-    argv = [sys.executable, "-m", "harness_core.llm", "--mode", mode, "--quiet"]
-    argv += ["--fd", str(_FIRST_DESCRIPTOR), "--ledger", str(evidence.path / "ledger.jsonl")]
-    argv += ["--budget-usd", repr(budget_usd)]
+    argv = [sys.executable, "-m", "harness_core.llm", "--mode", mode, "--quiet", *where]
+    argv += ["--ledger", str(evidence.path / "ledger.jsonl"), "--budget-usd", repr(budget_usd)]
     argv += ["--budget-applies-offline"] if budget_applies_offline else []
     argv += ["--cassette", str(cassette)] if cassette is not None else []
     if mode in PAID_MODES:
@@ -132,27 +211,7 @@ async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the
         for model in models:
             argv += ["--allow-model", model]
         argv += ["--force-model", forced_model] if forced_model else []
-    # The socket listens before the process exists: its address is known and calls may queue.
-    listener = socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG)
-    url = f"http://{_LOOPBACK}:{listener.getsockname()[1]}"
-    try:
-        starting = run.child(
-            argv, name="gateway", env=environment, evidence=evidence, listen=(listener,)
-        )
-        async with starting as child, GatewayClient(url, token) as client:
-            # Our copy goes: were the child to die, connections must be refused, not queue up.
-            listener.close()
-            await _wait_until_ready(child, client)
-            yield Gateway(
-                url=url,
-                api_key=api_key,
-                mode=mode,
-                client=client,
-                ledger=evidence.path / "ledger.jsonl",
-                child=child,
-            )
-    finally:
-        listener.close()
+    return GatewayCommand(argv=tuple(argv), environment=environment, api_key=api_key, token=token)
 
 
 def _check_cassette(mode: str, cassette: Path | None) -> None:

@@ -8,7 +8,8 @@ PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised c
 - ``_as_child.py``, ``_in_container.py``, ``_elsewhere.py``: a server by each of the providers.
 - ``_readiness.py``, ``_connection.py``, ``_program.py``: when it serves, how it is reached, where
   its program is.
-- ``_s3.py``: S3; ``_s3_protocol.py``, ``_s3_url.py``: a signed request, and an address.
+- ``_s3.py``: S3; ``_s3_protocol.py``, ``_s3_url.py``: a signed request, and an address;
+  ``_s3_objects.py``: what lies in a bucket.
 - ``_temporal.py``: Temporal; ``_temporal_protocol.py``: one gRPC call.
 - ``_postgres.py``: PostgreSQL; ``_postgres_local.py``, ``_postgres_container.py``,
   ``_postgres_external.py``: its providers.
@@ -32,6 +33,14 @@ from harness_core.services._postgres import (
 from harness_core.services._postgres_local import server_account, usable_binaries
 from harness_core.services._postgres_url import PostgresUrl, parse_postgres_url
 from harness_core.services._s3 import S3_URL_VARIABLE, S3Service, open_s3
+from harness_core.services._s3_objects import (
+    S3Object,
+    S3Summary,
+    fetch_object,
+    list_objects,
+    remove_bucket,
+)
+from harness_core.services._s3_protocol import S3RefusedError, make_bucket
 from harness_core.services._s3_url import S3Url, parse_s3_url
 from harness_core.services._service import Service
 from harness_core.services._temporal import (
@@ -47,17 +56,24 @@ __all__ = [
     "PostgresBinaries",
     "PostgresService",
     "PostgresUrl",
+    "S3Object",
+    "S3RefusedError",
     "S3Service",
+    "S3Summary",
     "S3Url",
     "Service",
     "TemporalService",
+    "fetch_object",
     "find_postgres_binaries",
+    "list_objects",
+    "make_bucket",
     "open_postgres",
     "open_s3",
     "open_temporal",
     "parse_postgres_url",
     "parse_s3_url",
     "postgres_answers",
+    "remove_bucket",
     "server_account",
     "usable_binaries",
 ]

@@ -83,9 +83,12 @@ def _environment(url: S3Url, *, place: str) -> dict[str, str]:
     }
 
 
-def _new_url(host: str, port: int) -> S3Url:
-    access_key, secret_key = f"harness{secrets.token_hex(6)}", secrets.token_hex(20)
-    return S3Url(host=host, port=port, access_key=access_key, secret_key=secret_key)
+def _new_url(host: str, port: int, *, keys: tuple[str, str] | None, evidence: Evidence) -> S3Url:
+    """Keys of this run, or those that the server's users know already."""
+    if keys is None:
+        keys = f"harness{secrets.token_hex(6)}", secrets.token_hex(20)
+        evidence.redactor.add(keys[1])
+    return S3Url(host=host, port=port, access_key=keys[0], secret_key=keys[1])
 
 
 def _at(address: str, keys: S3Url) -> S3Url:
@@ -107,6 +110,7 @@ async def _open_local(
     *,
     evidence: Evidence,
     url: str | None,
+    keys: tuple[str, str] | None,
     say: Say,  # noqa: ARG001 - the shape of all providers
 ) -> AsyncIterator[S3Service]:
     _refuse_url(url, "local")
@@ -114,29 +118,32 @@ async def _open_local(
     home = run.directory("s3")
     data = home / "data"
     data.mkdir()
-    keys = _new_url("127.0.0.1", 0)
-    evidence.redactor.add(keys.secret_key)
+    ours = _new_url("127.0.0.1", 0, keys=keys, evidence=evidence)
 
     def command(port: int) -> ServerCommand:
         return ServerCommand(
             name="s3",
             argv=(str(program), *_options(address=f"127.0.0.1:{port}", place=str(data))),
-            env=_environment(keys, place=str(home)),
+            env=_environment(ours, place=str(home)),
             home=home,
         )
 
-    readiness = _readiness(keys)
+    readiness = _readiness(ours)
     async with open_child_server(run, command, readiness=readiness, evidence=evidence) as server:
-        yield S3Service(server, _at(server.address, keys), provider="local")
+        yield S3Service(server, _at(server.address, ours), provider="local")
 
 
 @asynccontextmanager
 async def _open_container(
-    run: Run, *, evidence: Evidence, url: str | None, say: Say
+    run: Run,
+    *,
+    evidence: Evidence,
+    url: str | None,
+    keys: tuple[str, str] | None,
+    say: Say,
 ) -> AsyncIterator[S3Service]:
     _refuse_url(url, "container")
-    keys = _new_url("", _PORT)
-    evidence.redactor.add(keys.secret_key)
+    ours = _new_url("", _PORT, keys=keys, evidence=evidence)
 
     def spec(image: str) -> ContainerSpec:
         return ContainerSpec(
@@ -144,18 +151,18 @@ async def _open_container(
             image=image,
             port=_PORT,
             command=_options(address=f":{_PORT}", place="/data"),
-            env=_environment(keys, place="/tmp"),  # noqa: S108 - the container's own
+            env=_environment(ours, place="/tmp"),  # noqa: S108 - the container's own
         )
 
     async with open_container_server(
         run,
         spec,
         images=_IMAGES,
-        readiness=_readiness(keys),
+        readiness=_readiness(ours),
         evidence=evidence,
         say=say,
     ) as (server, _container):
-        yield S3Service(server, _at(server.address, keys), provider="container")
+        yield S3Service(server, _at(server.address, ours), provider="container")
 
 
 @asynccontextmanager
@@ -164,8 +171,12 @@ async def _open_external(
     *,
     evidence: Evidence,
     url: str | None,
+    keys: tuple[str, str] | None,
     say: Say,  # noqa: ARG001
 ) -> AsyncIterator[S3Service]:
+    if keys is not None:
+        expected = "none with the provider external: they are part of the URL"
+        raise BadInput("open_s3", key="keys", found="keys", expected=expected)
     if not url:
         raise BadInput("open_s3", key="url", found=url, expected="the URL of a server")
     parts = parse_s3_url(url, where="open_s3")
@@ -187,6 +198,7 @@ def open_s3(
     evidence: Evidence,
     provider: str = "local",
     url: str | None = None,
+    keys: tuple[str, str] | None = None,
     say: Say = lambda _text: None,
 ) -> AbstractAsyncContextManager[S3Service]:
     """Open an S3 server; it is stopped and removed, with its objects, at the end of the block.
@@ -196,6 +208,7 @@ def open_s3(
         evidence: directory for its log.
         provider: ``local``, ``container`` or ``external``.
         url: of the server, for the provider ``external`` alone: see :class:`S3Url`.
+        keys: access key and secret key of a server of our own; made up otherwise.
         say: told what takes long.
 
     Raises:
@@ -206,7 +219,7 @@ def open_s3(
     if opener is None:
         expected = f"one of {', '.join(sorted(_PROVIDERS))}"
         raise BadInput("open_s3", key="provider", found=provider, expected=expected)
-    return opener(run, evidence=evidence, url=url, say=say)
+    return opener(run, evidence=evidence, url=url, keys=keys, say=say)
 
 
 def _refuse_url(url: str | None, provider: str) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import re
 import ssl
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
@@ -21,14 +22,15 @@ from harness_core.errors import HarnessError
 from harness_core.services._connection import connect
 from harness_core.services._s3_url import S3Url
 
-__all__ = ["S3RefusedError", "list_buckets", "make_bucket"]
+__all__ = ["S3RefusedError", "ask_s3", "list_buckets", "make_bucket"]
 
-#: Longest answer read; a list of a thousand buckets has some 100 kB.
-_ANSWER_BYTES: Final = 1024 * 1024
+#: Longest answer read: an object that a test compares byte by byte, a render or a small video.
+_ANSWER_BYTES: Final = 256 * 1024 * 1024
 
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _SIGNED: Final = "host;x-amz-content-sha256;x-amz-date"
 _OK: Final = 200
+_REDIRECT: Final = 300
 _CONFLICT: Final = 409
 _STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})")
 _BUCKET: Final = re.compile(rb"<Bucket>.*?<Name>([^<]+)</Name>", re.DOTALL)
@@ -56,7 +58,7 @@ async def list_buckets(url: S3Url) -> tuple[str, ...]:
         OSError: nobody listens, or the connection broke.
         S3RefusedError: it listens and refuses.
     """
-    body = await _request(url, "GET", "/")
+    _, body = await ask_s3(url, "GET", "/")
     return tuple(name.decode() for name in _BUCKET.findall(body))
 
 
@@ -68,15 +70,37 @@ async def make_bucket(url: S3Url, name: str) -> None:
         S3RefusedError: it listens and refuses.
     """
     try:
-        await _request(url, "PUT", f"/{quote(name, safe='')}")
+        await ask_s3(url, "PUT", f"/{quote(name, safe='')}")
     except S3RefusedError as error:
         if error.status != _CONFLICT:
             raise
 
 
-async def _request(url: S3Url, method: str, path: str) -> bytes:
-    head = [f"{method} {path} HTTP/1.0"]  # the answer ends with the connection
-    head += [f"{name}: {value}" for name, value in _headers(url, method, path).items()]
+async def ask_s3(
+    url: S3Url, method: str, path: str, *, query: Mapping[str, str] | None = None
+) -> tuple[dict[str, str], bytes]:
+    """One signed request without a body.
+
+    Args:
+        url: the server and our keys there.
+        method: ``GET``, ``HEAD``, ``PUT`` or ``DELETE``.
+        path: percent-encoded, ``/bucket/key``.
+        query: its parameters.
+
+    Returns:
+        The headers of the answer, their names in lower case, and its body.
+
+    Raises:
+        OSError: nobody listens, or the connection broke.
+        S3RefusedError: it listens and refuses.
+    """
+    terms = "&".join(
+        f"{quote(name, safe='-_.~')}={quote(value, safe='-_.~')}"
+        for name, value in sorted((query or {}).items())
+    )
+    target = f"{path}?{terms}" if terms else path
+    head = [f"{method} {target} HTTP/1.0"]  # the answer ends with the connection
+    head += [f"{name}: {value}" for name, value in _headers(url, method, path, terms).items()]
     request = "\r\n".join([*head, "Content-Length: 0", "", ""]).encode()
     stream: trio.abc.Stream = await connect(url.address)
     if url.secure:
@@ -95,30 +119,39 @@ async def _request(url: S3Url, method: str, path: str) -> bytes:
     status = _STATUS.match(answer)
     if status is None:
         raise ConnectionResetError(f"expected HTTP, the server said {answer[:40]!r}")
-    body = answer.partition(b"\r\n\r\n")[2]
-    if int(status[1]) != _OK:
+    told, _, body = answer.partition(b"\r\n\r\n")
+    if not _OK <= int(status[1]) < _REDIRECT:
         code = _CODE.search(body)
         raise S3RefusedError(status=int(status[1]), code=code[1].decode() if code else "")
-    return body
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (
+            line.partition(":") for line in told.decode("latin-1").split("\r\n")[1:]
+        )
+    }
+    length = headers.get("content-length", "")
+    if method != "HEAD" and length.isdigit() and len(body) < int(length):
+        raise ConnectionResetError(f"the body ended after {len(body)} of {length} bytes")
+    return headers, body
 
 
 async def _everything(stream: trio.abc.ReceiveStream) -> bytes:
-    read = b""
+    read = bytearray()
     while data := await stream.receive_some():
         read += data
         if len(read) > _ANSWER_BYTES:
             raise ConnectionResetError(f"the answer has more than {_ANSWER_BYTES} bytes")
-    return read
+    return bytes(read)
 
 
-def _headers(url: S3Url, method: str, path: str) -> dict[str, str]:
+def _headers(url: S3Url, method: str, path: str, query: str) -> dict[str, str]:
     """Those that are signed, and the signature (AWS: Signature Version 4 signing process)."""
     now = datetime.now(UTC)
     stamp, date = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
     digest = hashlib.sha256(b"").hexdigest()
     signed = {"host": url.address, "x-amz-content-sha256": digest, "x-amz-date": stamp}
     lines = "".join(f"{name}:{value}\n" for name, value in signed.items())
-    canonical = f"{method}\n{path}\n\n{lines}\n{_SIGNED}\n{digest}"
+    canonical = f"{method}\n{path}\n{query}\n{lines}\n{_SIGNED}\n{digest}"
     scope = f"{date}/{url.region}/s3/aws4_request"
     hashed = hashlib.sha256(canonical.encode()).hexdigest()
     key = f"AWS4{url.secret_key}".encode()

@@ -1,6 +1,8 @@
 """For whoever extends or uses the harness: conformance checks of its protocols, and fakes.
 
 - ``_services.py``: :func:`check_service`, and a service in this process.
+- ``_stack.py``: ``check_stack``, and a sample stack; ``_sample_server.py``: what that is made of.
+  Imported from there, since a stack needs libraries that a service does not.
 """
 
 from harness_core.testing._services import (

@@ -1,0 +1,40 @@
+"""A compose file becomes a running stack, by one of several drivers with the same handle.
+
+- ``_open.py``: :func:`open_stack`.
+- ``_handle.py``: :class:`Stack`: addresses, logs, rows, objects, and services taken away.
+- ``_description.py``: how a stack is reached, as data.
+- ``_compose.py``: the compose file; ``_recipe.py``: its ``x-harness`` blocks; ``_order.py``: who
+  waits for whom; ``_variables.py``: ``${NAME}``; ``_yaml.py``: YAML, strictly.
+- ``_local.py``: the driver without containers; ``_rewrite.py``: ``name:port`` without a network.
+- ``_part.py``: one service, for a driver; ``_process_part.py``, ``_server_part.py``,
+  ``_recorder_part.py``: a child, a server of the harness, a stand-in for a third party.
+- ``_boot.py``: all of them side by side; ``_failed.py``: who is to blame when one stays down.
+- ``_control.py``: services taken away and given back, by name.
+- ``_held.py``, ``_attached.py``: a stack held by one process and used by several.
+
+Both drivers pass ``harness_core.testing.check_stack``. The only package that imports PyYAML.
+"""
+
+from harness_core.stack._compose import Compose, ComposeService, Condition, read_compose
+from harness_core.stack._description import Description, ServiceSeen
+from harness_core.stack._failed import ServiceFailed
+from harness_core.stack._handle import OUTAGES, Stack
+from harness_core.stack._local import StackOptions
+from harness_core.stack._open import DRIVERS, open_stack
+from harness_core.stack._part import State
+
+__all__ = [
+    "DRIVERS",
+    "OUTAGES",
+    "Compose",
+    "ComposeService",
+    "Condition",
+    "Description",
+    "ServiceFailed",
+    "ServiceSeen",
+    "Stack",
+    "StackOptions",
+    "State",
+    "open_stack",
+    "read_compose",
+]

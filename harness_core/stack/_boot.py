@@ -1,0 +1,61 @@
+"""Boots parts side by side, each as soon as what it waits for is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import trio
+
+from harness_core.errors import HarnessError
+from harness_core.groups import lone_error, unwrap
+from harness_core.stack._compose import Condition
+from harness_core.stack._failed import culprit
+from harness_core.stack._part import Part
+
+__all__ = ["boot"]
+
+
+async def boot(
+    parts: Mapping[str, Part],
+    waits: Mapping[str, Mapping[str, Condition]],
+    *,
+    stack: str,
+    say: Callable[[str], None],
+) -> None:
+    """Start every part.
+
+    Args:
+        parts: by name.
+        waits: for each, which others it waits for, and for what in each.
+        stack: what messages call the whole.
+        say: told what is up.
+
+    Raises:
+        ServiceFailed: one did not come up; names the culprit. What had been started stays up, for
+            the caller to take down.
+    """
+    begun = {name: trio.Event() for name in parts}
+    serves = {name: trio.Event() for name in parts}
+
+    async def bring_up(part: Part) -> None:
+        for other, condition in waits[part.name].items():
+            event = begun if condition is Condition.STARTED else serves
+            await event[other].wait()
+        begun[part.name].set()
+        try:
+            await part.start()
+        except HarnessError as error:
+            needed = {name: tuple(others) for name, others in waits.items()}
+            raise await culprit(part, error, parts=parts, waits=needed, stack=stack) from error
+        except BaseExceptionGroup as group:
+            lone = unwrap(group)
+            if not isinstance(lone, HarnessError):
+                raise
+            needed = {name: tuple(others) for name, others in waits.items()}
+            raise await culprit(part, lone, parts=parts, waits=needed, stack=stack) from lone
+        serves[part.name].set()
+        say(f"{part.name} ready")
+
+    async with lone_error(), trio.open_nursery() as nursery:
+        for part in parts.values():
+            nursery.start_soon(bring_up, part)

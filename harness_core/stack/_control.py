@@ -1,0 +1,111 @@
+"""What a driver lets its users do, by name: the same here and across a host's socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import trio
+
+from harness_core.errors import BadInput, HarnessError
+from harness_core.stack._part import VERBS, Part, State
+
+__all__ = ["Control", "PartsControl"]
+
+#: One look at one service: a paused one accepts and never answers.
+_LOOK_S = 2.0
+
+
+class Control(Protocol):
+    """Takes services away and gives them back."""
+
+    async def act(self, service: str, verb: str) -> None:
+        """``start``, ``stop``, ``kill``, ``pause``, ``resume`` or ``restart`` a service."""
+
+    async def look(self) -> Mapping[str, str]:
+        """One look at every service: empty where it serves, else what is seen instead."""
+
+    async def states(self) -> Mapping[str, State]:
+        """What is known of every service without asking it."""
+
+    async def mend(self) -> Sequence[str]:
+        """Bring back whatever does not run; says what that was."""
+
+
+class PartsControl:
+    """Control of parts in this process.
+
+    Args:
+        parts: by name, in the order in which they can be brought back.
+        say: told what is found.
+    """
+
+    def __init__(
+        self, parts: Mapping[str, Part], *, say: Callable[[str], None] = lambda _text: None
+    ) -> None:
+        self._parts = parts
+        self._say = say
+
+    async def act(self, service: str, verb: str) -> None:
+        """Do something to a service.
+
+        Raises:
+            BadInput: no such service, or no such verb.
+            HarnessError: it cannot be done.
+        """
+        part = self._parts.get(service)
+        if part is None:
+            known = ", ".join(self._parts)
+            raise BadInput("stack", key="service", found=service, expected=f"one of {known}")
+        if verb not in VERBS:
+            known = ", ".join(sorted(VERBS))
+            raise BadInput("stack", key="verb", found=verb, expected=f"one of {known}")
+        steps = {"restart": ("stop", "start")}.get(verb, (verb,))
+        with trio.CancelScope(shield=True):  # half done it would be nobody's
+            for step in steps:
+                await getattr(part, step)()
+
+    async def look(self) -> Mapping[str, str]:
+        """Look at every service, side by side."""
+        seen: dict[str, str] = {}
+
+        async def one(part: Part) -> None:
+            seen[part.name] = f"no answer within {_LOOK_S:g} s"
+            with trio.move_on_after(_LOOK_S):
+                death = part.death()
+                seen[part.name] = death.observed if death else await part.look()
+
+        async with trio.open_nursery() as nursery:
+            for part in self._parts.values():
+                nursery.start_soon(one, part)
+        return {name: seen[name] for name in self._parts}
+
+    async def states(self) -> Mapping[str, State]:
+        """What is known of every service."""
+        return {name: part.state for name, part in self._parts.items()}
+
+    async def mend(self) -> Sequence[str]:
+        """Resume what is paused, start what is down, restart what runs and does not serve."""
+        found: list[str] = []
+        for name, part in self._parts.items():
+            death, state = part.death(), part.state
+            if state in {State.RUNNING, State.COMPLETED}:
+                continue
+            found.append(death.observed if death else f"{name} was {state}")
+            if state is State.PAUSED:
+                await part.resume()
+            else:
+                await self._start(part)
+        return found
+
+    async def _start(self, part: Part) -> None:
+        try:
+            await part.start()
+        except HarnessError as error:
+            raise HarnessError(
+                f"bring {part.name} back",
+                observed=error.observed,
+                next_step="The stack is not what it was: run again",
+                tail=error.tail,
+                log=error.log,
+            ) from error

@@ -1,0 +1,58 @@
+"""Opens a stack by one of the drivers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_core.errors import BadInput
+from harness_core.stack._compose import read_compose
+from harness_core.stack._handle import Stack
+from harness_core.stack._local import StackOptions, open_local_stack
+
+if TYPE_CHECKING:
+    from harness_core.evidence import Evidence
+    from harness_core.process import Run
+
+__all__ = ["DRIVERS", "open_stack"]
+
+#: A new driver is one row.
+DRIVERS = {"local": open_local_stack}
+
+
+def open_stack(
+    run: Run,
+    compose: Path,
+    *,
+    evidence: Evidence,
+    driver: str = "local",
+    options: StackOptions | None = None,
+    say: Callable[[str], None] = lambda _text: None,
+) -> AbstractAsyncContextManager[Stack]:
+    """Boot a stack from nothing; take it down, with everything it made, at the end of the block.
+
+    Every service starts as soon as what it waits for is there, the others side by side. Ports,
+    database, buckets and directories are fresh.
+
+    Args:
+        run: the run it belongs to and dies with.
+        compose: the compose file.
+        evidence: directory for the logs of all services, written as they come.
+        driver: a key of :data:`DRIVERS`.
+        options: what it is given besides the file.
+        say: told how the boot goes.
+
+    Raises:
+        BadInput: unknown driver, or a mistake in the compose file: names service and key.
+        ServiceFailed: a service did not come up: names the culprit, not those that waited for it,
+            with stage, last words and log.
+    """
+    opener = DRIVERS.get(driver)
+    if opener is None:
+        expected = f"one of {', '.join(sorted(DRIVERS))}"
+        raise BadInput("open_stack", key="driver", found=driver, expected=expected)
+    options = options or StackOptions()
+    read = read_compose(compose, variables=options.environment)
+    return opener(run, read, options=options, evidence=evidence, say=say)
