@@ -1,0 +1,7 @@
+"""What controller and worker say and take, as pydantic models and enums; nothing here does anything.
+
+- ``problem.py``: every refusal. ``health.py``: every ``/health``.
+- ``episodes.py``: the controller's requests and answers.
+- ``events.py``: one event, wherever it lies.
+- ``files.py``, ``execution.py``, ``benchmark.py``: the worker's requests and answers.
+"""

@@ -1,0 +1,150 @@
+"""Geometry, physics and submissions on the worker."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import Field
+
+from workbench_contract.base import Model
+from workbench_contract.files import PATH_CHARS
+from workbench_contract.problem import Problem
+
+_MODEL = Field(
+    default="model.py",
+    min_length=1,
+    max_length=PATH_CHARS,
+    description="a build123d script that leaves a solid in `part`, or an MJCF file (.xml)",
+)
+_JOB = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+
+
+class Outcome(StrEnum):
+    """How a simulated run ended."""
+
+    TIMEOUT = "timeout"
+    OUT_OF_BOUNDS = "out_of_bounds"
+    INSTABILITY = "instability"
+
+
+class SimulateRequest(Model):
+    """Drop the model onto the floor and watch.
+
+    Attributes:
+        variant: static variant of the environment.
+        seed: of the jitter of this run.
+        duration_s: simulated seconds.
+    """
+
+    model: str = _MODEL
+    variant: str = Field(default="default", min_length=1, max_length=100)
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    duration_s: float = Field(default=1.0, gt=0, le=600)
+    job_id: str | None = _JOB
+
+
+class Body(Model):
+    """Where a body came to rest, in metres."""
+
+    name: str
+    position_m: list[float]
+
+
+class Simulated(Model):
+    """A run, and when it waited and ran.
+
+    Attributes:
+        queued_at: when it was asked for.
+        started_at: when its turn came; no other simulation of the worker runs from then on
+        finished_at: until then.
+        steps: physics steps taken.
+        energy_j: total energy at the end.
+    """
+
+    job_id: str
+    variant: str
+    seed: int
+    outcome: Outcome
+    reason: str
+    steps: int
+    simulated_s: float
+    energy_j: float
+    bodies: list[Body]
+    queued_at: datetime
+    started_at: datetime
+    finished_at: datetime
+
+
+class ModelRequest(Model):
+    model: str = _MODEL
+    job_id: str | None = _JOB
+
+
+class Validated(Model):
+    """Whether the model can be simulated at all."""
+
+    valid: bool
+    reasons: list[str]
+    bodies: int
+
+
+class AnalyzeRequest(ModelRequest):
+    """Can it be made?
+
+    Attributes:
+        method: how.
+        max_size_mm: longest edge of the machine's build space.
+    """
+
+    method: str = Field(default="cnc", pattern="^(cnc|print)$")
+    max_size_mm: float = Field(default=500.0, gt=0)
+
+
+class Analyzed(Model):
+    manufacturable: bool
+    reasons: list[str]
+    volume_mm3: float
+    size_mm: list[float]
+    faces: int
+
+
+class SubmissionKind(StrEnum):
+    PLAN = "plan"
+    REVIEW = "review"
+
+
+class ReviewDecision(StrEnum):
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    CONFIRM_PLAN_REFUSAL = "confirm_plan_refusal"
+    REJECT_PLAN_REFUSAL = "reject_plan_refusal"
+
+
+class SubmitRequest(Model):
+    """Hand something over.
+
+    Attributes:
+        path: the file that says it: ``plan.md``, or a review.
+        decision: of a review alone.
+    """
+
+    kind: SubmissionKind
+    path: str = Field(min_length=1, max_length=PATH_CHARS)
+    decision: ReviewDecision | None = None
+
+
+class Submitted(Model):
+    kind: SubmissionKind
+    path: str
+    accepted: bool
+    reasons: list[str]
+    sha256: str
+
+
+class SimulationRefused(Problem):
+    """A run that has no result, tracked as one that has."""
+
+    job_id: str
+    variant: str
+    seed: int

@@ -1,0 +1,199 @@
+"""What the controller takes and answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from workbench_contract.base import Model
+from workbench_contract.events import Event
+from workbench_contract.problem import Problem
+
+#: The longest task that is taken.
+TASK_CHARS = 20_000
+#: The most episodes of one batch.
+BATCH_EPISODES = 50
+
+
+class EpisodeStatus(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def final(self) -> bool:
+        """Whether an episode stays there."""
+        return self not in (EpisodeStatus.QUEUED, EpisodeStatus.RUNNING)
+
+
+class AgentRole(StrEnum):
+    PLANNER = "planner"
+    CODER = "coder"
+    REVIEWER = "reviewer"
+
+
+class EpisodeRequest(Model):
+    """A task for an agent.
+
+    Attributes:
+        seed: of everything random in the run.
+        variant: static variant of the environment, tracked with every simulation.
+    """
+
+    task: str = Field(min_length=1, max_length=TASK_CHARS)
+    role: AgentRole = AgentRole.CODER
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    variant: str = Field(default="default", min_length=1, max_length=100)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class EpisodeAccepted(Model):
+    episode_id: str
+    session_id: str
+    workflow_id: str
+    trace_id: str
+    status: EpisodeStatus
+
+
+class EpisodeRefused(Problem):
+    """The episode exists, and has failed before it could be started."""
+
+    episode_id: str
+    status: EpisodeStatus
+
+
+class BatchRequest(Model):
+    episodes: list[EpisodeRequest] = Field(min_length=1, max_length=BATCH_EPISODES)
+
+
+class BatchAccepted(Model):
+    episodes: list[EpisodeAccepted]
+
+
+class BatchRefused(Problem):
+    """Some could not be started; every episode that exists is listed with its state."""
+
+    episodes: list[EpisodeAccepted]
+
+
+class Transition(Model):
+    """One step of an episode's life.
+
+    Attributes:
+        ordinal: from 1, in the order of the steps.
+        from_status: none for the first.
+        run_id: Temporal's id of the run; none before there is one.
+    """
+
+    ordinal: int
+    from_status: EpisodeStatus | None
+    to_status: EpisodeStatus
+    reason: str
+    workflow_id: str
+    run_id: str | None
+    at: datetime
+
+
+class TraceKind(StrEnum):
+    MODEL = "model"
+    TOOL = "tool"
+
+
+class Trace(Model):
+    """One model turn or tool call of an agent."""
+
+    id: str
+    ordinal: int
+    trace_id: str
+    kind: TraceKind
+    name: str
+    ok: bool
+    detail: dict[str, Any]
+    started_at: datetime
+    finished_at: datetime
+
+
+class AssetStatus(StrEnum):
+    UPLOADED = "uploaded"
+    FAILED = "failed"
+
+
+class Asset(Model):
+    """A file that the episode leaves.
+
+    Attributes:
+        path: below the session's ``assets/``.
+        etag: as the object store gave it, without quotes; none for an upload that failed.
+        version_id: where the store keeps versions.
+        attempts: uploads tried.
+    """
+
+    path: str
+    status: AssetStatus
+    bucket: str
+    key: str
+    etag: str | None
+    version_id: str | None
+    size_bytes: int
+    sha256: str
+    attempts: int
+    error: str | None
+    created_at: datetime
+
+
+class AssetList(Model):
+    episode_id: str
+    assets: list[Asset]
+
+
+class EpisodeSummary(Model):
+    episode_id: str
+    session_id: str
+    workflow_id: str
+    run_id: str | None
+    trace_id: str
+    status: EpisodeStatus
+    reason: str
+    role: AgentRole
+    task: str
+    seed: int
+    variant: str
+    metadata: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
+class Episode(EpisodeSummary):
+    interrupt_requested_at: datetime | None
+    transitions: list[Transition]
+    traces: list[Trace]
+    assets: list[Asset]
+
+
+class EpisodeList(Model):
+    """A page of episodes, latest first."""
+
+    episodes: list[EpisodeSummary]
+    total: int
+
+
+class InterruptAccepted(Model):
+    """The interruption is under way; the episode's status tells when it is done."""
+
+    episode_id: str
+    status: EpisodeStatus
+    interrupt_requested_at: datetime
+
+
+class EpisodeEvents(Model):
+    """All that happened in an episode, each source in its own order."""
+
+    episode_id: str
+    session_id: str
+    events: list[Event]

@@ -1,0 +1,265 @@
+"""What an episode's workflow does outside of Temporal: steps, model turns, tool calls, events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+import httpx
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from workbench_contract.episodes import EpisodeStatus, TraceKind
+from workbench_controller import model_client, tools
+from workbench_controller.ingest import GapError, pull
+from workbench_controller.lifecycle import TransitionRefused, transition
+from workbench_controller.model_client import ModelRefused
+from workbench_controller.roles import system_prompt
+from workbench_controller.run import Call, CallResult, Run, Step, Turn
+from workbench_controller.settings import Settings
+from workbench_controller.worker_client import WorkerClient, Whose
+from workbench_foundation import faults, log
+from workbench_foundation.errors import describe
+
+#: More of a tool's answer than this is no use to a model.
+_RESULT_CHARS = 20_000
+_TEXT_CHARS = 2_000
+_BEAT_S = 0.3
+#: Whether the episode is still wanted is looked up every so many beats.
+_LOOK_BEATS = 3
+_CANCEL_ATTEMPTS = 5
+
+
+class EpisodeOver(Exception):
+    """Somebody else has ended the episode."""
+
+
+def whose(run: Run) -> Whose:
+    """On whose behalf the worker is asked."""
+    return Whose(episode_id=run.episode_id, session_id=run.session_id, trace_id=run.trace_id)
+
+
+def telling(run: Run) -> contextlib.AbstractContextManager[None]:
+    """Log lines tell of the episode."""
+    return log.about(episode_id=run.episode_id, trace_id=run.trace_id, session_id=run.session_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeActivities:
+    """Activities, with what they need."""
+
+    settings: Settings
+    pool: asyncpg.Pool
+    worker: WorkerClient
+
+    def all(self) -> list[Callable[..., Any]]:
+        """The activities."""
+        return [self.step, self.model_turn, self.tool_call, self.collect_events]
+
+    @activity.defn(name="step")
+    async def step(self, step: Step) -> bool:
+        """Take a step of the episode's life; false when it has ended otherwise already."""
+        run, status, reason = step.run, EpisodeStatus(step.status), step.reason
+        with telling(run):
+            if status is EpisodeStatus.INTERRUPTED and not await self._wanted_interrupted(run):
+                status, reason = EpisodeStatus.CANCELLED, "its workflow was cancelled at Temporal"
+            if status is EpisodeStatus.FAILED and faults.on("failure-completed"):
+                status = EpisodeStatus.COMPLETED
+            try:
+                run_id = activity.info().workflow_run_id
+                await transition(
+                    self.pool, run.episode_id, status, reason=reason, run_id=run_id
+                )
+            except TransitionRefused as refused:
+                log.warning("step_refused", reason=str(refused))
+                return False
+            return True
+
+    async def _wanted_interrupted(self, run: Run) -> bool:
+        found: bool = await self.pool.fetchval(
+            "SELECT interrupt_requested_at IS NOT NULL FROM episodes WHERE episode_id = $1",
+            run.episode_id,
+        )
+        return found
+
+    @activity.defn(name="model_turn")
+    async def model_turn(self, turn: Turn) -> dict[str, Any]:
+        """Ask the model for its next turn."""
+        run, started = turn.run, datetime.now(UTC)
+        with telling(run):
+            try:
+                async with self._beating(run):
+                    answer = await model_client.ask(
+                        self.settings.model,
+                        system=system_prompt(run.role, task=run.task),
+                        messages=turn.messages,
+                        tools=tools.offered(run.role),
+                    )
+            except ModelRefused as refused:
+                detail: dict[str, Any] = {"reason": str(refused)}
+                await self._trace(
+                    run, turn.ordinal, TraceKind.MODEL, started, ok=False, detail=detail
+                )
+                raise ApplicationError(str(refused), non_retryable=True) from refused
+            except EpisodeOver as over:
+                raise ApplicationError(str(over), non_retryable=True) from over
+            detail = {"stop_reason": answer["stop_reason"], "usage": answer["usage"]}
+            await self._trace(run, turn.ordinal, TraceKind.MODEL, started, ok=True, detail=detail)
+            log.info("model_turn", ordinal=turn.ordinal, stop_reason=answer["stop_reason"])
+            return answer
+
+    @activity.defn(name="tool_call")
+    async def tool_call(self, call: Call) -> CallResult:
+        """Have the worker carry out a tool call; what it refuses is told to the model."""
+        run, started = call.run, datetime.now(UTC)
+        attempt = activity.info().attempt
+        with telling(run):
+            # An attempt that was lost may have left its job running.
+            if attempt > 1:
+                await self._end_job(run, f"{call.job}-{attempt - 1}")
+            job_id = f"{call.job}-{attempt}"
+            try:
+                tool, body = tools.request_of(
+                    run.role, call.name, call.arguments,
+                    job_id=job_id, seed=run.seed, variant=run.variant,
+                )  # fmt: skip
+            except ValueError as error:
+                result = CallResult(text=str(error), ok=False)
+            else:
+                result = await self._on_worker(run, tool, body, job_id)
+            detail = {"arguments": _short(call.arguments), "result": result.text[:_TEXT_CHARS]}
+            await self._trace(
+                run, call.ordinal, TraceKind.TOOL, started,
+                ok=result.ok, detail=detail, name=call.name,
+            )  # fmt: skip
+            log.info("tool_call", tool=call.name, ok=result.ok, job_id=job_id)
+            return result
+
+    async def _on_worker(
+        self, run: Run, tool: tools.Tool, body: dict[str, Any], job_id: str
+    ) -> CallResult:
+        if faults.on("code-run-by-controller") and tool.path == "/runtime/execute":
+            return await _here(body["command"])
+        try:
+            async with self._beating(run):
+                answer = await self.worker.post(
+                    whose(run), tool.path, body, timeout_s=self.settings.tool_s
+                )
+        except asyncio.CancelledError:
+            if tool.jobs:
+                await asyncio.shield(self._end_job(run, job_id))
+            raise
+        except EpisodeOver as over:
+            if tool.jobs:
+                await self._end_job(run, job_id)
+            raise ApplicationError(str(over), non_retryable=True) from over
+        if answer.status_code >= 500 and not _is_refusal(answer):
+            raise httpx.HTTPStatusError("the worker failed", request=answer.request, response=answer)
+        return CallResult(text=answer.text[:_RESULT_CHARS], ok=answer.is_success)
+
+    async def _end_job(self, run: Run, job_id: str) -> None:
+        """Have the worker end a job; it is asked again when it does not answer."""
+        if faults.on("interrupt-leaves-job"):
+            return
+        for left in reversed(range(_CANCEL_ATTEMPTS)):
+            try:
+                was_running = await self.worker.cancel(whose(run), job_id)
+            except httpx.HTTPError as error:
+                log.warning("job_not_cancelled", job_id=job_id, reason=describe(error), left=left)
+                await asyncio.sleep(_BEAT_S)
+            else:
+                log.info("job_cancelled", job_id=job_id, was_running=was_running)
+                return
+
+    @activity.defn(name="collect_events")
+    async def collect_events(self, run: Run) -> None:
+        """Pull what the worker has; what it does not give now is pulled by the controller later."""
+        with telling(run):
+            try:
+                await pull(self.pool, self.worker, run.session_id)
+            except (httpx.HTTPError, GapError) as error:
+                log.warning("pull_failed", reason=describe(error))
+
+    @contextlib.asynccontextmanager
+    async def _beating(self, run: Run) -> AsyncIterator[None]:
+        """Tell Temporal that the activity is alive, and stop it when the episode is over.
+
+        Raises:
+            EpisodeOver: somebody else has ended the episode.
+        """
+        mine = asyncio.current_task()
+        assert mine is not None
+        over = False
+
+        async def beat() -> None:
+            nonlocal over
+            beats = 0
+            while True:
+                activity.heartbeat()
+                await asyncio.sleep(_BEAT_S)
+                beats += 1
+                if beats % _LOOK_BEATS == 0 and await self._is_over(run):
+                    over = True
+                    mine.cancel()
+                    return
+
+        beating = asyncio.create_task(beat())
+        try:
+            yield
+        except asyncio.CancelledError:
+            if over and mine.uncancel() == 0:
+                detail = "cannot go on: the episode has been ended"
+                raise EpisodeOver(detail) from None
+            raise
+        finally:
+            beating.cancel()
+
+    async def _is_over(self, run: Run) -> bool:
+        try:
+            status = await self.pool.fetchval(
+                "SELECT status FROM episodes WHERE episode_id = $1", run.episode_id
+            )
+        except (OSError, asyncpg.PostgresError, TimeoutError):
+            return False
+        return status is not None and EpisodeStatus(status).final
+
+    async def _trace(
+        self, run: Run, ordinal: int, kind: TraceKind, started: datetime, *,
+        ok: bool, detail: dict[str, Any], name: str = "",
+    ) -> None:  # fmt: skip
+        await self.pool.execute(
+            "INSERT INTO traces (id, episode_id, ordinal, trace_id, kind, name, ok, detail,"
+            " started_at, finished_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+            " ON CONFLICT DO NOTHING",
+            *(f"{run.episode_id}-{ordinal}", run.episode_id, ordinal, run.trace_id, kind.value),
+            *(name or self.settings.model.name, ok, detail, started, datetime.now(UTC)),
+        )
+
+
+def _is_refusal(answer: httpx.Response) -> bool:
+    """Whether a 5xx answer is the worker's own word about the operation."""
+    try:
+        return "detail" in answer.json()
+    except ValueError:
+        return False
+
+
+def _short(arguments: dict[str, Any]) -> dict[str, Any]:
+    text = json.dumps(arguments, ensure_ascii=False, default=str)
+    return arguments if len(text) <= _TEXT_CHARS else {"cut": text[:_TEXT_CHARS]}
+
+
+async def _here(command: str) -> CallResult:
+    """Only for the planted fault `code-run-by-controller`."""
+    process = await asyncio.create_subprocess_shell(
+        command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    out, err = await process.communicate()
+    found = {"exit_code": process.returncode, "stdout": out.decode(), "stderr": err.decode()}
+    return CallResult(text=json.dumps(found), ok=True)

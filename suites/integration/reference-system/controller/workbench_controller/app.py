@@ -1,0 +1,85 @@
+"""The controller's HTTP side put together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import asyncpg
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+
+from workbench_contract.health import Health
+from workbench_controller import database, episodes_api
+from workbench_controller.ingest import pull_for_ever
+from workbench_controller.parts import Parts, Refused
+from workbench_controller.settings import Settings
+from workbench_controller.storage import Store
+from workbench_controller.temporal import Workflows, connect
+from workbench_controller.watch import Watch
+from workbench_controller.worker_client import WorkerClient
+from workbench_foundation import log
+from workbench_foundation.errors import describe
+from workbench_foundation.health import health
+from workbench_foundation.keys import App, KeyRequired
+from workbench_foundation.openapi import describe_app
+from workbench_foundation.requests import Told
+
+
+async def make_app(settings: Settings) -> App:
+    """The controller, ready to be served; nothing it depends on need be there yet."""
+    parts = Parts(
+        settings=settings,
+        pool=await database.open_pool(settings.database_url),
+        worker=WorkerClient(
+            settings.worker_url, key=settings.api_key, timeout_s=settings.worker_timeout_s
+        ),
+        workflows=Workflows(await connect(settings.temporal, lazy=True), settings.temporal),
+        store=Store(settings.store),
+    )
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        watch = Watch(parts.pool, parts.workflows, settings.temporal)
+        tasks = [
+            asyncio.create_task(pull_for_ever(parts.pool, parts.worker, pull_s=settings.pull_s)),
+            asyncio.create_task(watch.look_for_ever(watch_s=settings.watch_s)),
+        ]
+        log.info("started")
+        yield
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await parts.worker.aclose()
+        parts.pool.terminate()
+
+    app = FastAPI(title="workbench controller", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.parts = parts
+    app.include_router(episodes_api.router)
+
+    @app.get("/health", responses={503: {"model": Health}})
+    async def get_health() -> Response:
+        timeout_s = settings.health_timeout_s
+        probes = {
+            "minio": parts.store.answers,
+            "postgres": lambda: parts.pool.fetchval("SELECT 1"),
+            "temporal": parts.workflows.answers,
+            "worker": lambda: parts.worker.answers(timeout_s=timeout_s),
+        }
+        status, body = await health(probes, timeout_s=timeout_s)
+        return JSONResponse(body.model_dump(mode="json"), status_code=status)
+
+    @app.exception_handler(Refused)
+    async def refuse(_: Request, refused: Refused) -> JSONResponse:
+        return JSONResponse({"detail": refused.detail}, status_code=refused.status)
+
+    @app.exception_handler(asyncpg.PostgresError)
+    @app.exception_handler(OSError)
+    async def no_database(_: Request, error: Exception) -> JSONResponse:
+        log.error("database_away", reason=describe(error))
+        detail = f"cannot reach the database: {describe(error)}. Ask again when it serves"
+        return JSONResponse({"detail": detail}, status_code=503)
+
+    describe_app(app, health=Health)
+    return Told(KeyRequired(app, key=settings.api_key))

@@ -1,0 +1,153 @@
+"""Keeping what an episode leaves: its files below ``assets/``, in the object store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+from temporalio import activity
+
+from workbench_contract.episodes import AssetStatus
+from workbench_contract.events import EventKind
+from workbench_controller.activities import telling, whose
+from workbench_controller.eventstore import record_event
+from workbench_controller.run import AssetToKeep, Run
+from workbench_controller.storage import Store, Stored, StoreTroubled
+from workbench_controller.worker_client import WorkerClient
+from workbench_foundation import faults, log
+
+FOLDER = "assets"
+
+
+def object_key(run: Run, path: str) -> str:
+    """Where an asset is kept; the key alone says whose it is."""
+    if faults.on("object-uncorrelated"):
+        return f"assets/{hashlib.sha256(run.session_id.encode()).hexdigest()}/{path}"
+    return f"episodes/{run.episode_id}/{run.trace_id}/{path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssetActivities:
+    """Activities, with what they need.
+
+    Attributes:
+        attempts: uploads of one asset; the workflow goes by the same number.
+    """
+
+    pool: asyncpg.Pool
+    worker: WorkerClient
+    store: Store
+    attempts: int
+
+    def all(self) -> list[Callable[..., Any]]:
+        """The activities."""
+        return [self.list_assets, self.keep_asset]
+
+    @activity.defn(name="list_assets")
+    async def list_assets(self, run: Run) -> list[str]:
+        """Paths below the folder of assets; none when there is no such folder."""
+        body = {"path": FOLDER, "recursive": True}
+        with telling(run):
+            answer = await self.worker.post(whose(run), "/fs/ls", body)
+        if answer.status_code == 404:
+            return []
+        answer.raise_for_status()
+        entries = answer.json()["entries"]
+        found = [entry["path"] for entry in entries if entry["kind"] == "file"]
+        return [path.removeprefix(f"{FOLDER}/") for path in found]
+
+    @activity.defn(name="keep_asset")
+    async def keep_asset(self, asset: AssetToKeep) -> None:
+        """One attempt at an upload, with its event; the last one that fails is the asset's end."""
+        run, attempt = asset.run, activity.info().attempt
+        with telling(run):
+            if await self._is_kept(run, asset.path):
+                return
+            data = await self.worker.asset(whose(run), f"{FOLDER}/{asset.path}")
+            key = object_key(run, asset.path)
+            ids = {
+                "episode_id": run.episode_id,
+                "trace_id": run.trace_id,
+                "session_id": run.session_id,
+            }
+            try:
+                stored = await self.store.put(key, data, ids=ids)
+            except StoreTroubled as error:
+                await self._failed(asset, key, data, attempt, str(error))
+                if faults.on("upload-failure-ignored"):
+                    return
+                raise
+            await self._uploaded(asset, key, data, attempt, stored)
+
+    async def _is_kept(self, run: Run, path: str) -> bool:
+        found = await self.pool.fetchval(
+            "SELECT true FROM assets WHERE episode_id = $1 AND path = $2 AND status = $3",
+            *(run.episode_id, path, AssetStatus.UPLOADED.value),
+        )
+        return bool(found)
+
+    async def _uploaded(
+        self, asset: AssetToKeep, key: str, data: bytes, attempt: int, stored: Stored
+    ) -> None:
+        etag = stored.etag
+        if faults.on("etag-of-another-object"):
+            etag = hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()
+        told = {"etag": etag, "version_id": stored.version_id}
+        await self._write(
+            asset, key, data, attempt, EventKind.ASSET_UPLOADED,
+            status=AssetStatus.UPLOADED, stored=told,
+        )  # fmt: skip
+        log.info("asset_uploaded", path=asset.path, key=key, attempt=attempt)
+
+    async def _failed(
+        self, asset: AssetToKeep, key: str, data: bytes, attempt: int, error: str
+    ) -> None:
+        final = attempt >= self.attempts
+        log.warning("upload_failed", path=asset.path, attempt=attempt, final=final, reason=error)
+        if faults.on("upload-failure-untold"):
+            return
+        told = {"error": error, "final": final, "attempts_allowed": self.attempts}
+        await self._write(
+            asset, key, data, attempt, EventKind.UPLOAD_FAILED,
+            status=AssetStatus.FAILED if final else None, told=told,
+        )  # fmt: skip
+
+    async def _write(
+        self, asset: AssetToKeep, key: str, data: bytes, attempt: int, kind: EventKind, *,
+        status: AssetStatus | None,
+        stored: dict[str, Any] | None = None, told: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """The asset's row, when its end is known, and the event, both or neither."""
+        run, now = asset.run, datetime.now(UTC)
+        bucket = self.store.bucket
+        if faults.on("asset-wrong-bucket"):
+            bucket = f"{bucket}-archive"
+        digest = hashlib.sha256(data).hexdigest()
+        payload = {
+            "path": asset.path,
+            "bucket": bucket,
+            "key": key,
+            "size_bytes": len(data),
+            "sha256": digest,
+            "attempt": attempt,
+        }
+        async with self.pool.acquire() as connection, connection.transaction():
+            episode = await connection.fetchrow(
+                "SELECT * FROM episodes WHERE episode_id = $1 FOR UPDATE", run.episode_id
+            )
+            if status is not None:
+                await connection.execute(
+                    "INSERT INTO assets (episode_id, path, status, bucket, key, etag, version_id,"
+                    " size_bytes, sha256, attempts, error, created_at)"
+                    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+                    *(run.episode_id, asset.path, status.value, bucket, key),
+                    *((stored or {}).get("etag"), (stored or {}).get("version_id")),
+                    *(len(data), digest, attempt, (told or {}).get("error"), now),
+                )
+            await record_event(
+                connection, episode, kind, payload | (stored or {}) | (told or {}), at=now
+            )

@@ -1,0 +1,36 @@
+"""Who an agent is: what it is told, and which tools it may use."""
+
+from __future__ import annotations
+
+from workbench_contract.episodes import AgentRole
+
+_ALL = ("fs_ls", "fs_read", "fs_grep")
+_WRITING = (*_ALL, "fs_write", "fs_edit", "fs_delete", "git_init", "git_commit")
+
+TOOLS: dict[AgentRole, tuple[str, ...]] = {
+    AgentRole.PLANNER: (*_WRITING, "submit"),
+    AgentRole.CODER: (*_WRITING, "execute", "lint", "validate", "analyze", "simulate", "submit"),
+    AgentRole.REVIEWER: (*_ALL, "fs_write", "execute", "lint", "validate", "simulate", "submit"),
+}
+
+_PROMPTS = {
+    AgentRole.PLANNER: (
+        "You plan the engineering of a part. Write plan.md and hand it over with submit."
+    ),
+    AgentRole.CODER: (
+        "You engineer a part. Write a build123d script that leaves the solid in `part`, check it "
+        "with lint, validate, analyze and simulate, and put what is to be kept below assets/."
+    ),
+    AgentRole.REVIEWER: (
+        "You review the engineering of a part. Look at its files, write review.md, and hand it "
+        "over with submit and your decision."
+    ),
+}
+
+
+def system_prompt(role: AgentRole, *, task: str) -> str:
+    """What an agent of a role is told."""
+    return (
+        f"{_PROMPTS[role]}\nPaths are relative to your workspace; events.jsonl there is the record "
+        f"of what you did. Use one tool at a time and end with a short report.\n\nTask: {task}"
+    )

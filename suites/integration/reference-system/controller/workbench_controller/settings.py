@@ -1,0 +1,145 @@
+"""The settings of the controller and of its Temporal worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench_foundation.settings import Environment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectStore:
+    """Where assets are kept, and how long an upload is tried.
+
+    Attributes:
+        attempts: uploads of one asset before it is given up.
+        pause_s: before the second attempt; doubled before each further one.
+    """
+
+    url: str
+    access_key: str
+    secret_key: str
+    bucket: str
+    connect_timeout_s: float
+    read_timeout_s: float
+    attempts: int
+    pause_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Temporal:
+    """Temporal, and how long it may be away.
+
+    Attributes:
+        rpc_timeout_s: of one request.
+        outage_s: an episode that is under way fails when Temporal is away for longer.
+        run_s: the longest that an episode may take.
+    """
+
+    address: str
+    namespace: str
+    task_queue: str
+    rpc_timeout_s: float
+    outage_s: float
+    run_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """The model provider.
+
+    Attributes:
+        key: none when there is none; episodes fail then, saying so.
+        attempts: of one turn, when the provider is in trouble.
+    """
+
+    url: str
+    key: str | None
+    name: str
+    timeout_s: float
+    attempts: int
+    turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All of them; see ``compose.yaml`` for what each is set to.
+
+    Attributes:
+        tool_s: the longest that a tool call may take.
+        heartbeat_s: an activity that is not heard of for longer is tried again elsewhere.
+        pull_s: between two looks for new events.
+        watch_s: between two looks at episodes that are under way.
+    """
+
+    api_key: str
+    database_url: str
+    worker_url: str
+    store: ObjectStore
+    temporal: Temporal
+    model: Model
+    health_timeout_s: float
+    worker_timeout_s: float
+    tool_s: float
+    heartbeat_s: float
+    pull_s: float
+    watch_s: float
+
+
+def read_settings() -> Settings:
+    """From the environment.
+
+    Raises:
+        ConfigError: something is missing or malformed.
+    """
+    env = Environment()
+    return Settings(
+        api_key=env.text("WORKBENCH_API_KEY"),
+        database_url=database_url(env),
+        worker_url=env.url("WORKBENCH_WORKER_URL"),
+        store=_store(env),
+        temporal=_temporal(env),
+        model=Model(
+            url=env.url("WORKBENCH_LLM_URL"),
+            key=env.values.get("ANTHROPIC_API_KEY") or None,
+            name=env.text("WORKBENCH_MODEL", "claude-haiku-4-5-20251001"),
+            timeout_s=env.seconds("WORKBENCH_LLM_TIMEOUT_S", 60.0),
+            attempts=env.count("WORKBENCH_LLM_ATTEMPTS", 3),
+            turns=env.count("WORKBENCH_LLM_TURNS", 40),
+        ),
+        health_timeout_s=env.seconds("WORKBENCH_HEALTH_TIMEOUT_S", 2.0),
+        worker_timeout_s=env.seconds("WORKBENCH_WORKER_TIMEOUT_S", 10.0),
+        tool_s=env.seconds("WORKBENCH_TOOL_S", 300.0),
+        heartbeat_s=env.seconds("WORKBENCH_HEARTBEAT_S", 10.0),
+        pull_s=env.seconds("WORKBENCH_PULL_S", 0.5),
+        watch_s=env.seconds("WORKBENCH_WATCH_S", 2.0),
+    )
+
+
+def database_url(env: Environment) -> str:
+    """As SQLAlchemy takes it: `postgresql+asyncpg://…`."""
+    return env.text("WORKBENCH_DATABASE_URL")
+
+
+def _store(env: Environment) -> ObjectStore:
+    return ObjectStore(
+        url=env.url("WORKBENCH_S3_URL"),
+        access_key=env.text("WORKBENCH_S3_ACCESS_KEY"),
+        secret_key=env.text("WORKBENCH_S3_SECRET_KEY"),
+        bucket=env.text("WORKBENCH_S3_BUCKET"),
+        connect_timeout_s=env.seconds("WORKBENCH_S3_CONNECT_TIMEOUT_S", 5.0),
+        read_timeout_s=env.seconds("WORKBENCH_S3_READ_TIMEOUT_S", 30.0),
+        attempts=env.count("WORKBENCH_S3_ATTEMPTS", 5),
+        pause_s=env.seconds("WORKBENCH_S3_PAUSE_S", 1.0),
+    )
+
+
+def _temporal(env: Environment) -> Temporal:
+    return Temporal(
+        address=env.text("WORKBENCH_TEMPORAL_ADDRESS"),
+        namespace=env.text("WORKBENCH_TEMPORAL_NAMESPACE", "default"),
+        task_queue=env.text("WORKBENCH_TASK_QUEUE", "workbench"),
+        rpc_timeout_s=env.seconds("WORKBENCH_TEMPORAL_TIMEOUT_S", 10.0),
+        outage_s=env.seconds("WORKBENCH_TEMPORAL_OUTAGE_S", 300.0),
+        run_s=env.seconds("WORKBENCH_EPISODE_S", 3600.0),
+    )

@@ -1,0 +1,105 @@
+"""Starting an episode: a row first, then the workflow; without a workflow it has failed."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+
+from workbench_contract.episodes import (
+    EpisodeAccepted,
+    EpisodeRequest,
+    EpisodeStatus,
+)
+from workbench_controller.lifecycle import TransitionRefused, begin, transition
+from workbench_controller.parts import Parts
+from workbench_controller.run import Limits, Run
+from workbench_controller.settings import Settings
+from workbench_controller.temporal import TemporalAway
+from workbench_foundation import faults, log
+
+
+async def submit(parts: Parts, request: EpisodeRequest) -> tuple[EpisodeAccepted, str | None]:
+    """Start an episode; its ids and, when it could not be started, why.
+
+    When Temporal does not answer, it may have started the workflow all the same: its first step is
+    refused then, since the episode has failed, and it ends without having done anything.
+    """
+    run = _run(request, parts.settings)
+    workflow_id = f"episode-{run.episode_id}"
+    row = {
+        "episode_id": run.episode_id,
+        "session_id": run.session_id,
+        "workflow_id": workflow_id,
+        "run_id": None,
+        "trace_id": run.trace_id,
+        "reason": "it was submitted",
+        "role": run.role.value,
+        "task": run.task,
+        "seed": run.seed,
+        "variant": run.variant,
+        "metadata": request.metadata,
+    }
+    with log.about(episode_id=run.episode_id, trace_id=run.trace_id, session_id=run.session_id):
+        async with parts.pool.acquire() as connection, connection.transaction():
+            await begin(connection, row)
+        status, problem = EpisodeStatus.QUEUED, None
+        try:
+            run_id = await parts.workflows.start(run, workflow_id=workflow_id)
+            await parts.pool.execute(
+                "UPDATE episodes SET run_id = coalesce(run_id, $2) WHERE episode_id = $1",
+                *(run.episode_id, run_id),
+            )
+            log.info("submitted", workflow_id=workflow_id, run_id=run_id)
+        except TemporalAway as away:
+            status, problem = await _failed(parts, run.episode_id, str(away))
+    accepted = EpisodeAccepted(
+        episode_id=run.episode_id,
+        session_id=run.session_id,
+        workflow_id=workflow_id,
+        trace_id=run.trace_id,
+        status=status,
+    )
+    return accepted, problem
+
+
+async def _failed(parts: Parts, episode_id: str, why: str) -> tuple[EpisodeStatus, str | None]:
+    log.error("not_started", reason=why)
+    if faults.on("outage-accepted"):
+        return EpisodeStatus.QUEUED, None
+    if faults.on("outage-completed"):
+        await transition(parts.pool, episode_id, EpisodeStatus.RUNNING, reason="it was started")
+        await transition(parts.pool, episode_id, EpisodeStatus.COMPLETED, reason="it has finished")
+        return EpisodeStatus.COMPLETED, why
+    try:
+        await transition(parts.pool, episode_id, EpisodeStatus.FAILED, reason=why)
+    except TransitionRefused as refused:
+        # It was started after all, and somebody ended it already.
+        return refused.current, why
+    return EpisodeStatus.FAILED, why
+
+
+def _run(request: EpisodeRequest, settings: Settings) -> Run:
+    episode_id = str(uuid.uuid4())
+    return Run(
+        episode_id=episode_id,
+        session_id=f"ep-{episode_id}",
+        trace_id=secrets.token_hex(16),
+        role=request.role,
+        task=request.task,
+        seed=request.seed,
+        variant=request.variant,
+        limits=Limits(
+            turns=settings.model.turns,
+            tool_s=settings.tool_s,
+            heartbeat_s=settings.heartbeat_s,
+            model_s=settings.model.timeout_s,
+            model_attempts=settings.model.attempts,
+            store_s=settings.store.connect_timeout_s
+            + settings.store.read_timeout_s
+            + settings.worker_timeout_s,
+            # The planted fault never gives up: 0 is without end.
+            store_attempts=0 if faults.on("upload-retried-for-ever") else settings.store.attempts,
+            store_pause_s=settings.store.pause_s,
+            rpc_s=settings.worker_timeout_s,
+        ),
+    )

@@ -1,0 +1,115 @@
+"""The connection to Temporal, with every request bounded in time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from datetime import timedelta
+from typing import TypeVar
+
+from temporalio.client import Client, RPCError, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RetryConfig, RPCStatusCode
+
+from workbench_controller.run import WORKFLOW, Run
+from workbench_controller.settings import Temporal
+from workbench_foundation import faults
+from workbench_foundation.errors import describe
+
+
+_T = TypeVar("_T")
+
+
+class TemporalAway(Exception):
+    """Temporal did not answer, or not in time."""
+
+
+async def connect(settings: Temporal, *, lazy: bool) -> Client:
+    """A client; a lazy one connects when it is used."""
+    most_ms = int(settings.rpc_timeout_s * 1000)
+    return await Client.connect(
+        settings.address,
+        namespace=settings.namespace,
+        data_converter=pydantic_data_converter,
+        lazy=lazy,
+        retry_config=RetryConfig(
+            initial_interval_millis=100,
+            max_interval_millis=1000,
+            max_elapsed_time_millis=most_ms,
+            max_retries=5,
+        ),
+    )
+
+
+class Workflows:
+    """Episodes' workflows as the controller sees them.
+
+    Args:
+        client: a lazy client.
+        settings: how long it is asked.
+    """
+
+    def __init__(self, client: Client, settings: Temporal) -> None:
+        self._client = client
+        self._settings = settings
+        self._timeout = timedelta(seconds=settings.rpc_timeout_s)
+
+    async def answers(self) -> None:
+        """Raises TemporalAway when it does not."""
+        serving = self._client.service_client.check_health(timeout=self._timeout)
+        if not await self._asked("reach Temporal", serving):
+            raise TemporalAway("cannot reach Temporal: it is not serving")
+
+    async def start(self, run: Run, *, workflow_id: str) -> str | None:
+        """Start an episode's workflow; its run id, none when it had been started before."""
+        ids = {"episode_id": run.episode_id, "trace_id": run.trace_id}
+        try:
+            handle = await self._asked(
+                "start the workflow",
+                self._client.start_workflow(
+                    WORKFLOW,
+                    run,
+                    id=workflow_id,
+                    task_queue=self._settings.task_queue,
+                    execution_timeout=timedelta(seconds=self._settings.run_s),
+                    memo={} if faults.on("memo-uncorrelated") else ids,
+                    rpc_timeout=self._timeout,
+                ),
+            )
+        except WorkflowAlreadyStartedError:
+            return None
+        return handle.first_execution_run_id
+
+    async def cancel(self, workflow_id: str) -> None:
+        """Ask a workflow to end early."""
+        handle = self._handle(workflow_id)
+        await self._asked("cancel the workflow", handle.cancel(rpc_timeout=self._timeout))
+
+    async def terminate(self, workflow_id: str, reason: str) -> None:
+        """End a workflow without asking it."""
+        handle = self._handle(workflow_id)
+        ending = handle.terminate(reason=reason, rpc_timeout=self._timeout)
+        await self._asked("terminate the workflow", ending)
+
+    async def status(self, workflow_id: str) -> WorkflowExecutionStatus | None:
+        """How a workflow stands; none when Temporal knows of none."""
+        try:
+            handle = self._handle(workflow_id)
+            found = await self._asked("look", handle.describe(rpc_timeout=self._timeout))
+        except LookupError:
+            return None
+        return found.status
+
+    def _handle(self, workflow_id: str) -> WorkflowHandle[object, object]:
+        return self._client.get_workflow_handle(workflow_id)
+
+    async def _asked(self, what: str, request: Awaitable[_T]) -> _T:
+        try:
+            return await request
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise LookupError(what) from error
+            raise TemporalAway(f"cannot {what}: {describe(error)}") from error
+        # What a lazy client raises when it cannot connect.
+        except (RuntimeError, OSError) as error:
+            raise TemporalAway(f"cannot {what}: {describe(error)}") from error

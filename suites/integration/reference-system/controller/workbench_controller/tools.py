@@ -1,0 +1,124 @@
+"""The tools that agents are offered: each is an operation of the worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from workbench_contract import benchmark, execution, files
+from workbench_contract.episodes import AgentRole
+from workbench_controller.roles import TOOLS
+
+#: What an agent does not choose; the controller sets it.
+_SET_BY_US = ("job_id", "variant")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool.
+
+    Attributes:
+        path: of the operation.
+        jobs: it can be cancelled by a job id.
+        tracked: it takes variant and seed.
+    """
+
+    path: str
+    request: type[BaseModel]
+    description: str
+    jobs: bool = False
+    tracked: bool = False
+
+
+ALL: dict[str, Tool] = {
+    "fs_ls": Tool(path="/fs/ls", request=files.ListRequest, description="List a folder."),
+    "fs_read": Tool(path="/fs/read", request=files.ReadRequest, description="Read a text file."),
+    "fs_write": Tool(path="/fs/write", request=files.WriteRequest, description="Write a text file."),
+    "fs_edit": Tool(
+        path="/fs/edit", request=files.EditRequest, description="Replace a text that is there once."
+    ),
+    "fs_grep": Tool(
+        path="/fs/grep", request=files.GrepRequest, description="Find lines by an expression."
+    ),
+    "fs_delete": Tool(
+        path="/fs/delete", request=files.DeleteRequest, description="Delete a file or folder."
+    ),
+    "git_init": Tool(
+        path="/git/init", request=files.GitInitRequest, description="Make a git repository."
+    ),
+    "git_commit": Tool(
+        path="/git/commit", request=files.GitCommitRequest, description="Commit everything."
+    ),
+    "execute": Tool(
+        path="/runtime/execute",
+        request=execution.ExecuteRequest,
+        description="Run a shell command in the workspace.",
+        jobs=True,
+    ),
+    "lint": Tool(path="/lint", request=files.LintRequest, description="Check a Python file."),
+    "validate": Tool(
+        path="/benchmark/validate",
+        request=benchmark.ModelRequest,
+        description="Whether a model can be simulated.",
+        jobs=True,
+    ),
+    "analyze": Tool(
+        path="/benchmark/analyze",
+        request=benchmark.AnalyzeRequest,
+        description="Whether a part can be made.",
+        jobs=True,
+    ),
+    "simulate": Tool(
+        path="/benchmark/simulate",
+        request=benchmark.SimulateRequest,
+        description="Drop a model onto the floor and watch.",
+        jobs=True,
+        tracked=True,
+    ),
+    "submit": Tool(
+        path="/benchmark/submit",
+        request=benchmark.SubmitRequest,
+        description="Hand over a plan or a review.",
+    ),
+}
+
+
+def offered(role: AgentRole) -> list[dict[str, Any]]:
+    """The tools of a role, as the model is told of them."""
+    return [_described(name, ALL[name]) for name in TOOLS[role]]
+
+
+def request_of(
+    role: AgentRole, name: str, arguments: dict[str, Any], *, job_id: str, seed: int, variant: str
+) -> tuple[Tool, dict[str, Any]]:
+    """The operation that a model's tool call is.
+
+    Raises:
+        ValueError: the role has no such tool, or the arguments do not fit; says what.
+    """
+    if name not in TOOLS[role]:
+        raise ValueError(f"cannot use {name}: a {role} has {', '.join(TOOLS[role])}")
+    tool = ALL[name]
+    body = {key: value for key, value in arguments.items() if key not in _SET_BY_US}
+    if tool.jobs:
+        body["job_id"] = job_id
+    if tool.tracked:
+        body = {"seed": seed} | body | {"variant": variant}
+    try:
+        return tool, tool.request.model_validate(body).model_dump(mode="json")
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(str(part) for part in found['loc']) or 'arguments'}: {found['msg']}"
+            for found in error.errors()
+        )
+        raise ValueError(f"cannot use {name}: {wrong}. Correct the arguments") from error
+
+
+def _described(name: str, tool: Tool) -> dict[str, Any]:
+    schema = tool.request.model_json_schema()
+    schema["properties"] = {
+        key: value for key, value in schema.get("properties", {}).items() if key not in _SET_BY_US
+    }
+    return {"name": name, "description": tool.description, "input_schema": schema}

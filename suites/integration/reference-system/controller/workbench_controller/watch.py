@@ -1,0 +1,132 @@
+"""No episode is stuck: what Temporal has ended, or cannot be asked about, ends here as well.
+
+Temporal survives its own death, and so do workflows; an episode waits for it until the configured
+outage has passed, and fails then. Its workflow, should it come back, is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+from temporalio.client import WorkflowExecutionStatus
+
+from workbench_contract.episodes import EpisodeStatus
+from workbench_controller.lifecycle import TransitionRefused, transition
+from workbench_controller.settings import Temporal
+from workbench_controller.temporal import TemporalAway, Workflows
+from workbench_foundation import faults, log
+from workbench_foundation.errors import describe
+
+_EPISODES = 200
+
+#: What an episode is whose workflow has ended without telling us.
+_ENDED = {
+    WorkflowExecutionStatus.COMPLETED: (EpisodeStatus.FAILED, "its workflow ended without a word"),
+    WorkflowExecutionStatus.FAILED: (EpisodeStatus.FAILED, "its workflow failed at Temporal"),
+    WorkflowExecutionStatus.CANCELED: (
+        EpisodeStatus.CANCELLED,
+        "its workflow was cancelled at Temporal",
+    ),
+    WorkflowExecutionStatus.TERMINATED: (
+        EpisodeStatus.CANCELLED,
+        "its workflow was terminated at Temporal",
+    ),
+    WorkflowExecutionStatus.TIMED_OUT: (EpisodeStatus.FAILED, "it took longer than it may"),
+}
+
+
+class Watch:
+    """Looks at every episode that is not settled.
+
+    Args:
+        settings: how long Temporal may be away.
+    """
+
+    def __init__(self, pool: asyncpg.Pool, workflows: Workflows, settings: Temporal) -> None:
+        self._pool = pool
+        self._workflows = workflows
+        self._settings = settings
+        self._answered_at = time.monotonic()
+
+    async def look_for_ever(self, *, watch_s: float) -> None:
+        """Look, until cancelled."""
+        while True:
+            try:
+                await self._look()
+            # The edge of a task that must not end: trouble of one round is told, the next follows.
+            except Exception as error:
+                log.warning("watch_failed", reason=describe(error))
+            await asyncio.sleep(watch_s)
+
+    async def _look(self) -> None:
+        rows = await self._pool.fetch(
+            "SELECT * FROM episodes WHERE NOT settled ORDER BY created_at LIMIT $1", _EPISODES
+        )
+        try:
+            await self._workflows.answers()
+        except TemporalAway as away:
+            await self._away(rows, away)
+            return
+        self._answered_at = time.monotonic()
+        for row in rows:
+            ids = {name: row[name] for name in ("episode_id", "trace_id", "session_id")}
+            with log.about(**ids):
+                await self._look_at(row)
+
+    async def _away(self, rows: list[Mapping[str, Any]], away: TemporalAway) -> None:
+        lasted_s = time.monotonic() - self._answered_at
+        if lasted_s < self._settings.outage_s or faults.on("outage-leaves-stuck"):
+            return
+        for row in rows:
+            if not EpisodeStatus(row["status"]).final and not self._is_young(row):
+                reason = f"Temporal has been away for {lasted_s:.1f} s: {away}"
+                await self._end(row, EpisodeStatus.FAILED, reason)
+
+    async def _look_at(self, row: Mapping[str, Any]) -> None:
+        final = EpisodeStatus(row["status"]).final
+        found = await self._workflows.status(row["workflow_id"])
+        if found is WorkflowExecutionStatus.RUNNING:
+            if final and self._is_left(row):
+                log.warning("workflow_of_ended_episode", workflow_id=row["workflow_id"])
+                await self._workflows.cancel(row["workflow_id"])
+            elif not final and self._ignores_interrupt(row):
+                reason = "it was interrupted; nobody was there to end its workflow"
+                await self._workflows.terminate(row["workflow_id"], reason)
+                await self._end(row, EpisodeStatus.INTERRUPTED, reason)
+        elif final:
+            await self._pool.execute(
+                "UPDATE episodes SET settled = true WHERE episode_id = $1", row["episode_id"]
+            )
+        elif found is None:
+            if not self._is_young(row):
+                await self._end(row, EpisodeStatus.FAILED, "Temporal does not know its workflow")
+        elif self._is_left(row):
+            status, reason = _ENDED.get(found, (EpisodeStatus.FAILED, f"its workflow is {found}"))
+            await self._end(row, status, reason)
+
+    async def _end(self, row: Mapping[str, Any], status: EpisodeStatus, reason: str) -> None:
+        try:
+            await transition(self._pool, row["episode_id"], status, reason=reason)
+        except TransitionRefused as refused:
+            log.info("ended_meanwhile", reason=str(refused))
+
+    def _is_young(self, row: Mapping[str, Any]) -> bool:
+        """It may be being started right now."""
+        return self._since(row["created_at"]) < 2 * self._settings.rpc_timeout_s
+
+    def _is_left(self, row: Mapping[str, Any]) -> bool:
+        """Its workflow has had time to end, or to write its end down."""
+        return self._since(row["updated_at"]) > self._settings.rpc_timeout_s
+
+    def _ignores_interrupt(self, row: Mapping[str, Any]) -> bool:
+        asked_at = row["interrupt_requested_at"]
+        return asked_at is not None and self._since(asked_at) > self._settings.outage_s
+
+    @staticmethod
+    def _since(at: datetime) -> float:
+        return (datetime.now(UTC) - at) / timedelta(seconds=1)

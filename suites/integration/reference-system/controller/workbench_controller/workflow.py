@@ -1,0 +1,155 @@
+"""An episode as a workflow: model turns and tool calls in turn, assets, end.
+
+Everything that happens outside of Temporal is an activity; the workflow decides the order alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+
+with workflow.unsafe.imports_passed_through():
+    from workbench_contract.episodes import EpisodeStatus
+    from workbench_controller.run import WORKFLOW, AssetToKeep, Call, CallResult, Run, Step, Turn
+
+_KEEP_TRYING = RetryPolicy(
+    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=2)
+)
+_THRICE = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_attempts=3)
+
+
+@workflow.defn(name=WORKFLOW)
+class EpisodeWorkflow:
+    """One episode, from its start to a final status that is written down before it ends."""
+
+    @workflow.run
+    async def run(self, run: Run) -> str:
+        """Run the episode; its closing words."""
+        self._run = run
+        self._ordinal = 0
+        try:
+            if not await self._step(EpisodeStatus.RUNNING, "a worker has taken it up"):
+                return "it was over before it began"
+            report = await self._work()
+            await self._keep_assets()
+        # Whatever ends the work early is written down as what it was, and told to Temporal as well.
+        except (ActivityError, ApplicationError, asyncio.CancelledError) as error:
+            if is_cancelled_exception(error):
+                await asyncio.shield(self._end(EpisodeStatus.INTERRUPTED, "it was interrupted"))
+                raise
+            reason = _reason(error)
+            await self._end(EpisodeStatus.FAILED, reason)
+            raise ApplicationError(reason, non_retryable=True) from error
+        await self._end(EpisodeStatus.COMPLETED, "the agent has finished")
+        return report
+
+    async def _work(self) -> str:
+        messages: list[dict[str, Any]] = [{"role": "user", "content": self._run.task}]
+        for turn in range(self._run.limits.turns):
+            answer = await self._model_turn(messages)
+            messages.append({"role": "assistant", "content": answer["content"]})
+            calls = [block for block in answer["content"] if block.get("type") == "tool_use"]
+            if not calls:
+                return "\n".join(block.get("text", "") for block in answer["content"])
+            results = []
+            for index, call in enumerate(calls):
+                result = await self._tool_call(f"turn{turn}-call{index}", call)
+                results.append(
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": call["id"],
+                        "content": result.text,
+                        "is_error": not result.ok,
+                    }
+                )
+            messages.append({"role": "user", "content": results})
+        turns = self._run.limits.turns
+        raise ApplicationError(f"cannot finish: the agent used all of its {turns} turns")
+
+    async def _model_turn(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        limits = self._run.limits
+        found: dict[str, Any] = await workflow.execute_activity(
+            "model_turn",
+            Turn(run=self._run, ordinal=self._next(), messages=messages),
+            start_to_close_timeout=timedelta(seconds=limits.model_s + limits.rpc_s),
+            heartbeat_timeout=timedelta(seconds=limits.heartbeat_s),
+            retry_policy=RetryPolicy(
+                initial_interval=timedelta(milliseconds=200),
+                maximum_interval=timedelta(seconds=5),
+                maximum_attempts=limits.model_attempts,
+            ),
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        )
+        return found
+
+    async def _tool_call(self, job: str, call: dict[str, Any]) -> CallResult:
+        limits = self._run.limits
+        asked = Call(
+            run=self._run,
+            ordinal=self._next(),
+            job=job,
+            name=str(call["name"]),
+            arguments=dict(call.get("input") or {}),
+        )
+        return await workflow.execute_activity(
+            "tool_call",
+            asked,
+            result_type=CallResult,
+            start_to_close_timeout=timedelta(seconds=limits.tool_s + limits.rpc_s),
+            heartbeat_timeout=timedelta(seconds=limits.heartbeat_s),
+            retry_policy=_THRICE,
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        )
+
+    async def _keep_assets(self) -> None:
+        limits = self._run.limits
+        paths: list[str] = await workflow.execute_activity(
+            "list_assets",
+            self._run,
+            start_to_close_timeout=timedelta(seconds=limits.rpc_s),
+            retry_policy=_THRICE,
+        )
+        for path in paths:
+            await workflow.execute_activity(
+                "keep_asset",
+                AssetToKeep(run=self._run, path=path),
+                start_to_close_timeout=timedelta(seconds=limits.store_s),
+                retry_policy=RetryPolicy(
+                    initial_interval=timedelta(seconds=limits.store_pause_s),
+                    maximum_attempts=limits.store_attempts,
+                ),
+            )
+
+    async def _end(self, status: EpisodeStatus, reason: str) -> None:
+        await workflow.execute_activity(
+            "collect_events",
+            self._run,
+            start_to_close_timeout=timedelta(seconds=self._run.limits.rpc_s),
+            retry_policy=_THRICE,
+        )
+        await self._step(status, reason)
+
+    async def _step(self, status: EpisodeStatus, reason: str) -> bool:
+        taken: bool = await workflow.execute_activity(
+            "step",
+            Step(run=self._run, status=status.value, reason=reason),
+            start_to_close_timeout=timedelta(seconds=self._run.limits.rpc_s),
+            retry_policy=_KEEP_TRYING,
+        )
+        return taken
+
+    def _next(self) -> int:
+        self._ordinal += 1
+        return self._ordinal
+
+
+def _reason(error: BaseException) -> str:
+    """The words of the innermost cause."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(getattr(error, "message", "")) or str(error) or type(error).__name__

@@ -1,0 +1,88 @@
+"""Planted faults: the ways this stack is made wrong on purpose, to prove that a test sees it.
+
+`WORKBENCH_FAULT` is a comma-separated list of the names below, read once per process. Without it
+nothing here does anything. A site reads ``if faults.on("simulation-lock-ignored"):``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from workbench_foundation.errors import ConfigError
+
+VARIABLE = "WORKBENCH_FAULT"
+
+FAULTS = {
+    "answer-of-wrong-type": "an episode is answered with its seed as a text",
+    "answer-undeclared-field": "a submission is answered with a field that nobody declared",
+    "asset-wrong-bucket": "an asset's row names a bucket that it is not in",
+    "cancel-claimed": "the worker answers that it has cancelled a job, and has not",
+    "code-run-by-controller": "the controller's own processes run the commands of agents",
+    "etag-of-another-object": "an asset's row has the etag of something else",
+    "event-dropped": "the controller leaves out every fifth event that it pulls",
+    "event-unwritten": "every seventh event is numbered and not written",
+    "events-out-of-order": "stored events are answered in the order of their texts",
+    "events-stored-twice": "an event that is pulled again is stored again",
+    "failure-completed": "an episode that failed is written down as completed",
+    "health-always-healthy": "health says healthy whatever its dependencies answer",
+    "health-names-nobody": "health answers 503 and calls every dependency ok",
+    "interrupt-changes-row-only": "an interruption changes the episode's row and nothing else",
+    "interrupt-leaves-job": "an interruption ends the workflow and leaves its job running",
+    "key-checked-late": "a request with a wrong key is carried out, and its answer withheld",
+    "key-prefix-accepted": "the beginning of the key is taken for the key",
+    "logs-uncorrelated": "log lines do not say which episode they tell of",
+    "memo-uncorrelated": "a workflow does not say which episode and trace it is of",
+    "object-uncorrelated": "neither key nor metadata of an object say whose it is",
+    "outage-accepted": "a submission that Temporal did not take is accepted",
+    "outage-completed": "an episode that was never started is written down as completed",
+    "outage-leaves-stuck": "an episode that Temporal has forgotten runs for ever",
+    "path-prefix-checked": "a path is allowed when it begins like the folder of all sessions",
+    "queue-times-invented": "a simulation says that it began when it was asked for",
+    "seed-from-clock": "a simulation is tracked with another seed than the one asked for",
+    "seed-untracked-on-failure": "a simulation that fails is tracked without variant and seed",
+    "simulation-last-first": "of the simulations that wait, the last one runs first",
+    "simulation-lock-ignored": "simulations run side by side",
+    "simulation-lock-per-session": "simulations wait for those of their own session alone",
+    "symlink-followed": "a link inside a session may lead out of it",
+    "tmp-shared": "all sessions have the same /tmp",
+    "transition-untold": "a step of an episode is a row and no event",
+    "transition-unwritten": "that an episode runs is never written down",
+    "transitions-at-one-time": "all steps of an episode have the time of its submission",
+    "upload-failure-ignored": "an asset that was not stored counts as kept",
+    "upload-failure-untold": "an upload that failed leaves neither row nor event",
+    "upload-retried-for-ever": "an upload is tried without end",
+    "variant-untracked": "every simulation is tracked with the variant default",
+    "walls-of-paper": "a session's code sees the files of all sessions",
+    "worker-untold-of-episode": "the worker is not told which episode it works for",
+    "workflow-id-invented": "the steps of an episode name a workflow that Temporal does not know",
+    "wrong-key-accepted": "any key is the key",
+}
+
+
+def _read() -> frozenset[str]:
+    names = frozenset(n.strip() for n in os.environ.get(VARIABLE, "").split(",") if n.strip())
+    for name in sorted(names - FAULTS.keys()):
+        raise ConfigError(VARIABLE, found=name, expected="one of " + ", ".join(FAULTS))
+    return names
+
+
+_active: frozenset[str] | None = None
+
+
+def active() -> frozenset[str]:
+    """The names that are switched on.
+
+    Raises:
+        ConfigError: the variable holds a name that is not a fault.
+    """
+    global _active
+    if _active is None:
+        _active = _read()
+    return _active
+
+
+def on(name: str) -> bool:
+    """Whether this fault is planted; an unknown name at a site is a programming error."""
+    if name not in FAULTS:
+        raise KeyError(name)
+    return name in active()

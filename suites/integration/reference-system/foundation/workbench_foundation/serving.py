@@ -1,0 +1,54 @@
+"""An app on a host and port, until SIGTERM."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import sys
+from collections.abc import Awaitable, Callable
+
+from workbench_foundation import log
+from workbench_foundation.errors import ConfigError
+from workbench_foundation.keys import App
+
+#: Requests under way at SIGTERM get this long.
+_GRACE_S = 2
+
+
+def run_service(service: str, make: Callable[[], Awaitable[App]]) -> int:
+    """Serve what ``make`` gives on ``--host`` and ``--port``; the exit status.
+
+    Args:
+        service: its name in logs.
+        make: run in the loop that serves; raises ConfigError for a bad setting.
+    """
+    parser = argparse.ArgumentParser(prog=f"workbench-{service}")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, required=True)
+    options = parser.parse_args()
+    log.start(service)
+    try:
+        asyncio.run(_serve(make, host=options.host, port=options.port))
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+async def _serve(make: Callable[[], Awaitable[App]], *, host: str, port: int) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(
+        await make(),
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        ws="none",
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+    with contextlib.suppress(asyncio.CancelledError):
+        await uvicorn.Server(config).serve()

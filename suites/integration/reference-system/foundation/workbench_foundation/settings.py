@@ -1,0 +1,52 @@
+"""Settings from the environment, typed, each problem told by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from workbench_foundation.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The environment, read once, with errors that say what was wrong."""
+
+    values: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A text; required when there is no default."""
+        value = self.values.get(name) or default
+        if value is None:
+            raise ConfigError(name, found=self.values.get(name), expected="a text")
+        return value
+
+    def seconds(self, name: str, default: float) -> float:
+        """A time above zero."""
+        found = self.values.get(name)
+        if not found:
+            return default
+        try:
+            value = float(found)
+        except ValueError:
+            value = -1.0
+        if not 0 < value < float("inf"):
+            raise ConfigError(name, found=found, expected="seconds above zero")
+        return value
+
+    def count(self, name: str, default: int, *, least: int = 1) -> int:
+        """A whole number."""
+        found = self.values.get(name)
+        if not found:
+            return default
+        if not found.isdecimal() or int(found) < least:
+            raise ConfigError(name, found=found, expected=f"a whole number from {least} on")
+        return int(found)
+
+    def url(self, name: str) -> str:
+        """An http URL without a slash at its end."""
+        value = self.text(name)
+        if not value.startswith(("http://", "https://")):
+            raise ConfigError(name, found=value, expected="an http or https URL")
+        return value.rstrip("/")

@@ -1,0 +1,90 @@
+"""The worker's routes put together."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+
+from workbench_contract.health import Health
+from workbench_foundation import log
+from workbench_foundation.health import health
+from workbench_foundation.keys import App, KeyRequired
+from workbench_foundation.openapi import describe_app
+from workbench_foundation.requests import Told
+from workbench_worker import benchmark_api, files_api, runtime_api
+from workbench_worker.asked import Parts
+from workbench_worker.execution import run_command
+from workbench_worker.jobs import Jobs
+from workbench_worker.pool import Pool
+from workbench_worker.refusal import Refused
+from workbench_worker.sessions import Sessions
+from workbench_worker.settings import Settings
+from workbench_worker.simulations import Simulations
+
+#: A session of the worker itself, to see whether there are walls.
+_PROBE = "worker-walls-probe"
+
+
+async def make_app(settings: Settings) -> App:
+    """The worker, ready to be served."""
+    settings.data.mkdir(parents=True, exist_ok=True)
+    parts = Parts(
+        settings=settings,
+        sessions=Sessions(settings.data),
+        jobs=Jobs(),
+        pool=Pool(settings),
+        simulations=Simulations(),
+        instance=secrets.token_hex(8),
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await parts.pool.start()
+        log.info("started", instance=parts.instance, data=str(settings.data))
+        yield
+        await parts.pool.stop()
+
+    app = FastAPI(title="workbench worker", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.parts = parts
+    for module in (files_api, runtime_api, benchmark_api):
+        app.include_router(module.router)
+    walls = _Walls(parts)
+
+    @app.get("/health", responses={503: {"model": Health}})
+    async def get_health() -> Response:
+        probes = {
+            "storage": lambda: asyncio.to_thread(parts.sessions.writable),
+            "walls": walls.stand,
+            "pool": lambda: asyncio.to_thread(parts.pool.answers),
+        }
+        status, body = await health(probes, timeout_s=settings.health_timeout_s)
+        return JSONResponse(body.model_dump(mode="json"), status_code=status)
+
+    @app.exception_handler(Refused)
+    async def refuse(_: Request, refused: Refused) -> JSONResponse:
+        return JSONResponse({"detail": refused.detail}, status_code=refused.status)
+
+    describe_app(app, health=Health)
+    return Told(KeyRequired(app, key=settings.api_key))
+
+
+class _Walls:
+    """Whether sessions can be walled off here; once they could, they can."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._stand = False
+
+    async def stand(self) -> None:
+        """Raises Refused when they cannot."""
+        if self._stand:
+            return
+        session = self._parts.sessions.get(_PROBE)
+        async with self._parts.jobs.job(session, None) as job:
+            await run_command(job, ["true"], timeout_s=10, settings=self._parts.settings)
+        self._stand = True

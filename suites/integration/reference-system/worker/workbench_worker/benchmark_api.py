@@ -1,0 +1,178 @@
+"""The endpoints for geometry, physics and what is handed over."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from workbench_contract.benchmark import (
+    Analyzed,
+    AnalyzeRequest,
+    ModelRequest,
+    Simulated,
+    SimulateRequest,
+    SimulationRefused,
+    SubmissionKind,
+    Submitted,
+    SubmitRequest,
+    Validated,
+)
+from workbench_contract.events import EventKind
+from workbench_foundation import faults
+from workbench_worker.asked import CurrentSession, Worker, refusals
+from workbench_worker.files_api import read_bytes
+from workbench_worker.geometry import BREP, STL
+from workbench_worker.jobs import Job
+from workbench_worker.refusal import Refused
+from workbench_worker.sessions import Session
+from workbench_worker.simulations import Turn
+from workbench_worker.toolcalls import tool_call
+from workbench_worker.walls import WORKSPACE
+
+router = APIRouter(prefix="/benchmark")
+
+_SUBMITTED_CHARS = 20
+
+
+@router.post(
+    "/simulate",
+    response_model=Simulated,
+    responses=refusals(403, 404) | {409: {"model": SimulationRefused}, 503: {"model": SimulationRefused}},
+)
+async def simulate(request: SimulateRequest, session: CurrentSession, worker: Worker) -> Any:
+    """Simulate the session's model when its turn comes; one at a time over all sessions."""
+    with tool_call(session, "simulate", request) as told:
+        async with worker.jobs.job(session, request.job_id) as job:
+            told["job_id"] = job.id
+            known = {"job_id": job.id, "variant": request.variant, "seed": request.seed}
+            session.record(EventKind.SIMULATION_REQUEST, known | {"model": request.model})
+            turn: Turn | None = None
+            try:
+                _is_there(session, request.model)
+                async with worker.simulations.turn(job) as turn:
+                    model = await _built(job, worker, request.model)
+                    arguments = {"seed": request.seed, "duration_s": request.duration_s}
+                    found = await worker.pool.ask(job, "simulate", model=model, **arguments)
+                    turn.finish()
+            except Refused as refused:
+                result = known | _times(turn) | {"ok": False, "reason": refused.detail}
+                if faults.on("seed-untracked-on-failure"):
+                    result = {key: result[key] for key in result if key not in ("seed", "variant")}
+                session.record(EventKind.SIMULATION_RESULT, result)
+                if refused.status in (403, 404):
+                    raise
+                told |= {"ok": False, "status": refused.status, "reason": refused.detail}
+                body = SimulationRefused(detail=refused.detail, **known)
+                return JSONResponse(body.model_dump(mode="json"), status_code=refused.status)
+            if faults.on("seed-from-clock"):
+                known["seed"] = int(turn.started_at.timestamp()) % 2**31
+            times = _times(turn)
+            told_result = {key: found[key] for key in ("outcome", "reason", "steps", "simulated_s")}
+            if faults.on("variant-untracked"):
+                known = known | {"variant": "default"}
+            session.record(EventKind.SIMULATION_RESULT, known | times | told_result | {"ok": True})
+            return Simulated.model_validate(known | times | found)
+
+
+@router.post("/validate", responses=refusals(403, 404, 409, 503))
+async def validate(request: ModelRequest, session: CurrentSession, worker: Worker) -> Validated:
+    """Whether the model can be simulated at all."""
+    with tool_call(session, "validate", request) as told:
+        _is_there(session, request.model)
+        async with worker.jobs.job(session, request.job_id) as job:
+            try:
+                model = await _built(job, worker, request.model)
+                found = await worker.pool.ask(job, "validate", model=model)
+            except Refused as refused:
+                if refused.status != 409 or job.cancelled.is_set():
+                    raise
+                told["valid"] = False
+                return Validated(valid=False, reasons=[refused.detail], bodies=0)
+            told["valid"] = True
+            return Validated(valid=True, reasons=[], bodies=found["bodies"])
+
+
+@router.post("/analyze", responses=refusals(403, 404, 409, 503))
+async def analyze(request: AnalyzeRequest, session: CurrentSession, worker: Worker) -> Analyzed:
+    """Whether the part can be made, by its geometry."""
+    with tool_call(session, "analyze", request):
+        _is_there(session, request.model)
+        if not request.model.endswith(".py"):
+            detail = f"cannot analyze {request.model!r}: it holds no solid. Name a build123d script"
+            raise Refused(409, detail)
+        async with worker.jobs.job(session, request.job_id) as job:
+            await _built(job, worker, request.model)
+            found = await worker.pool.ask(
+                job,
+                "measure",
+                brep=f"/tmp/{BREP}",
+                method=request.method,
+                max_size_mm=request.max_size_mm,
+            )
+        kept = ("manufacturable", "reasons", "volume_mm3", "size_mm")
+        session.record(
+            EventKind.MANUFACTURABILITY_CHECK,
+            {"model": request.model, "method": request.method} | {key: found[key] for key in kept},
+        )
+        return Analyzed.model_validate(found)
+
+
+@router.post("/submit", responses=refusals(403, 404, 409))
+def submit(request: SubmitRequest, session: CurrentSession) -> Submitted:
+    """Hand over a plan or a review; what is wanting is said, and nothing is accepted then."""
+    with tool_call(session, "submit", request) as told:
+        data = read_bytes(session, request.path)
+        reasons = []
+        if len(data.strip()) < _SUBMITTED_CHARS:
+            reasons.append(f"{request.path} says nothing")
+        is_review = request.kind is SubmissionKind.REVIEW
+        if is_review and request.decision is None:
+            reasons.append("a review has a decision")
+        if not is_review and request.decision is not None:
+            reasons.append("a plan has no decision")
+        digest = hashlib.sha256(data).hexdigest()
+        told["accepted"] = not reasons
+        kind = EventKind.REVIEW_DECISION if is_review else EventKind.PLAN_SUBMISSION
+        payload = {"path": request.path, "sha256": digest, "accepted": not reasons}
+        if is_review:
+            payload["decision"] = request.decision and request.decision.value
+        session.record(kind, payload | {"reasons": reasons})
+        return Submitted(
+            kind=request.kind,
+            path=request.path,
+            accepted=not reasons,
+            reasons=reasons,
+            sha256=digest,
+        )
+
+
+def _is_there(session: Session, model: str) -> None:
+    with session.opened(model, os.O_RDONLY | os.O_NONBLOCK):
+        pass
+    if not model.endswith((".py", ".xml")):
+        detail = f"cannot use {model!r}: it is no model. Name a .py or .xml file"
+        raise Refused(409, detail)
+
+
+async def _built(job: Job, worker: Worker, model: str) -> str:
+    """Where physics finds the model: an MJCF file as it is, a script's solid as a mesh."""
+    where = os.path.normpath(os.path.join(WORKSPACE, model))
+    if model.endswith(".xml"):
+        return where
+    await worker.pool.ask(job, "build", model=where, target="/tmp")
+    return f"/tmp/{STL}"
+
+
+def _times(turn: Turn | None) -> dict[str, Any]:
+    if turn is None:
+        return {}
+    times = {"queued_at": turn.queued_at, "started_at": turn.started_at}
+    finished = turn.finished_at
+    return {
+        name: at.isoformat()
+        for name, at in (times | ({"finished_at": finished} if finished else {})).items()
+    }

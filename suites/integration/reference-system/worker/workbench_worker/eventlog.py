@@ -1,0 +1,87 @@
+"""A session's ``events.jsonl``: one JSON object per line, numbered without gaps, appended whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from workbench_contract.events import Event, EventKind, EventPage, EventSource
+from workbench_foundation import faults
+
+
+class EventLog:
+    """The events of one session.
+
+    A line is written by one ``write`` to a file opened for appending, under a lock: readers see
+    whole lines only. A line that a crash cut short is removed when the log is opened again, and
+    its number is given to the next event.
+
+    Args:
+        path: of the file; made when it is not there.
+        session_id: whose events they are.
+    """
+
+    def __init__(self, path: Path, *, session_id: str) -> None:
+        self.path = path
+        self._session_id = session_id
+        self._lock = threading.Lock()
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._seq = self._recover()
+
+    def _recover(self) -> int:
+        whole = self.path.read_bytes()
+        kept = whole.rfind(b"\n") + 1
+        if kept < len(whole):
+            os.ftruncate(self._fd, kept)
+        lines = whole[:kept].splitlines()
+        return int(json.loads(lines[-1])["seq"]) if lines else 0
+
+    def append(
+        self, kind: EventKind, payload: dict[str, Any], *, ids: dict[str, str], durable: bool = False
+    ) -> Event:
+        """Number an event and write it down.
+
+        Args:
+            ids: ``episode_id`` and ``trace_id`` where known.
+            durable: wait until it is on the disk.
+        """
+        with self._lock:
+            event = Event(
+                session_id=self._session_id,
+                source=EventSource.WORKER,
+                seq=self._seq + 1,
+                kind=kind,
+                time=datetime.now(UTC),
+                episode_id=ids.get("episode_id"),
+                trace_id=ids.get("trace_id"),
+                payload=payload,
+            )
+            self._seq += 1
+            if faults.on("event-unwritten") and self._seq % 7 == 0:
+                return event
+            os.write(self._fd, event.model_dump_json().encode() + b"\n")
+            if durable:
+                os.fsync(self._fd)
+            return event
+
+    def page(self, *, after: int, limit: int) -> EventPage:
+        """Events that follow a number, in order."""
+        with self._lock:
+            last = self._seq
+        events = []
+        with self.path.open("rb") as lines:
+            for line in lines:
+                if not line.endswith(b"\n") or len(events) >= limit:
+                    break
+                event = Event.model_validate_json(line)
+                if event.seq > after:
+                    events.append(event)
+        return EventPage(events=events, last_seq=last)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._fd)

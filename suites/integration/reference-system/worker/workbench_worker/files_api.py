@@ -1,0 +1,285 @@
+"""The endpoints for a session's files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from workbench_contract.events import EventKind, EventPage
+from workbench_contract.files import (
+    CONTENT_CHARS,
+    Deleted,
+    DeleteRequest,
+    EditRequest,
+    Entry,
+    EntryKind,
+    FileContent,
+    FileWritten,
+    GitCommitRequest,
+    GitCommitted,
+    GitInitialised,
+    GitInitRequest,
+    GrepMatch,
+    GrepMatches,
+    GrepRequest,
+    LintFinding,
+    LintReport,
+    LintRequest,
+    Listing,
+    ListRequest,
+    ReadRequest,
+    WriteRequest,
+)
+from workbench_worker.asked import CurrentSession, Worker, refusals
+from workbench_worker.execution import Ended, run_command
+from workbench_worker.refusal import Refused
+from workbench_worker.sessions import RECORD, Session
+from workbench_worker.toolcalls import tool_call
+
+router = APIRouter(responses=refusals(403, 404, 409, 503))
+
+_ENTRIES = 5_000
+_MATCHES = 500
+_PROGRAM_S = 20.0
+
+
+@router.post("/fs/ls")
+def ls(request: ListRequest, session: CurrentSession) -> Listing:
+    """List a folder."""
+    with tool_call(session, "fs_ls", request):
+        with session.opened(request.path, os.O_RDONLY | os.O_DIRECTORY) as folder:
+            entries = list(_entries(folder, os.path.normpath(request.path), request.recursive))
+        return Listing(entries=sorted(entries, key=lambda entry: entry.path))
+
+
+@router.post("/fs/read")
+def read(request: ReadRequest, session: CurrentSession) -> FileContent:
+    """Read a text file; the session's events are read as `events.jsonl`."""
+    with tool_call(session, "fs_read", request):
+        data = read_bytes(session, request.path)
+        try:
+            content = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            detail = f"cannot read {request.path!r} as text: {error}. Get it from /assets"
+            raise Refused(409, detail) from error
+        return FileContent(
+            path=request.path, content=content, size_bytes=len(data), sha256=_sha256(data)
+        )
+
+
+@router.post("/fs/write")
+def write(request: WriteRequest, session: CurrentSession) -> FileWritten:
+    """Write a text file; its folders are made."""
+    with tool_call(session, "fs_write", request):
+        return _write(session, request.path, request.content)
+
+
+@router.post("/fs/edit")
+def edit(request: EditRequest, session: CurrentSession) -> FileWritten:
+    """Replace a text that a file holds exactly once."""
+    with tool_call(session, "fs_edit", request):
+        text = read_bytes(session, request.path).decode("utf-8", "surrogateescape")
+        found = text.count(request.old)
+        if found != 1:
+            detail = f"cannot edit {request.path!r}: the text is there {found} times. Name one place"
+            raise Refused(409, detail)
+        return _write(session, request.path, text.replace(request.old, request.new))
+
+
+@router.post("/fs/delete")
+def delete(request: DeleteRequest, session: CurrentSession) -> Deleted:
+    """Remove a file, or a folder with all that is in it."""
+    with tool_call(session, "fs_delete", request):
+        folder, name = _split(request.path)
+        with session.opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:
+            try:
+                mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+                if stat.S_ISDIR(mode):
+                    shutil.rmtree(name, dir_fd=parent)
+                else:
+                    os.unlink(name, dir_fd=parent)
+            except FileNotFoundError as error:
+                detail = f"cannot delete {request.path!r}: it is not there. List the folder"
+                raise Refused(404, detail) from error
+        return Deleted(path=request.path)
+
+
+@router.post("/fs/grep")
+async def grep(request: GrepRequest, session: CurrentSession, worker: Worker) -> GrepMatches:
+    """Find lines by a regular expression (as `grep -E`)."""
+    with tool_call(session, "fs_grep", request):
+        with session.opened(request.path, os.O_RDONLY | os.O_NONBLOCK):
+            pass  # it is there, and inside
+        argv = ["grep", "-rnIHE", "--no-messages", f"--exclude={RECORD}", "-e", request.pattern, "--", request.path]
+        ended = await _program(session, worker, argv)
+        if ended.exit_code > 1 or ended.timed_out:
+            why = "it took too long" if ended.timed_out else ended.stderr.strip()
+            raise Refused(409, f"cannot search for {request.pattern!r}: {why}. Change the pattern")
+        lines = ended.stdout.splitlines()
+        matches = []
+        for line in lines[:_MATCHES]:
+            path, _, rest = line.partition(":")
+            number, _, text = rest.partition(":")
+            if number.isdecimal():
+                matches.append(GrepMatch(path=os.path.normpath(path), line=int(number), text=text))
+        return GrepMatches(matches=matches, truncated=ended.truncated or len(lines) > _MATCHES)
+
+
+@router.post("/git/init")
+async def git_init(request: GitInitRequest, session: CurrentSession, worker: Worker) -> GitInitialised:
+    """Make the session's root a git repository."""
+    with tool_call(session, "git_init", request):
+        await _git(session, worker, "init", "--quiet", "--initial-branch=main")
+        return GitInitialised(branch="main")
+
+
+@router.post("/git/commit")
+async def git_commit(
+    request: GitCommitRequest, session: CurrentSession, worker: Worker
+) -> GitCommitted:
+    """Commit everything."""
+    with tool_call(session, "git_commit", request):
+        await _git(session, worker, "add", "--all", "--", ".", f":!{RECORD}")
+        await _git(session, worker, "commit", "--quiet", "-m", request.message)
+        return GitCommitted(commit=(await _git(session, worker, "rev-parse", "HEAD")).strip())
+
+
+@router.post("/lint")
+async def lint(request: LintRequest, session: CurrentSession, worker: Worker) -> LintReport:
+    """Check a Python file by ruff; what it finds is told as an event."""
+    with tool_call(session, "lint", request) as told:
+        with session.opened(request.path, os.O_RDONLY | os.O_NONBLOCK):
+            pass
+        argv = ["ruff", "check", "--isolated", "--no-cache", "--output-format=json", "--",
+                request.path]  # fmt: skip
+        ended = await _program(session, worker, argv)
+        if ended.exit_code not in (0, 1):
+            raise Refused(409, f"cannot lint {request.path!r}: {ended.stderr.strip()}. Correct it")
+        findings = [
+            LintFinding(
+                code=found["code"] or "syntax",
+                message=found["message"],
+                line=found["location"]["row"],
+            )
+            for found in json.loads(ended.stdout)
+        ]
+        told["passed"] = not findings
+        if findings:
+            codes = [finding.code for finding in findings]
+            session.record(EventKind.LINT_FAILURE, {"path": request.path, "codes": codes})
+        return LintReport(path=request.path, passed=not findings, findings=findings)
+
+
+@router.get("/assets/{path:path}", response_class=Response)
+def asset(path: str, session: CurrentSession) -> Response:
+    """A file as it is."""
+    return Response(read_bytes(session, path), media_type="application/octet-stream")
+
+
+@router.get("/events")
+def events(session: CurrentSession, after: Annotated[int, Query(ge=0)] = 0) -> EventPage:
+    """The session's events after a number, in order."""
+    return session.events.page(after=after, limit=500)
+
+
+def read_bytes(session: Session, path: str) -> bytes:
+    """The bytes of a file of a session."""
+    if os.path.normpath(path) == RECORD:
+        return session.events.path.read_bytes()
+    with session.opened(path, os.O_RDONLY | os.O_NONBLOCK) as fd:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise Refused(409, f"cannot read {path!r}: it is no file. List it instead")
+        if found.st_size > 4 * CONTENT_CHARS:
+            raise Refused(409, f"cannot read {path!r}: {found.st_size} bytes are too many. Split it")
+        with os.fdopen(os.dup(fd), "rb") as file:
+            return file.read()
+
+
+def _write(session: Session, path: str, content: str) -> FileWritten:
+    folder, name = _split(path)
+    _make_folders(session, folder)
+    data = content.encode("utf-8", "surrogateescape")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK
+    with session.opened(os.path.join(folder, name), flags, mode=0o644) as fd:
+        session.give(fd)
+        with os.fdopen(os.dup(fd), "wb") as file:
+            file.write(data)
+    return FileWritten(path=path, size_bytes=len(data), sha256=_sha256(data))
+
+
+def _make_folders(session: Session, folder: str) -> None:
+    """Make a folder and those above it, each looked at by the kernel's rule."""
+    made = "."
+    for part in folder.split("/"):
+        with session.opened(made, os.O_RDONLY | os.O_DIRECTORY) as parent:
+            try:
+                os.mkdir(part, 0o755, dir_fd=parent)
+                new = True
+            except FileExistsError:
+                new = False
+        made = os.path.join(made, part)
+        if new:
+            with session.opened(made, os.O_RDONLY | os.O_DIRECTORY) as fd:
+                session.give(fd)
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Folder and name of what is changed.
+
+    Raises:
+        Refused: it is the root itself, outside, or the session's record.
+    """
+    if path.startswith("/") or ".." in path.split("/"):
+        raise Refused(403, f"cannot change {path!r}: it leaves the session. Name a file inside it")
+    clean = os.path.normpath(path)
+    if clean == RECORD:
+        raise Refused(403, f"cannot change {RECORD}: the worker keeps it. Use another name")
+    folder, name = os.path.split(clean)
+    if clean == ".":
+        raise Refused(409, "cannot change the session's root: it stays. Name a file inside it")
+    return folder or ".", name
+
+
+def _entries(folder: int, prefix: str, recursive: bool) -> list[Entry]:
+    found: list[Entry] = []
+    for where, folders, files, fd in os.fwalk(".", dir_fd=folder, follow_symlinks=False):
+        for name in (*folders, *files):
+            if len(found) >= _ENTRIES:
+                return found
+            state = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            kind = EntryKind.FILE
+            if stat.S_ISDIR(state.st_mode):
+                kind = EntryKind.DIRECTORY
+            elif stat.S_ISLNK(state.st_mode):
+                kind = EntryKind.LINK
+            path = os.path.normpath(os.path.join(prefix, where, name))
+            found.append(Entry(path=path, kind=kind, size_bytes=state.st_size))
+        if not recursive:
+            return found
+    return found
+
+
+async def _git(session: Session, worker: Worker, *words: str) -> str:
+    # A repository's own settings and hooks are the session's code, so git runs behind its walls.
+    who = ("-c", "user.name=agent", "-c", "user.email=agent@workbench.invalid")
+    ended = await _program(session, worker, ["git", *who, *words])
+    if ended.exit_code != 0:
+        why = (ended.stderr or ended.stdout).strip() or "it ended without a word"
+        raise Refused(409, f"cannot git {words[0]}: {why}. Bring the repository in order")
+    return ended.stdout
+
+
+async def _program(session: Session, worker: Worker, argv: list[str]) -> Ended:
+    async with worker.jobs.job(session, None) as job:
+        return await run_command(job, argv, timeout_s=_PROGRAM_S, settings=worker.settings)
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

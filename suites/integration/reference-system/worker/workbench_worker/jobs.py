@@ -1,0 +1,98 @@
+"""What runs for sessions now, and how it is ended: the whole process group, for real."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+from collections.abc import AsyncIterator
+
+from workbench_contract.events import EventKind
+from workbench_worker.refusal import Refused
+from workbench_worker.sessions import Session
+
+#: Ended jobs that a late cancellation may still name.
+_REMEMBERED = 1_000
+
+
+class Job:
+    """One piece of work of a session.
+
+    Attributes:
+        group: process group of its process; none while it waits for its turn.
+        cancelled: somebody asked to end it.
+        ended: set when it has no process any more.
+    """
+
+    def __init__(self, job_id: str, session: Session) -> None:
+        self.id = job_id
+        self.session = session
+        self.group: int | None = None
+        self.cancelled = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    def started(self, group: int) -> None:
+        """Its process runs; one that was cancelled in between is ended at once."""
+        self.group = group
+        if self.cancelled.is_set():
+            self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL to the process group."""
+        if self.group is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.group, signal.SIGKILL)
+
+    def refuse_if_cancelled(self) -> None:
+        """Raises Refused for a job that was cancelled."""
+        if self.cancelled.is_set():
+            raise Refused(409, f"cannot finish job {self.id}: it was cancelled. Start it again")
+
+
+class Jobs:
+    """The jobs of the worker, by id."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[tuple[str, str], Job] = {}
+
+    @contextlib.asynccontextmanager
+    async def job(self, session: Session, job_id: str | None) -> AsyncIterator[Job]:
+        """A job of a session; it has ended at the end of the block.
+
+        Raises:
+            Refused: 409 when the session has had a job of that id.
+        """
+        name = job_id or f"job-{secrets.token_hex(8)}"
+        key = (session.id, name)
+        if key in self._jobs:
+            raise Refused(409, f"cannot start job {name}: the session has had it. Choose another id")
+        job = self._jobs[key] = Job(name, session)
+        try:
+            yield job
+        finally:
+            job.ended.set()
+            self._forget()
+
+    async def cancel(self, session: Session, job_id: str) -> bool:
+        """End a job and wait until it has no process; whether it still ran.
+
+        Raises:
+            Refused: 404 when the session has no such job.
+        """
+        job = self._jobs.get((session.id, job_id))
+        if job is None:
+            raise Refused(404, f"cannot cancel job {job_id}: the session has none. Check the id")
+        if job.ended.is_set():
+            return False
+        job.cancelled.set()
+        job.kill()
+        await job.ended.wait()
+        session.record(EventKind.JOB_CANCELLED, {"job_id": job_id, "process_group": job.group})
+        return True
+
+    def _forget(self) -> None:
+        ended = [key for key, job in self._jobs.items() if job.ended.is_set()]
+        for key in ended[: max(0, len(ended) - _REMEMBERED)]:
+            del self._jobs[key]

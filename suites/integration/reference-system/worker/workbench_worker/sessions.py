@@ -1,0 +1,137 @@
+"""Sessions: each has folders of its own, a user number of its own, and its events."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench_contract.events import EventKind
+from workbench_foundation import faults, log
+from workbench_worker import beneath
+from workbench_worker.eventlog import EventLog
+from workbench_worker.refusal import Refused
+
+#: Names that are folders without harm on every file system; no dots, so that none is `..`.
+ID = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
+
+#: What agents read their events by; the file itself is not theirs.
+RECORD = "events.jsonl"
+
+#: User numbers of sessions begin above those that anybody is given.
+_FIRST_UID = 2_000_000
+_UIDS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One session.
+
+    Attributes:
+        workspace: what its agent sees as its files.
+        temporary: what its code sees as ``/tmp``.
+        uid: who its code runs as; none when the worker is not root.
+    """
+
+    id: str
+    home: Path
+    events: EventLog
+    uid: int | None
+
+    @property
+    def workspace(self) -> Path:
+        return self.home / "workspace"
+
+    @property
+    def temporary(self) -> Path:
+        if faults.on("tmp-shared"):
+            shared = self.home.parent.parent / "tmp"
+            shared.mkdir(exist_ok=True)
+            shared.chmod(0o777)
+            return shared
+        return self.home / "tmp"
+
+    def record(self, kind: EventKind, payload: dict[str, object], *, durable: bool = False) -> None:
+        """Write an event down, with the ids of the request that caused it."""
+        ids = self.ids()
+        self.events.append(kind, payload, ids=ids, durable=durable)
+        log.info("event", kind=kind.value, **{k: v for k, v in ids.items() if v})
+
+    def ids(self) -> dict[str, str]:
+        """Episode and trace: as the request says, else as an earlier one said."""
+        told = log.correlation()
+        ids = {name: told[name] for name in ("episode_id", "trace_id") if name in told}
+        owner = self.home / "owner.json"
+        if len(ids) == 2:
+            if not owner.exists():
+                owner.write_text(json.dumps(ids), encoding="utf-8")
+            return ids
+        return json.loads(owner.read_text(encoding="utf-8")) if owner.exists() else ids
+
+    @contextmanager
+    def opened(self, path: str, flags: int, *, mode: int = 0o600) -> Iterator[int]:
+        """A descriptor of one of its files; see :mod:`workbench_worker.beneath`."""
+        with beneath.opened(str(self.workspace), path, flags, mode=mode) as fd:
+            yield fd
+
+    def give(self, fd: int) -> None:
+        """Make what was opened belong to the session's user."""
+        if self.uid is not None:
+            os.fchown(fd, self.uid, self.uid)
+
+
+class Sessions:
+    """All sessions of the worker; made when first named.
+
+    Args:
+        data: the folder they live in.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self._folder = data / "sessions"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.chmod(0o711)
+        self._known: dict[str, Session] = {}
+        self._lock = threading.Lock()
+
+    def get(self, session_id: str) -> Session:
+        """The session of that id.
+
+        Raises:
+            Refused: it is no id.
+        """
+        if not re.fullmatch(ID, session_id):
+            raise Refused(422, f"cannot use session {session_id[:80]!r}: it is no id. Match {ID}")
+        with self._lock:
+            if session_id not in self._known:
+                self._known[session_id] = self._make(session_id)
+            return self._known[session_id]
+
+    def writable(self) -> None:
+        """Raises OSError when nothing can be written."""
+        probe = self._folder.parent / ".writable"
+        probe.write_bytes(b"")
+        probe.unlink()
+
+    def _make(self, session_id: str) -> Session:
+        home = self._folder / session_id
+        for folder in (home, home / "workspace", home / "tmp", home / "walls"):
+            folder.mkdir(exist_ok=True)
+        uid = _uid(session_id) if os.geteuid() == 0 else None
+        if uid is not None:
+            for folder in (home / "workspace", home / "tmp"):
+                os.chown(folder, uid, uid)
+                folder.chmod(0o700)
+        events = EventLog(home / RECORD, session_id=session_id)
+        return Session(id=session_id, home=home, events=events, uid=uid)
+
+
+def _uid(session_id: str) -> int:
+    digest = hashlib.sha256(session_id.encode()).digest()
+    return _FIRST_UID + int.from_bytes(digest[:8], "big") % _UIDS

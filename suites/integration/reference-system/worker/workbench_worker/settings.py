@@ -1,0 +1,45 @@
+"""The worker's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench_foundation.settings import Environment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """See ``compose.yaml`` for what each is set to.
+
+    Attributes:
+        data: where sessions live.
+        output_bytes: kept of each stream of a command.
+        memory_bytes: address space of a process behind walls.
+    """
+
+    api_key: str
+    data: Path
+    health_timeout_s: float
+    output_bytes: int
+    memory_bytes: int
+    file_bytes: int
+    processes: int
+
+
+def read_settings() -> Settings:
+    """From the environment.
+
+    Raises:
+        ConfigError: something is missing or malformed.
+    """
+    env = Environment()
+    return Settings(
+        api_key=env.text("WORKBENCH_API_KEY"),
+        data=Path(env.text("WORKBENCH_DATA")).resolve(),
+        health_timeout_s=env.seconds("WORKBENCH_HEALTH_TIMEOUT_S", 2.0),
+        output_bytes=env.count("WORKBENCH_OUTPUT_BYTES", 200_000),
+        memory_bytes=env.count("WORKBENCH_MEMORY_BYTES", 4 << 30),
+        file_bytes=env.count("WORKBENCH_FILE_BYTES", 64 << 20),
+        processes=env.count("WORKBENCH_PROCESSES", 64),
+    )

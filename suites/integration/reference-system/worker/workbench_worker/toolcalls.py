@@ -1,0 +1,47 @@
+"""Every operation of the worker is told as an event, whether it was carried out or refused."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from workbench_contract.events import EventKind
+from workbench_worker.refusal import Refused
+from workbench_worker.sessions import Session
+
+#: Longer texts of a request are told by their length alone.
+_TEXT_CHARS = 200
+
+
+@contextlib.contextmanager
+def tool_call(session: Session, tool: str, request: BaseModel) -> Iterator[dict[str, Any]]:
+    """Tell of one operation; what the block adds to the dictionary goes along."""
+    told: dict[str, Any] = {}
+    started = time.monotonic()
+    outcome: dict[str, Any] = {"ok": True}
+    try:
+        yield told
+    except Refused as refused:
+        outcome = {"ok": False, "status": refused.status, "reason": refused.detail}
+        raise
+    except BaseException:
+        outcome = {"ok": False, "status": 500, "reason": "the worker failed"}
+        raise
+    finally:
+        took_s = round(time.monotonic() - started, 6)
+        arguments = _short(request.model_dump(mode="json"))
+        payload = {"tool": tool, "arguments": arguments, "duration_s": took_s} | outcome | told
+        session.record(EventKind.TOOL_CALL, payload)
+
+
+def _short(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: f"{len(value)} characters"
+        if isinstance(value, str) and len(value) > _TEXT_CHARS
+        else value
+        for name, value in arguments.items()
+    }
