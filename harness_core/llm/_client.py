@@ -122,8 +122,8 @@ class GatewayClient:
         Args:
             name: what messages about it call it.
             turns: ``{"match": {...}, "reply": text | [blocks]}`` or ``{"match", "fault"}``; match
-                keys are ``system``, ``user``, ``tool_result`` (contained text), ``tools`` (names
-                offered) and ``model``.
+                keys are ``conversation``, ``system``, ``user``, ``tool_result`` (contained text),
+                ``tools`` (names offered) and ``model``.
 
         Raises:
             BadInput: names the turn and key that is wrong, or the mode.

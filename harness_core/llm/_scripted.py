@@ -29,7 +29,7 @@ __all__ = ["Script", "ScriptTurn", "ScriptedBackend", "Unmatched", "script_from_
 #: Characters of each part shown when a call matches nothing.
 _SHOWN_CHARS: Final = 160
 
-_MATCH_KEYS: Final = ("system", "user", "tool_result", "tools", "model")
+_MATCH_KEYS: Final = ("conversation", "system", "user", "tool_result", "tools", "model")
 _TURN_KEYS: Final = ("match", "reply", "fault", "stop_reason")
 
 
@@ -38,6 +38,8 @@ class ScriptTurn:
     """One expected call and its answer.
 
     Attributes:
+        conversation: text that must be somewhere in it: in the system prompt or in any turn. With
+            a text of its own a script finds the calls of its own test among those of others.
         system: text the system prompt must contain.
         user: text the last user message must contain.
         tool_result: text a result in the last user message must contain.
@@ -47,6 +49,7 @@ class ScriptTurn:
         fault: trouble instead of an answer.
     """
 
+    conversation: str = ""
     system: str = ""
     user: str = ""
     tool_result: str = ""
@@ -61,7 +64,8 @@ class ScriptTurn:
         last = request.turns[-1]
         results = [block.text for block in last.blocks if isinstance(block, ToolResultBlock)]
         return (
-            self.system in request.system_text
+            (not self.conversation or self.conversation in _whole(request))
+            and self.system in request.system_text
             and self.user in last.text
             and (not self.tool_result or any(self.tool_result in text for text in results))
             and set(self.tools) <= {tool.name for tool in request.tools}
@@ -73,6 +77,7 @@ class ScriptTurn:
         wants = [
             f"{key} contains {value!r}"
             for key, value in (
+                ("conversation", self.conversation),
                 ("system", self.system),
                 ("user", self.user),
                 ("tool_result", self.tool_result),
@@ -185,6 +190,17 @@ def _played(script: Script, position: int, request: MessagesRequest) -> Answer:
     )
 
 
+def _whole(request: MessagesRequest) -> str:
+    """Every text of a conversation, tool results included."""
+    results = (
+        block.text
+        for turn in request.turns
+        for block in turn.blocks
+        if isinstance(block, ToolResultBlock)
+    )
+    return "\n".join((request.system_text, *(turn.text for turn in request.turns), *results))
+
+
 def _describe_call(request: MessagesRequest) -> str:
     last = request.turns[-1]
     results = [block.text for block in last.blocks if isinstance(block, ToolResultBlock)]
@@ -231,7 +247,7 @@ def _turn(body: object, *, where: str, at: str) -> ScriptTurn:
     if not isinstance(match, dict):
         raise BadInput(where, key=f"{at}.match", found=match, expected="an object")
     _known(match, _MATCH_KEYS, where=where, at=f"{at}.match")
-    for key in ("system", "user", "tool_result", "model"):
+    for key in ("conversation", "system", "user", "tool_result", "model"):
         if not isinstance(match.get(key, ""), str):
             raise BadInput(where, key=f"{at}.match.{key}", found=match[key], expected="a string")
     stop_reason = body.get("stop_reason", "")
@@ -246,6 +262,7 @@ def _turn(body: object, *, where: str, at: str) -> ScriptTurn:
                 where, key=f"{at}.fault.{error.key}", found=error.found, expected=error.expected
             ) from error
     return ScriptTurn(
+        conversation=match.get("conversation", ""),
         system=match.get("system", ""),
         user=match.get("user", ""),
         tool_result=match.get("tool_result", ""),

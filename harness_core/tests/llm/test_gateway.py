@@ -276,6 +276,26 @@ async def test_scripts_are_played_in_order() -> None:
         assert not await control.unmatched()
 
 
+async def test_a_script_finds_its_own_conversation() -> None:
+    """Of several scripts, the one whose text is somewhere in a conversation answers all of it."""
+    block = {"type": "tool_result", "tool_use_id": "t", "content": "noted red"}
+    call = {"type": "tool_use", "id": "t", "name": "note", "input": {}}
+    turns = [*HI["messages"], {"role": "assistant", "content": [call]}]
+    later = {**HI, "messages": [*turns, {"role": "user", "content": [block]}]}
+    async with served(ScriptedBackend()) as (http, control):
+        for text in ("blue", "red"):
+            match = {"conversation": text}
+            await control.load_script(
+                text, [{"match": match, "reply": f"{text} {n}"} for n in (1, 2)]
+            )
+        asked = ({**HI, "system": "think blue"}, later, {**HI, "system": "still blue"})
+        said = [(await http.post("/v1/messages", json=body)).json()["content"] for body in asked]
+        lost = await http.post("/v1/messages", json=HI)
+
+    assert ["blue 1", "red 1", "blue 2"] == [content[0]["text"] for content in said]
+    assert "conversation contains 'red'" in lost.json()["error"]["message"]
+
+
 async def test_an_unscripted_call_fails_loudly() -> None:
     """The refusal says what was asked and what was expected, once, and is remembered."""
     async with served(ScriptedBackend()) as (http, control):
