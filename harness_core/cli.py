@@ -336,6 +336,33 @@ def lint(root: Path | None) -> None:
 
 
 @cli.command()
+@click.argument("suite", required=False)
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@_root_option
+def ledger(*, suite: str | None, as_json: bool, root: Path | None) -> None:
+    """Print the requirements of SUITE: covered by which test, how many faults, the last result.
+
+    All suites that have a ledger when none is named.
+    """
+    from harness_core.ledger import ledger_rows, render_ledger
+
+    root = root or find_root(Path.cwd())
+    found = {each.name: each for each in load_suites(root) if each.ledger is not None}
+    if suite is not None and suite not in found:
+        known = ", ".join(found) or "none in this tree"
+        expected = f"a suite with a ledger: {known}"
+        raise BadInput("harness ledger", key="SUITE", found=suite, expected=expected)
+    chosen = [found[suite]] if suite else list(found.values())
+    tables = {each.name: ledger_rows(each, root=root) for each in chosen}
+    if as_json:
+        plain = {name: [dataclasses.asdict(row) for row in rows] for name, rows in tables.items()}
+        click.echo(json.dumps(plain, indent=2))
+        return
+    for name, rows in tables.items():
+        click.echo(render_ledger(rows, title=name))
+
+
+@cli.command()
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 @_root_option
 def suites(as_json: bool, root: Path | None) -> None:  # noqa: FBT001 - click passes by name

@@ -56,7 +56,7 @@ class Subject:
     Attributes:
         path: the file.
         name: what reports call it.
-        argv: command line with ``{fields}``.
+        argv: command line with ``{fields}``; none for a system that has a ``[stack]``.
         env: environment with ``{fields}`` in names and values.
         inherit: patterns of environment variables that are passed on besides the usual few.
         capabilities: what it can do; tests of what it cannot are skipped by name.
@@ -163,7 +163,8 @@ def load_subject(path: Path) -> Subject:
     return Subject(
         path=path.resolve(),
         name=_text(path, subject, "name"),
-        argv=_texts(path, subject, "argv", at_least_one=True),
+        # A system of several processes says in a compose file how each of them is started.
+        argv=_texts(path, subject, "argv", at_least_one="stack" not in content),
         env=env,
         inherit=_texts(path, subject, "inherit"),
         capabilities=frozenset(_texts(path, subject, "capabilities")),

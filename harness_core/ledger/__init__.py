@@ -1,6 +1,10 @@
 """What holds the tests themselves to account.
 
 - ``_blackbox.py``: tests that look inside, patch, sleep or assert nothing.
+- ``_requirements.py``: :func:`load_ledger`, a suite's requirements by id.
+- ``_coverage.py``: requirements against tests, both ways, and the faults that each must have.
+- ``_outside.py``: the rules for tests that prove requirements of a running system.
+- ``_table.py``: what ``harness ledger`` prints.
 - ``_imports.py``: who may import whom, where import-linter cannot see.
 - ``_problem.py``: one finding, as ``file:line: rule: what to do``.
 - ``_tree.py``: every check over a whole tree; what ``harness lint`` runs.
@@ -9,15 +13,39 @@ Source: style 31, 38, 41-45.
 """
 
 from harness_core.ledger._blackbox import check_test_file
+from harness_core.ledger._coverage import (
+    Covering,
+    check_coverage,
+    check_fault_counts,
+    covering_tests,
+)
 from harness_core.ledger._imports import check_core_imports, check_reference_imports
+from harness_core.ledger._outside import check_fail_path, check_outside, check_stand_ins
 from harness_core.ledger._problem import Problem, SourceFile
-from harness_core.ledger._tree import check_tree
+from harness_core.ledger._requirements import Ledger, Requirement, load_ledger
+from harness_core.ledger._table import LedgerRow, ledger_rows, render_ledger
+from harness_core.ledger._tree import check_ledger, check_tree, suite_sources
 
 __all__ = [
+    "Covering",
+    "Ledger",
+    "LedgerRow",
     "Problem",
+    "Requirement",
     "SourceFile",
     "check_core_imports",
+    "check_coverage",
+    "check_fail_path",
+    "check_fault_counts",
+    "check_ledger",
+    "check_outside",
     "check_reference_imports",
+    "check_stand_ins",
     "check_test_file",
     "check_tree",
+    "covering_tests",
+    "ledger_rows",
+    "load_ledger",
+    "render_ledger",
+    "suite_sources",
 ]

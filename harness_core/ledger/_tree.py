@@ -9,11 +9,14 @@ from pathlib import Path
 
 from harness_core.faults import load_faults
 from harness_core.ledger._blackbox import Rules, check_test_file
+from harness_core.ledger._coverage import check_coverage, check_fault_counts, covering_tests
 from harness_core.ledger._imports import check_core_imports, check_reference_imports
+from harness_core.ledger._outside import check_fail_path, check_outside, check_stand_ins
 from harness_core.ledger._problem import Problem, SourceFile
+from harness_core.ledger._requirements import Ledger, load_ledger
 from harness_core.suites import Suite, load_suites
 
-__all__ = ["check_tree"]
+__all__ = ["check_ledger", "check_tree", "suite_sources"]
 
 _REFERENCE = "reference-system"
 
@@ -50,6 +53,10 @@ def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
         )
         yield from check_test_file(file, rules)
     yield from _check_faults(suite, root=root)
+    if suite.ledger is not None:
+        ledger = load_ledger(suite.ledger)
+        yield from check_ledger(suite, ledger, root=root)
+        yield from _check_outside(suite, ledger, root=root)
     if not (suite.folder / "README.md").is_file():
         yield Problem(
             path=suite.folder.relative_to(root).as_posix(),
@@ -58,6 +65,33 @@ def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
             advice="write README.md: what is under test, how to run one test, what it needs, "
             "how to add one, how to read a failure",
         )
+
+
+def suite_sources(suite: Suite, *, root: Path) -> dict[Path, SourceFile]:
+    """The files of a suite without its reference system: path relative to its folder → source."""
+    reference = suite.folder / _REFERENCE
+    return {
+        path.relative_to(suite.folder): SourceFile.read(path, root=root)
+        for path in _python(suite.folder)
+        if reference not in path.parents
+    }
+
+
+def check_ledger(suite: Suite, ledger: Ledger, *, root: Path) -> Iterator[Problem]:
+    """Requirements against tests, both ways; what a collection refuses to run with."""
+    yield from check_coverage(suite_sources(suite, root=root), ledger)
+
+
+def _check_outside(suite: Suite, ledger: Ledger, *, root: Path) -> Iterator[Problem]:
+    """The rules for tests from outside, and the planted faults that every id must have."""
+    files = suite_sources(suite, root=root)
+    for file in files.values():
+        yield from check_outside(file, ledger)
+    for test in covering_tests(files, ledger):
+        yield from check_fail_path(test, ledger)
+        yield from check_stand_ins(test, ledger)
+    faults = load_faults(suite.faults) if suite.faults is not None else ()
+    yield from check_fault_counts(faults, ledger)
 
 
 def _check_faults(suite: Suite, *, root: Path) -> Iterator[Problem]:
@@ -101,5 +135,11 @@ def _top_level_modules(reference: Path) -> frozenset[str]:
     found: set[str] = set()
     for home in [*homes, *(home / "src" for home in homes)]:
         found.update(path.parent.name for path in home.glob("*/__init__.py"))
+        # A distribution of several packages keeps each in a folder of its own.
+        found.update(
+            path.parent.name
+            for path in home.glob("*/*/__init__.py")
+            if not (path.parent.parent / "__init__.py").exists()
+        )
         found.update(path.stem for path in home.glob("*.py"))
     return frozenset(found - sys.stdlib_module_names - {"conftest"})

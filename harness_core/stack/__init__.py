@@ -15,10 +15,12 @@
 Both drivers pass ``harness_core.testing.check_stack``. The only package that imports PyYAML.
 """
 
+from harness_core.stack._attached import attach_stack
 from harness_core.stack._compose import Compose, ComposeService, Condition, read_compose
 from harness_core.stack._description import Description, ServiceSeen
 from harness_core.stack._failed import ServiceFailed
 from harness_core.stack._handle import OUTAGES, Stack
+from harness_core.stack._held import HeldStack, hold_stack
 from harness_core.stack._local import StackOptions
 from harness_core.stack._open import DRIVERS, open_stack
 from harness_core.stack._part import State
@@ -30,11 +32,14 @@ __all__ = [
     "ComposeService",
     "Condition",
     "Description",
+    "HeldStack",
     "ServiceFailed",
     "ServiceSeen",
     "Stack",
     "StackOptions",
     "State",
+    "attach_stack",
+    "hold_stack",
     "open_stack",
     "read_compose",
 ]

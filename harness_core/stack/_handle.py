@@ -48,12 +48,13 @@ class Stack:
 
     Attributes:
         description: how it is reached.
+        control: its driver, by name of service.
         database: its database, or ``None``.
     """
 
     def __init__(self, description: Description, control: Control) -> None:
         self.description = description
-        self._control = control
+        self.control = control
         url = description.database_url
         self.database = Database(url) if url else None
 
@@ -175,35 +176,35 @@ class Stack:
 
     async def start(self, service: str) -> None:
         """Start it and wait until it serves, on the address it had."""
-        await self._control.act(service, "start")
+        await self.control.act(service, "start")
 
     async def stop(self, service: str) -> None:
         """Shut it down in order."""
-        await self._control.act(service, "stop")
+        await self.control.act(service, "stop")
 
     async def kill(self, service: str) -> None:
         """End it and everything it started, as a crash would."""
-        await self._control.act(service, "kill")
+        await self.control.act(service, "kill")
 
     async def pause(self, service: str) -> None:
         """Freeze it: connections stay open and nothing answers."""
-        await self._control.act(service, "pause")
+        await self.control.act(service, "pause")
 
     async def resume(self, service: str) -> None:
         """Undo :meth:`pause`."""
-        await self._control.act(service, "resume")
+        await self.control.act(service, "resume")
 
     async def restart(self, service: str) -> None:
         """Stop and start; address and data stay, connections do not."""
-        await self._control.act(service, "restart")
+        await self.control.act(service, "restart")
 
     async def states(self) -> Mapping[str, State]:
         """Which services run, by what the driver knows."""
-        return await self._control.states()
+        return await self.control.states()
 
     async def unhealthy(self) -> dict[str, str]:
         """One look at every service: those that do not serve, and what is seen instead."""
-        return {name: seen for name, seen in (await self._control.look()).items() if seen}
+        return {name: seen for name, seen in (await self.control.look()).items() if seen}
 
     async def healthy(self, *services: str, seconds: float = limits.STACK_READY_S) -> None:
         """Wait until these services serve, or all of them.
@@ -230,7 +231,7 @@ class Stack:
 
     async def mend(self) -> Sequence[str]:
         """Bring back whatever does not run; says what that was."""
-        return await self._control.mend()
+        return await self.control.mend()
 
     @asynccontextmanager
     async def outage(
@@ -261,7 +262,7 @@ class Stack:
         in_block = True
         try:
             try:
-                await self._control.act(service, away)
+                await self.control.act(service, away)
                 yield
                 in_block = False
             finally:
@@ -278,7 +279,7 @@ class Stack:
     async def _restore(self, service: str, back: str) -> None:
         state = (await self.states())[service]
         if state not in {State.RUNNING, State.COMPLETED}:
-            await self._control.act(service, "resume" if state is State.PAUSED else back)
+            await self.control.act(service, "resume" if state is State.PAUSED else back)
 
     async def close(self) -> None:
         """Close the connection to its database."""

@@ -80,6 +80,8 @@ class Suite:
         library: the distribution of such a subject, installed beside the tests.
         may_import: modules of the subject that any file may import (contract schemas).
         patching: why its tests may patch; empty when they may not.
+        ledger: its requirements, by id; with one, its tests are held to the rules of
+            ``harness_core.ledger`` for tests from outside.
         sessions: its nox sessions.
         benches: its benchmarks.
     """
@@ -98,6 +100,7 @@ class Suite:
     patching: str
     sessions: tuple[SuiteSession, ...]
     benches: tuple[SuiteBench, ...] = ()
+    ledger: Path | None = None
 
 
 def load_suites(root: Path) -> tuple[Suite, ...]:
@@ -152,6 +155,7 @@ def load_suite(folder: Path) -> Suite:
         patching=table.text("patching", default=""),
         sessions=tuple(_session(row, folder) for row in rows),
         benches=tuple(_bench(row, folder) for row in benches),
+        ledger=_file(table, "ledger", folder),
     )
     table.done()
     for kind, names in (

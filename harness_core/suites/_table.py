@@ -86,6 +86,19 @@ class Table:
             raise self.bad(key, value, expected="true or false")
         return value
 
+    def number(self, key: str, *, default: int) -> int:
+        """A whole number."""
+        value = self._take(key, default)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.bad(key, value, expected="a whole number")
+        return value
+
+    def called(self, name: str) -> Table:
+        """The rest of this table, with ``name`` in its messages."""
+        table = Table(self._left, where=self.where, prefix=f"{self.prefix.rstrip('.')}({name}).")
+        table._known = [*self._known]
+        return table
+
     def seconds(self, key: str, *, default: float) -> float:
         """A positive number of seconds."""
         value = self._take(key, default)

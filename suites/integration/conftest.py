@@ -1,0 +1,244 @@
+"""Fixtures of the suite: one stack per run, a second one for tests that break things, its clients.
+
+Both stacks are held by ``harness_core.hosting`` and booted when the first test asks: under
+``pytest -n`` by the controller for all workers, else by this process. A test of the shared stack
+leaves every service as it found it; a test that takes services away uses ``breakable_stack``, which
+it has to itself while it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from harness_core.bridge import Loop
+from harness_core.errors import HarnessError
+from harness_core.evidence import Evidence
+from harness_core.hosting import HeldHost, Line, hold_host
+from harness_core.http import HttpClient
+from harness_core.ledger import load_ledger
+from harness_core.pytest_plugin import add_summary, fail_run, open_run_evidence, progress_of
+from harness_core.stack import Stack, attach_stack, hold_stack
+from harness_core.subject import Subject, load_subject
+from suites.integration.stack import REFERENCE_SUBJECT, layout_of, open_workbench
+
+#: The reference system has tests of its own, which its own environment runs.
+collect_ignore = ["reference-system"]
+
+LEDGER: Final = Path(__file__).with_name("ledger.toml")
+
+#: The stacks of a run: the shared one, and the one that may be broken.
+STACKS: Final = ("stack", "breakable")
+_HOSTS: Final = "integration_hosts"
+_HELD: Final = pytest.StashKey[dict[str, HeldHost]]()
+_OPEN: Final = pytest.StashKey[ExitStack]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marks of the ledger; it is their only other place."""
+    ledger = load_ledger(LEDGER)
+    config.addinivalue_line("markers", f"{ledger.marker}(id): the requirement that a test proves")
+    for priority, marker in ledger.priorities.items():
+        config.addinivalue_line("markers", f"{marker}: proves a requirement of {priority}")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell an xdist worker where the stacks of this run are held."""
+    held = _held(node.config, evidence=lambda: open_run_evidence(node.config))
+    node.workerinput[_HOSTS] = {name: str(host.path) for name, host in held.items()}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Take down what this process held, when all tests are done."""
+    if _OPEN in session.config.stash:
+        try:
+            session.config.stash[_OPEN].close()
+        except HarnessError as error:
+            fail_run(session, "the stacks of the run", str(error))
+
+
+def _held(config: pytest.Config, *, evidence: Callable[[], Evidence]) -> dict[str, HeldHost]:
+    """The hosts of this process; each boots its stack when it is first asked for."""
+    if _HELD not in config.stash:
+        opened = config.stash[_OPEN] = ExitStack()
+        config.add_cleanup(opened.close)
+        where = evidence()
+        config.stash[_HELD] = {
+            name: opened.enter_context(_host(config, name, evidence=where.child(name)))
+            for name in STACKS
+        }
+    return config.stash[_HELD]
+
+
+def _host(config: pytest.Config, name: str, *, evidence: Evidence) -> Any:
+    tell = progress_of(config)
+
+    def say(text: str) -> None:
+        tell(f"{name}: {text}")
+
+    def opener(run: Any, _loop: Loop) -> Any:
+        opening = open_workbench(
+            run,
+            _read_subject(config),
+            evidence=evidence,
+            services=config.getoption("--services"),
+            llm=config.getoption("--llm"),
+            llm_upstream=config.getoption("--llm-upstream"),
+            budget_usd=config.getoption("--llm-budget-usd"),
+            say=say,
+        )
+        return hold_stack(opening)
+
+    return hold_host(opener, title=f"integration {name}", evidence=evidence, say=say)
+
+
+def _read_subject(config: pytest.Config) -> Subject:
+    given = config.getoption("--subject")
+    return load_subject(Path(given).absolute() if given else REFERENCE_SUBJECT)
+
+
+@pytest.fixture(scope="session")
+def subject(pytestconfig: pytest.Config) -> Subject:
+    """What is tested: the reference stack, or the file given with ``--subject``."""
+    return _read_subject(pytestconfig)
+
+
+@pytest.fixture(autouse=True)
+def capable(request: pytest.FixtureRequest, subject: Subject) -> None:
+    """Skip, by name, what the subject does not claim to do."""
+    for marker in request.node.iter_markers("capability"):
+        for name in marker.args:
+            if name not in subject.capabilities:
+                pytest.skip(f"{subject.name} lists no capability {name!r} in {subject.path.name}")
+
+
+@pytest.fixture(scope="session")
+def host_paths(pytestconfig: pytest.Config, run_evidence: Evidence) -> dict[str, Path]:
+    """The sockets of the hosts, by name of stack."""
+    told = getattr(pytestconfig, "workerinput", {}).get(_HOSTS)
+    if told is not None:
+        return {name: Path(path) for name, path in told.items()}
+    held = _held(pytestconfig, evidence=lambda: run_evidence)
+    return {name: host.path for name, host in held.items()}
+
+
+@pytest.fixture(scope="session")
+def shared_stack(
+    host_paths: dict[str, Path],
+    harness_loop: Loop,
+    run_evidence: Evidence,
+    pytestconfig: pytest.Config,
+) -> Iterator[Stack]:
+    """The stack that all tests of the run share, as it was booted."""
+    manager = attach_stack(host_paths["stack"], evidence=run_evidence)
+    with harness_loop.hold(manager) as stack:
+        yield stack
+        add_summary(
+            pytestconfig,
+            "the stack",
+            f"ready in {stack.description.boot_s:.1f} s; logs: {stack.description.evidence}",
+        )
+
+
+@pytest.fixture(scope="session")
+def whole_breakable_stack(
+    host_paths: dict[str, Path], harness_loop: Loop, run_evidence: Evidence
+) -> Iterator[Stack]:
+    """The second stack of the run, as it was booted."""
+    manager = attach_stack(host_paths["breakable"], evidence=run_evidence)
+    with harness_loop.hold(manager) as stack:
+        yield stack
+
+
+@pytest.fixture
+def stack(
+    shared_stack: Stack, harness_loop: Loop, request: pytest.FixtureRequest
+) -> Iterator[Stack]:
+    """The shared stack: a test leaves every service of it running.
+
+    Raises:
+        AssertionError: a service died, by itself, during the test or before it.
+    """
+    yield shared_stack
+    states = harness_loop.run(shared_stack.states)
+    dead = {name: str(state) for name, state in states.items() if state in _DEAD}
+
+    assert not dead, f"services that no longer run after {request.node.nodeid}: {dead}"
+
+
+_DEAD: Final = frozenset({"ended", "paused", "stopped"})
+
+
+@pytest.fixture
+def breakable_stack(
+    whole_breakable_stack: Stack, host_paths: dict[str, Path], harness_loop: Loop
+) -> Iterator[Stack]:
+    """A stack of its own kind for tests that take services away; this test has it to itself.
+
+    Raises:
+        HarnessError: the test before left it broken; it has been put right.
+    """
+    stack = whole_breakable_stack
+    with Line(host_paths["breakable"]) as line:
+        line.ask("enter", alone=True)
+        try:
+            yield stack
+        finally:
+            left = harness_loop.run(stack.mend)
+            if left:
+                harness_loop.run(stack.healthy)
+    if left:
+        raise HarnessError(
+            "go on with the stack as it was",
+            observed=f"the test left it broken: {'; '.join(left)}",
+            next_step="It was put right. Take services away by `async with stack.outage(…)`",
+        )
+
+
+@pytest.fixture
+def api_key(subject: Subject, shared_stack: Stack) -> str:
+    """The key that callers of the shared stack present."""
+    return key_of(shared_stack, subject)
+
+
+def key_of(stack: Stack, subject: Subject) -> str:
+    """The key that callers of a stack present, from the environment of its controller."""
+    name = layout_of(subject).api_key
+    value = stack.service("controller").environment.get(name, "")
+    if not value:
+        raise HarnessError(
+            "call the controller with a key",
+            observed=f"its environment in the compose file has no {name}",
+            next_step="Name the variable in the subject file: [stack] api_key",
+        )
+    return value
+
+
+@pytest.fixture
+def client_of(subject: Subject, evidence: Evidence) -> Callable[[Stack, str], HttpClient]:
+    """A client of one service of a stack, with the right key; exchanges go into the evidence."""
+
+    def make(stack: Stack, service: str) -> HttpClient:
+        return stack.client(
+            service, headers={"x-api-key": key_of(stack, subject)}, evidence=evidence
+        )
+
+    return make
+
+
+@pytest.fixture
+def controller(stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> HttpClient:
+    """The controller of the shared stack, called with the right key."""
+    return client_of(stack, "controller")
+
+
+@pytest.fixture
+def worker(stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> HttpClient:
+    """The worker of the shared stack, called with the right key and no session."""
+    return client_of(stack, "worker")
