@@ -1,0 +1,121 @@
+"""INT-029: only the right key opens a protected endpoint, and before anything is done."""
+
+import pytest
+
+from harness_core.http import HttpClient
+from suites.integration.document import OPEN_PATHS, Operation, live_document
+from suites.integration.refusals import expect_refused
+from suites.integration.sessions import new_session
+
+
+def wrong_keys(key: str) -> dict[str, dict[str, str]]:
+    """Ways not to present the key: what it is → the headers."""
+    return {
+        "no key": {},
+        "an empty key": {"x-api-key": ""},
+        "another key": {"x-api-key": "another-key-of-a-good-length"},
+        "the beginning of the key": {"x-api-key": key[:-1]},
+        "the first letter": {"x-api-key": key[:1]},
+        "more than the key": {"x-api-key": f"{key}x"},
+        "the end of the key": {"x-api-key": key[1:]},
+        "the key in capitals": {"x-api-key": key.upper()},
+        "a scheme before it": {"x-api-key": f"Bearer {key}"},
+        "the key as a token": {"authorization": f"Bearer {key}"},
+        "the key as a cookie": {"cookie": f"x-api-key={key}; api_key={key}"},
+    }
+
+
+@pytest.mark.int_id("INT-029")
+@pytest.mark.integration_p0
+@pytest.mark.parametrize("service", ["controller", "worker"])
+async def test_int_029_only_the_right_key_opens_an_endpoint(
+    service, stack, client_of, api_key, token
+):
+    """Every operation but health and the document refuses every wrong key with 401, and does nothing."""
+    right = client_of(stack, service)
+    bare = right.having(x_api_key=None, x_session_id=new_session(right).id)
+    document = await live_document(right)
+    protected = [each for each in document.operations if each.path not in OPEN_PATHS]
+
+    assert len(protected) >= 5, f"too few operations to be the {service}: {document.content}"
+    for operation in protected:
+        for what, headers in wrong_keys(api_key).items():
+            await refuses(bare, operation, headers, what=what)
+        await refuses(
+            bare,
+            operation,
+            {},
+            what="the key in the query",
+            query=f"?api_key={api_key}&key={api_key}",
+        )
+        await takes(right, operation)
+    for path in ("/docs", "/redoc"):
+        answer = await bare.get(path)
+        assert answer.status in {401, 404}, f"{path} is neither protected nor absent: {answer}"
+    health = await bare.get("/health")
+    assert health.status == 200, f"health needs no key: {health}"
+    await (nothing_was_submitted if service == "controller" else nothing_was_written)(
+        right, api_key, token
+    )
+
+
+async def refuses(
+    bare: HttpClient, operation: Operation, headers: dict[str, str], *, what: str, query: str = ""
+) -> None:
+    """A request that is malformed besides is refused for its key."""
+    answer = await bare.request(
+        operation.method, operation.target() + query, headers=headers, content=b"{"
+    )
+
+    assert answer.status == 401, f"{operation.name} with {what}: expected 401, found {answer}"
+    expect_refused(answer, 401)
+
+
+async def takes(right: HttpClient, operation: Operation) -> None:
+    """With the right key the same malformed request is looked at."""
+    session = new_session(right)
+    answer = await session.client.request(operation.method, operation.target(), content=b"{")
+
+    assert answer.status not in {401, 403}, f"{operation.name} refuses the right key: {answer}"
+
+
+async def nothing_was_submitted(right: HttpClient, key: str, token: str) -> None:
+    """An episode that a wrong key submitted is nowhere; the right key submits it."""
+    for number, (what, headers) in enumerate(wrong_keys(key).items()):
+        body = {"task": f"do nothing {token}-{number}"}
+        answer = await right.having(x_api_key=None).request(
+            "POST", "/episodes", json=body, headers=headers
+        )
+        expect_refused(answer, 401)
+        assert token not in (await episodes(right)), f"an episode was made with {what}"
+    answer = await right.post("/episodes", {"task": f"do nothing {token}-right"})
+    assert answer.status == 202, f"the right key submits no episode: {answer}"
+    assert f"{token}-right" in await episodes(right)
+
+
+async def episodes(right: HttpClient) -> str:
+    """The latest episodes, as text."""
+    answer = await right.get("/episodes", params={"limit": 100})
+
+    assert answer.status == 200, f"expected a list of episodes, found {answer}"
+    return answer.text
+
+
+async def nothing_was_written(right: HttpClient, key: str, token: str) -> None:
+    """What a wrong key wrote or ran has left nothing in the session; the right key writes."""
+    session = new_session(right)
+    bare = session.client.having(x_api_key=None)
+    for number, headers in enumerate(wrong_keys(key).values()):
+        name = f"{token}-{number}.txt"
+        body = {"path": name, "content": "written with a wrong key"}
+        expect_refused(await bare.request("POST", "/fs/write", json=body, headers=headers), 401)
+        body = {"command": f"echo run > run-{name}"}
+        expect_refused(
+            await bare.request("POST", "/runtime/execute", json=body, headers=headers), 401
+        )
+    left = {path for path in await session.files() if token in path}
+    assert left == set(), "files were written with wrong keys"
+    told = [event for event in await session.events() if token in str(event)]
+    assert told == [], "work was done with wrong keys"
+    await session.write(f"{token}.txt", "written with the right key")
+    assert (await session.read(f"{token}.txt")).json()["content"] == "written with the right key"

@@ -1,0 +1,31 @@
+"""What a refusal must look like: a status of an error, and a sentence for people."""
+
+from __future__ import annotations
+
+import re
+
+from harness_core.http import Response
+
+__all__ = ["expect_refused"]
+
+
+def expect_refused(answer: Response, *statuses: int, says: str = "") -> str:
+    """Assert that a request was refused; returns the sentence that says why.
+
+    Args:
+        answer: what was answered.
+        statuses: any of these, each from 400 on.
+        says: a pattern that the sentence must match, in any case.
+    """
+    wanted = " or ".join(map(str, statuses))
+
+    assert statuses
+    assert min(statuses) >= 400, f"{min(statuses)} refuses nothing"
+    assert answer.status in statuses, f"expected a refusal with {wanted}, found {answer}"
+    assert answer.content_type in {"application/json", "application/problem+json"}, str(answer)
+    detail = answer.json().get("detail")
+    told = detail if isinstance(detail, str) else str(detail or "")
+
+    assert told.strip(), f"expected a refusal that says why, found {answer}"
+    assert re.search(says, told, re.IGNORECASE), f"expected it to say {says!r}, found {answer}"
+    return told

@@ -1,0 +1,74 @@
+"""A session on the worker, used as an agent's tools use it: over HTTP, with key and session id."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from harness_core.http import HttpClient, Response
+
+__all__ = ["Session", "new_session"]
+
+
+class Session:
+    """One session; nothing is there before its first request.
+
+    Attributes:
+        id: its name.
+        client: asks the worker on its behalf.
+    """
+
+    def __init__(self, worker: HttpClient, session_id: str) -> None:
+        self.id = session_id
+        self.client = worker.having(x_session_id=session_id)
+
+    async def post(self, operation: str, /, **body: Any) -> Response:
+        """One operation, whatever comes of it."""
+        return await self.client.post(operation, body)
+
+    async def write(self, path: str, content: str) -> None:
+        """Write a file, which must succeed."""
+        answer = await self.post("/fs/write", path=path, content=content)
+
+        assert answer.status == 200, f"expected {path} to be written, found {answer}"
+
+    async def read(self, path: str) -> Response:
+        """Read a file."""
+        return await self.post("/fs/read", path=path)
+
+    async def files(self, path: str = ".") -> set[str]:
+        """The names of all files and folders below ``path``, which must be there."""
+        answer = await self.post("/fs/ls", path=path, recursive=True)
+
+        assert answer.status == 200, f"expected a list of files, found {answer}"
+        return {entry["path"] for entry in answer.json()["entries"]}
+
+    async def execute(self, command: str, *, timeout_s: float = 20.0) -> dict[str, Any]:
+        """Run a shell command to its end; its exit code may be any."""
+        answer = await self.client.post(
+            "/runtime/execute",
+            {"command": command, "timeout_s": timeout_s},
+            seconds=timeout_s + 20,
+        )
+
+        assert answer.status == 200, f"expected {command!r} to be run, found {answer}"
+        executed: dict[str, Any] = answer.json()
+        return executed
+
+    async def events(self) -> list[dict[str, Any]]:
+        """Every event of the session so far, in the worker's order."""
+        found: list[dict[str, Any]] = []
+        while True:
+            after = found[-1]["seq"] if found else 0
+            answer = await self.client.get("/events", params={"after": after})
+
+            assert answer.status == 200, f"expected events, found {answer}"
+            page = answer.json()
+            found.extend(page["events"])
+            if not page["events"] or found[-1]["seq"] >= page["last_seq"]:
+                return found
+
+
+def new_session(worker: HttpClient) -> Session:
+    """A session that nobody else has."""
+    return Session(worker, f"session-{secrets.token_hex(8)}")
