@@ -24,6 +24,7 @@ from harness_core.ledger import load_ledger
 from harness_core.pytest_plugin import add_summary, fail_run, open_run_evidence, progress_of
 from harness_core.stack import Stack, attach_stack, hold_stack
 from harness_core.subject import Subject, load_subject
+from suites.integration.episodes import Episodes
 from suites.integration.stack import REFERENCE_SUBJECT, layout_of, open_workbench
 
 #: The reference system has tests of its own, which its own environment runs.
@@ -242,3 +243,15 @@ def controller(stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> H
 def worker(stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> HttpClient:
     """The worker of the shared stack, called with the right key and no session."""
     return client_of(stack, "worker")
+
+
+@pytest.fixture
+def episodes(stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> Episodes:
+    """Episodes of the shared stack, and their sessions."""
+    return Episodes(stack, client_of)
+
+
+@pytest.fixture
+def breakable(breakable_stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> Episodes:
+    """Episodes of the stack that this test may break."""
+    return Episodes(breakable_stack, client_of)

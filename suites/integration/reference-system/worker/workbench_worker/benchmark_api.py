@@ -22,6 +22,7 @@ from workbench_contract.benchmark import (
     Validated,
 )
 from workbench_contract.events import EventKind
+from workbench_contract.problem import Problem
 from workbench_foundation import faults
 from workbench_worker.asked import CurrentSession, Worker, refusals
 from workbench_worker.files_api import read_bytes
@@ -41,18 +42,19 @@ _SUBMITTED_CHARS = 20
 @router.post(
     "/simulate",
     response_model=Simulated,
-    responses=refusals(403, 404) | {409: {"model": SimulationRefused}, 503: {"model": SimulationRefused}},
+    responses=refusals(403, 404)
+    | {409: {"model": SimulationRefused | Problem}, 503: {"model": SimulationRefused}},
 )
 async def simulate(request: SimulateRequest, session: CurrentSession, worker: Worker) -> Any:
     """Simulate the session's model when its turn comes; one at a time over all sessions."""
     with tool_call(session, "simulate", request) as told:
+        _is_there(session, request.model)
         async with worker.jobs.job(session, request.job_id) as job:
             told["job_id"] = job.id
             known = {"job_id": job.id, "variant": request.variant, "seed": request.seed}
             session.record(EventKind.SIMULATION_REQUEST, known | {"model": request.model})
             turn: Turn | None = None
             try:
-                _is_there(session, request.model)
                 async with worker.simulations.turn(job) as turn:
                     model = await _built(job, worker, request.model)
                     arguments = {"seed": request.seed, "duration_s": request.duration_s}
@@ -63,8 +65,6 @@ async def simulate(request: SimulateRequest, session: CurrentSession, worker: Wo
                 if faults.on("seed-untracked-on-failure"):
                     result = {key: result[key] for key in result if key not in ("seed", "variant")}
                 session.record(EventKind.SIMULATION_RESULT, result)
-                if refused.status in (403, 404):
-                    raise
                 told |= {"ok": False, "status": refused.status, "reason": refused.detail}
                 body = SimulationRefused(detail=refused.detail, **known)
                 return JSONResponse(body.model_dump(mode="json"), status_code=refused.status)
@@ -113,6 +113,8 @@ async def analyze(request: AnalyzeRequest, session: CurrentSession, worker: Work
                 method=request.method,
                 max_size_mm=request.max_size_mm,
             )
+        if faults.on("check-invented"):
+            found |= {"volume_mm3": 1000.0, "size_mm": [10.0, 10.0, 10.0]}
         kept = ("manufacturable", "reasons", "volume_mm3", "size_mm")
         session.record(
             EventKind.MANUFACTURABILITY_CHECK,
@@ -134,6 +136,8 @@ def submit(request: SubmitRequest, session: CurrentSession) -> Submitted:
             reasons.append("a review has a decision")
         if not is_review and request.decision is not None:
             reasons.append("a plan has no decision")
+        if faults.on("plan-always-accepted"):
+            reasons = []
         digest = hashlib.sha256(data).hexdigest()
         told["accepted"] = not reasons
         kind = EventKind.REVIEW_DECISION if is_review else EventKind.PLAN_SUBMISSION

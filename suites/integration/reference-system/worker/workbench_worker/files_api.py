@@ -36,6 +36,7 @@ from workbench_contract.files import (
     ReadRequest,
     WriteRequest,
 )
+from workbench_foundation import faults
 from workbench_worker.asked import CurrentSession, Worker, refusals
 from workbench_worker.execution import Ended, run_command
 from workbench_worker.refusal import Refused
@@ -47,6 +48,8 @@ router = APIRouter(responses=refusals(403, 404, 409, 503))
 _ENTRIES = 5_000
 _MATCHES = 500
 _PROGRAM_S = 20.0
+#: What is an error, not a matter of taste.
+_RULES = "E4,E7,E9,F"
 
 
 @router.post("/fs/ls")
@@ -156,8 +159,8 @@ async def lint(request: LintRequest, session: CurrentSession, worker: Worker) ->
     with tool_call(session, "lint", request) as told:
         with session.opened(request.path, os.O_RDONLY | os.O_NONBLOCK):
             pass
-        argv = ["ruff", "check", "--isolated", "--no-cache", "--output-format=json", "--",
-                request.path]  # fmt: skip
+        argv = ["ruff", "check", "--isolated", "--no-cache", f"--select={_RULES}",
+                "--output-format=json", "--", request.path]  # fmt: skip
         ended = await _program(session, worker, argv)
         if ended.exit_code not in (0, 1):
             raise Refused(409, f"cannot lint {request.path!r}: {ended.stderr.strip()}. Correct it")
@@ -170,7 +173,7 @@ async def lint(request: LintRequest, session: CurrentSession, worker: Worker) ->
             for found in json.loads(ended.stdout)
         ]
         told["passed"] = not findings
-        if findings:
+        if findings and not faults.on("lint-failure-untold"):
             codes = [finding.code for finding in findings]
             session.record(EventKind.LINT_FAILURE, {"path": request.path, "codes": codes})
         return LintReport(path=request.path, passed=not findings, findings=findings)

@@ -1,0 +1,179 @@
+"""Episodes as a user of the stack has them: submitted, followed and looked at over HTTP.
+
+The model's words are a transcript that the gateway plays: each test's begins with a task that holds
+a token of its own, by which the gateway finds the transcript among those of other tests.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from harness_core.http import HttpClient, Response
+from harness_core.stack import Stack
+from suites.integration.patience import EPISODE_S, SOON_S, eventually
+from suites.integration.sessions import Session
+
+__all__ = ["FINAL", "Episodes", "calls", "new_token", "said", "use"]
+
+FINAL: Final = frozenset({"cancelled", "completed", "failed", "interrupted"})
+
+Block = dict[str, Any]
+
+#: Where a session's code waits for the test, and what lets it go on.
+_GATE: Final = "go-on"
+
+
+def new_token() -> str:
+    """A text that only this test uses; it may be part of a session id."""
+    return f"t{secrets.token_hex(8)}"
+
+
+def use(tool: str, **arguments: Any) -> Block:
+    """The model uses a tool."""
+    return {"type": "tool_use", "name": tool, "input": arguments}
+
+
+def said(text: str = "It is done.") -> Block:
+    """The model says something and is done, unless it uses a tool as well."""
+    return {"type": "text", "text": text}
+
+
+def calls(events: Sequence[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """The events of one kind, in the order given."""
+    return [event for event in events if event["kind"] == kind]
+
+
+class Episodes:
+    """The episodes of one stack.
+
+    Args:
+        stack: the stack.
+        client_of: makes clients of its services, with the key.
+    """
+
+    def __init__(self, stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> None:
+        self.stack = stack
+        self.controller = client_of(stack, "controller")
+        self.worker = client_of(stack, "worker")
+
+    async def script(self, token: str, *turns: Block | Sequence[Block]) -> None:
+        """Load what the model says in the episode whose task holds the token.
+
+        Args:
+            token: what finds the episode's conversation.
+            turns: one block or several for each time that the model is asked.
+        """
+        rows = [
+            {"match": {"conversation": token}, "reply": [turn] if isinstance(turn, dict) else turn}
+            for turn in turns
+        ]
+        async with self.stack.gateway() as gateway:
+            await gateway.load_script(token, rows)
+
+    async def submit(self, token: str, **request: Any) -> dict[str, Any]:
+        """Submit an episode with a task that holds the token; what was answered.
+
+        Raises:
+            AssertionError: it was not accepted.
+        """
+        answer = await self.ask(token, **request)
+
+        assert 202 == answer.status, answer
+        accepted = answer.json()
+        assert "queued" == accepted["status"], accepted
+        return accepted
+
+    async def ask(self, token: str, **request: Any) -> Response:
+        """Submit an episode; the answer, whatever it is."""
+        body = {"task": f"Make the part {token}.", "role": "coder", **request}
+        return await self.controller.post("/episodes", body)
+
+    async def get(self, episode_id: str) -> dict[str, Any]:
+        """An episode as it is now."""
+        answer = await self.controller.get(f"/episodes/{episode_id}")
+
+        assert 200 == answer.status, answer
+        return answer.json()
+
+    async def events(self, episode_id: str) -> list[dict[str, Any]]:
+        """The stored events of an episode, as they are answered."""
+        answer = await self.controller.get(f"/episodes/{episode_id}/events")
+
+        assert 200 == answer.status, answer
+        return answer.json()["events"]
+
+    async def until(
+        self, episode_id: str, *statuses: str, seconds: float = EPISODE_S
+    ) -> dict[str, Any]:
+        """The episode when it has one of these statuses.
+
+        Raises:
+            AssertionError: it ends otherwise, or does not get there in time.
+        """
+        last: dict[str, Any] = {}
+
+        async def there() -> dict[str, Any] | None:
+            last.update(await self.get(episode_id))
+            if last["status"] in FINAL and last["status"] not in statuses:
+                raise AssertionError(
+                    f"expected episode {episode_id} to be {' or '.join(statuses)}, found "
+                    f"{last['status']}: {last['reason']}"
+                )
+            return last if last["status"] in statuses else None
+
+        def seen() -> object:
+            return {key: last.get(key) for key in ("status", "reason", "transitions")}
+
+        wanted = f"episode {episode_id} to be {' or '.join(statuses)}"
+        return await eventually(there, seconds=seconds, expected=wanted, seen=seen)
+
+    async def run(
+        self, token: str, *turns: Block | Sequence[Block], **request: Any
+    ) -> dict[str, Any]:
+        """Script, submit and follow an episode to its completion."""
+        await self.script(token, *turns)
+        accepted = await self.submit(token, **request)
+        return await self.until(accepted["episode_id"], "completed")
+
+    async def until_event(
+        self, episode_id: str, kind: str, *, seconds: float = SOON_S
+    ) -> dict[str, Any]:
+        """The first stored event of a kind, when there is one."""
+
+        async def there() -> dict[str, Any] | None:
+            return next(iter(calls(await self.events(episode_id), kind)), None)
+
+        return await eventually(there, seconds=seconds, expected=f"an event {kind}")
+
+    # --- sessions -------------------------------------------------------------------------------
+
+    def session(self, session_id: str) -> Session:
+        """A session on the worker, an episode's or one of its own."""
+        return Session(self.worker, session_id)
+
+    async def record(self, session_id: str) -> list[dict[str, Any]]:
+        """The lines of a session's ``events.jsonl``, as the worker has it."""
+        answer = await self.session(session_id).read("events.jsonl")
+
+        assert 200 == answer.status, answer
+        return [json.loads(line) for line in answer.json()["content"].splitlines()]
+
+    def waiting(self, *, timeout_s: int = 60) -> Block:
+        """The model runs a command that waits until :meth:`release`; it begins by saying so."""
+        command = f"touch begun; until [ -e {_GATE} ]; do sleep 0.05; done"
+        return use("execute", command=command, timeout_s=timeout_s)
+
+    async def begun(self, session_id: str) -> None:
+        """Wait until the command of :meth:`waiting` runs."""
+
+        async def there() -> bool:
+            return "begun" in await self.session(session_id).files()
+
+        await eventually(there, seconds=SOON_S, expected=f"the command of {session_id} to run")
+
+    async def release(self, session_id: str) -> None:
+        """Let the command of :meth:`waiting` end."""
+        await self.session(session_id).write(_GATE, "on")

@@ -1,0 +1,108 @@
+"""Simulations of all sessions have one queue."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import datetime
+from typing import Any
+
+import pytest
+import trio
+
+from harness_core.http import Response
+from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.patience import SOON_S, eventually
+from suites.integration.refusals import expect_refused
+from suites.integration.scenes import BROKEN_SCENE, scene
+from suites.integration.sessions import Session
+
+#: Physics of about a second, so that everything else is asked for while it runs.
+_LONG_S = 200.0
+_SHORT_S = 5.0
+
+
+@pytest.mark.int_id("INT-004")
+@pytest.mark.integration_p0
+async def test_int_004_one_simulation_at_a_time(episodes: Episodes) -> None:
+    """Simulations of several sessions run one after another, in the order they were asked for.
+
+    Responses and the sessions' events tell the same times. A model that is none is refused when its
+    turn comes, and those behind it run.
+    """
+    token = new_token()
+    ids = [f"{token}-{name}" for name in ("a", "b", "c")]
+    sessions = [episodes.session(session_id) for session_id in ids]
+    for session in sessions:
+        await session.write("scene.xml", scene(boxes=3))
+    await sessions[2].write("broken.xml", BROKEN_SCENE)
+    warm = await sessions[0].post("/benchmark/simulate", **_asked("scene.xml", _SHORT_S))
+
+    assert 200 == warm.status, warm
+    answers: dict[int, Response] = {}
+    asked = [
+        (0, _asked("scene.xml", _LONG_S)),
+        (1, _asked("scene.xml", _SHORT_S)),
+        (2, _asked("broken.xml", _SHORT_S)),
+        (0, _asked("scene.xml", _SHORT_S)),
+        (2, _asked("scene.xml", _SHORT_S)),
+        (1, _asked("scene.xml", _SHORT_S)),
+    ]
+    began = datetime.now().astimezone()
+    async with trio.open_nursery() as nursery:
+        for number, (index, body) in enumerate(asked):
+            nursery.start_soon(_simulate, sessions[index], body, answers, number)
+            await _is_asked(episodes, ids[index], f"{token}-{number}", body, number)
+        listed = await sessions[1].post("/fs/ls")
+        listed_at = datetime.now().astimezone()
+    ended = datetime.now().astimezone()
+
+    expect_refused(answers[2], 400, 409, 422)
+    runs = [answers[number].json() for number in (0, 1, 3, 4, 5)]
+    assert [200] * 5 == [answers[number].status for number in (0, 1, 3, 4, 5)], answers
+    times = [_times(run) for run in runs]
+    for queued, started, finished in times:
+        assert began <= queued <= started < finished <= ended, f"times that cannot be: {times}"
+    # All were asked for while the first ran, and so was something else done.
+    assert times[-1][0] < times[0][2], "the first simulation was too short to prove anything"
+    assert listed.ok, listed
+    assert listed_at < times[0][2], "other work waited for the simulation"
+    for before, after in itertools.pairwise(times):
+        assert before[2] <= after[1], f"simulations ran side by side, or out of turn: {times}"
+    for session_id, indices in zip(ids, ((0, 2), (1, 4), (3,)), strict=True):
+        results = [
+            e["payload"] for e in calls(await episodes.record(session_id), "simulation_result")
+        ]
+        told = {result["job_id"]: result for result in results}
+        for run in (runs[index] for index in indices):
+            event = told[run["job_id"]]
+
+            assert _times(run) == _times(event), f"response {run} and event {event} differ"
+
+
+def _asked(model: str, duration_s: float) -> dict[str, Any]:
+    return {"model": model, "variant": "queue", "seed": 1, "duration_s": duration_s}
+
+
+async def _simulate(
+    session: Session, body: dict[str, Any], answers: dict[int, Response], number: int
+) -> None:
+    answers[number] = await session.post("/benchmark/simulate", **{**body, "seed": 100 + number})
+
+
+async def _is_asked(
+    episodes: Episodes, session_id: str, what: str, body: dict[str, Any], number: int
+) -> None:
+    """Wait until the worker has taken the request: the order of requests is certain then."""
+
+    async def there() -> bool:
+        requests = calls(await episodes.record(session_id), "simulation_request")
+        return any(event["payload"]["seed"] == 100 + number for event in requests)
+
+    await eventually(there, seconds=SOON_S, expected=f"the request {what} ({body}) as an event")
+
+
+def _times(told: dict[str, Any]) -> tuple[datetime, datetime, datetime]:
+    queued, started, finished = (
+        datetime.fromisoformat(told[name]) for name in ("queued_at", "started_at", "finished_at")
+    )
+    return queued, started, finished

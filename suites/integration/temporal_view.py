@@ -1,0 +1,55 @@
+"""What Temporal itself says of a workflow, asked with its own client."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import trio
+
+from harness_core.stack import Stack
+
+__all__ = ["WorkflowSeen", "look_at_workflow"]
+
+_ANSWER_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowSeen:
+    """A workflow as Temporal has it.
+
+    Attributes:
+        status: in lower case: ``running``, ``completed``, ``failed``, ``canceled``, ``terminated``.
+        memo: what it was started with for people to see.
+    """
+
+    run_id: str
+    status: str
+    memo: dict[str, Any]
+
+
+async def look_at_workflow(
+    stack: Stack, workflow_id: str, *, namespace: str = "default"
+) -> WorkflowSeen | None:
+    """A workflow by its id; ``None`` when Temporal knows of none."""
+    look = _look(stack.address("temporal"), workflow_id, namespace=namespace)
+    # Temporal's client is for asyncio, the tests are for trio.
+    return await trio.to_thread.run_sync(asyncio.run, look)
+
+
+async def _look(address: str, workflow_id: str, *, namespace: str) -> WorkflowSeen | None:
+    from temporalio.client import Client
+    from temporalio.service import RPCError, RPCStatusCode
+
+    client = await Client.connect(address, namespace=namespace)
+    try:
+        handle = client.get_workflow_handle(workflow_id)
+        found = await handle.describe(rpc_timeout=timedelta(seconds=_ANSWER_S))
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return None
+        raise
+    status = found.status.name.lower() if found.status else "unknown"
+    return WorkflowSeen(run_id=found.run_id, status=status, memo=dict(await found.memo()))
