@@ -81,6 +81,17 @@ class Document:
         assert found, f"the document of {self.service} has no {method} {path}; it has {known}"
         return min(found, key=lambda each: (each.path.count("{"), -len(each.path)))
 
+    def body_of(self, operation: Operation) -> dict[str, Any] | None:
+        """The schema of the JSON that an operation takes; ``None`` for one that takes none."""
+        item = self.content["paths"][operation.path][operation.method.lower()]
+        content = item.get("requestBody", {}).get("content", {})
+        schema = content.get("application/json", {}).get("schema")
+        if schema is None or "$ref" not in schema:
+            return schema
+        name = schema["$ref"].rpartition("/")[2]
+        found: dict[str, Any] = self.content["components"]["schemas"][name]
+        return found
+
 
 async def live_document(client: HttpClient) -> Document:
     """Fetch the document of a running service, without a key."""

@@ -179,7 +179,11 @@ async def lint(request: LintRequest, session: CurrentSession, worker: Worker) ->
         return LintReport(path=request.path, passed=not findings, findings=findings)
 
 
-@router.get("/assets/{path:path}", response_class=Response)
+@router.get(
+    "/assets/{path:path}",
+    response_class=Response,
+    responses={200: {"content": {"application/octet-stream": {}}}},
+)
 def asset(path: str, session: CurrentSession) -> Response:
     """A file as it is."""
     return Response(read_bytes(session, path), media_type="application/octet-stream")

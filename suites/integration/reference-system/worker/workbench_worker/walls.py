@@ -140,6 +140,9 @@ def _drop(walls: Walls) -> None:
         _, hard = resource.getrlimit(what)
         bounded = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(what, (bounded, bounded))
+    if walls.uid is not None and faults.on("walls-of-paper"):
+        die_with_parent()
+        return  # else the sessions' users would still keep them apart
     if walls.uid is not None:
         os.setgroups([])
         os.setresgid(walls.uid, walls.uid, walls.uid)

@@ -1,0 +1,295 @@
+"""INT-028: every answer of a real run is what the live OpenAPI document says it is."""
+
+from typing import Any
+
+import openapi_spec_validator
+import pytest
+import trio
+
+from harness_core.stack import Stack
+from harness_core.wait import deadline, until
+from suites.integration.conforming import Conforming
+from suites.integration.document import Document, Operation, live_document
+from suites.integration.refusals import expect_refused
+from suites.integration.sessions import new_session
+
+#: What the contract names, and the statuses each must be documented with.
+CRITICAL = {
+    "controller": {
+        "GET /health": {200, 503},
+        "POST /episodes": {202, 401, 422},
+        "POST /episodes/batch": {202, 401, 422},
+        "GET /episodes": {200, 401},
+        "GET /episodes/{episode_id}": {200, 401, 404},
+        "POST /episodes/{episode_id}/interrupt": {202, 401, 404, 409},
+        "GET /episodes/{episode_id}/events": {200, 401, 404},
+        "GET /episodes/{episode_id}/assets": {200, 401, 404},
+        "GET /episodes/{episode_id}/assets/{path}": {200, 401, 404},
+    },
+    "worker": {
+        "GET /health": {200, 503},
+        **{
+            f"POST /fs/{name}": {200, 401, 403, 404, 422}
+            for name in ("ls", "read", "write", "edit", "grep", "delete")
+        },
+        "POST /git/init": {200, 401, 422},
+        "POST /git/commit": {200, 401, 422},
+        "POST /runtime/execute": {200, 401, 422},
+        "POST /lint": {200, 401, 404, 422},
+        "POST /benchmark/validate": {200, 401, 404, 422},
+        "POST /benchmark/analyze": {200, 401, 404, 422},
+        "POST /benchmark/simulate": {200, 401, 404, 422},
+        "POST /benchmark/submit": {200, 401, 404, 422},
+        "GET /assets/{path}": {200, 401, 404},
+        "POST /jobs/{job_id}/cancel": {200, 401, 404},
+    },
+}
+
+#: Bodies that no operation takes: no JSON, or no object.
+NO_OBJECTS = (b"", b"{", b"[]", b'"text"', b"null", b"5", b"\xff\xfe", b"[" * 500)
+
+FINAL = {"cancelled", "completed", "failed", "interrupted"}
+EPISODE_S = 60.0
+
+SCENE = (
+    '<mujoco><worldbody><geom type="plane" size="5 5 .1"/><body pos="0 0 .2"><freejoint/>'
+    '<geom type="box" size=".05 .05 .05"/></body></worldbody></mujoco>'
+)
+
+
+@pytest.mark.int_id("INT-028")
+@pytest.mark.integration_p0
+@pytest.mark.parametrize("service", ["controller", "worker"])
+async def test_int_028_answers_are_what_the_document_says(service, stack, client_of, token):
+    """Successes, refusals and malformed requests get documented statuses, media types and bodies.
+
+    The model provider is a stand-in, the harness's gateway with a transcript: what an agent does
+    here must not depend on a model's mood.
+    """
+    client = client_of(stack, service)
+    document = await live_document(client)
+    openapi_spec_validator.validate(document.content)
+    is_critical(document)
+    asking = Conforming(client, document)
+    answer = await asking.ask("GET", "/health", headers={"x-api-key": None})
+    assert answer.status == 200, f"health of a sound stack: {answer}"
+
+    if service == "controller":
+        await run_of_episodes(asking, stack, token)
+    else:
+        asking.client = new_session(client).client
+        await run_of_a_session(asking, token)
+    for operation in document.operations:
+        await malformed_requests(asking, operation)
+
+    for name, statuses in CRITICAL[service].items():
+        met = {status for operation, status in asking.seen if operation == name}
+        unmet = (statuses & {200, 202, 401, 404, 422}) - met - UNPROVOKED.get(name, set())
+        assert unmet == set(), f"{name} was never answered with {unmet}, so nothing is proven of it"
+
+
+#: What a sound request cannot be answered with here.
+UNPROVOKED: dict[str, set[int]] = {"POST /fs/write": {404}}
+
+
+def is_critical(document: Document) -> None:
+    """Every endpoint of the contract is documented, with its statuses and its key."""
+    known = {each.name: each for each in document.operations}
+    for name, statuses in CRITICAL[document.service].items():
+        assert name in known, f"the document has no {name}; it has {', '.join(known)}"
+        missing = {str(status) for status in statuses} - set(known[name].responses)
+        assert missing == set(), f"{name} does not document {missing}"
+    schemes = document.content.get("components", {}).get("securitySchemes", {}).values()
+    keys = [each for each in schemes if each.get("type") == "apiKey" and each.get("in") == "header"]
+    assert ["x-api-key"] == [each["name"].lower() for each in keys], f"security schemes: {schemes}"
+
+
+async def run_of_episodes(asking: Conforming, stack: Stack, token: str) -> None:
+    """An episode that completes with an asset, one that fails, a batch, and every refusal."""
+    turns = [
+        [tool("fs_write", path="assets/note.txt", content=f"asset {token}")],
+        [tool("execute", command="echo done")],
+        [{"type": "text", "text": "It is done."}],
+    ]
+    rows = [{"match": {"conversation": f"{token}-good"}, "reply": turn} for turn in turns]
+    async with stack.gateway() as gateway:
+        await gateway.load_script(token, rows)
+    good = await submitted(asking, f"{token}-good")
+    assert "completed" == await ended(asking, good), f"episode {good} did not complete"
+    bad = await submitted(asking, f"{token}-without-a-transcript")
+    assert "failed" == await ended(asking, bad), f"episode {bad} did not fail"
+    await interrupted(asking, stack, f"{token}-waits")
+    batch = {"episodes": [{"task": f"{token}-batch"}, {"task": f"{token}-batch", "seed": 7}]}
+    answer = await asking.ask("POST", "/episodes/batch", json=batch)
+    assert 202 == answer.status, f"a batch: {answer}"
+    for each in answer.json()["episodes"]:
+        await ended(asking, each["episode_id"])
+    for identity in (good, bad):
+        for part in ("", "/events", "/assets"):
+            answer = await asking.ask("GET", f"/episodes/{identity}{part}")
+            assert 200 == answer.status, f"{part or 'itself'} of an episode: {answer}"
+        expect_refused(await asking.ask("POST", f"/episodes/{identity}/interrupt"), 409)
+        expect_refused(await asking.ask("GET", f"/episodes/{identity}/assets/nothing.txt"), 404)
+    assets = (await asking.ask("GET", f"/episodes/{good}/assets")).json()["assets"]
+    assert ["note.txt"] == [each["path"].rpartition("/")[2] for each in assets], f"assets: {assets}"
+    answer = await asking.ask("GET", f"/episodes/{good}/assets/{assets[0]['path']}")
+    assert (200, f"asset {token}") == (answer.status, answer.text), f"the asset: {answer}"
+    for query in ({}, {"limit": 1}, {"status": "failed"}, {"offset": 10_000}):
+        answer = await asking.ask("GET", "/episodes", params=query)
+        assert 200 == answer.status, f"the list with {query}: {answer}"
+    for query in ({"limit": -1}, {"limit": "x"}, {"status": "asleep"}):
+        expect_refused(await asking.ask("GET", "/episodes", params=query), 422)
+
+
+async def interrupted(asking: Conforming, stack: Stack, token: str) -> None:
+    """An episode at work is interrupted, and every answer on the way is documented."""
+    wait = [tool("execute", command="until [ -e go-on ]; do sleep 0.05; done", timeout_s=60)]
+    async with stack.gateway() as gateway:
+        await gateway.load_script(token, [{"match": {"conversation": token}, "reply": wait}])
+    identity = await submitted(asking, token)
+
+    async def runs() -> bool:
+        answer = await asking.ask("GET", f"/episodes/{identity}")
+        return answer.json()["status"] == "running"
+
+    with deadline(f"see episode {identity} run", seconds=EPISODE_S):
+        await until(runs)
+    answer = await asking.ask("POST", f"/episodes/{identity}/interrupt")
+    assert 202 == answer.status, f"an interruption: {answer}"
+    assert "interrupted" == await ended(asking, identity)
+
+
+def tool(name: str, **arguments: Any) -> dict[str, Any]:
+    """The model uses a tool."""
+    return {"type": "tool_use", "name": name, "input": arguments}
+
+
+async def submitted(asking: Conforming, task: str) -> str:
+    """Submit an episode; its id."""
+    body = {"task": task, "role": "coder", "seed": 3, "metadata": {"from": "INT-028"}}
+    answer = await asking.ask("POST", "/episodes", json=body)
+
+    assert 202 == answer.status, f"a submission: {answer}"
+    identity: str = answer.json()["episode_id"]
+    return identity
+
+
+async def ended(asking: Conforming, identity: str) -> str:
+    """Look at an episode, and at its answers, until it has ended; how it did."""
+
+    async def final() -> str | None:
+        answer = await asking.ask("GET", f"/episodes/{identity}")
+        status = answer.json()["status"] if answer.status == 200 else ""
+        return status if status in FINAL else None
+
+    with deadline(f"see episode {identity} end", seconds=EPISODE_S):
+        return await until(final)
+
+
+async def run_of_a_session(asking: Conforming, token: str) -> None:
+    """Every operation of the worker, as it succeeds and as it refuses."""
+    expected: list[tuple[int, str, dict[str, Any]]] = [
+        (200, "/fs/write", {"path": "src/a.py", "content": f"x = 1  # {token}\n"}),
+        (200, "/fs/write", {"path": "bad.py", "content": "import os, sys\nx = undefined\n"}),
+        (200, "/fs/write", {"path": "scene.xml", "content": SCENE}),
+        (200, "/fs/write", {"path": "broken.xml", "content": "<mujoco><nonsense/></mujoco>"}),
+        (
+            200,
+            "/fs/write",
+            {"path": "plan.md", "content": f"A plan of some length, {token}.\n" * 3},
+        ),
+        (200, "/fs/read", {"path": "src/a.py"}),
+        (200, "/fs/ls", {"path": ".", "recursive": True}),
+        (200, "/fs/edit", {"path": "src/a.py", "old": "x = 1", "new": "x = 2"}),
+        (409, "/fs/edit", {"path": "src/a.py", "old": "not there", "new": ""}),
+        (200, "/fs/grep", {"path": ".", "pattern": token}),
+        (200, "/git/init", {}),
+        (200, "/git/commit", {"message": token}),
+        (200, "/runtime/execute", {"command": "echo out; echo err >&2; exit 3"}),
+        (200, "/runtime/execute", {"command": "while :; do :; done", "timeout_s": 0.3}),
+        (200, "/lint", {"path": "src/a.py"}),
+        (200, "/lint", {"path": "bad.py"}),
+        (200, "/benchmark/validate", {"model": "scene.xml"}),
+        (200, "/benchmark/validate", {"model": "broken.xml"}),
+        (200, "/benchmark/simulate", {"model": "scene.xml", "duration_s": 0.2, "seed": 5}),
+        (409, "/benchmark/simulate", {"model": "broken.xml", "duration_s": 0.2}),
+        (200, "/benchmark/submit", {"kind": "plan", "path": "plan.md"}),
+        (200, "/fs/delete", {"path": "bad.py"}),
+    ]
+    part = "from build123d import Box\npart = Box(10, 20, 5)\n"
+    expected += [
+        (200, "/fs/write", {"path": "part.py", "content": part}),
+        (200, "/benchmark/analyze", {"model": "part.py"}),
+    ]
+    missing = {"path": "nowhere.txt"}
+    changes = {"/fs/edit": {"old": "a", "new": "b"}, "/fs/grep": {"pattern": "a"}}
+    for operation in ("/fs/read", "/fs/ls", "/fs/edit", "/fs/grep", "/fs/delete", "/lint"):
+        expected.append((404, operation, missing | changes.get(operation, {})))
+        outside = {"path": "../../etc/passwd"} | changes.get(operation, {})
+        expected.append((403, operation, outside))
+    expected += [
+        (404, f"/benchmark/{name}", {"model": "nowhere.xml"})
+        for name in ("validate", "analyze", "simulate")
+    ]
+    expected.append((404, "/benchmark/submit", {"kind": "plan", "path": "nowhere.md"}))
+    expected.append((403, "/fs/write", {"path": "../x", "content": "x"}))
+    for status, operation, body in expected:
+        answer = await asking.ask("POST", operation, json=body, seconds=60)
+        assert status == answer.status, f"{operation} {body}: expected {status}, found {answer}"
+    answer = await asking.ask("GET", "/assets/plan.md")
+    assert 200 == answer.status, f"an asset: {answer}"
+    expect_refused(await asking.ask("GET", "/assets/nowhere.md"), 404)
+    expect_refused(await asking.ask("POST", "/jobs/nobody/cancel"), 404)
+    await cancelled(asking)
+    expect_refused(await asking.ask("POST", "/fs/ls", json={}, headers={"x-session-id": ".."}), 422)
+
+
+async def cancelled(asking: Conforming) -> None:
+    """A job that runs is cancelled, and both answers are documented."""
+    answers = []
+
+    async def run() -> None:
+        body = {"command": "touch begun; sleep 60", "job_id": "to-be-cancelled"}
+        answers.append(await asking.ask("POST", "/runtime/execute", json=body, seconds=60))
+
+    async def begun() -> bool:
+        answer = await asking.ask("POST", "/fs/ls", json={})
+        return '"begun"' in answer.text
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        with deadline("see the job run", seconds=20):
+            await until(begun)
+        answer = await asking.ask("POST", "/jobs/to-be-cancelled/cancel")
+        assert 200 == answer.status, f"a cancellation: {answer}"
+    assert [200] == [each.status for each in answers], f"a cancelled job: {answers}"
+
+
+async def malformed_requests(asking: Conforming, operation: Operation) -> None:
+    """What no operation can take is refused as documented; nothing of it is a failure inside."""
+    if operation.path == "/health":
+        return
+    answer = await asking.ask(operation.method, operation.target(), headers={"x-api-key": "wrong"})
+    expect_refused(answer, 401)
+    if "{" in operation.path and "404" in operation.responses:
+        answer = await asking.ask(operation.method, operation.target())
+        expect_refused(answer, 404, 422)
+    content = asking.document.body_of(operation)
+    if content is None:
+        return
+    for body in NO_OBJECTS:
+        answer = await asking.ask(
+            operation.method,
+            operation.target(),
+            content=body,
+            headers={"content-type": "application/json"},
+        )
+        assert answer.status in {400, 422}, f"{operation.name} with {body[:20]!r}: {answer}"
+    for wrong in ({"nobody-declared-this": 1}, *wrongly_typed(content)):
+        answer = await asking.ask(operation.method, operation.target(), json=wrong)
+        assert answer.status in {400, 422}, f"{operation.name} with {wrong}: {answer}"
+
+
+def wrongly_typed(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """For each property a value that is none of its types."""
+    return [{name: {"wrong": [1]}} for name in schema.get("properties", {}) if name != "metadata"]

@@ -1,0 +1,219 @@
+"""INT-003: two sessions at work at the same time cannot reach each other's files, by no way at all."""
+
+import dataclasses
+import secrets
+
+import pytest
+import trio
+
+from harness_core.http import HttpClient, Response
+from harness_core.wait import deadline, until
+from suites.integration.refusals import expect_refused
+from suites.integration.sessions import Session, new_session
+
+#: Ways out of a folder, as paths; what is only spelt like one names nothing that is there.
+WAYS_OUT = (
+    *(
+        "..",
+        "../..",
+        "../../..",
+        "./..",
+        "inner/../..",
+        "inner/../../..",
+        "/",
+        "/tmp",
+        "/proc/self",
+    ),
+    *("..%2f..", "%2e%2e/%2e%2e", "....//....//", "..\\..", "..;/..", "\u2025/", "~", "~root"),
+)
+#: The same as links that the session's own code has made.
+LINKS = {"up": "..", "upper": "../..", "root": "/", "temporary": "/tmp", "self": "/proc/self/root"}
+#: Where a worker may keep the files of a session, below a folder of its name.
+INSIDE = ("", "workspace/", "files/", "data/", "home/")
+
+REFUSED = (400, 403, 404, 409, 422)
+WORK_S = 60.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Party:
+    """One of the two: its session, and what only it may know.
+
+    Attributes:
+        name: of its file, unguessable; what another finds by it is this session's.
+        secret: what stands in there, in its /tmp, and in the memory of its code.
+    """
+
+    session: Session
+    name: str
+    secret: str
+
+
+@pytest.mark.int_id("INT-003")
+@pytest.mark.integration_p0
+async def test_int_003_sessions_cannot_read_each_other(worker):
+    """Files, temporary files and running code of each session are there for that session alone."""
+    one, other = await party(worker), await party(worker)
+    before = {each.name: await state(each) for each in (one, other)}
+    async with trio.open_nursery() as nursery:
+        for each in (one, other):
+            nursery.start_soon(work, each)
+        for each in (one, other):
+            await is_at_work(each)
+        async with trio.open_nursery() as attacks:
+            for attacker, victim in ((one, other), (other, one)):
+                attacks.start_soon(attack_by_files, attacker, victim)
+                attacks.start_soon(attack_by_links, attacker, victim)
+                attacks.start_soon(attack_by_code, attacker, victim)
+                attacks.start_soon(attack_by_name, worker, victim)
+        for each in (one, other):
+            await each.session.write(f"stop-{each.name}", "")
+    for each in (one, other):
+        assert before[each.name] == await state(each), "a session's own files were changed"
+
+
+async def party(worker: HttpClient) -> Party:
+    """A session with a file that holds its secret, and with links that lead out of it."""
+    name, secret = f"note-{secrets.token_hex(8)}", f"secret-{secrets.token_hex(12)}"
+    made = Party(session=new_session(worker), name=name, secret=secret)
+    await made.session.write(f"inner/{name}.txt", secret)
+    links = " && ".join(f"ln -s {target} {link}" for link, target in LINKS.items())
+    done = await made.session.execute(f"{links} && cat inner/{name}.txt")
+
+    assert (0, secret) == (done["exit_code"], done["stdout"].strip()), f"its own file: {done}"
+    return made
+
+
+async def state(party: Party) -> tuple[set[str], str]:
+    """The session's own files, and what is in the one that matters."""
+    answer = await party.session.read(f"inner/{party.name}.txt")
+
+    assert answer.status == 200, f"expected a session to read its own file, found {answer}"
+    names = {path for path in await party.session.files() if path.startswith("inner")}
+    return names, answer.json()["content"]
+
+
+async def work(party: Party) -> None:
+    """The session's code: leaves its secret in /tmp, in its memory and arguments, until told to end."""
+    command = (
+        f"echo {party.secret} > /tmp/{party.name}.txt; export SECRET={party.secret}; "
+        f"sh -c 'touch ready-{party.name}; while [ ! -e stop-{party.name} ]; do sleep 0.05; done' "
+        f"{party.secret}; cat /tmp/{party.name}.txt"
+    )
+    done = await party.session.execute(command, timeout_s=WORK_S)
+
+    assert (0, party.secret) == (done["exit_code"], done["stdout"].strip()), f"its own work: {done}"
+
+
+async def is_at_work(party: Party) -> None:
+    """Wait until the session's code runs."""
+
+    async def runs() -> bool:
+        return f"ready-{party.name}" in await party.session.files()
+
+    with deadline(f"see the code of {party.session.id} at work", seconds=WORK_S):
+        await until(runs)
+
+
+def tells_nothing(answer: Response, victim: Party, *, what: str) -> None:
+    """Whatever was answered, nothing of the victim stands in it."""
+    assert victim.secret not in answer.text, f"{what} tells the other's secret: {answer}"
+    assert victim.name not in answer.text, f"{what} tells the other's file: {answer}"
+
+
+async def attack_by_files(attacker: Party, victim: Party) -> None:
+    """Every way out by path is refused, for every operation."""
+    mine, theirs = attacker.session, f"inner/{victim.name}.txt"
+    for way in WAYS_OUT:
+        for operation in ("/fs/ls", "/fs/grep"):
+            body = {"path": way, "recursive": True} if operation == "/fs/ls" else {"path": way}
+            body |= {"pattern": "secret-"} if operation == "/fs/grep" else {}
+            answer = await mine.client.post(operation, body)
+            tells_nothing(answer, victim, what=f"{operation} {way!r}")
+            assert answer.refused, f"{operation} leads out of the session by {way!r}: {answer}"
+            expect_refused(answer, *REFUSED)
+    ways = [
+        f"{up}{victim.session.id}/{inside}{theirs}"
+        for up in ("", "../", "../../", "../../../", "/", "inner/../../", "inner/../../../")
+        for inside in INSIDE
+    ]
+    for way in ways:
+        tries = {
+            "/fs/read": {"path": way},
+            "/fs/edit": {"path": way, "old": victim.secret, "new": "changed"},
+            "/fs/delete": {"path": way},
+        }
+        for operation, body in tries.items():
+            answer = await mine.client.post(operation, body)
+            assert answer.refused, f"{operation} reaches the other session by {way!r}: {answer}"
+            assert victim.secret not in answer.text, f"{operation} tells the secret: {answer}"
+        if way.startswith(("..", "/", "inner")):
+            answer = await mine.client.post("/fs/write", {"path": way, "content": "changed"})
+            assert answer.refused, f"/fs/write reaches the other session by {way!r}: {answer}"
+        escaped = way.replace("/", "%2f").replace("..", "%2e%2e")
+        answer = await mine.client.get(f"/assets/{escaped}")
+        assert answer.refused, f"/assets reaches the other session by {escaped!r}: {answer}"
+
+
+async def attack_by_links(attacker: Party, victim: Party) -> None:
+    """No operation follows a link that the session's code has made to somewhere else."""
+    mine = attacker.session
+    for link, target in LINKS.items():
+        for operation, body in {
+            "/fs/ls": {"path": link, "recursive": False},
+            "/fs/grep": {"path": link, "pattern": "secret-"},
+            "/fs/write": {"path": f"{link}/from-{attacker.name}", "content": "changed"},
+            "/fs/delete": {"path": f"{link}/{victim.session.id}"},
+        }.items():
+            answer = await mine.client.post(operation, body)
+            tells_nothing(answer, victim, what=f"{operation} {link!r}")
+            assert answer.refused, f"{operation} follows a link to {target!r}: {answer}"
+        for inside in ("etc/passwd", f"{victim.name}.txt", f"{victim.session.id}/inner"):
+            answer = await mine.read(f"{link}/{inside}")
+            assert answer.refused, f"/fs/read follows a link to {target!r}: {answer}"
+            answer = await mine.client.get(f"/assets/{link}/{inside}")
+            assert answer.refused, f"/assets follows a link to {target!r}: {answer}"
+
+
+async def attack_by_code(attacker: Party, victim: Party) -> None:
+    """Executed code finds neither the other's files nor its /tmp nor its processes."""
+    commands = {
+        "its files by name": f"find / -name '*{victim.name}*' 2>/dev/null",
+        "its /tmp": f"ls -laR /tmp /var/tmp /dev/shm; cat /tmp/{victim.name}.txt",
+        "its processes": "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' ' '",
+        "its root by its processes": (
+            f"for p in /proc/[0-9]*; do cat $p/root/tmp/{victim.name}.txt "
+            f"$p/cwd/inner/{victim.name}.txt; done 2>/dev/null"
+        ),
+        "the folder above": f"ls -laR ../.. | head -c 100000; cat ../*/inner/{victim.name}.txt",
+        "a path of its name": (
+            f"cat ../{victim.session.id}/inner/* ../../{victim.session.id}/*/inner/*"
+        ),
+    }
+    for what, command in commands.items():
+        done = await attacker.session.execute(command, timeout_s=WORK_S)
+        told = done["stdout"]
+        assert not done["timed_out"], f"looking for {what} took too long to prove anything"
+        assert victim.secret not in told, f"code finds the other's secret: {what}: {told[:500]}"
+        assert f"{victim.name}.txt" not in told, (
+            f"code finds the other session: {what}: {told[:500]}"
+        )
+
+
+async def attack_by_name(worker: HttpClient, victim: Party) -> None:
+    """A session with a name like the other's is not the other, and no malformed name is a session."""
+    theirs = victim.session.id
+    for name in (theirs[:-1], f"{theirs}x", theirs.upper(), f"{theirs}-1"):
+        answer = await Session(worker, name).read(f"inner/{victim.name}.txt")
+        assert answer.refused, f"session {name!r} reads the file of {theirs!r}: {answer}"
+        assert victim.secret not in answer.text, f"session {name!r} is told the secret: {answer}"
+    malformed = (
+        *("", ".", "..", f"../{theirs}", f"x/../{theirs}", f"{theirs}/", f"./{theirs}"),
+        *(f"/{theirs}", "a b", "a\\b", "%2e%2e", f"{theirs}%00", "x" * 300, "*", "~", "$HOME"),
+    )
+    for name in malformed:
+        answer = await Session(worker, name).post("/fs/ls", path=".", recursive=True)
+        assert answer.refused, f"{name!r} is taken for a session: {answer}"
+        assert victim.name not in answer.text, f"{name!r} lists the other's files: {answer}"
+    answer = await worker.post("/fs/ls", {"path": "."})
+    assert answer.status in {400, 401, 403, 422}, f"a request without a session: {answer}"
