@@ -100,6 +100,9 @@ class Chaos:
             HarnessError: it is not whole to begin with.
         """
         self._ecosystem.check_usable()
+        # A heartbeat that came late on a busy machine is no state to come back to.
+        with trio.move_on_after(_REGISTER_S):
+            await until(self._settled)
         self._before = await self._look()
         missing = sorted(name for name, look in self._before.items() if not look)
         if missing:
@@ -302,6 +305,10 @@ class Chaos:
                     ),
                     next_step="See what the test broke, and the logs among the run's evidence",
                 )
+
+    async def _settled(self) -> bool:
+        looks = await self._look()
+        return all(look and look.get("registry") in (None, "active") for look in looks.values())
 
     async def _recovered(self, *, seconds: float) -> bool:
         async def same() -> bool:

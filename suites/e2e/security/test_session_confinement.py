@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
 from harness_core.bridge import Loop
+from harness_core.scenario import new_token
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.security.session import SessionSeen, hold_session
 
@@ -29,9 +29,20 @@ ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0):(\d{2,5})")
 
 
 @pytest.fixture(scope="module")
-def held(butler_ecosystem: Ecosystem, harness_loop: Loop) -> SessionSeen:
-    """A session of health, looked at while its model kept it waiting, and after its end."""
-    token = f"zx{secrets.token_hex(4)}"
+def looks() -> list[SessionSeen]:
+    """The look that the tests of this file share."""
+    return []
+
+
+@pytest.fixture
+def held(
+    turn: None, butler_ecosystem: Ecosystem, harness_loop: Loop, looks: list[SessionSeen]
+) -> SessionSeen:
+    """A session of health, looked at while its model kept it waiting, and after its end.
+
+    Looked at once, during the turn of the first test that needs it: others may break health.
+    """
+    token = new_token()
 
     async def look() -> SessionSeen:
         text = f"I have a headache, severity 5 ({token})"
@@ -39,7 +50,9 @@ def held(butler_ecosystem: Ecosystem, harness_loop: Loop) -> SessionSeen:
             butler_ecosystem, text, butler="health", tool="symptom_log", token=token
         )
 
-    return harness_loop.run(look)
+    if not looks:
+        looks.append(harness_loop.run(look))
+    return looks[0]
 
 
 def test_its_environment_is_an_allow_list(held: SessionSeen, butler_ecosystem: Ecosystem) -> None:
