@@ -10,6 +10,7 @@ by the process that holds it, or by the end of that process, which the run's war
 - ``_wire.py``: requests, answers and errors as lines of JSON.
 - ``_held.py``: :func:`hold_host`, a host in a thread, for pytest and the command line.
 - ``_registry.py``: :func:`find_runs`, the runs of this user and what they hold.
+- ``scheduling.py``: which worker of pytest-xdist runs what; imported on its own, as xdist is.
 """
 
 from harness_core.hosting._held import HeldHost, hold_host

@@ -43,6 +43,18 @@ from suites.e2e.profiles import profiled
 collect_ignore = ["reference-system"]
 
 HOST: Final = "e2e_host"
+
+#: The ecosystems besides the one of the run, and the tests of each; test ids begin at the root.
+TOGETHER: Final = {
+    "fragile": ("suites/e2e/resilience/",),
+    "connected": (
+        "suites/e2e/test_cross_butler_flow.py",
+        "suites/e2e/test_heartbeat_flow.py",
+        "suites/e2e/test_messenger_flow.py",
+        "suites/e2e/test_relationship_flow.py::test_an_appointment_reaches_the_calendar",
+        "suites/e2e/contracts/test_module_degradation.py",
+    ),
+}
 _HELD: Final = pytest.StashKey[HeldHost]()
 _OPEN: Final = pytest.StashKey[ExitStack]()
 
@@ -65,6 +77,15 @@ def pytest_configure_node(node: Any) -> None:
             )
         )
     node.workerinput[HOST] = str(config.stash[_HELD].path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests with an ecosystem of their own share it: the worker that boots it runs them all."""
+    # xdist is there when it asks.
+    from harness_core.hosting.scheduling import TogetherScheduling
+
+    return TogetherScheduling(config, log, together=TOGETHER)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 
 import pytest
 import trio
 
 from harness_core.db import Contains
+from harness_core.groups import lone_error
 from harness_core.llm import Fault
 from harness_core.wait import deadline, until
 from suites.e2e.chain import expect_inbox, expect_journey, expect_trace
@@ -74,10 +74,11 @@ async def test_accepted_messages_survive_a_restart(
         await in_states(ecosystem, sent, {"planned"}, at_least=1)
         if way == "kill":
             switchboard.kill()
+            await switchboard.wait_for_end()
         else:
-            switchboard.child.signal(signal.SIGTERM)
-            await client.withdraw_fault(number)
-        await switchboard.wait_for_end()
+            async with lone_error(), trio.open_nursery() as nursery:
+                nursery.start_soon(switchboard.stop)
+                await client.withdraw_fault(number)
     finally:
         await client.withdraw_fault(number)
         await switchboard.restart()

@@ -64,6 +64,11 @@ def has_all(journey: Journey, caller: str, *butlers: str):
     return whole
 
 
+def errors_of(trace: Trace, butler: str) -> list[Span]:
+    """The spans of a butler that tell of a failure."""
+    return [span for span in of_butler(trace, butler) if span.status == "error"]
+
+
 def expect_connected(trace: Trace, caller: str, *butlers: str) -> None:
     """Every span hangs below the caller's; those of targets below one of the switchboard's."""
     story = trace.text()
@@ -126,6 +131,7 @@ async def test_one_trace_over_all_processes(ecosystem: Ecosystem, token: str) ->
 
 async def test_a_failure_is_an_error_in_the_trace(ecosystem: Ecosystem, token: str) -> None:
     """A session that fails says so in a span of its butler, and the hop to it in one of the switchboard."""
+    tellers = ("health", "switchboard")
     refused = Fault(
         kind="status", status=REFUSED, times=20, contains=token, also="mcp__health__symptom_log"
     )
@@ -134,13 +140,16 @@ async def test_a_failure_is_an_error_in_the_trace(ecosystem: Ecosystem, token: s
         journey = await follow(ecosystem, sent)
 
     assert [False] == [row["success"] for row in journey.of_message("health")], journey.text()
+    whole = has_all(journey, caller, "health")
     trace = await ecosystem.collector.settled(
-        sent.trace_id, where=has_all(journey, caller, "health"), seconds=ARRIVE_S
+        sent.trace_id,
+        where=lambda trace: whole(trace) and all(errors_of(trace, name) for name in tellers),
+        seconds=ARRIVE_S,
     )
     story = f"{trace.text()}\n{journey.text()}"
     expect_connected(trace, caller, "health")
-    for butler in ("health", "switchboard"):
-        errors = [span for span in of_butler(trace, butler) if span.status == "error"]
+    for butler in tellers:
+        errors = errors_of(trace, butler)
 
         assert errors, f"no span of {butler} tells of the failure\n{story}"
         assert any(span.status_message for span in errors), f"no reason is given\n{story}"
