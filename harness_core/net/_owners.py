@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from harness_core.errors import PortTaken
 from harness_core.process import Child, belongs_to
 
-__all__ = ["Listener", "described", "listeners", "owner_of", "prove_listener"]
+__all__ = ["Listener", "described", "listeners", "owner_of", "prove_listener", "somebody_listens"]
 
 _LISTEN: Final = "0A"
 #: Addresses as the kernel prints them, in words of swapped bytes: ::1, ::ffff:127.x.y.z, 127.x.y.z.
@@ -42,13 +42,7 @@ class Listener:
 
 def listeners(*, port: int | None = None) -> tuple[Listener, ...]:
     """Every listening TCP socket of this machine, or those on one port; one row per process."""
-    found = []
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in _lines(Path(table)):
-            fields = line.split()
-            address, _, port_hex = fields[1].rpartition(":")
-            if fields[3] == _LISTEN and (port is None or int(port_hex, 16) == port):
-                found.append((int(port_hex, 16), fields[9], _is_loopback(address)))
+    found = tuple(_sockets(port))
     holders = _socket_holders({inode for _, inode, _ in found})
     unknown: list[int | None] = [None]
     return tuple(
@@ -56,6 +50,21 @@ def listeners(*, port: int | None = None) -> tuple[Listener, ...]:
         for number, inode, loopback in found
         for pid in holders.get(inode, unknown)
     )
+
+
+def somebody_listens(port: int) -> bool:
+    """Whether anybody does; much cheaper than who."""
+    return any(True for _ in _sockets(port))
+
+
+def _sockets(port: int | None) -> Iterator[tuple[int, str, bool]]:
+    """Port, inode and whether it is a loopback address, of each listening socket."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in _lines(Path(table)):
+            fields = line.split()
+            address, _, port_hex = fields[1].rpartition(":")
+            if fields[3] == _LISTEN and (port is None or int(port_hex, 16) == port):
+                yield int(port_hex, 16), fields[9], _is_loopback(address)
 
 
 def owner_of(port: int) -> str:

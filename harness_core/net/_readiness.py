@@ -13,7 +13,7 @@ import trio
 
 from harness_core.errors import ChildExited, NotReady, PortTaken
 from harness_core.groups import lone_error, unwrap
-from harness_core.net._owners import listeners, prove_listener
+from harness_core.net._owners import prove_listener, somebody_listens
 from harness_core.net._probes import Probe, tcp_accepts
 from harness_core.process import Child
 from harness_core.wait import until
@@ -87,7 +87,7 @@ def listener_stages(child: Child, port: int, *, seconds: float) -> tuple[Stage, 
     """The stages every server with a fixed port begins with: it accepts, and it is ours."""
 
     async def is_ours() -> str:
-        if not listeners(port=port):
+        if not somebody_listens(port):
             return f"nobody listens on port {port} any more"
         prove_listener(port, child)
         return ""

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import httpx2
@@ -177,10 +179,12 @@ async def _session(
     try:
         async with (
             lone_error(),
-            sse_client(url, headers=dict(headers or {}), timeout=limits.MCP_CALL_S) as (
-                read,
-                write,
-            ),
+            sse_client(
+                url,
+                headers=dict(headers or {}),
+                timeout=limits.MCP_CALL_S,
+                httpx_client_factory=_http_client,
+            ) as (read, write),
             ClientSession(read, write) as session,
         ):
             await session.initialize()
@@ -188,3 +192,17 @@ async def _session(
     except (httpx2.HTTPError, MCPError, OSError, trio.BrokenResourceError) as error:
         message = f"cannot speak MCP to {url}: {error or type(error).__name__}"
         raise CannotReach(message) from error
+
+
+def _http_client(
+    headers: dict[str, str] | None = None,
+    timeout: httpx2.Timeout | None = None,
+    auth: httpx2.Auth | None = None,
+) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, verify=_certificates())
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Read once: reading them takes longer than a call does (16 ms)."""
+    return httpx2.create_ssl_context()

@@ -28,11 +28,11 @@ SETTINGS: Final = {
     "switchboard": {
         "connect_deadline_s": 5,
         "lease_s": 6,
-        "heartbeat_s": 0.5,
+        "heartbeat_s": 1,
     },
-    "general": {"heartbeat_s": 0.5},
-    "health": {"heartbeat_s": 0.5, "shutdown_s": 1},
-    "relationship": {"heartbeat_s": 0.5, "queue_depth": 1},
+    "general": {"heartbeat_s": 1},
+    "health": {"heartbeat_s": 1, "shutdown_s": 1},
+    "relationship": {"heartbeat_s": 1, "queue_depth": 1},
 }
 
 
@@ -45,7 +45,7 @@ def able(request: pytest.FixtureRequest, subject: Subject) -> None:
                 pytest.skip(f"{subject.name} declares no knob {knob!r} in {subject.path.name}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def fragile_ecosystem(
     harness_loop: Loop,
     harness_run: Run,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from butlers import faults
@@ -49,6 +50,7 @@ async def call(
                 sse_client(
                     url, headers=dict(headers or {}), timeout=connect_timeout_s,
                     sse_read_timeout=timeout_s + connect_timeout_s,
+                    httpx_client_factory=_http_client,
                 ) as (read, write),
                 ClientSession(read, write) as session,
             ):
@@ -65,6 +67,20 @@ async def call(
     if answer.is_error:
         raise CallProblem(_text(answer), error_class="validation_error")
     return _body(answer)
+
+
+def _http_client(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
+    import httpx2
+
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, verify=_certificates())
+
+
+@cache
+def _certificates() -> Any:
+    """Read once: reading them takes longer than a call between butlers does."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def _problem(
