@@ -88,6 +88,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return TogetherScheduling(config, log, together=TOGETHER)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In whatever order tests run, those with an ecosystem of their own run in a row."""
+    first = {}
+    for place, item in enumerate(items):
+        first.setdefault(_group_of(item), place)
+    items.sort(key=lambda item: first[_group_of(item)])
+
+
+def _group_of(item: pytest.Item) -> str:
+    for group, beginnings in TOGETHER.items():
+        if item.nodeid.startswith(beginnings):
+            return group
+    return item.nodeid
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Take down what the controller held, when all workers are done."""

@@ -85,7 +85,7 @@ QUICK: Final = {
 
 def _rows(answers: dict[str, Any]) -> list[Any]:
     return [
-        pytest.param(answer, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        pytest.param(answer, id=name, marks=() if name in QUICK else pytest.mark.corpus)
         for name, answer in answers.items()
     ]
 

@@ -11,7 +11,7 @@ from suites.e2e.ecosystem import Ecosystem, Sent
 from suites.e2e.journey import as_data, follow, tool_calls
 from suites.e2e.security.injections import INJECTIONS, Injection
 
-#: One of each kind, for a run without what is slow; a message takes about a second.
+#: One of each kind, for a run without the whole corpus; a message takes about a second.
 QUICK = ("ignore-previous", "closing-tag", "fake-registry", "undeclared-shell", "file-mention")
 
 
@@ -24,7 +24,7 @@ def sent_ahead() -> Ahead[Sent]:
 @pytest.mark.parametrize(
     "row",
     [
-        pytest.param(row, id=row.id, marks=() if row.id in QUICK else pytest.mark.slow)
+        pytest.param(row, id=row.id, marks=() if row.id in QUICK else pytest.mark.corpus)
         for row in INJECTIONS
     ],
 )
