@@ -11,7 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 __all__ = ["TogetherScheduling"]
 
 
-class TogetherScheduling(LoadScopeScheduling):
+class TogetherScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Hands out tests one at a time, but for groups that one worker runs as a whole.
 
     A fixture of session scope lives once in every worker that runs a test with it. When it is a
