@@ -135,6 +135,10 @@ class Episodes:
     ) -> dict[str, Any]:
         """Script, submit and follow an episode to its completion."""
         await self.script(token, *turns)
+        return await self.run_submitted(token, **request)
+
+    async def run_submitted(self, token: str, **request: Any) -> dict[str, Any]:
+        """Submit an episode that is scripted already, and follow it to its completion."""
         accepted = await self.submit(token, **request)
         return await self.until(accepted["episode_id"], "completed")
 

@@ -149,7 +149,9 @@ class EpisodeWorkflow:
 
 
 def _reason(error: BaseException) -> str:
-    """The words of the innermost cause."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return str(getattr(error, "message", "")) or str(error) or type(error).__name__
+    """Why the work ended, in the words of the activity that could not do its part."""
+    if not isinstance(error, ActivityError) or error.cause is None:
+        return str(error)
+    if isinstance(error.cause, ApplicationError):
+        return error.cause.message
+    return f"cannot finish {error.activity_type}: {error.cause}"

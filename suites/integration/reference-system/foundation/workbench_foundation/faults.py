@@ -15,6 +15,7 @@ VARIABLE = "WORKBENCH_FAULT"
 FAULTS = {
     "answer-of-wrong-type": "an episode is answered with its seed as a text",
     "answer-undeclared-field": "a submission is answered with a field that nobody declared",
+    "asset-cut-short": "an object lacks the last byte of its file",
     "asset-wrong-bucket": "an asset's row names a bucket that it is not in",
     "cancel-claimed": "the worker answers that it has cancelled a job, and has not",
     "check-invented": "a part is told to be a cube of 10 mm, whatever it is",

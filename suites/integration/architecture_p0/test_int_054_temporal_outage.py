@@ -1,0 +1,89 @@
+"""Without Temporal nothing claims success, and nothing is stuck."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from suites.integration.episodes import Episodes, calls, new_token, said, use
+from suites.integration.patience import SOON_S, eventually
+from suites.integration.refusals import expect_refused
+from suites.integration.temporal_view import look_at_workflow
+
+
+@pytest.mark.int_id("INT-054")
+@pytest.mark.integration_p0
+@pytest.mark.parametrize("how", ["kill", "pause"])
+async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, how: str) -> None:
+    """What runs, and what is submitted, while Temporal is away fails: with state, reason and event.
+
+    It stays failed when Temporal is back and still knows of the workflow, its work has ended, and
+    new episodes run. The model provider is a stand-in: the gateway plays the transcripts.
+    """
+    running, late, afterwards = new_token(), new_token(), new_token()
+    beats = use("execute", command="while :; do echo x >> beats; sleep 0.05; done", timeout_s=300)
+    await breakable.script(running, beats, use("fs_write", path="after.txt", content="x"), said())
+    await breakable.script(late, use("fs_write", path="never.txt", content="x"), said())
+    await breakable.script(afterwards, use("fs_write", path="now.txt", content="x"), said())
+    accepted = await breakable.submit(running)
+    await _beats(breakable, accepted["session_id"])
+
+    async with breakable.stack.outage("temporal", how):
+        refused = await breakable.ask(late)
+        health = await breakable.controller.get("/health")
+        cut = await breakable.until(accepted["episode_id"], "failed", seconds=SOON_S)
+        await _stands_still(breakable, accepted["session_id"])
+    new = await breakable.run_submitted(afterwards)
+    await _is_closed(breakable, accepted["workflow_id"])
+
+    expect_refused(refused, 503, says="temporal|workflow")
+    expect_refused_health(health.status, health.json())
+    never = await breakable.get(refused.json()["episode_id"])
+    assert "completed" == new["status"]
+    assert cut == await breakable.get(accepted["episode_id"]), "the episode changed after its end"
+    for episode, steps in ((cut, ["queued", "running", "failed"]), (never, ["queued", "failed"])):
+        assert "failed" == episode["status"]
+        assert steps == [step["to_status"] for step in episode["transitions"]]
+        assert "temporal" in episode["reason"].lower() or "workflow" in episode["reason"].lower()
+        events = calls(await breakable.events(episode["episode_id"]), "workflow_transition")
+
+        assert steps == [event["payload"]["to_status"] for event in events]
+        assert episode["reason"] == events[-1]["payload"]["reason"]
+    files = await breakable.session(never["session_id"]).files()
+    assert "never.txt" not in files, "an episode that was refused was run"
+    files = await breakable.session(cut["session_id"]).files()
+    assert "after.txt" not in files, "an episode that had failed went on"
+
+
+def expect_refused_health(status: int, body: dict[str, Any]) -> None:
+    """Health names Temporal, and Temporal alone."""
+    unwell = sorted(name for name, state in body["dependencies"].items() if state != "ok")
+
+    assert (503, "unhealthy", ["temporal"]) == (status, body["status"], unwell)
+
+
+async def _beats(episodes: Episodes, session_id: str) -> None:
+    async def there() -> bool:
+        return "beats" in await episodes.session(session_id).files()
+
+    await eventually(there, seconds=SOON_S, expected="the command to run")
+
+
+async def _stands_still(episodes: Episodes, session_id: str) -> None:
+    """The work of an episode that has failed ends, though Temporal cannot cancel it."""
+
+    async def still() -> bool:
+        command = "wc -c < beats; sleep 0.4; wc -c < beats"
+        before, after = (await episodes.session(session_id).execute(command))["stdout"].split()
+        return before == after
+
+    await eventually(still, seconds=SOON_S, expected="the process of the failed episode to end")
+
+
+async def _is_closed(episodes: Episodes, workflow_id: str) -> None:
+    async def there() -> bool:
+        seen = await look_at_workflow(episodes.stack, workflow_id)
+        return seen is not None and seen.status not in {"running", "completed"}
+
+    await eventually(there, seconds=SOON_S, expected=f"{workflow_id} to be closed, not completed")
