@@ -49,7 +49,9 @@ async def test_int_027_variant_and_seed_are_tracked(episodes: Episodes) -> None:
     assert [200, 200, 200] == [answer.status for _, answer in runs[:3]]
     expect_refused(runs[3][1], 400, 409, 422)
     for body, answer in runs:
-        assert (body["variant"], body["seed"]) == _tracked(answer.json()), answer
+        told = _tracked(answer.json())
+
+        assert (body["variant"], body["seed"]) == told, f"the answer to {body} tells {told}"
     first, again, other, _ = [answer.json().get("bodies") for _, answer in runs]
     assert first == again, "the same seed gave another run"
     assert first != other, "another seed gave the same run"
