@@ -13,7 +13,7 @@ import trio
 from harness_core.hosting import Line
 from harness_core.stack._description import Description
 from harness_core.stack._handle import Stack
-from harness_core.stack._held import LOOK, STATES
+from harness_core.stack._held import LOOK, PROCESSES, STATES
 from harness_core.stack._part import State
 
 if TYPE_CHECKING:
@@ -68,6 +68,11 @@ class _RemoteControl:
         """What is known of every service."""
         told: Mapping[str, str] = await _ask(self._host, "act", part="", verb=STATES)
         return {name: State(state) for name, state in told.items()}
+
+    async def processes(self, service: str) -> Sequence[str]:
+        """The command lines of a service's processes now."""
+        found: Sequence[str] = await _ask(self._host, "act", part=service, verb=PROCESSES)
+        return found
 
     async def mend(self) -> Sequence[str]:
         """Bring back whatever does not run."""

@@ -28,6 +28,9 @@ class Control(Protocol):
     async def states(self) -> Mapping[str, State]:
         """What is known of every service without asking it."""
 
+    async def processes(self, service: str) -> Sequence[str]:
+        """The command lines of a service's processes now."""
+
     async def mend(self) -> Sequence[str]:
         """Bring back whatever does not run; says what that was."""
 
@@ -53,10 +56,7 @@ class PartsControl:
             BadInput: no such service, or no such verb.
             HarnessError: it cannot be done.
         """
-        part = self._parts.get(service)
-        if part is None:
-            known = ", ".join(self._parts)
-            raise BadInput("stack", key="service", found=service, expected=f"one of {known}")
+        part = self._part(service)
         if verb not in VERBS:
             known = ", ".join(sorted(VERBS))
             raise BadInput("stack", key="verb", found=verb, expected=f"one of {known}")
@@ -64,6 +64,17 @@ class PartsControl:
         with trio.CancelScope(shield=True):  # half done it would be nobody's
             for step in steps:
                 await getattr(part, step)()
+
+    def _part(self, service: str) -> Part:
+        part = self._parts.get(service)
+        if part is None:
+            known = ", ".join(self._parts)
+            raise BadInput("stack", key="service", found=service, expected=f"one of {known}")
+        return part
+
+    async def processes(self, service: str) -> Sequence[str]:
+        """The command lines of a service's processes now."""
+        return await self._part(service).processes()
 
     async def look(self) -> Mapping[str, str]:
         """Look at every service, side by side."""

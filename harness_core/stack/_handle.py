@@ -198,6 +198,13 @@ class Stack:
         """Stop and start; address and data stay, connections do not."""
         await self.control.act(service, "restart")
 
+    async def processes(self, service: str) -> Sequence[str]:
+        """The command lines of a service's processes now: evidence of where something runs.
+
+        None for a server that the harness provides in its place.
+        """
+        return await self.control.processes(service)
+
     async def states(self) -> Mapping[str, State]:
         """Which services run, by what the driver knows."""
         return await self.control.states()

@@ -8,11 +8,13 @@ from typing import Any, Final
 
 from harness_core.stack._handle import Stack
 
-__all__ = ["LOOK", "STATES", "HeldStack", "hold_stack"]
+__all__ = ["LOOK", "PROCESSES", "STATES", "HeldStack", "hold_stack"]
 
 #: What is asked about all services at once, besides the verbs of each.
 LOOK: Final = "look"
 STATES: Final = "states"
+#: What is asked about one service.
+PROCESSES: Final = "processes"
 
 
 class HeldStack:
@@ -54,6 +56,8 @@ class HeldStack:
         control = self.stack.control
         if verb == LOOK:
             return dict(await control.look())
+        if verb == PROCESSES:
+            return list(await control.processes(part))
         if verb != STATES:
             await control.act(part, verb)
         states = await control.states()

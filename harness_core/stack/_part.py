@@ -53,6 +53,9 @@ class Part(Protocol):
     def pid(self) -> int | None:
         """Of its main process, where it has one here and that runs."""
 
+    async def processes(self) -> Sequence[str]:
+        """The command lines of its processes now, where they are its own and can be seen."""
+
     def logs(self) -> Sequence[Path]:
         """The files with its output, oldest first."""
 

@@ -14,7 +14,7 @@ import trio
 
 from harness_core.errors import ChildExited, HarnessError
 from harness_core.net import PortLease, Stage, await_completion, await_ready, listener_stages
-from harness_core.process import Child, descendants
+from harness_core.process import Child, command_line, descendants
 from harness_core.stack._part import State
 
 if TYPE_CHECKING:
@@ -105,6 +105,13 @@ class ProcessPart:
     @property
     def _alive(self) -> bool:
         return self._child is not None and self._child.returncode is None
+
+    async def processes(self) -> Sequence[str]:
+        """It, and everything below it."""
+        if self._child is None or not self._alive:
+            return ()
+        found = [self._child.pid, *descendants(self._child.pid)]
+        return tuple(" ".join(command_line(pid)) for pid in found)
 
     def logs(self) -> Sequence[Path]:
         """One file for each of its lives."""

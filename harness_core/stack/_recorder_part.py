@@ -62,6 +62,10 @@ class RecorderPart:
         """It has no process."""
         return None
 
+    async def processes(self) -> Sequence[str]:
+        """None that a test would look at."""
+        return ()
+
     def logs(self) -> Sequence[Path]:
         """The requests it was sent."""
         path = self._evidence.path / f"{self.name}.jsonl"

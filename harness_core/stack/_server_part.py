@@ -89,6 +89,10 @@ class ServerPart(Generic[S]):
         """Its provider looks after its processes."""
         return None
 
+    async def processes(self) -> Sequence[str]:
+        """None that a test would look at."""
+        return ()
+
     def logs(self) -> Sequence[Path]:
         """Its log in the evidence, of each of its lives."""
         found = [*self._evidence.path.glob(f"{self._log}.log")]

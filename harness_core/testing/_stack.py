@@ -189,6 +189,8 @@ async def _serves(stack: Stack, *, passed_on: str) -> None:
         f"{SAMPLE_VARIABLE} passed on as {passed_on!r}",
         environment[SAMPLE_VARIABLE],
     )
+    lines = await stack.processes("front")
+    _expect(any("_sample_server.py" in line for line in lines), "the processes of front", lines)
     said = stack.logs("prepare")
     _expect(any(line.startswith("found:") for line in said), "the output of a one-shot", said)
     said = stack.logs("front")

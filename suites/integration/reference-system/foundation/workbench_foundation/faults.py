@@ -20,6 +20,7 @@ FAULTS = {
     "cancel-claimed": "the worker answers that it has cancelled a job, and has not",
     "check-invented": "a part is told to be a cube of 10 mm, whatever it is",
     "code-run-by-controller": "the controller's own processes run the commands of agents",
+    "code-run-in-need": "when the worker does not answer, the controller's processes run commands",
     "etag-of-another-object": "an asset's row has the etag of something else",
     "event-dropped": "the controller leaves out every fifth event that it pulls",
     "event-unwritten": "every seventh event is numbered and not written",

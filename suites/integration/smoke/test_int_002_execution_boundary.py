@@ -1,0 +1,116 @@
+"""INT-002: what an agent writes is executed on the worker, and by nothing of the controller."""
+
+from urllib.parse import urlsplit
+
+import pytest
+import trio
+
+from harness_core.stack import Stack
+from suites.integration.document import live_document
+from suites.integration.episodes import FINAL, Episodes, calls, new_token, said, use
+from suites.integration.patience import EPISODE_S, SOON_S, eventually
+from suites.integration.refusals import expect_refused
+
+#: Where nothing of an agent may run.
+CONTROLLER = ("controller", "controller-worker")
+
+#: Waits for the test; its own command line holds the token, as its file does.
+_WAIT = (
+    "touch begun-{token}; until [ -e go-on ]; do sleep 0.05; done; env > environment.txt; : {token}"
+)
+
+
+@pytest.mark.int_id("INT-002")
+@pytest.mark.integration_p0
+async def test_int_002_agents_run_on_the_worker_only(breakable):
+    """An agent's code is a process below the worker; without a worker it runs nowhere and fails.
+
+    The model provider is a stand-in: the harness's gateway plays the transcript, in which the agent
+    writes and executes.
+    """
+    await nothing_executes_on_the_controller(breakable)
+    await runs_on_the_worker(breakable)
+    await runs_nowhere_without_a_worker(breakable)
+
+
+async def runs_on_the_worker(episodes: Episodes) -> None:
+    """While the code runs, the worker has its process; its files and events are the session's."""
+    token = new_token()
+    await episodes.script(
+        token, use("execute", command=_WAIT.format(token=token), timeout_s=60), said()
+    )
+    accepted = await episodes.submit(token)
+    identity, session = accepted["episode_id"], accepted["session_id"]
+    await eventually(
+        lambda: is_running(episodes.stack, "worker", token),
+        seconds=SOON_S,
+        expected=f"a process of the worker with {token}",
+    )
+    for service in CONTROLLER:
+        assert not await is_running(episodes.stack, service, token), f"{service} runs agents' code"
+    files = await episodes.session(session).files()
+    assert f"begun-{token}" in files, f"the code left nothing in its session: {files}"
+
+    await episodes.release(session)
+    await episodes.until(identity, "completed")
+    await no_secret_was_there(episodes, session)
+    events = await episodes.events(identity)
+    told = [each for each in calls(events, "tool_call") if token in str(each["payload"])]
+    assert ["worker"] == [each["source"] for each in told], f"who tells of the call: {told}"
+
+
+async def is_running(stack: Stack, service: str, token: str) -> bool:
+    """Whether a process of the service has the token in its command line."""
+    return any(token in line for line in await stack.processes(service))
+
+
+async def no_secret_was_there(episodes: Episodes, session: str) -> None:
+    """What the controller works with was not in the environment of the code."""
+    answer = await episodes.session(session).read("environment.txt")
+    assert answer.status == 200, f"the environment of the code: {answer}"
+    environment = answer.json()["content"]
+    assert "PATH=" in environment, f"that is no environment: {environment!r}"
+    known = episodes.stack.service("controller").environment
+    names = [name for name in known if name in environment]
+    assert names == [], "the code has variables of the controller"
+    secrets = {
+        value
+        for name, value in known.items()
+        if any(word in name for word in ("KEY", "SECRET", "PASSWORD", "DATABASE_URL"))
+    } | {urlsplit(episodes.stack.description.database_url).netloc}
+    leaked = [value for value in secrets if len(value) > 8 and value in environment]
+    assert leaked == [], "the code has secrets of the controller"
+
+
+async def runs_nowhere_without_a_worker(episodes: Episodes) -> None:
+    """With the worker away an episode that executes fails and says why; nothing was executed."""
+    token = new_token()
+    gate = f"touch ran-{token}; until [ -e go-on ]; do sleep 0.05; done & sleep 1; : {token}"
+    await episodes.script(token, use("execute", command=gate, timeout_s=5), said())
+    async with episodes.stack.outage("worker", "kill"):
+        accepted = await episodes.submit(token)
+        identity = accepted["episode_id"]
+        ended: dict[str, object] = {}
+        with trio.move_on_after(EPISODE_S):
+            while ended.get("status") not in FINAL:
+                for service in CONTROLLER:
+                    runs = await is_running(episodes.stack, service, token)
+                    assert not runs, f"{service} runs agents' code when the worker is away"
+                ended = await episodes.get(identity)
+        assert "failed" == ended["status"], f"expected it to fail without a worker, found {ended}"
+        assert ended["reason"], f"it fails and does not say why: {ended}"
+    files = await episodes.session(accepted["session_id"]).files()
+    assert f"ran-{token}" not in files, "the code ran after its episode had failed"
+    events = await episodes.events(identity)
+    assert [] == calls(events, "tool_call"), "a call that nobody carried out is told as one"
+
+
+async def nothing_executes_on_the_controller(episodes: Episodes) -> None:
+    """It offers no operation that takes code, also not by the worker's paths."""
+    theirs = await live_document(episodes.worker)
+    execute = "/runtime/execute"
+    assert execute in {each.path for each in theirs.operations}, "the worker executes nothing"
+    body = {"command": "true"}
+    for path in (execute, "/fs/write", "/execute", "/benchmark/simulate"):
+        answer = await episodes.controller.having(x_session_id="anybody").post(path, body)
+        expect_refused(answer, 404, 405)
