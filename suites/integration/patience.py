@@ -15,7 +15,7 @@ __all__ = ["EPISODE_S", "SOON_S", "eventually"]
 EPISODE_S: Final = 40.0
 
 #: What needs no work of an agent.
-SOON_S: Final = 20.0
+SOON_S: Final = 30.0
 
 
 async def eventually(

@@ -31,7 +31,7 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
     }[work]
     await episodes.script(
         token,
-        use("fs_write", path="scene.xml", content=scene(boxes=24)),
+        use("fs_write", path="scene.xml", content=scene(boxes=40)),
         busy,
         use("fs_write", path="afterwards.txt", content="x"),
         said(),
