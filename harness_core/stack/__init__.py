@@ -5,6 +5,7 @@
 - ``_description.py``: how a stack is reached, as data.
 - ``_compose.py``: the compose file; ``_recipe.py``: its ``x-harness`` blocks; ``_order.py``: who
   waits for whom; ``_variables.py``: ``${NAME}``; ``_yaml.py``: YAML, strictly.
+- ``_external.py``, ``_credentials.py``: servers of somebody else, and who the stack is on them.
 - ``_local.py``: the driver without containers; ``_rewrite.py``: ``name:port`` without a network.
 - ``_part.py``: one service, for a driver; ``_process_part.py``, ``_server_part.py``,
   ``_recorder_part.py``: a child, a server of the harness, a stand-in for a third party.

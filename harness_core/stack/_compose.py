@@ -157,6 +157,8 @@ def _service(
             raise _unknown(path, key, known=_SERVICE_KEYS, prefix=f"{where}.")
     ports = _ports(path, where, body, variables)
     recipe = read_recipe(path, where, body.get("x-harness"), has_port=bool(ports))
+    bucket = substituted(recipe.bucket, variables, path=path, key=f"{where}.x-harness.bucket")
+    recipe = dataclasses.replace(recipe, bucket=bucket)
     image = body.get("image", "")
     if not isinstance(image, str):
         raise BadInput(path, key=f"{where}.image", found=image, expected="the name of an image")

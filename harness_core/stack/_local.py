@@ -35,12 +35,15 @@ from harness_core.services import (
     postgres_answers,
 )
 from harness_core.stack._boot import boot
-from harness_core.stack._compose import Compose, ComposeService
+from harness_core.stack._compose import Compose, ComposeService, Condition
 from harness_core.stack._control import PartsControl
+from harness_core.stack._credentials import credentials, database_url
 from harness_core.stack._description import Description, ServiceSeen
+from harness_core.stack._external import open_external_postgres, open_external_s3
 from harness_core.stack._handle import Stack
 from harness_core.stack._part import Part
 from harness_core.stack._process_part import ProcessPart, ProcessPlan
+from harness_core.stack._recipe import KINDS
 from harness_core.stack._recorder_part import RecorderPart
 from harness_core.stack._rewrite import Rewriter
 from harness_core.stack._server_part import ServerPart
@@ -191,17 +194,14 @@ class _Maker:
         }
         return makers[service.recipe.service](service)
 
-    def waits(self, service: ComposeService) -> dict[str, Any]:
+    def waits(self, service: ComposeService) -> dict[str, Condition]:
         """What it waits for: what the file says, and the servers whose address it must be told."""
-        from harness_core.stack._compose import Condition
-
         found = dict(service.depends_on)
         told = " ".join([*service.environment.values(), *service.recipe.command])
-        for name, other in self._compose.services.items():
+        for name, part in self.parts.items():
             named = re.search(rf"(?<![\w.-]){re.escape(name)}:\d", told)
-            if isinstance(self.parts[name], ServerPart) and named and name != service.name:
+            if isinstance(part, ServerPart) and named and name != service.name:
                 found[name] = Condition.HEALTHY
-            del other
         return found
 
     # --- processes ------------------------------------------------------------------------------
@@ -328,12 +328,19 @@ class _Maker:
         )
 
     def _postgres(self, service: ComposeService) -> Part:
-        opener = partial(
-            open_postgres, self._run, evidence=self._evidence, provider=self._options.services
+        evidence, provider = self._evidence, self._options.services
+        opener: Callable[[], Any] = partial(
+            open_postgres, self._run, evidence=evidence, provider=provider
         )
+        if provider == "external":
+            url, database = self._options.urls["postgres"], credentials(service)[2]
+            opener = partial(
+                open_external_postgres, self._run, evidence=evidence, url=url, database=database
+            )
 
         async def prepare(server: PostgresService) -> None:
-            await _make_database(server, service, path=self._compose.path)
+            if provider != "external":
+                await _make_database(server, service, path=self._compose.path)
 
         return self._server(
             service, opener, log="postgres", prepare=prepare, probe=postgres_answers
@@ -343,13 +350,14 @@ class _Maker:
         user, secret = (
             service.environment.get(name, "") for name in ("MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD")
         )
-        opener = partial(
-            open_s3,
-            self._run,
-            evidence=self._evidence,
-            provider=self._options.services,
-            keys=(user, secret) if user and secret else None,
+        evidence, provider = self._evidence, self._options.services
+        keys = (user, secret) if user and secret else None
+        opener: Callable[[], Any] = partial(
+            open_s3, self._run, evidence=evidence, provider=provider, keys=keys
         )
+        if provider == "external":
+            url, bucket = self._options.urls["s3"], service.recipe.bucket
+            opener = partial(open_external_s3, self._run, evidence=evidence, url=url, bucket=bucket)
 
         async def prepare(server: S3Service) -> None:
             if service.recipe.bucket:
@@ -358,8 +366,13 @@ class _Maker:
         return self._server(service, opener, log="s3", prepare=prepare, probe=S3Service.buckets)
 
     def _temporal(self, service: ComposeService) -> Part:
+        provider = self._options.services
         opener = partial(
-            open_temporal, self._run, evidence=self._evidence, provider=self._options.services
+            open_temporal,
+            self._run,
+            evidence=self._evidence,
+            provider=provider,
+            address=self._options.urls["temporal"] if provider == "external" else None,
         )
 
         async def prepare(_server: TemporalService) -> None:
@@ -374,14 +387,14 @@ class _Maker:
     def description(self, *, boot_s: float) -> Description:
         """How the running stack is reached."""
         seen: dict[str, ServiceSeen] = {}
-        database_url = s3_url = bucket = ""
+        database = s3_url = bucket = ""
         for name, service in self._compose.services.items():
             part, kind = self.parts[name], service.recipe.service
             log = name
             if isinstance(part, ServerPart):
                 log = kind
                 if kind == "postgres":
-                    database_url = _database_url(part.address, service)
+                    database = database_url(part.address, service)
                 elif kind == "s3":
                     s3_url, bucket = part.server.url.with_keys, service.recipe.bucket
             seen[name] = ServiceSeen(
@@ -396,7 +409,7 @@ class _Maker:
             boot_s=boot_s,
             evidence=self._evidence.path,
             services=seen,
-            database_url=database_url,
+            database_url=database,
             s3_url=s3_url,
             bucket=bucket,
             gateway_key=self._gateway_key,
@@ -406,8 +419,6 @@ class _Maker:
 
 def _ports(service: ComposeService) -> tuple[int, ...]:
     """Its ports inside; those of what the harness provides need not be written down."""
-    from harness_core.stack._recipe import KINDS
-
     usual = KINDS.get(service.recipe.service)
     return service.ports or ((usual,) if usual else ())
 
@@ -435,23 +446,9 @@ _LOOK_S: Final = 2.0
 _OK: Final = 200
 
 
-def _credentials(service: ComposeService) -> tuple[str, str, str]:
-    """User, password and database, as the image of PostgreSQL reads them."""
-    given = service.environment
-    user = given.get("POSTGRES_USER", "postgres")
-    return user, given.get("POSTGRES_PASSWORD", ""), given.get("POSTGRES_DB", user)
-
-
-def _database_url(address: str, service: ComposeService) -> str:
-    from urllib.parse import quote
-
-    user, password, database = _credentials(service)
-    return f"postgresql://{quote(user, safe='')}:{quote(password, safe='')}@{address}/{database}"
-
-
 async def _make_database(server: PostgresService, service: ComposeService, *, path: Path) -> None:
     """The role and the database that the image of PostgreSQL would have made."""
-    user, password, database = _credentials(service)
+    user, password, database = credentials(service)
     for key, word in (("POSTGRES_USER", user), ("POSTGRES_DB", database)):
         if not _PLAIN.fullmatch(word):
             raise BadInput(

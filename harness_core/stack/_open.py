@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness_core.errors import BadInput
 from harness_core.stack._compose import read_compose
+from harness_core.stack._external import external_variables
 from harness_core.stack._handle import Stack
 from harness_core.stack._local import StackOptions, open_local_stack
 
@@ -55,4 +56,7 @@ def open_stack(
         raise BadInput("open_stack", key="driver", found=driver, expected=expected)
     options = options or StackOptions()
     read = read_compose(compose, variables=options.environment)
+    if driver == "local" and options.services == "external":
+        theirs = external_variables(run, read, options.urls)
+        read = read_compose(compose, variables={**options.environment, **theirs})
     return opener(run, read, options=options, evidence=evidence, say=say)

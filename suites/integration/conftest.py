@@ -140,6 +140,8 @@ def shared_stack(
     manager = attach_stack(host_paths["stack"], evidence=run_evidence)
     with harness_loop.hold(manager) as stack:
         yield stack
+        if getattr(pytestconfig, "workerinput", {}).get("workerid", "gw0") != "gw0":
+            return  # each worker uses the same one
         add_summary(
             pytestconfig,
             "the stack",
@@ -149,9 +151,14 @@ def shared_stack(
 
 @pytest.fixture(scope="session")
 def whole_breakable_stack(
-    host_paths: dict[str, Path], harness_loop: Loop, run_evidence: Evidence
+    host_paths: dict[str, Path],
+    harness_loop: Loop,
+    run_evidence: Evidence,
+    pytestconfig: pytest.Config,
 ) -> Iterator[Stack]:
     """The second stack of the run, as it was booted."""
+    if pytestconfig.getoption("--services") == "external":
+        pytest.skip("--services external: servers of somebody else are not taken away")
     manager = attach_stack(host_paths["breakable"], evidence=run_evidence)
     with harness_loop.hold(manager) as stack:
         yield stack
