@@ -20,6 +20,8 @@ from workbench_worker.settings import Settings
 _ANSWER_BYTES = 4 << 20
 #: Importing the libraries takes 2 to 10 s, as cold and loaded as the machine is.
 _WARM_S = 120.0
+#: Before a process that died while it was warming up is started again.
+_PAUSE_S = 2.0
 
 
 class Pool:
@@ -35,6 +37,7 @@ class Pool:
         self._process: asyncio.subprocess.Process | None = None
         self._warm = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
+        self._died_cold = False
 
     @property
     def warm(self) -> bool:
@@ -42,9 +45,9 @@ class Pool:
         return self._warm.is_set()
 
     def answers(self) -> None:
-        """Raises RuntimeError when there is no process, warm or warming."""
-        if self._process is None or self._process.returncode is not None:
-            raise RuntimeError("the warm process does not run")
+        """Raises RuntimeError when there is no process, warm or warming, or it dies of warming."""
+        if self._process is None or self._process.returncode is not None or self._died_cold:
+            raise RuntimeError("the warm process does not run; the worker's log says why")
 
     async def start(self) -> None:
         """Start the process; it warms up in the background."""
@@ -114,7 +117,12 @@ class Pool:
                 *(sys.executable, "-I", "-m", "workbench_worker.zygote"),
                 stdin=theirs.fileno(),
                 stdout=asyncio.subprocess.DEVNULL,
-                env={"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"},
+                env={
+                    "PATH": os.environ.get("PATH", ""),
+                    "LANG": "C.UTF-8",
+                    # Libraries look for a home when they are imported; a bare user number has none.
+                    "HOME": str(self._settings.data),
+                },
                 start_new_session=True,
             )
         self._control = ours
@@ -129,11 +137,15 @@ class Pool:
                 log.info("pool", warm=told.decode())
                 if told == b"geometry":
                     self._warm.set()
+                    self._died_cold = False
                 continue
+            self._died_cold = not self._warm.is_set()
             self._warm.clear()
             code = await self._process.wait()
-            log.error("pool_died", exit_code=code)
+            log.error("pool_died", exit_code=code, warm=not self._died_cold)
             self._control.close()
+            if self._died_cold:
+                await asyncio.sleep(_PAUSE_S)
             await self._spawn()
 
 
