@@ -68,7 +68,13 @@ def core(session):
     markers = {"local": "not docker", "container": "docker or services", "external": "services"}
     gates = required_gates(["docker"]) if services == "container" else {}
     # A provider that there is not: pytest says so.
-    pytest(session, paths=["harness_core/tests"], markers=markers.get(services, ""), env=gates)
+    pytest(
+        session,
+        paths=["harness_core/tests"],
+        markers=markers.get(services, ""),
+        options=["-n", "2"] if services == "local" else [],
+        env=gates,
+    )
 
 
 @nox.session(default=False, tags=["docker"])
@@ -303,6 +309,8 @@ def pytest(session, *, paths, markers="", options=(), env=None, args=None):
         del args[at : at + 2]
     report = f"--junitxml={REPORTS / session.name}.xml"
     select = ["-m", markers] if markers else []
+    if {"--pdb", "--trace"} & set(args):
+        args.append("-n0")  # a debugger needs the terminal that workers do not have
     env = {"HARNESS_SESSION": session.name} | (env or {})
     session.run("pytest", *paths, *select, report, *options, *args, env=env)
 
