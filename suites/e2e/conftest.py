@@ -53,6 +53,7 @@ TOGETHER: Final = {
         "suites/e2e/test_messenger_flow.py",
         "suites/e2e/test_relationship_flow.py::test_an_appointment_reaches_the_calendar",
         "suites/e2e/contracts/test_module_degradation.py",
+        "suites/e2e/security/test_secrets_of_modules.py",
     ),
 }
 _HELD: Final = pytest.StashKey[HeldHost]()

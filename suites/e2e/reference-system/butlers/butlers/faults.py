@@ -105,6 +105,7 @@ FAULTS = {
     "summary-first-only": "the response summary tells the first butler's answer alone",
     "tick-failure-hidden": "a tick that nobody answered is written down as a success",
     "timeout-misnamed": "a hop that ran into its deadline is told as internal_error",
+    "token-in-delivery-error": "what went wrong with a delivery is told with the address, token included",
     "tokens-halved": "session rows hold half of the input tokens",
     "tool-calls-unrecorded": "session rows hold an empty list of tool calls",
     "tool-results-dropped": "session rows keep which tools were called and not what they answered",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from butlers import faults
 from butlers.modules.base import NotSent, Unauthorized
 
 _ANSWER_BYTES = 1_000_000
@@ -28,6 +29,8 @@ async def exchange(
     """
     import httpx2
 
+    if faults.on("token-in-delivery-error"):
+        service = f"{service} at {url}"
     client = httpx2.AsyncClient(timeout=timeout_s, headers=headers)
     try:
         async with client:
