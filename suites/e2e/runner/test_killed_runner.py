@@ -7,8 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,14 +23,6 @@ BUSY_S = 90.0
 GONE_S = 10.0
 
 SERVES = re.compile(r"serves on port (\d+)")
-
-
-@pytest.fixture
-def state() -> Iterator[Path]:
-    """A state directory that a server's own user may enter, which pytest's ``tmp_path`` is not."""
-    with tempfile.TemporaryDirectory(prefix="harness-state-") as name:
-        Path(name).chmod(0o711)
-        yield Path(name)
 
 
 @pytest.mark.runner
