@@ -67,6 +67,8 @@ class Watch:
         rows = await self._pool.fetch(
             "SELECT * FROM episodes WHERE NOT settled ORDER BY created_at LIMIT $1", _EPISODES
         )
+        if faults.on("outage-accepted"):
+            rows = [row for row in rows if row["status"] != EpisodeStatus.QUEUED.value]
         try:
             await self._workflows.answers()
         except TemporalAway as away:

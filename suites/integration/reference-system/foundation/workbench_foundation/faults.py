@@ -37,7 +37,7 @@ FAULTS = {
     "logs-uncorrelated": "log lines do not say which episode they tell of",
     "memo-uncorrelated": "a workflow does not say which episode and trace it is of",
     "object-uncorrelated": "neither key nor metadata of an object say whose it is",
-    "outage-accepted": "a submission that Temporal did not take is accepted",
+    "outage-accepted": "a submission that Temporal did not take is accepted, and waits for ever",
     "outage-completed": "an episode that was never started is written down as completed",
     "outage-leaves-stuck": "an episode that Temporal has forgotten runs for ever",
     "path-prefix-checked": "a path is allowed when it begins like the folder of all sessions",
