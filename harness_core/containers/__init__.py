@@ -4,6 +4,7 @@
 - ``_container.py``: :func:`open_container`, one container of a run.
 - ``_child.py``: a subject's process in a container, with the handle of a process.
 - ``_logs.py``: its output, into evidence while it runs.
+- ``_project.py``: containers that compose creates for a run, and what they share.
 - ``_labels.py``: whose a container is.
 - ``_sweep.py``: what dead runs left in an engine.
 - ``_provide.py``: :func:`provide_image`, which image a service runs.
@@ -32,6 +33,12 @@ from harness_core.containers._child import (
 from harness_core.containers._client import engine_client, engine_errors
 from harness_core.containers._container import Container, ContainerSpec, open_container
 from harness_core.containers._labels import LABEL_RUN, belongs, host_id, run_labels
+from harness_core.containers._project import (
+    adopt_container,
+    announce_container,
+    open_network,
+    open_volume,
+)
 from harness_core.containers._provide import ImageChoice, provide_image
 from harness_core.containers._recipes import IMAGE_NAMES, image_tag
 from harness_core.containers._report import engine_report
@@ -46,6 +53,8 @@ __all__ = [
     "ContainerSpec",
     "ImageChoice",
     "ImageRow",
+    "adopt_container",
+    "announce_container",
     "belongs",
     "build_images",
     "build_subject_image",
@@ -57,6 +66,8 @@ __all__ = [
     "image_tag",
     "open_container",
     "open_container_child",
+    "open_network",
+    "open_volume",
     "provide_image",
     "remove_images",
     "run_labels",

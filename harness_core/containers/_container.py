@@ -147,6 +147,11 @@ class Container:
         if await self.status() == "paused":
             await self._do("resume", self._wrapped.unpause)
 
+    async def processes(self) -> tuple[str, ...]:
+        """The command lines of its processes now."""
+        found = await self._do("list the processes of", self._wrapped.top)
+        return tuple(row[-1] for row in found.get("Processes") or ())
+
     async def tail(self, *, lines: int = limits.TAIL_LINES) -> tuple[str, ...]:
         """The last lines it wrote."""
         raw: bytes = await self._do("read the log of", lambda: self._wrapped.logs(tail=lines))

@@ -231,7 +231,8 @@ def _run_sweepers(
 ) -> list[str]:
     """Hand other kinds to their sweepers; a kind without one keeps the ledger for later."""
     problems = []
-    for entry in ledger.entries():
+    # Last made, first removed: a network goes after the containers on it.
+    for entry in reversed(list(ledger.entries())):
         kind = entry["kind"]
         if kind in {"run", "warden", "process", "directory", "handed-over"}:
             continue

@@ -15,6 +15,7 @@ PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised c
   ``_postgres_external.py``: its providers.
 - ``_postgres_protocol.py``: enough of its protocol to know that a server answers.
 - ``_postgres_url.py``: a PostgreSQL URL in parts.
+- ``_images.py``: which images are such servers.
 - ``_binaries.py``: where the PostgreSQL binaries are, and whether the server's user can read them.
 - ``_cluster.py``: the cached initialised data directory, and its copies.
 - ``_cache.py``: the per-user cache directory, and locks between processes.
@@ -24,6 +25,7 @@ Every provider of every service passes ``harness_core.testing.check_service``.
 """
 
 from harness_core.services._binaries import PostgresBinaries, find_postgres_binaries
+from harness_core.services._images import SERVER_IMAGES
 from harness_core.services._postgres import (
     PROVIDERS,
     PostgresService,
@@ -52,6 +54,7 @@ from harness_core.services._temporal import (
 __all__ = [
     "PROVIDERS",
     "S3_URL_VARIABLE",
+    "SERVER_IMAGES",
     "TEMPORAL_ADDRESS_VARIABLE",
     "PostgresBinaries",
     "PostgresService",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["open_container_postgres"]
 
-_IMAGES: Final = ImageChoice(
+POSTGRES_IMAGES: Final = ImageChoice(
     variable="HARNESS_POSTGRES_IMAGE",
     prepared=("postgres-baked", "postgres"),
     public="postgres:17.6-bookworm",
@@ -79,7 +79,7 @@ async def open_container_postgres(
         )
 
     async with open_container_server(
-        run, spec, images=_IMAGES, readiness=_READINESS, evidence=evidence, say=say
+        run, spec, images=POSTGRES_IMAGES, readiness=_READINESS, evidence=evidence, say=say
     ) as (server, container):
         url = PostgresUrl(
             host=container.host, port=container.port, user="postgres", password=password

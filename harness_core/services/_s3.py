@@ -35,7 +35,7 @@ __all__ = ["S3_URL_VARIABLE", "S3Service", "open_s3"]
 #: Where the URL of an external server is given; on a command line its keys could be read.
 S3_URL_VARIABLE: Final = "HARNESS_S3_URL"
 
-_IMAGES: Final = ImageChoice(
+S3_IMAGES: Final = ImageChoice(
     variable="HARNESS_S3_IMAGE", prepared=("s3",), public="rclone/rclone:1.75.2"
 )
 _PORT: Final = 8080
@@ -157,7 +157,7 @@ async def _open_container(
     async with open_container_server(
         run,
         spec,
-        images=_IMAGES,
+        images=S3_IMAGES,
         readiness=_readiness(ours),
         evidence=evidence,
         say=say,

@@ -30,7 +30,7 @@ __all__ = ["TEMPORAL_ADDRESS_VARIABLE", "TemporalService", "open_temporal"]
 #: Where the ``host:port`` of an external server is given.
 TEMPORAL_ADDRESS_VARIABLE: Final = "HARNESS_TEMPORAL_ADDRESS"
 
-_IMAGES: Final = ImageChoice(
+TEMPORAL_IMAGES: Final = ImageChoice(
     variable="HARNESS_TEMPORAL_IMAGE", prepared=("temporal",), public="temporalio/temporal:1.9.1"
 )
 _PORT: Final = 7233
@@ -121,7 +121,7 @@ async def _open_container(
     async with open_container_server(
         run,
         spec,
-        images=_IMAGES,
+        images=TEMPORAL_IMAGES,
         readiness=_readiness(namespace),
         evidence=evidence,
         say=say,

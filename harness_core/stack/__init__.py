@@ -7,6 +7,10 @@
   waits for whom; ``_variables.py``: ``${NAME}``; ``_yaml.py``: YAML, strictly.
 - ``_external.py``, ``_credentials.py``: servers of somebody else, and who the stack is on them.
 - ``_local.py``: the driver without containers; ``_rewrite.py``: ``name:port`` without a network.
+- ``_docker.py``: the driver with containers; ``_project_file.py``: what compose is told,
+  ``_container_part.py``: one container, ``_relay.py``: from containers to what runs here.
+- ``_here.py``: the model gateway and recorders; ``_probe.py``: one look at health;
+  ``_options.py``: what a stack is given besides its file.
 - ``_part.py``: one service, for a driver; ``_process_part.py``, ``_server_part.py``,
   ``_recorder_part.py``: a child, a server of the harness, a stand-in for a third party.
 - ``_boot.py``: all of them side by side; ``_failed.py``: who is to blame when one stays down.
@@ -22,8 +26,8 @@ from harness_core.stack._description import Description, ServiceSeen
 from harness_core.stack._failed import ServiceFailed
 from harness_core.stack._handle import OUTAGES, Stack
 from harness_core.stack._held import HeldStack, hold_stack
-from harness_core.stack._local import StackOptions
 from harness_core.stack._open import DRIVERS, open_stack
+from harness_core.stack._options import StackOptions
 from harness_core.stack._part import State
 
 __all__ = [

@@ -29,7 +29,17 @@ _TOP_KEYS: Final = frozenset({"name", "networks", "secrets", "services", "versio
 #: What compose knows of a service and a stack of this kind may say; the drivers read some of them.
 _SERVICE_KEYS: Final = frozenset(
     {
-        *("build", "cap_add", "cap_drop", "command", "container_name", "depends_on", "entrypoint"),
+        *(
+            "build",
+            "cap_add",
+            "cap_drop",
+            "command",
+            "container_name",
+            "depends_on",
+            "dns",
+            "dns_opt",
+        ),
+        "entrypoint",
         *("env_file", "environment", "expose", "extra_hosts", "healthcheck", "hostname", "image"),
         *("init", "labels", "mem_limit", "networks", "ports", "privileged", "read_only", "restart"),
         *("security_opt", "shm_size", "stop_grace_period", "stop_signal", "tmpfs", "ulimits"),

@@ -83,6 +83,7 @@ class PartsControl:
         async def one(part: Part) -> None:
             seen[part.name] = f"no answer within {_LOOK_S:g} s"
             with trio.move_on_after(_LOOK_S):
+                await part.refresh()
                 death = part.death()
                 seen[part.name] = death.observed if death else await part.look()
 
@@ -93,12 +94,15 @@ class PartsControl:
 
     async def states(self) -> Mapping[str, State]:
         """What is known of every service."""
+        for part in self._parts.values():
+            await part.refresh()
         return {name: part.state for name, part in self._parts.items()}
 
     async def mend(self) -> Sequence[str]:
         """Resume what is paused, start what is down, restart what runs and does not serve."""
         found: list[str] = []
         for name, part in self._parts.items():
+            await part.refresh()
             death, state = part.death(), part.state
             if state in {State.RUNNING, State.COMPLETED}:
                 continue

@@ -56,6 +56,7 @@ async def culprit(
     """
     for name in reversed(everything_below(part.name, waits)):
         other = parts[name]
+        await other.refresh()
         death = other.death()
         if death is not None:
             blamed = _failed(other, death, stack=stack)

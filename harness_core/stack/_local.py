@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,8 +21,7 @@ from harness_core import limits
 from harness_core.db import Database
 from harness_core.errors import BadInput
 from harness_core.groups import lone_error
-from harness_core.http import HttpClient, Unanswered
-from harness_core.llm import KEY_VARIABLE, TOKEN_VARIABLE, gateway_command
+from harness_core.http import HttpClient
 from harness_core.net import PortLease, lease_port
 from harness_core.services import (
     PostgresService,
@@ -41,10 +39,12 @@ from harness_core.stack._credentials import credentials, database_url
 from harness_core.stack._description import Description, ServiceSeen
 from harness_core.stack._external import open_external_postgres, open_external_s3
 from harness_core.stack._handle import Stack
+from harness_core.stack._here import Here
+from harness_core.stack._options import StackOptions
 from harness_core.stack._part import Part
+from harness_core.stack._probe import healthy
 from harness_core.stack._process_part import ProcessPart, ProcessPlan
 from harness_core.stack._recipe import KINDS
-from harness_core.stack._recorder_part import RecorderPart
 from harness_core.stack._rewrite import Rewriter
 from harness_core.stack._server_part import ServerPart
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from harness_core.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["StackOptions", "open_local_stack"]
+__all__ = ["bottom_up", "open_local_stack"]
 
 Say = Callable[[str], None]
 
@@ -61,30 +61,6 @@ _INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_
 
 #: A role or database that can be written without quoting; what a compose file says is one.
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StackOptions:
-    """What a stack is given besides its compose file.
-
-    Attributes:
-        bin: the folder of the commands of the system under test: ``{bin}``.
-        environment: what every process has besides its own variables; the usual few when empty.
-        services: where PostgreSQL, S3 and Temporal come from: a provider of
-            ``harness_core.services``.
-        urls: for the provider ``external``: kind → URL or address.
-        llm: mode of the model gateway; what the compose file says when empty.
-        llm_upstream: base URL of the provider in modes ``live`` and ``record``.
-        budget_usd: hard limit of what the model may cost.
-    """
-
-    bin: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    services: str = "local"
-    urls: Mapping[str, str] = field(default_factory=dict, repr=False)
-    llm: str = ""
-    llm_upstream: str | None = None
-    budget_usd: float = limits.LLM_BUDGET_USD
 
 
 @asynccontextmanager
@@ -123,7 +99,7 @@ async def open_local_stack(
         await boot(parts, waits, stack=str(compose.path), say=note)
         handle = Stack(
             maker.description(boot_s=trio.current_time() - began),
-            PartsControl({name: parts[name] for name in _bottom_up(compose)}, say=say),
+            PartsControl({name: parts[name] for name in bottom_up(compose)}, say=say),
         )
         stack.push_async_callback(handle.close)
         yield handle
@@ -138,7 +114,7 @@ async def _stop_processes(parts: Mapping[str, Part]) -> None:
                     nursery.start_soon(part.stop)
 
 
-def _bottom_up(compose: Compose) -> list[str]:
+def bottom_up(compose: Compose) -> list[str]:
     """The services in an order in which each comes after those that it waits for."""
     ordered: list[str] = []
 
@@ -177,8 +153,14 @@ class _Maker:
         self._closing = closing
         self._stack = stack
         self._say = say
-        self._gateway_key = ""
-        self._gateway_token = ""
+        self._here = Here(
+            run=run,
+            options=options,
+            evidence=evidence,
+            nursery=nursery,
+            lease=self._lease,
+            data_of=self._data_of,
+        )
         self._environments: dict[str, Mapping[str, str]] = {}
         self._data: dict[str, Path] = {}
 
@@ -186,9 +168,9 @@ class _Maker:
         """The part of one service."""
         makers: Mapping[str, Callable[[ComposeService], Part]] = {
             "": self._process,
-            "gateway": self._gateway,
+            "gateway": self._here.gateway,
             "postgres": self._postgres,
-            "recorder": self._recorder,
+            "recorder": self._here.recorder,
             "s3": self._s3,
             "temporal": self._temporal,
         }
@@ -241,7 +223,7 @@ class _Maker:
         health = None
         if recipe.health and lease is not None:
             client = HttpClient(f"http://127.0.0.1:{port}", name=name)
-            health = partial(_healthy, client, recipe.health)
+            health = partial(healthy, client, recipe.health)
         return ProcessPlan(
             name=name,
             argv=[rewriter.text(word, key=f"{key}.x-harness.command") for word in argv],
@@ -263,47 +245,6 @@ class _Maker:
         if self._options.environment:
             return self._options.environment
         return {name: os.environ[name] for name in _INHERITED if name in os.environ}
-
-    def _gateway(self, service: ComposeService) -> Part:
-        lease = self._lease()
-        command = gateway_command(
-            ("--port", str(lease.port)),
-            mode=self._options.llm or service.recipe.mode or "offline",
-            evidence=self._evidence,
-            api_key=service.environment.get(KEY_VARIABLE, ""),
-            token=service.environment.get(TOKEN_VARIABLE, ""),
-            budget_usd=self._options.budget_usd,
-            upstream=self._options.llm_upstream,
-        )
-        self._gateway_key, self._gateway_token = command.api_key, command.token
-        client = HttpClient(
-            f"http://127.0.0.1:{lease.port}",
-            name=service.name,
-            headers={"authorization": f"Bearer {command.token}"},
-        )
-
-        async def plan() -> ProcessPlan:
-            return ProcessPlan(
-                name=service.name,
-                argv=command.argv,
-                environment=command.environment,
-                cwd=self._data_of(service.name),
-                once=False,
-                health=partial(_healthy, client, "/_gateway/health"),
-                ready_s=service.recipe.ready_s or limits.STACK_READY_S,
-                stop_s=limits.STACK_STOP_S,
-            )
-
-        return ProcessPart(service.name, self._run, plan, lease=lease, evidence=self._evidence)
-
-    def _recorder(self, service: ComposeService) -> Part:
-        return RecorderPart(
-            service.name,
-            lease=self._lease(),
-            answers=service.recipe.answers,
-            nursery=self._nursery,
-            evidence=self._evidence,
-        )
 
     # --- servers --------------------------------------------------------------------------------
 
@@ -412,8 +353,8 @@ class _Maker:
             database_url=database,
             s3_url=s3_url,
             bucket=bucket,
-            gateway_key=self._gateway_key,
-            gateway_token=self._gateway_token,
+            gateway_key=self._here.gateway_key,
+            gateway_token=self._here.gateway_token,
         )
 
 
@@ -429,21 +370,6 @@ def _private_places(data: Path) -> dict[str, str]:
     home.mkdir(exist_ok=True)
     temporary.mkdir(exist_ok=True)
     return {"HOME": str(home), "TMPDIR": str(temporary)}
-
-
-async def _healthy(client: HttpClient, path: str) -> str:
-    """One look: 200 is health, anything else is told with what the service says of itself."""
-    try:
-        answer = await client.get(path, seconds=_LOOK_S)
-    except Unanswered as error:
-        return f"GET {path}: {error.how}"
-    return (
-        "" if answer.status == _OK else f"GET {path} answered {answer.status} {answer.text[:300]}"
-    )
-
-
-_LOOK_S: Final = 2.0
-_OK: Final = 200
 
 
 async def _make_database(server: PostgresService, service: ComposeService, *, path: Path) -> None:

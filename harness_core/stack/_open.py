@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from harness_core.errors import BadInput
 from harness_core.stack._compose import read_compose
+from harness_core.stack._docker import open_docker_stack
 from harness_core.stack._external import external_variables
 from harness_core.stack._handle import Stack
-from harness_core.stack._local import StackOptions, open_local_stack
+from harness_core.stack._local import open_local_stack
+from harness_core.stack._options import StackOptions
 
 if TYPE_CHECKING:
     from harness_core.evidence import Evidence
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["DRIVERS", "open_stack"]
 
 #: A new driver is one row.
-DRIVERS = {"local": open_local_stack}
+DRIVERS = {"docker": open_docker_stack, "local": open_local_stack}
 
 
 def open_stack(

@@ -62,6 +62,9 @@ class Part(Protocol):
     def death(self) -> HarnessError | None:
         """How it ended by itself, with its last words; ``None`` when it did not."""
 
+    async def refresh(self) -> None:
+        """See whether it still runs, where that must be asked for; ``state`` and ``death`` know then."""
+
     async def look(self) -> str:
         """One look at whether it serves: empty when it does, else what is seen instead."""
 

@@ -131,6 +131,9 @@ class ProcessPart:
             log=child.log,
         )
 
+    async def refresh(self) -> None:
+        """What is known of it is always so."""
+
     async def look(self) -> str:
         """One look at its health."""
         if self._state is State.COMPLETED:

@@ -75,6 +75,9 @@ class RecorderPart:
         """It does not end by itself."""
         return None
 
+    async def refresh(self) -> None:
+        """What is known of it is always so."""
+
     async def look(self) -> str:
         """Whether it was started."""
         return "" if self._state is State.RUNNING else f"it does not run ({self._state})"

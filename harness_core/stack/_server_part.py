@@ -102,6 +102,9 @@ class ServerPart(Generic[S]):
         """Seen when somebody looks: see :meth:`look`."""
         return None
 
+    async def refresh(self) -> None:
+        """What is known of it is always so."""
+
     async def look(self) -> str:
         """One round trip in its protocol."""
         if self._state is not State.RUNNING:

@@ -10,6 +10,7 @@ nothing but the standard library.
 import http.server
 import json
 import os
+import signal
 import socket
 import sys
 import urllib.error
@@ -76,7 +77,8 @@ def answers(name: str) -> bool:
         host, _, port = name.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=LOOK_S):
             return True
-    except (OSError, urllib.error.URLError):
+    except (OSError, urllib.error.URLError) as error:
+        print(f"{name}: {error}", flush=True)
         return False
 
 
@@ -89,6 +91,8 @@ def main() -> int:
     if "SAMPLE_FAILS" in os.environ:
         print("I fail because", os.environ["SAMPLE_FAILS"], flush=True)
         return 4
+    # The first process of a container ends by a signal only when it says so.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     server = http.server.ThreadingHTTPServer((sys.argv[2], int(sys.argv[3])), Handler)
     print("serving, pid", os.getpid(), flush=True)
     server.serve_forever()
