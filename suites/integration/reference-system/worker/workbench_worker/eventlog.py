@@ -29,25 +29,22 @@ class EventLog:
         self.path = path
         self._session_id = session_id
         self._lock = threading.Lock()
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._seq = self._recover()
 
     def _recover(self) -> int:
+        self.path.touch(mode=0o644)
         whole = self.path.read_bytes()
         kept = whole.rfind(b"\n") + 1
         if kept < len(whole):
-            os.ftruncate(self._fd, kept)
+            os.truncate(self.path, kept)
         lines = whole[:kept].splitlines()
         return int(json.loads(lines[-1])["seq"]) if lines else 0
 
-    def append(
-        self, kind: EventKind, payload: dict[str, Any], *, ids: dict[str, str], durable: bool = False
-    ) -> Event:
+    def append(self, kind: EventKind, payload: dict[str, Any], *, ids: dict[str, str]) -> Event:
         """Number an event and write it down.
 
         Args:
             ids: ``episode_id`` and ``trace_id`` where known.
-            durable: wait until it is on the disk.
         """
         with self._lock:
             event = Event(
@@ -60,12 +57,17 @@ class EventLog:
                 trace_id=ids.get("trace_id"),
                 payload=payload,
             )
-            self._seq += 1
-            if faults.on("event-unwritten") and self._seq % 7 == 0:
+            if faults.on("event-unwritten") and event.seq % 7 == 0:
+                self._seq = event.seq
                 return event
-            os.write(self._fd, event.model_dump_json().encode() + b"\n")
-            if durable:
-                os.fsync(self._fd)
+            # Opened for each event: there may be more sessions than descriptors.
+            fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            try:
+                os.write(fd, event.model_dump_json().encode() + b"\n")
+            finally:
+                os.close(fd)
+            # What could not be written has had no number.
+            self._seq = event.seq
             return event
 
     def page(self, *, after: int, limit: int) -> EventPage:
@@ -81,7 +83,3 @@ class EventLog:
                 if event.seq > after:
                     events.append(event)
         return EventPage(events=events, last_seq=last)
-
-    def close(self) -> None:
-        """Let go of the file."""
-        os.close(self._fd)

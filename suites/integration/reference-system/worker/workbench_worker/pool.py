@@ -83,8 +83,13 @@ class Pool:
         request = json.dumps({"kind": kind, "walls": walls, "arguments": arguments}).encode()
         ours, theirs = socket.socketpair()
         assert self._control is not None
-        with theirs:
-            socket.send_fds(self._control, [b"job"], [theirs.fileno()])
+        try:
+            with theirs:
+                socket.send_fds(self._control, [b"job"], [theirs.fileno()])
+        except OSError as error:
+            ours.close()
+            detail = f"cannot {kind}: the warm process has died ({error.strerror}). Try again"
+            raise Refused(503, detail) from error
         reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_ANSWER_BYTES)
         try:
             writer.write(request + b"\n")

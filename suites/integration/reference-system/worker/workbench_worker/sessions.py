@@ -57,10 +57,10 @@ class Session:
             return shared
         return self.home / "tmp"
 
-    def record(self, kind: EventKind, payload: dict[str, object], *, durable: bool = False) -> None:
+    def record(self, kind: EventKind, payload: dict[str, object]) -> None:
         """Write an event down, with the ids of the request that caused it."""
         ids = self.ids()
-        self.events.append(kind, payload, ids=ids, durable=durable)
+        self.events.append(kind, payload, ids=ids)
         log.info("event", kind=kind.value, **{k: v for k, v in ids.items() if v})
 
     def ids(self) -> dict[str, str]:
