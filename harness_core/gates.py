@@ -78,6 +78,16 @@ def _dockerd() -> str:
     return "" if os.geteuid() == 0 else "only root can start an engine of its own"
 
 
+def _compose() -> str:
+    if shutil.which("docker-compose"):
+        return ""
+    if shutil.which("docker"):
+        trial = ["docker", "compose", "version"]
+        if subprocess.run(trial, capture_output=True, check=False).returncode == 0:
+            return ""
+    return "neither docker compose nor docker-compose: apt-get install docker-compose"
+
+
 def _bubblewrap() -> str:
     if not shutil.which("bwrap"):
         return "no bwrap on the PATH: apt-get install bubblewrap"
@@ -161,6 +171,7 @@ for _gate in (
         probe=_claude_code,
     ),
     Gate(name="docker", summary="servers in containers", probe=engine_reason),
+    Gate(name="compose", summary="stacks in containers", probe=_compose),
     Gate(name="dockerd", summary="tests that stop an engine of their own", probe=_dockerd),
     Gate(name="profiling", summary="profiles of running processes (py-spy)", probe=cannot_profile),
     Gate(name="bubblewrap", summary="sandboxes by namespaces", probe=_bubblewrap),

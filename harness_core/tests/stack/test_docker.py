@@ -16,7 +16,7 @@ from harness_core.process import installed_sweepers, open_run, sweep
 from harness_core.stack import StackOptions, open_stack
 from harness_core.testing._stack import SAMPLE_VARIABLE, check_stack, write_sample_stack
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.requires("docker")]
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.requires("docker", "compose")]
 
 
 def things(run_id: str) -> list[str]:
