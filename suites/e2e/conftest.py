@@ -89,6 +89,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return TogetherScheduling(config, log, together=TOGETHER)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What breaks something, or needs an ecosystem of its own, is slow: it waits for restarts."""
+    if item.get_closest_marker("disturbs") or _group_of(item) in TOGETHER:
+        item.add_marker("slow")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In whatever order tests run, those with an ecosystem of their own run in a row."""
