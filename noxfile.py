@@ -60,7 +60,7 @@ def types(session):
     session.run("mypy", *session.posargs)
 
 
-@nox.session(tags=["fast", "tests"])
+@nox.session(tags=["tests"])
 def core(session):
     """Tests of harness_core itself; with -- --services NAME, its service tests on such servers."""
     install(session, extras=EXTRAS, groups=["core"])
