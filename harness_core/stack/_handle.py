@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -130,6 +131,16 @@ class Stack:
             for path in self.log_files(service)
             for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
         )
+
+    def recorded(self, service: str) -> tuple[dict[str, Any], ...]:
+        """Every request that a recorder was sent, oldest first: method, target, headers, body.
+
+        Raises:
+            BadInput: the service is no recorder.
+        """
+        if self.service(service).kind != "recorder":
+            raise BadInput("stack", key="service", found=service, expected="a recorder")
+        return tuple(json.loads(line) for line in self.logs(service))
 
     async def rows(
         self, sql: str, params: Sequence[Any] | Mapping[str, Any] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -20,7 +21,16 @@ from harness_core.engine import find_engine
 from harness_core.errors import BadInput, Unavailable
 from harness_core.evidence import Evidence
 from harness_core.process import Run
-from harness_core.services import S3_URL_VARIABLE, S3Service, S3Url, open_s3, parse_s3_url
+from harness_core.services import (
+    S3_URL_VARIABLE,
+    S3Service,
+    S3Url,
+    fetch_object,
+    list_objects,
+    open_s3,
+    parse_s3_url,
+    remove_bucket,
+)
 from harness_core.services._s3_protocol import S3RefusedError, list_buckets
 from harness_core.testing import ServiceState, check_service
 
@@ -242,3 +252,46 @@ def test_a_url_is_what_it_was_made_from() -> None:
     )
 
     assert url == parse_s3_url(url.with_keys, where="here")
+
+
+async def test_what_lies_in_a_bucket_is_told_as_it_was_put_there(ours):
+    """Keys of every kind, bytes, etag, content type and metadata, as another client put them."""
+    keys = ("a/b c.txt", "a/ü+&=%41.bin", "b/plain")
+    body = bytes(range(256)) * 64
+    async with ours() as server:
+        await server.make_bucket("things")
+        put = partial(
+            client(server.url).put_object,
+            Bucket="things",
+            Body=body,
+            ContentType="model/step",
+            Metadata={"episode_id": "e-1"},
+        )
+        etags = {key: (await blocking(put, Key=key))["ETag"].strip('"') for key in keys}
+
+        listed = await list_objects(server.url, "things")
+        below = await list_objects(server.url, "things", prefix="a/")
+        found = await fetch_object(server.url, "things", keys[1])
+
+        assert sorted((key, len(body), etags[key]) for key in keys) == sorted(
+            (each.key, each.size_bytes, each.etag) for each in listed
+        )
+        assert set(keys[:2]) == {each.key for each in below}
+        assert (body, etags[keys[1]], "model/step") == (found.body, found.etag, found.content_type)
+        assert "e-1" == found.metadata["episode_id"]
+        with pytest.raises(S3RefusedError) as error:
+            await fetch_object(server.url, "things", "a/nothing")
+        assert "NoSuchKey" == error.value.code
+        with pytest.raises(S3RefusedError):
+            await list_objects(server.url, "no-such-bucket")
+        await remove_bucket(server.url, "things")
+        assert "things" not in await server.buckets()
+
+
+async def test_a_server_of_ours_can_be_given_its_keys(run, evidence):
+    """Those that its users know already; any other is refused."""
+    async with open_s3(run, evidence=evidence, keys=("shop", "shop-secret")) as server:
+        assert ("shop", "shop-secret") == (server.url.access_key, server.url.secret_key)
+        assert () == await server.buckets()
+        with pytest.raises(S3RefusedError):
+            await list_buckets(dataclasses.replace(server.url, secret_key="another"))
