@@ -1,7 +1,7 @@
 """The controller: episodes over HTTP, their workflows at Temporal, what they tell and leave.
 
-- ``app.py``, ``episodes_api.py``, ``__main__.py``: the HTTP side. ``submission.py``: starting.
-  ``interruption.py``: ending early. ``records.py``: rows as answers.
+- ``app.py``, ``episodes_api.py``, ``__main__.py``: the HTTP side; ``parts.py``: what it is made of.
+  ``submission.py``: starting. ``interruption.py``: ending early. ``records.py``: rows as answers.
 - ``run_worker.py``: the process that runs workflows. ``workflow.py``: an episode as a workflow.
   ``activities.py``, ``asset_activities.py``: what it does outside of Temporal. ``run.py``: what it
   is started with. ``temporal.py``: the connection.

@@ -7,5 +7,6 @@
   ``execution.py``: such commands, run and limited. ``jobs.py``: what can be cancelled.
 - ``zygote.py``: the warm process that geometry and physics are forked from; ``pool.py``: asking it.
   ``geometry.py``, ``physics.py``: what runs there. ``simulations.py``: one at a time, in order.
-- ``files_api.py``, ``runtime_api.py``, ``benchmark_api.py``: the endpoints.
+- ``files_api.py``, ``runtime_api.py``, ``benchmark_api.py``: the endpoints. ``asked.py``: what they
+  are given. ``refusal.py``: what is not carried out.
 """
