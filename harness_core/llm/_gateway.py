@@ -193,7 +193,8 @@ def gateway_command(  # noqa: PLR0913 - the options of a gateway, all but where 
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     environment |= {KEY_VARIABLE: api_key, TOKEN_VARIABLE: token}
     argv = [sys.executable, "-m", "harness_core.llm", "--mode", mode, "--quiet", *where]
-    argv += ["--ledger", str(evidence.path / "ledger.jsonl"), "--budget-usd", repr(budget_usd)]
+    ledger = evidence.path.absolute() / "ledger.jsonl"
+    argv += ["--ledger", str(ledger), "--budget-usd", repr(budget_usd)]
     argv += ["--budget-applies-offline"] if budget_applies_offline else []
     argv += ["--cassette", str(cassette)] if cassette is not None else []
     if mode in PAID_MODES:

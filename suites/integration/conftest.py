@@ -1,14 +1,14 @@
 """Fixtures of the suite: one stack per run, a second one for tests that break things, its clients.
 
 Both stacks are held by ``harness_core.hosting`` and booted when the first test asks: under
-``pytest -n`` by the controller for all workers, else by this process. A test of the shared stack
-leaves every service as it found it; a test that takes services away uses ``breakable_stack``, which
-it has to itself while it runs.
+``pytest -n`` by the controller for all workers, else by this process, for which both are the same
+one: it runs one test at a time. A test of the shared stack leaves every service as it found it; a
+test that takes services away uses ``breakable_stack``, which it has to itself while it runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell an xdist worker where the stacks of this run are held."""
-    held = _held(node.config, evidence=lambda: open_run_evidence(node.config))
+    held = _held(node.config, names=STACKS, evidence=lambda: open_run_evidence(node.config))
     node.workerinput[_HOSTS] = {name: str(host.path) for name, host in held.items()}
 
 
@@ -64,7 +64,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             fail_run(session, "the stacks of the run", str(error))
 
 
-def _held(config: pytest.Config, *, evidence: Callable[[], Evidence]) -> dict[str, HeldHost]:
+def _held(
+    config: pytest.Config, *, names: Sequence[str], evidence: Callable[[], Evidence]
+) -> dict[str, HeldHost]:
     """The hosts of this process; each boots its stack when it is first asked for."""
     if _HELD not in config.stash:
         opened = config.stash[_OPEN] = ExitStack()
@@ -72,7 +74,7 @@ def _held(config: pytest.Config, *, evidence: Callable[[], Evidence]) -> dict[st
         where = evidence()
         config.stash[_HELD] = {
             name: opened.enter_context(_host(config, name, evidence=where.child(name)))
-            for name in STACKS
+            for name in names
         }
     return config.stash[_HELD]
 
@@ -125,8 +127,9 @@ def host_paths(pytestconfig: pytest.Config, run_evidence: Evidence) -> dict[str,
     told = getattr(pytestconfig, "workerinput", {}).get(_HOSTS)
     if told is not None:
         return {name: Path(path) for name, path in told.items()}
-    held = _held(pytestconfig, evidence=lambda: run_evidence)
-    return {name: host.path for name, host in held.items()}
+    # One test at a time: each has the one stack to itself, whatever it does to it.
+    held = _held(pytestconfig, names=STACKS[:1], evidence=lambda: run_evidence)
+    return dict.fromkeys(STACKS, held[STACKS[0]].path)
 
 
 @pytest.fixture(scope="session")
