@@ -14,6 +14,7 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import psycopg
@@ -22,6 +23,7 @@ from psycopg import sql
 
 from harness_core.db._connection import Connection, redacted_url
 from harness_core.errors import BadInput, HarnessError
+from harness_core.wait import until
 
 __all__ = ["Clone", "DropReport", "Server"]
 
@@ -34,6 +36,9 @@ _LOCK_SPACE: Final = 0x6873_71D4
 _NAME_BYTES: Final = 63
 
 _MADE_BY: Final = "staging-harness"
+
+#: Until the server has noticed that a client closed its connection; longer on busy cores.
+_LEAVING_S: Final = 1.0
 _RUN_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 
 
@@ -131,6 +136,16 @@ class Server:
             )
         )
 
+    async def _is_left(self, name: str, *, latest: float) -> bool:
+        """Whether nobody is connected; true as well when it is too late to wait for that.
+
+        A statement is not cancelled for it: that would cost the connection.
+        """
+        rows = await self._admin.rows(
+            "select from pg_stat_activity where datname = %s limit 1", (name,)
+        )
+        return not rows or trio.current_time() > latest
+
     async def _disconnect(self, name: str) -> tuple[str, ...]:
         """End the connections to a database; returns who held them."""
         rows = await self._admin.rows(
@@ -218,6 +233,8 @@ class Server:
         await self._admin.rows(
             sql.SQL("alter database {} with is_template false").format(identifier)
         )
+        # What its client has closed is gone from the server a moment later.
+        await until(partial(self._is_left, name, latest=trio.current_time() + _LEAVING_S))
         holders = await self._disconnect(name)
         await self._admin.rows(sql.SQL("drop database {} with (force)").format(identifier))
         self._made.discard(name)

@@ -9,21 +9,25 @@ import os
 import signal
 import termios
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import trio
 
 from harness_core import limits
-from harness_core.errors import ChildExited, HarnessError
+from harness_core.errors import ChildExited, HarnessError, NotReady
 from harness_core.evidence import Redactor
 from harness_core.process import _warden
 from harness_core.process._output import OutputLog
-from harness_core.wait import until
+from harness_core.wait import until, until_blocking
 
 __all__ = ["Child", "StopReport", "belongs_to"]
 
 _READ_BYTES: Final = 65_536
+
+#: From SIGSTOP to the last thread that obeys it.
+_STOPPED_S: Final = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +130,18 @@ class Child:
         self._signal_group(signal.SIGKILL)
 
     def pause(self) -> None:
-        """SIGSTOP to its whole process group: it hangs, its sockets stay open."""
+        """SIGSTOP to its whole process group: it hangs, its sockets stay open.
+
+        Returns when every thread stands still: on busy cores one may go on for a moment, and answer.
+        """
         self._signal_group(signal.SIGSTOP)
+        # What hangs in the kernel itself stops when it comes back from there.
+        with suppress(NotReady):
+            until_blocking(
+                lambda: _warden.is_stopped(self.pid),
+                seconds=_STOPPED_S,
+                action=f"see {self.name} stand still",
+            )
 
     def resume(self) -> None:
         """SIGCONT after :meth:`pause`."""

@@ -52,6 +52,7 @@ _KILL_S = 10.0
 
 #: States in ``/proc/<pid>/stat`` of what no longer runs: zombie, dead.
 _DEAD = (b"Z", b"X", b"x")
+_STOPPED = (b"T", b"t")
 _MARK_LINE = b"Max file locks"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -346,10 +347,14 @@ def _signal(pid: int, number: int) -> None:
         return
 
 
-def _stat_fields(pid: int) -> list[bytes] | None:
-    """What ``/proc/<pid>/stat`` says after the command name: state, ppid, pgrp, session, …."""
+def _stat_fields(pid: int, *, of: int | None = None) -> list[bytes] | None:
+    """What ``/proc/<pid>/stat`` says after the command name: state, ppid, pgrp, session, ….
+
+    With ``of``, ``pid`` is one of the threads of that process.
+    """
+    path = f"/proc/{pid}/stat" if of is None else f"/proc/{of}/task/{pid}/stat"
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - hot, and pathlib is not loaded
+        with open(path, "rb") as file:  # noqa: PTH123 - hot, and pathlib is not loaded
             return file.read().rpartition(b")")[2].split()
     except OSError:
         return None
@@ -398,6 +403,22 @@ def _session_of(pid: int) -> int | None:
     """The session of a live process; ``None`` for one that is gone or a zombie."""
     fields = _stat_fields(pid)
     return int(fields[3]) if fields and fields[0] not in _DEAD else None
+
+
+def is_stopped(group: int) -> bool:
+    """Whether every thread of a process group stands still, or is dead."""
+    for pid in _pids():
+        if process_group(pid) != group:
+            continue
+        try:
+            threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+        except OSError:
+            continue
+        for thread in threads:
+            fields = _stat_fields(int(thread), of=pid)
+            if fields and fields[0] not in _STOPPED + _DEAD:
+                return False
+    return True
 
 
 def command_line(pid: int) -> list[str]:

@@ -256,18 +256,21 @@ async def test_output_faster_than_it_is_read(run):
     assert "e" == child.tail()[-1]
 
 
-async def test_secret_is_in_neither_log_nor_tail(run, logs):
+async def test_secret_is_in_neither_log_nor_tail(run, logs, tmp_path):
     """A registered secret that arrives in two writes is redacted wherever output goes."""
     logs.redactor.add("s3cret-of-this-test")
     code = """
-import sys
+import os, sys, time
 sys.stdout.write("token s3cret-of-"); sys.stdout.flush()
-sys.stdin.read()
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.001)
 sys.stdout.write("this-test!\\n")
 """
     seen: list[str] = []
-    async with run.child([*PYTHON, code], name="leaky") as child:
+    listened_to = tmp_path / "listened-to"
+    async with run.child([*PYTHON, code, str(listened_to)], name="leaky") as child:
         child.on_line(seen.append)
+        listened_to.touch()
         await child.wait()
 
     assert ("token [redacted]!",) == child.tail()
