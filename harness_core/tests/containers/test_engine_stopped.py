@@ -40,6 +40,7 @@ class OwnEngine:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
+        self._forget_containerd()
         # In a network namespace of its own: without a bridge it would remove the machine's docker0.
         argv = ["unshare", "--net", "dockerd", "--host", self.url, "--pidfile", f"{self.home}/p"]
         argv += ["--data-root", f"{self.home}/d", "--exec-root", f"{self.home}/x"]
@@ -49,6 +50,21 @@ class OwnEngine:
         until_blocking(
             lambda: not engine_reason(), seconds=60, action="start an engine of the test's own"
         )
+
+    def _forget_containerd(self) -> None:
+        """What a killed engine says of its containerd: it died with it, and may not be reaped yet.
+
+        The next engine would take the dead process for a live one, and wait for it.
+        """
+        noted = self.home / "x/containerd/containerd.pid"
+        if noted.is_file():
+            entry = Path("/proc", noted.read_text().strip())
+            until_blocking(
+                lambda: f"{self.home}/" not in command_of(entry),
+                seconds=20,
+                action="see containerd end with its engine",
+            )
+            noted.unlink()
 
     def end(self, number: signal.Signals) -> None:
         """Signal it, and wait until nobody answers any more."""
