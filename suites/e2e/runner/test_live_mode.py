@@ -21,8 +21,10 @@ from harness_core.llm import Fault, open_gateway
 from harness_core.process import Run
 from suites.e2e.scenarios import SCENARIOS
 
-#: Room for two or three messages: a call reserves its whole answer, about 0.02 USD.
+#: Room for two or three short messages: a call reserves its whole answer, about 0.02 USD.
 BUDGET_USD = "0.04"
+#: The rows in their order, since the first ones are short; a long one alone would be too much.
+IN_ORDER = ("-p", "no:randomly")
 
 END_S = 180
 
@@ -39,7 +41,7 @@ def test_the_budget_stops_a_live_run(
     with harness_loop.hold(open_gateway(harness_run, evidence=evidence)) as provider:
         finished = subprocess.run(
             [
-                *(sys.executable, "-m", "pytest", "suites/e2e/test_scenario_runner.py"),
+                *(sys.executable, "-m", "pytest", "suites/e2e/test_scenario_runner.py", *IN_ORDER),
                 *("--llm", "live", "--llm-upstream", provider.url),
                 *("--llm-budget-usd", BUDGET_USD, f"--evidence={tmp_path}"),
             ],

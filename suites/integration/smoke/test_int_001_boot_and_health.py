@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import trio
 
 from harness_core.http import HttpClient, Response
 from harness_core.services import S3RefusedError
@@ -32,6 +33,9 @@ DEPENDANTS = ("controller", "controller-worker")
 
 #: A probe of an orchestrator gives up after some seconds; a health check that hangs is none.
 HEALTH_S = 10.0
+
+#: Who asks for health at one moment: balancers, orchestrators, and every service that depends on it.
+PROBES = 16
 
 
 @pytest.mark.int_id("INT-001")
@@ -70,6 +74,9 @@ async def everything_serves(stack: Stack, asking: Mapping[str, HttpClient]) -> N
     assert await stack.unhealthy() == {}, "services that do not serve"
     for client in asking.values():
         await is_healthy(client, when="after boot")
+        async with trio.open_nursery() as probing:
+            for _ in range(PROBES):
+                probing.start_soon(is_healthy_to_many, client)
     # Tests before this one may have left objects; what counts is that the bucket is there.
     try:
         await stack.objects()
@@ -88,6 +95,11 @@ async def is_healthy(client: HttpClient, *, when: str) -> None:
     if client.name in DEPENDANTS:
         unnamed = {name for name, _ in OUTAGES} - set(body["dependencies"])
         assert unnamed == set(), f"dependencies that {client.name} does not look at: {answer}"
+
+
+async def is_healthy_to_many(client: HttpClient) -> None:
+    """One of several who ask at once."""
+    await is_healthy(client, when=f"to {PROBES} who ask at once")
 
 
 async def misses(client: HttpClient, dependency: str, how: str) -> None:

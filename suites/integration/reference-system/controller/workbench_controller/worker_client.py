@@ -13,6 +13,10 @@ from workbench_foundation.keys import HEADER
 from workbench_foundation.requests import EPISODE, SESSION, TRACE
 
 
+class NotHealthy(Exception):
+    """The worker answers, and says that it is not well."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whose:
     """On whose behalf the worker is asked."""
@@ -48,8 +52,10 @@ class WorkerClient:
         await self._http.aclose()
 
     async def answers(self, *, timeout_s: float) -> None:
-        """Raises httpx.HTTPError when it does not, or is not healthy."""
-        (await self._http.get("/health", timeout=timeout_s)).raise_for_status()
+        """Raises httpx.HTTPError when it does not, NotHealthy with its answer when it is not."""
+        answer = await self._http.get("/health", timeout=timeout_s)
+        if not answer.is_success:
+            raise NotHealthy(f"/health answers {answer.status_code} {answer.text}")
 
     async def events(self, session_id: str, *, after: int) -> EventPage:
         """Events of a session after a number."""

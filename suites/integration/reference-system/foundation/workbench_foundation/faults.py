@@ -29,6 +29,7 @@ FAULTS = {
     "failure-completed": "an episode that failed is written down as completed",
     "health-always-healthy": "health says healthy whatever its dependencies answer",
     "health-names-nobody": "health answers 503 and calls every dependency ok",
+    "health-probes-collide": "the worker is not healthy to the second of two who ask at once",
     "interrupt-changes-row-only": "an interruption changes the episode's row and nothing else",
     "interrupt-leaves-job": "an interruption ends the workflow and leaves its job running",
     "key-checked-late": "a request with a wrong key is carried out, and its answer withheld",
