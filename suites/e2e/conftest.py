@@ -45,6 +45,7 @@ collect_ignore = ["reference-system"]
 HOST: Final = "e2e_host"
 
 #: The ecosystems besides the one of the run, and the tests of each; test ids begin at the root.
+#: Last, tests that have the one of the run to themselves: in a row, while others have their own.
 TOGETHER: Final = {
     "fragile": ("suites/e2e/resilience/",),
     "connected": (
@@ -54,6 +55,15 @@ TOGETHER: Final = {
         "suites/e2e/test_relationship_flow.py::test_an_appointment_reaches_the_calendar",
         "suites/e2e/contracts/test_module_degradation.py",
         "suites/e2e/security/test_secrets_of_modules.py",
+    ),
+    "alone": (
+        "suites/e2e/test_handles.py",
+        "suites/e2e/test_switchboard_flow.py::test_accepted_messages_survive_a_restart",
+        "suites/e2e/test_switchboard_flow.py::test_a_duplicate_after_a_restart",
+        "suites/e2e/contracts/test_concurrency.py::test_a_full_queue",
+        "suites/e2e/contracts/test_schedules.py::test_a_restart_loses_no_task",
+        "suites/e2e/observability/test_traces.py::test_spans_are_not_lost",
+        "suites/e2e/observability/test_traces.py::test_a_collector_that_is_down",
     ),
 }
 _HELD: Final = pytest.StashKey[HeldHost]()

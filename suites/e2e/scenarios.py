@@ -64,7 +64,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 128, "value2": 83},
             )
         ],
-        tags=("health", "measurement", "slow"),
+        tags=("health", "measurement", "corpus"),
     ),
     E2EScenario(
         id="health-medication-dose",
@@ -97,7 +97,7 @@ SCENARIOS: Final = (
                 column_checks={"kind": "lunch", "calories": 550},
             )
         ],
-        tags=("health", "meal", "slow"),
+        tags=("health", "meal", "corpus"),
     ),
     E2EScenario(
         id="relationship-contact-create",
@@ -130,7 +130,7 @@ SCENARIOS: Final = (
             ),
             DbAssertion(butler="relationship", table="contacts", where={"name": "Peter"}),
         ],
-        tags=("relationship", "note", "slow"),
+        tags=("relationship", "note", "corpus"),
     ),
     E2EScenario(
         id="relationship-reminder-create",
@@ -193,7 +193,7 @@ SCENARIOS: Final = (
             ),
             DbAssertion(butler="general", table="collections", where={"name": "shopping"}),
         ],
-        tags=("general", "collection", "slow"),
+        tags=("general", "collection", "corpus"),
     ),
     E2EScenario(
         id="two-domains-headache-and-reminder",
@@ -264,7 +264,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 62},
             )
         ],
-        tags=("health", "measurement", "slow"),
+        tags=("health", "measurement", "corpus"),
     ),
     E2EScenario(
         id="health-temperature-log",
@@ -280,7 +280,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 38.4},
             )
         ],
-        tags=("health", "measurement", "unicode", "slow"),
+        tags=("health", "measurement", "unicode", "corpus"),
     ),
     E2EScenario(
         id="health-sleep-log",
@@ -296,7 +296,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 7.5},
             )
         ],
-        tags=("health", "measurement", "dates", "slow"),
+        tags=("health", "measurement", "dates", "corpus"),
     ),
     E2EScenario(
         id="health-steps-log",
@@ -312,7 +312,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 8200},
             )
         ],
-        tags=("health", "measurement", "numbers", "slow"),
+        tags=("health", "measurement", "numbers", "corpus"),
     ),
     E2EScenario(
         id="health-blood-sugar-log",
@@ -328,7 +328,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 5.6},
             )
         ],
-        tags=("health", "measurement", "numbers", "slow"),
+        tags=("health", "measurement", "numbers", "corpus"),
     ),
     E2EScenario(
         id="health-symptom-of-two-words",
@@ -360,7 +360,7 @@ SCENARIOS: Final = (
                 column_checks={"dosage": Contains("tablet")},
             )
         ],
-        tags=("health", "medication", "numbers", "slow"),
+        tags=("health", "medication", "numbers", "corpus"),
     ),
     E2EScenario(
         id="health-breakfast-log",
@@ -376,7 +376,7 @@ SCENARIOS: Final = (
                 column_checks={"kind": "breakfast", "calories": 350},
             )
         ],
-        tags=("health", "meal", "slow"),
+        tags=("health", "meal", "corpus"),
     ),
     E2EScenario(
         id="health-meal-with-a-person",
@@ -393,7 +393,7 @@ SCENARIOS: Final = (
             )
         ],
         pass_rate=0.8,
-        tags=("health", "meal", "slow"),
+        tags=("health", "meal", "corpus"),
     ),
     E2EScenario(
         id="relationship-reminder-on-a-date",
@@ -428,7 +428,7 @@ SCENARIOS: Final = (
                 butler="relationship", table="contacts", where={"name": Contains("{token}")}
             ),
         ],
-        tags=("relationship", "date", "dates", "slow"),
+        tags=("relationship", "date", "dates", "corpus"),
     ),
     E2EScenario(
         id="relationship-contact-with-phone",
@@ -444,7 +444,7 @@ SCENARIOS: Final = (
                 column_checks={"phone": Regex(r"49.?30.?1234567")},
             )
         ],
-        tags=("relationship", "contact", "numbers", "slow"),
+        tags=("relationship", "contact", "numbers", "corpus"),
     ),
     E2EScenario(
         id="relationship-note-with-accents",
@@ -476,7 +476,7 @@ SCENARIOS: Final = (
                 where={"name": Contains("Le Petit Prince {token}")},
             )
         ],
-        tags=("general", "collection", "non-english", "slow"),
+        tags=("general", "collection", "non-english", "corpus"),
     ),
     E2EScenario(
         id="general-several-items",
@@ -487,7 +487,7 @@ SCENARIOS: Final = (
         db_assertions=[
             DbAssertion(butler="general", table="entities", where={"name": Contains("{token}")})
         ],
-        tags=("general", "collection", "slow"),
+        tags=("general", "collection", "corpus"),
     ),
     E2EScenario(
         id="general-emoji",
@@ -500,7 +500,7 @@ SCENARIOS: Final = (
                 butler="general", table="entities", where={"name": Contains("🥑 avocado {token}")}
             )
         ],
-        tags=("general", "unicode", "slow"),
+        tags=("general", "unicode", "corpus"),
     ),
     E2EScenario(
         id="pronoun-film-seen-before",
@@ -539,7 +539,7 @@ SCENARIOS: Final = (
             DbAssertion(butler="general", table="entities", where={"name": Contains("{token}")})
         ],
         pass_rate=0.8,
-        tags=("general", "pronouns", "slow"),
+        tags=("general", "pronouns", "corpus"),
     ),
     E2EScenario(
         id="pronoun-person",
@@ -585,7 +585,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 70},
             )
         ],
-        tags=("health", "non-english", "slow"),
+        tags=("health", "non-english", "corpus"),
     ),
     E2EScenario(
         id="german-headache",
@@ -617,7 +617,7 @@ SCENARIOS: Final = (
                 column_checks={"severity": 4},
             )
         ],
-        tags=("health", "non-english", "slow"),
+        tags=("health", "non-english", "corpus"),
     ),
     E2EScenario(
         id="italian-fever",
@@ -633,7 +633,7 @@ SCENARIOS: Final = (
                 column_checks={"severity": 3},
             )
         ],
-        tags=("health", "non-english", "slow"),
+        tags=("health", "non-english", "corpus"),
     ),
     E2EScenario(
         id="german-reminder",
@@ -646,7 +646,7 @@ SCENARIOS: Final = (
                 butler="relationship", table="reminders", where={"message": Contains("{token}")}
             )
         ],
-        tags=("relationship", "non-english", "slow"),
+        tags=("relationship", "non-english", "corpus"),
     ),
     E2EScenario(
         id="german-shopping",
@@ -659,7 +659,7 @@ SCENARIOS: Final = (
                 butler="general", table="entities", where={"name": Contains("Milch {token}")}
             )
         ],
-        tags=("general", "non-english", "slow"),
+        tags=("general", "non-english", "corpus"),
     ),
     E2EScenario(
         id="japanese-goes-somewhere",
@@ -675,7 +675,7 @@ SCENARIOS: Final = (
         input_prompt="I am allergic to {token} nuts",
         expected_butler="health",
         alternatives=("relationship", "general"),
-        tags=("ambiguous", "slow"),
+        tags=("ambiguous", "corpus"),
     ),
     E2EScenario(
         id="ambiguous-mood",
@@ -683,7 +683,7 @@ SCENARIOS: Final = (
         input_prompt="I feel blue about {token}",
         expected_butler="general",
         alternatives=("health", "relationship"),
-        tags=("ambiguous", "slow"),
+        tags=("ambiguous", "corpus"),
     ),
     E2EScenario(
         id="ambiguous-nothing-asked",
@@ -691,7 +691,7 @@ SCENARIOS: Final = (
         input_prompt="What a day it was. {token}",
         expected_butler="general",
         alternatives=("health", "relationship"),
-        tags=("ambiguous", "slow"),
+        tags=("ambiguous", "corpus"),
     ),
     E2EScenario(
         id="only-a-token",
@@ -699,7 +699,7 @@ SCENARIOS: Final = (
         input_prompt="{token}",
         expected_butler="general",
         alternatives=("health", "relationship"),
-        tags=("ambiguous", "slow"),
+        tags=("ambiguous", "corpus"),
     ),
     E2EScenario(
         id="very-long-then-a-symptom",
@@ -715,7 +715,7 @@ SCENARIOS: Final = (
                 column_checks={"severity": 5},
             )
         ],
-        tags=("health", "long", "slow"),
+        tags=("health", "long", "corpus"),
     ),
     E2EScenario(
         id="much-white-space",
@@ -781,7 +781,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 68},
             )
         ],
-        tags=("injected", "health", "slow"),
+        tags=("injected", "health", "corpus"),
     ),
     E2EScenario(
         id="injected-json",
@@ -797,7 +797,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 71},
             )
         ],
-        tags=("injected", "health", "slow"),
+        tags=("injected", "health", "corpus"),
     ),
     E2EScenario(
         id="two-domains-dose-and-birthday",
@@ -813,7 +813,7 @@ SCENARIOS: Final = (
                 butler="relationship", table="contacts", where={"name": Contains("{token}")}
             ),
         ],
-        tags=("multi-domain", "dates", "slow"),
+        tags=("multi-domain", "dates", "corpus"),
     ),
     E2EScenario(
         id="two-domains-joined-by-and",
@@ -832,6 +832,6 @@ SCENARIOS: Final = (
                 butler="general", table="entities", where={"name": Contains("Stalker {token}")}
             ),
         ],
-        tags=("multi-domain", "slow"),
+        tags=("multi-domain", "corpus"),
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from harness_core.db import Contains
 from suites.e2e.chain import expect_journey
 from suites.e2e.ecosystem import Ecosystem
@@ -26,6 +28,7 @@ async def test_doses_add_up_below_one_medicine(ecosystem: Ecosystem, token: str)
     await database.expect_count("medications", where={"name": "amoxicillin"}, count=1)
 
 
+@pytest.mark.slow
 async def test_what_was_logged_is_found_again(ecosystem: Ecosystem, token: str) -> None:
     """A question is answered from the record by a reading tool, and writes nothing."""
     logged = await follow(

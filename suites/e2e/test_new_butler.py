@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from harness_core.bridge import Loop
 from harness_core.db import Contains
 from harness_core.evidence import Evidence
@@ -24,6 +26,7 @@ capabilities = ["plants", "watering", "sowing"]
 """
 
 
+@pytest.mark.slow
 def test_a_new_folder_is_booted_registered_and_reached(
     harness_loop: Loop,
     harness_run: Run,

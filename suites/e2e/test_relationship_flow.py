@@ -10,6 +10,7 @@ from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow
 
 
+@pytest.mark.slow
 async def test_a_person_is_one_contact(ecosystem: Ecosystem, token: str) -> None:
     """A contact, a note, a reminder and a birthday in four messages leave one contact."""
     name = f"Ida {token.capitalize()}"

@@ -56,7 +56,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(
             "scenario",
             [
-                pytest.param(row, id=row.id, marks=[pytest.mark.slow] * ("slow" in row.tags))
+                pytest.param(row, id=row.id, marks=[pytest.mark.corpus] * ("corpus" in row.tags))
                 for row in rows
             ],
         )

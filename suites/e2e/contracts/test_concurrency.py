@@ -52,6 +52,7 @@ KINDS: Final = (
 )
 
 
+@pytest.mark.slow
 async def test_triggers_queue_in_order_without_overlap(ecosystem: Ecosystem, token: str) -> None:
     """Triggers that come while a session runs are run in the order they came, one at a time."""
     health = ecosystem["health"]
@@ -142,7 +143,8 @@ async def test_a_full_queue_refuses_in_the_open(ecosystem: Ecosystem, token: str
 
 
 @pytest.mark.capability("ingest.v1")
-@pytest.mark.parametrize("count", [6, pytest.param(32, marks=pytest.mark.corpus)])
+@pytest.mark.corpus
+@pytest.mark.parametrize("count", [6, 32])
 async def test_many_messages_are_all_accounted_for(ecosystem: Ecosystem, count: int) -> None:
     """Of many messages at once none is lost, none runs twice, and each reaches its own butler."""
     client = ecosystem.gateway.client

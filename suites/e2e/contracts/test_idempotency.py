@@ -94,6 +94,7 @@ async def test_fifty_callers_at_once_are_one_message(
     await expect_one_dispatch(ecosystem, await follow(ecosystem, earliest))
 
 
+@pytest.mark.slow
 async def test_different_channels_do_not_collide(ecosystem: Ecosystem, token: str) -> None:
     """The same event id on two channels names two messages, and both are handled."""
     event_id = _fresh("event")

@@ -114,6 +114,7 @@ async def test_a_model_that_wants_the_web_does_not_get_it(
         assert [] == [f"{r.method} {r.target}" for r in recorder.requests]
 
 
+@pytest.mark.slow
 async def test_a_model_cannot_call_the_tools_of_another_butler(
     ecosystem: Ecosystem, token: str
 ) -> None:

@@ -171,7 +171,7 @@ class ClaudeCode:
             cli_path=self._confined(home, pid_file),
             env=self._environment(job, home, config),
             stderr=lambda line: stderr.append(line) if len(stderr) < _STDERR_LINES else None,
-            extra_args={"no-session-persistence": None},
+            extra_args={"no-session-persistence": None, "bare": None},
         )
 
     def _instructions(self, job: Job) -> str:
