@@ -10,6 +10,7 @@ from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow, tool_calls
 
 
+@pytest.mark.slow
 async def test_doses_add_up_below_one_medicine(ecosystem: Ecosystem, token: str) -> None:
     """Two doses in two messages: two rows of doses, one medicine, and both are of it."""
     for dosage in ("250 mg", "500 mg"):

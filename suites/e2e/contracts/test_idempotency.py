@@ -19,6 +19,7 @@ pytestmark = pytest.mark.capability("ingest.v1")
 CALLERS = 50
 
 
+@pytest.mark.slow
 async def test_the_same_event_twice_is_one_message(ecosystem: Ecosystem, token: str) -> None:
     """A repeated event id is answered with the first request id and dispatched once."""
     event_id = _fresh("event")
@@ -66,7 +67,8 @@ async def test_event_and_key_name_the_same_message(ecosystem: Ecosystem, token: 
     expect_routing(journey, ["general"])
 
 
-@pytest.mark.parametrize("by", ["event", pytest.param("key", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["event", "key"])
 async def test_fifty_callers_at_once_are_one_message(
     ecosystem: Ecosystem, token: str, by: str
 ) -> None:

@@ -33,6 +33,7 @@ def butlers_of(
     return found
 
 
+@pytest.mark.slow
 async def test_tokens_and_cost_are_booked_on_the_butler_that_spent_them(
     ecosystem: Ecosystem, token: str
 ) -> None:
