@@ -309,8 +309,9 @@ def pytest(session, *, paths, markers="", options=(), env=None, args=None):
         del args[at : at + 2]
     report = f"--junitxml={REPORTS / session.name}.xml"
     select = ["-m", markers] if markers else []
-    if {"--pdb", "--trace"} & set(args):
-        args.append("-n0")  # a debugger needs the terminal that workers do not have
+    # A debugger needs the terminal that workers do not have, and they do not list what they collect.
+    if {"--pdb", "--trace", "--co", "--collect-only"} & set(args):
+        args.append("-n0")
     env = {"HARNESS_SESSION": session.name} | (env or {})
     session.run("pytest", *paths, *select, report, *options, *args, env=env)
 
