@@ -9,7 +9,7 @@ PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised c
 - ``_readiness.py``, ``_connection.py``, ``_program.py``: when it serves, how it is reached, where
   its program is.
 - ``_s3.py``: S3; ``_s3_protocol.py``, ``_s3_url.py``: a signed request, and an address;
-  ``_s3_objects.py``: what lies in a bucket.
+  ``_s3_objects.py``: what lies in a bucket; ``_s3_sweep.py``: what a dead run left elsewhere.
 - ``_temporal.py``: Temporal; ``_temporal_protocol.py``: one gRPC call.
 - ``_postgres.py``: PostgreSQL; ``_postgres_local.py``, ``_postgres_container.py``,
   ``_postgres_external.py``: its providers.
@@ -43,6 +43,7 @@ from harness_core.services._s3_objects import (
     remove_bucket,
 )
 from harness_core.services._s3_protocol import S3RefusedError, make_bucket
+from harness_core.services._s3_sweep import name_bucket, sweep_bucket
 from harness_core.services._s3_url import S3Url, parse_s3_url
 from harness_core.services._service import Service
 from harness_core.services._temporal import (
@@ -70,6 +71,7 @@ __all__ = [
     "find_postgres_binaries",
     "list_objects",
     "make_bucket",
+    "name_bucket",
     "open_postgres",
     "open_s3",
     "open_temporal",
@@ -78,5 +80,6 @@ __all__ = [
     "postgres_answers",
     "remove_bucket",
     "server_account",
+    "sweep_bucket",
     "usable_binaries",
 ]

@@ -17,6 +17,7 @@ from harness_core.db import create_database
 from harness_core.services import (
     PostgresService,
     S3Service,
+    name_bucket,
     open_postgres,
     open_s3,
     parse_postgres_url,
@@ -49,7 +50,7 @@ def external_variables(run: Run, compose: Compose, urls: Mapping[str, str]) -> d
     for service in compose.of_kind("s3"):
         keys = parse_s3_url(urls["s3"], where="the external s3")
         found |= {"S3_ACCESS_KEY": keys.access_key, "S3_SECRET_KEY": keys.secret_key}
-        found["S3_BUCKET"] = f"hs-{run.id}-{service.recipe.bucket}"[:63].rstrip("-")
+        found["S3_BUCKET"] = name_bucket(service.recipe.bucket, run_id=run.id)
     if compose.of_kind("temporal"):
         found["TASK_QUEUE"] = f"hs-{run.id}"  # another run's workers must not take this one's work
     return found
@@ -74,9 +75,12 @@ async def open_external_s3(
 ) -> AsyncIterator[S3Service]:
     """The server, with a bucket of this run on it, which is removed at the end."""
     async with open_s3(run, evidence=evidence, provider="external", url=url) as server:
+        # Before the product can make it: whoever sweeps after this run must know where to look.
+        if bucket:
+            run.ledger.record("bucket", server=server.address, run=run.id, bucket=bucket)
         try:
             yield server
         finally:
-            if bucket and bucket in await server.buckets():
-                with trio.CancelScope(shield=True):
+            with trio.CancelScope(shield=True):
+                if bucket and bucket in await server.buckets():
                     await remove_bucket(server.url, bucket)
