@@ -6,6 +6,7 @@ import hashlib
 import json
 import socket
 import socketserver
+import tempfile
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,13 @@ from harness_core.errors import BadInput, Unavailable
 
 DOCKER = {"Version": "20.10.24", "ApiVersion": "1.41", "Components": [{"Name": "Engine"}]}
 PODMAN = {"Version": "5.4.0", "ApiVersion": "1.41", "Components": [{"Name": "Podman Engine"}]}
+
+
+@pytest.fixture
+def tmp_path():
+    """A short one, whatever TMPDIR is: the address of a socket has some hundred characters."""
+    with tempfile.TemporaryDirectory(prefix="hs-", dir="/tmp") as name:
+        yield Path(name)
 
 
 @contextmanager
