@@ -197,11 +197,15 @@ def _calls_of(
 
     Such a product's calls are those that no other message can claim.
     """
-    traced = any(sent.trace_id in call.traceparent for call in calls)
+
+    def has_ours(call: LedgerEntry) -> bool:
+        return sent.trace_id != "" and sent.trace_id in call.traceparent
+
+    traced = any(has_ours(call) for call in calls)
     tokens = tokens_in(sent.text)
 
     def ours(call: LedgerEntry) -> bool:
-        if sent.trace_id in call.traceparent:
+        if has_ours(call):
             return True
         if any(name in call.traceparent for name in others):
             return False

@@ -11,7 +11,7 @@ from harness_core.db import Contains
 from harness_core.groups import lone_error
 from harness_core.llm import Fault
 from harness_core.wait import deadline, until
-from suites.e2e.chain import expect_inbox, expect_journey, expect_trace
+from suites.e2e.chain import expect_inbox, expect_journey, expect_routing, expect_trace
 from suites.e2e.ecosystem import Ecosystem, Sent
 from suites.e2e.journey import follow
 
@@ -46,9 +46,8 @@ async def test_messages_sent_together_all_arrive(ecosystem: Ecosystem, token: st
     for text, butler in texts.items():
         journey = await follow(ecosystem, sent[text])
         expect_inbox(journey, [butler])
-        mine = [row for row in journey.routing if row["trace_id"] == sent[text].trace_id]
-
-        assert [butler] == [row["target_butler"] for row in mine], journey.text()
+        expect_routing(journey, [butler])
+        expect_trace(journey)
         rows = await ecosystem[butler].database.rows(
             "SELECT * FROM sessions WHERE request_id = %s", (sent[text].request_id,)
         )
@@ -93,9 +92,8 @@ async def test_accepted_messages_survive_a_restart(
         )
 
         assert 1 == len(rows), f"{len(rows)} sessions for one message\n{journey.text()}"
-        hops = [row for row in journey.routing if row["trace_id"] == one.trace_id]
-
-        assert 1 == len(hops), journey.text()
+        expect_routing(journey, ["general"])
+        expect_trace(journey)
     for thing in ("salt", "oil", "soap"):
         await ecosystem["general"].database.expect_count(
             "entities", where={"name": f"{thing} {token}"}, count=1
@@ -132,9 +130,7 @@ async def test_one_trace_joins_a_message_for_two(ecosystem: Ecosystem, token: st
 
     expect_inbox(journey, ["health", "relationship"])
     expect_trace(journey)
-    assert {"health", "relationship"} == {
-        row["target_butler"] for row in journey.routing if row["trace_id"] == sent.trace_id
-    }
+    expect_routing(journey, ["health", "relationship"])
 
 
 async def in_states(

@@ -32,6 +32,12 @@ OURS = ("HOUSE_", "PYTHONPATH")
 LISTEN = re.compile(r"HOUSE_(\w+)_LISTEN")
 
 
+class Door(ThreadingHTTPServer):
+    """Takes as many callers at once as come."""
+
+    request_queue_size = 128
+
+
 class Front(BaseHTTPRequestHandler):
     """Plain HTTP in front of one butler."""
 
@@ -102,7 +108,7 @@ def main(command: str, roster: str) -> int:
             if name == "SWITCHBOARD":
                 environment["BUTLERS_SWITCHBOARD_URL"] = f"http://127.0.0.1:{inside}/sse"
             handler = type("Front", (Front,), {"inside": inside})
-            fronts.append(ThreadingHTTPServer(("127.0.0.1", int(port)), handler))
+            fronts.append(Door(("127.0.0.1", int(port)), handler))
     butlers = subprocess.Popen([command, "up", "--dir", roster], env=environment)
     for front in fronts:
         threading.Thread(target=front.serve_forever, daemon=True).start()

@@ -24,6 +24,11 @@ PART = (
     "suites/e2e/test_ecosystem_health.py",
     "suites/e2e/test_handles.py",
     "suites/e2e/test_scenario_runner.py::test_scenario[health-symptom-log]",
+    "suites/e2e/test_scenario_runner.py::test_scenario[two-domains-headache-and-reminder]",
+    "suites/e2e/contracts/test_idempotency.py::test_the_same_event_twice_is_one_message",
+    "suites/e2e/contracts/test_idempotency.py::test_fifty_callers_at_once_are_one_message",
+    "suites/e2e/contracts/test_session_truth.py",
+    "suites/e2e/security/test_injection.py::test_an_injection_changes_nothing[ignore-previous]",
     "suites/e2e/observability/test_traces.py",
 )
 
