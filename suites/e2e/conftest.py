@@ -302,8 +302,9 @@ def turn(
     loop: Loop = request.getfixturevalue("harness_loop")
     evidence: Evidence = request.getfixturevalue("evidence")
     disturbs = request.node.get_closest_marker("disturbs") is not None
+    crowds = request.node.get_closest_marker("crowds") is not None
     # Without trace ids nobody could tell whose rows are whose.
-    alone = disturbs or TRACING not in subject.capabilities
+    alone = disturbs or crowds or TRACING not in subject.capabilities
     marker = request.getfixturevalue("token") if "token" in request.fixturenames else ""
     name = request.node.nodeid
     if host_line is not None:
