@@ -7,7 +7,7 @@ nox -s e2e -- --subject my.toml     ... on a product of yours instead of the ref
 nox -s soak -- daemon               50,000 frames at the socket daemon, numbers at the end
 nox -s faults -- e2e                plant the faults of a suite, each must turn its tests red
 nox -s e2e -- --services container  ... with its servers in containers (nox -t docker: all such)
-nox -s staging                      boot what a suite tests and hold it (harness ps, logs, down)
+nox -s staging -- e2e               boot what a suite tests and hold it (harness ps, logs, down)
 nox -t fast                         the sessions that need nothing but Python and seconds
 
 Suites are not listed here: each suites/<name>/suite.toml declares its own sessions (docs/suite-toml.md).
@@ -118,9 +118,12 @@ def bench(session):
 def staging(session):
     """Boot what a suite tests and hold it until Ctrl-C or `harness down` (-- SUITE --subject FILE)."""
     bootable = {suite["name"]: suite for suite in SUITES if "environment" in suite}
-    named = [arg for arg in session.posargs if arg in bootable] or list(bootable)
-    if len(named) != 1:
-        session.error(f"name the suite to stage: nox -s staging -- {' | '.join(bootable)}")
+    if not bootable:
+        session.error("no suite.toml names an environment")
+    named = [arg for arg in session.posargs if arg in bootable]
+    if not named:
+        named = sorted(bootable)[:1]
+        session.log(f"staging {named[0]}; all that can be: {', '.join(sorted(bootable))}")
     suite = bootable[named[0]]
     install(session, extras=suite.get("extras", []), groups=[suite["group"]])
     rest = [arg for arg in session.posargs if arg != suite["name"]]

@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import trio
 
 from harness_core.errors import BadInput
 from harness_core.faults import Verdict, run_faults
 from harness_core.ledger import check_tree
+from harness_core.process import open_run
 from harness_core.scaffold import scaffold_suite
+from harness_core.staging import Options, environment_of
 from harness_core.suites import load_suites
 
 ROOT = Path(__file__).parents[3]
@@ -66,6 +69,38 @@ def test_scaffolded_suite_is_green(tree, installed):
 
     assert result.returncode == 0, result.stdout
     assert "6 passed" in result.stdout
+
+
+@pytest.fixture
+def imports_of(tree, monkeypatch):
+    """The tree's suites can be imported, and are forgotten afterwards."""
+    monkeypatch.syspath_prepend(str(tree))
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0] == "suites":
+            del sys.modules[name]
+
+
+async def test_scaffolded_environment_is_held(tree, installed, imports_of, evidence):
+    """What a person would stage answers, and says where it is."""
+    (suite,) = load_suites(tree)
+    (_, opener) = environment_of([suite], "tally", root=tree)
+    said = []
+
+    async with (
+        open_run(evidence=evidence) as run_,
+        opener(run_, options=Options(), evidence=evidence, say=said.append) as held,
+    ):
+        (part,) = held.describe()["parts"]
+        host, _, port = part["address"].rpartition(":")
+        async with await trio.open_tcp_stream(host, int(port)) as stream:
+            await stream.send_all(b"TOTAL\n")
+            answer = await stream.receive_some(100)
+
+    assert b"OK 0\n" == answer
+    assert "running" == part["state"]
+    assert ["starting tally counter (reference)"] == said
 
 
 async def test_scaffolded_fault_is_killed(tree, installed):
