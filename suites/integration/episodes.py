@@ -166,8 +166,8 @@ class Episodes:
         return [json.loads(line) for line in answer.json()["content"].splitlines()]
 
     def waiting(self, *, timeout_s: int = 60) -> Block:
-        """The model runs a command that waits until :meth:`release`; it begins by saying so."""
-        command = f"touch begun; until [ -e {_GATE} ]; do sleep 0.05; done"
+        """The model runs a command that waits until :meth:`release`; it says so, and its end."""
+        command = f"touch begun; until [ -e {_GATE} ]; do sleep 0.05; done; touch whole"
         return use("execute", command=command, timeout_s=timeout_s)
 
     async def begun(self, session_id: str) -> None:
@@ -181,3 +181,7 @@ class Episodes:
     async def release(self, session_id: str) -> None:
         """Let the command of :meth:`waiting` end."""
         await self.session(session_id).write(_GATE, "on")
+
+    async def was_whole(self, session_id: str) -> bool:
+        """Whether the command of :meth:`waiting` came to its own end."""
+        return "whole" in await self.session(session_id).files()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from suites.integration.episodes import Episodes, calls, new_token, said, use
@@ -19,7 +21,7 @@ _LONG_S = 600
 async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) -> None:
     """An interrupted episode has no process any more; rows, events and Temporal agree about it.
 
-    It cannot be interrupted again: 409, and its state stays. The model provider is a stand-in: the
+    Another episode at the same worker is not ended with it, nor its command. It cannot be interrupted again: 409, and its state stays. The model provider is a stand-in: the
     gateway plays the transcript.
     """
     token = new_token()
@@ -36,6 +38,7 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
         use("fs_write", path="afterwards.txt", content="x"),
         said(),
     )
+    bystander = await _bystander(episodes)
     accepted = await episodes.submit(token)
     episode_id, session_id = accepted["episode_id"], accepted["session_id"]
     await _is_busy(episodes, session_id, work)
@@ -70,6 +73,28 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
     assert 409 == again.status, again
     assert 404 == unknown.status, unknown
     assert episode == await episodes.get(episode_id), "a refused interruption changed the episode"
+    await _was_left_alone(episodes, bystander)
+
+
+async def _bystander(episodes: Episodes) -> dict[str, Any]:
+    """An episode whose command runs until it is let go."""
+    token = new_token()
+    await episodes.script(token, episodes.waiting(timeout_s=120), said())
+    accepted = await episodes.submit(token)
+    await episodes.begun(accepted["session_id"])
+    return accepted
+
+
+async def _was_left_alone(episodes: Episodes, bystander: dict[str, Any]) -> None:
+    """The other episode ran on, with its command, to an end of its own."""
+    now = await episodes.get(bystander["episode_id"])
+
+    assert "running" == now["status"], f"another episode was ended as well: {now['transitions']}"
+    await episodes.release(bystander["session_id"])
+    await episodes.until(bystander["episode_id"], "completed")
+    assert await episodes.was_whole(bystander["session_id"]), (
+        "the command of another episode was ended as well"
+    )
 
 
 async def _is_busy(episodes: Episodes, session_id: str, work: str) -> None:

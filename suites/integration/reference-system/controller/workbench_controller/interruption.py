@@ -33,8 +33,13 @@ async def interrupt(parts: Parts, episode_id: str) -> InterruptAccepted:
             episode_id,
         )
         if not faults.on("interrupt-changes-row-only"):
+            workflows = [row["workflow_id"]]
+            if faults.on("interrupt-ends-others"):
+                running = "SELECT workflow_id FROM episodes WHERE status = 'running'"
+                workflows = [each["workflow_id"] for each in await connection.fetch(running)]
             try:
-                await parts.workflows.cancel(row["workflow_id"])
+                for workflow_id in workflows:
+                    await parts.workflows.cancel(workflow_id)
             except TemporalAway as away:
                 # Leaving the block by an error takes the request back.
                 raise Refused(503, f"{away}. Ask again when Temporal serves") from away

@@ -10,6 +10,7 @@ import signal
 from collections.abc import AsyncIterator
 
 from workbench_contract.events import EventKind
+from workbench_foundation import faults
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
 
@@ -88,6 +89,10 @@ class Jobs:
             return False
         job.cancelled.set()
         job.kill()
+        if faults.on("cancel-ends-others"):
+            for other in self._jobs.values():
+                if not other.ended.is_set():
+                    other.kill()
         await job.ended.wait()
         session.record(EventKind.JOB_CANCELLED, {"job_id": job_id, "process_group": job.group})
         return True
