@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from harness_core.http import HttpClient, Response
+from harness_core.services import S3Object, S3RefusedError
 from harness_core.stack import Stack
 from suites.integration.patience import EPISODE_S, SOON_S, eventually
 from suites.integration.sessions import Session
@@ -141,6 +142,17 @@ class Episodes:
         """Submit an episode that is scripted already, and follow it to its completion."""
         accepted = await self.submit(token, **request)
         return await self.until(accepted["episode_id"], "completed")
+
+    async def stored(self, row: Mapping[str, Any]) -> S3Object:
+        """The object that an asset's row speaks of.
+
+        Raises:
+            AssertionError: there is none.
+        """
+        try:
+            return await self.stack.object(row["key"], bucket=row["bucket"])
+        except S3RefusedError as refused:
+            raise AssertionError(f"no object where the row says: {row}: {refused}") from refused
 
     async def until_event(
         self, episode_id: str, kind: str, *, seconds: float = SOON_S

@@ -496,7 +496,10 @@ def test_interrupted_session_leaves_no_process(project, environment, tmp_path, n
         start = _warden.start_time(child)
         assert start is not None
         process.send_signal(number)
-        output, _ = process.communicate(timeout=20)
+        try:
+            output, _ = process.communicate(timeout=20)
+        finally:
+            process.kill()  # leaving the block waits for its end
 
     until_blocking(lambda: not _warden.runs(child, start), seconds=5, action="see the child end")
     runs = list((tmp_path / "state" / "runs").iterdir())

@@ -533,7 +533,10 @@ trio.run(main)
         start = _warden.start_time(child)
         assert start is not None
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=10)
+        try:
+            _, errors = process.communicate(timeout=10)
+        finally:
+            process.kill()  # leaving the block waits for its end
 
     assert "KeyboardInterrupt" == errors.splitlines()[-1]
     assert -signal.SIGINT == process.returncode

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import pytest
 
-from harness_core.services import S3Object, S3RefusedError
 from suites.integration.episodes import Episodes, calls, new_token, said, use
 from suites.integration.refusals import expect_refused
 
@@ -54,7 +52,7 @@ async def test_int_055_an_asset_is_what_its_row_says(episodes: Episodes) -> None
     assert len(events) == len(rows), "uploads that are not told once each"
     for path, content in expected.items():
         row = rows[path]
-        found = await _stored(episodes, row)
+        found = await episodes.stored(row)
         got = await episodes.controller.get(f"/episodes/{episode['episode_id']}/assets/{path}")
 
         assert "uploaded" == row["status"]
@@ -79,11 +77,3 @@ async def test_int_055_an_asset_is_what_its_row_says(episodes: Episodes) -> None
         ("no-such-episode", "report.md"),
     ):
         expect_refused(await episodes.controller.get(f"/episodes/{episode_id}/assets/{path}"), 404)
-
-
-async def _stored(episodes: Episodes, row: dict[str, Any]) -> S3Object:
-    """The object that a row speaks of."""
-    try:
-        return await episodes.stack.object(row["key"], bucket=row["bucket"])
-    except S3RefusedError as refused:
-        raise AssertionError(f"no object where the row says: {row}: {refused}") from refused

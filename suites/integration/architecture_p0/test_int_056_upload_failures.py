@@ -53,7 +53,7 @@ async def _was_kept_after_retries(
     assert 1 == len(uploaded)
     assert len(failed) >= 1
     assert len(failed) + 1 == rows[0]["attempts"], "attempts that are not told"
-    found = await episodes.stack.object(rows[0]["key"], bucket=rows[0]["bucket"])
+    found = await episodes.stored(rows[0])
     assert (content, rows[0]["etag"]) == (found.body, found.etag)
 
 
