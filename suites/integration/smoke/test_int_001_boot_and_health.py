@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import trio
 
-from harness_core.http import HttpClient, Response
+from harness_core.http import HttpClient
 from harness_core.services import S3RefusedError
 from harness_core.stack import Stack, State
+from suites.integration.health import payload, unwell
 
 #: The services that the contract names, and whether they answer /health.
 SERVICES = {
@@ -112,23 +113,9 @@ async def misses(client: HttpClient, dependency: str, how: str) -> None:
     assert answer.status == 503, f"{what}: expected 503 from /health, found {answer}"
     body = payload(answer)
     assert body["status"] == "unhealthy", f"{what} answers 503 and calls itself {body['status']}"
-    bad = {name for name, said in body["dependencies"].items() if said != healthy_word(body)}
-    assert bad == {dependency}, f"{what}: expected it to name {dependency} alone, found {answer}"
-
-
-def payload(answer: Response) -> dict[str, Any]:
-    """The two parts of a health answer."""
-    body = answer.json()
-
-    assert {"status", "dependencies"} <= set(body), f"no health payload: {answer}"
-    assert isinstance(body["dependencies"], dict), f"dependencies are no mapping: {answer}"
-    return body
-
-
-def healthy_word(body: Mapping[str, Any]) -> str:
-    """What this system says of a dependency that answers: the commonest of its words."""
-    said = list(body["dependencies"].values())
-    return max(said, key=said.count)
+    assert unwell(body) == {dependency}, (
+        f"{what}: expected it to name {dependency} alone, found {answer}"
+    )
 
 
 async def migrations_had_been_applied(stack: Stack) -> None:
