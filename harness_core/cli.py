@@ -79,7 +79,13 @@ def doctor() -> None:
 
 
 @cli.command()
-def sweep() -> None:
+@click.option(
+    "--forget",
+    metavar="RUN",
+    multiple=True,
+    help="Give up what this dead run left on a server that is no more.",
+)
+def sweep(forget: Sequence[str]) -> None:
     """Remove what dead runs left on this machine, and nothing else.
 
     Ends with status 1 when something should be gone and is not.
@@ -87,9 +93,13 @@ def sweep() -> None:
     from harness_core.process import installed_sweepers
     from harness_core.process import sweep as sweep_runs
 
-    report = sweep_runs(sweepers=installed_sweepers())
+    report = sweep_runs(sweepers=installed_sweepers(), forget=forget)
     for line in report.removed:
         click.echo(f"removed {line}")
+    for line in report.forgotten:
+        click.echo(f"given up: {line}")
+    for run in sorted(set(forget) - set(report.dead_runs)):
+        raise BadInput("harness sweep", key="--forget", found=run, expected="a run that is dead")
     for line in report.problems:
         click.echo(line, err=True)
     click.echo(f"{len(report.dead_runs)} dead run(s) swept, {len(report.live_runs)} left alone")

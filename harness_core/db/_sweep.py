@@ -38,7 +38,8 @@ def sweep_databases(entry: Mapping[str, Any]) -> str:
         raise Unavailable(
             action,
             observed=f"{POSTGRES_URL_VARIABLE} names {url.address if url else 'no server'}",
-            next_step=f"Set {POSTGRES_URL_VARIABLE} to that server and sweep again",
+            next_step=f"Set {POSTGRES_URL_VARIABLE} to that server and sweep again, "
+            f"or harness sweep --forget {run_id} if it is no more",
         )
 
     async def drop() -> tuple[str, ...]:

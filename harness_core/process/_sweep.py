@@ -14,7 +14,7 @@ import os
 import shutil
 import signal
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ class SweepReport:
         removed: one line per thing removed.
         problems: one line per thing that should be gone and is not.
         waiting: ids of dead runs that list things for which no sweeper was given.
+        forgotten: one line per thing that was given up, as asked.
     """
 
     dead_runs: tuple[str, ...] = ()
@@ -47,19 +48,23 @@ class SweepReport:
     removed: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
 
 
-def sweep(*, sweepers: Mapping[str, Sweeper] | None = None) -> SweepReport:
+def sweep(
+    *, sweepers: Mapping[str, Sweeper] | None = None, forget: Collection[str] = ()
+) -> SweepReport:
     """Clean up after every dead run of this user on this machine.
 
     Args:
         sweepers: for ledger entries of kinds other than processes and directories, by kind.
+        forget: ids of dead runs whose things elsewhere are given up, on a server that is no more.
 
     Returns:
         What was found and done. Nothing that is not in the ledger of a dead run is touched.
     """
     dead, live, removed, problems = [], [], [], []
-    waiting = []
+    waiting, forgotten = [], []
     for ledger in ledgers():
         if ledger.owner_alive():
             live.append(ledger.id)
@@ -74,6 +79,9 @@ def sweep(*, sweepers: Mapping[str, Sweeper] | None = None) -> SweepReport:
                 problems.append(str(error))
                 continue
             unfinished = _run_sweepers(ledger, sweepers or {}, removed)
+            if ledger.id in forget:
+                forgotten.extend(unfinished)
+                unfinished = []
             if unfinished:
                 problems.extend(unfinished)
                 if not sweepers:
@@ -90,6 +98,7 @@ def sweep(*, sweepers: Mapping[str, Sweeper] | None = None) -> SweepReport:
         removed=tuple(removed),
         problems=tuple(problems),
         waiting=tuple(waiting),
+        forgotten=tuple(forgotten),
     )
 
 

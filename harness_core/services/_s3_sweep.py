@@ -48,7 +48,8 @@ def sweep_bucket(entry: Mapping[str, Any]) -> str:
         raise Unavailable(
             action,
             observed=f"{S3_URL_VARIABLE} names {url.address if url else 'no server'}",
-            next_step=f"Set {S3_URL_VARIABLE} to that server and sweep again",
+            next_step=f"Set {S3_URL_VARIABLE} to that server and sweep again, "
+            f"or harness sweep --forget {run_id} if it is no more",
         )
 
     async def remove() -> bool:

@@ -148,6 +148,15 @@ def test_doctor_says_what_can_run(harness):
     assert "found 'live-lm'" in typo.stderr
 
 
+def test_sweep_forgets_only_what_is_dead(harness, tmp_path):
+    """A run that is not among the dead is a mistake, told as one."""
+    result = harness("sweep", "--forget", "17-abc", HARNESS_STATE_DIR=str(tmp_path / "state"))
+
+    assert result.returncode == 2, result
+    assert "--forget" in result.stderr
+    assert "17-abc" in result.stderr
+
+
 def test_sweep_says_what_it_did(harness, tmp_path):
     """A sweep of a state directory without dead runs removes nothing."""
     result = harness("sweep", HARNESS_STATE_DIR=str(tmp_path / "state"))

@@ -450,6 +450,21 @@ def test_sweeper_that_fails_is_a_problem_and_stops_no_other(state):
     assert not other.directory.exists()
 
 
+def test_what_is_elsewhere_can_be_given_up(state):
+    """Of a server that is no more nothing can be removed: the named run is forgotten, no other."""
+    gone, kept = (dead_ledger(state, entries=({"kind": "database"},)) for _ in range(2))
+
+    def fail(entry: Any) -> str:
+        raise HarnessError("drop database a", observed="the server is gone")
+
+    report = sweep(sweepers={"database": fail}, forget=[gone.id])
+
+    assert ("cannot drop database a: the server is gone.",) == report.forgotten
+    assert ("cannot drop database a: the server is gone.",) == report.problems
+    assert not gone.directory.exists()
+    assert kept.path.exists()
+
+
 def test_what_cannot_be_removed_is_reported_and_stays_listed(state, monkeypatch):
     """A directory that resists is a problem, and its ledger is kept for the next sweep."""
     ledger = dead_ledger(state)
