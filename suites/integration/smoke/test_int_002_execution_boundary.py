@@ -102,7 +102,9 @@ async def runs_nowhere_without_a_worker(episodes: Episodes) -> None:
     files = await episodes.session(accepted["session_id"]).files()
     assert f"ran-{token}" not in files, "the code ran after its episode had failed"
     events = await episodes.events(identity)
-    assert [] == calls(events, "tool_call"), "a call that nobody carried out is told as one"
+    # Looking at the files just now was a call as well.
+    told = [event for event in calls(events, "tool_call") if token in str(event["payload"])]
+    assert [] == told, "a call that nobody carried out is told as one"
 
 
 async def nothing_executes_on_the_controller(episodes: Episodes) -> None:
