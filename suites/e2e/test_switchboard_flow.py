@@ -56,7 +56,7 @@ async def test_messages_sent_together_all_arrive(ecosystem: Ecosystem, token: st
 
 
 @pytest.mark.disturbs
-@pytest.mark.parametrize("way", ["kill", pytest.param("stop", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("way", ["kill", pytest.param("stop", marks=pytest.mark.corpus)])
 async def test_accepted_messages_survive_a_restart(
     ecosystem: Ecosystem, token: str, way: str
 ) -> None:

@@ -68,7 +68,7 @@ async def test_event_and_key_name_the_same_message(ecosystem: Ecosystem, token: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", ["event", "key"])
+@pytest.mark.parametrize("by", ["event", pytest.param("key", marks=pytest.mark.corpus)])
 async def test_fifty_callers_at_once_are_one_message(
     ecosystem: Ecosystem, token: str, by: str
 ) -> None:

@@ -178,7 +178,9 @@ async def test_spans_are_not_lost_when_a_butler_stops(ecosystem: Ecosystem, toke
 
 
 @pytest.mark.disturbs
-@pytest.mark.parametrize("trouble", ["unanswered", "silent"])
+@pytest.mark.parametrize(
+    "trouble", [pytest.param("unanswered", marks=pytest.mark.corpus), "silent"]
+)
 async def test_a_collector_that_is_down_disturbs_nobody(
     ecosystem: Ecosystem, token: str, trouble: str
 ) -> None:
