@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 from datetime import timedelta
 from typing import TypeVar
@@ -104,8 +105,14 @@ class Workflows:
         return self._client.get_workflow_handle(workflow_id)
 
     async def _asked(self, what: str, request: Awaitable[_T]) -> _T:
+        # The library bounds a request, but not the connection that it waits for: an address from
+        # which nobody refuses keeps it for as long as the kernel tries.
+        most_s = 2 * self._settings.rpc_timeout_s
         try:
-            return await request
+            async with asyncio.timeout(most_s):
+                return await request
+        except TimeoutError as error:
+            raise TemporalAway(f"cannot {what}: no answer within {most_s:g} s") from error
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise LookupError(what) from error
