@@ -11,7 +11,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from butlers import faults
-from butlers.client import CallProblem, call
+from butlers.client import call
 
 if TYPE_CHECKING:
     from butlers.butler import Butler
@@ -43,7 +43,10 @@ class Registration:
         while True:
             try:
                 await self._register()
-            except (CallProblem, OSError) as problem:
+            # The edge of a task that must not end: a switchboard that is down, and for the
+            # switchboard itself a database that is, are asked again. Without the lease a butler
+            # that is well would count as dead.
+            except Exception as problem:
                 if registered or pause_s == _FIRST_RETRY_S:
                     self._butler.log.warning(
                         "registration.failed", switchboard=settings.url, error=problem
