@@ -98,11 +98,11 @@ def sweep(forget: Sequence[str]) -> None:
         click.echo(f"removed {line}")
     for line in report.forgotten:
         click.echo(f"given up: {line}")
-    for run in sorted(set(forget) - set(report.dead_runs)):
-        raise BadInput("harness sweep", key="--forget", found=run, expected="a run that is dead")
     for line in report.problems:
         click.echo(line, err=True)
     click.echo(f"{len(report.dead_runs)} dead run(s) swept, {len(report.live_runs)} left alone")
+    for run in sorted(set(forget) - set(report.dead_runs)):
+        raise BadInput("harness sweep", key="--forget", found=run, expected="a run that is dead")
     if report.problems:
         sys.exit(_FOUND)
 

@@ -21,8 +21,9 @@ _LONG_S = 600
 async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) -> None:
     """An interrupted episode has no process any more; rows, events and Temporal agree about it.
 
-    Another episode at the same worker is not ended with it, nor its command. It cannot be interrupted again: 409, and its state stays. The model provider is a stand-in: the
-    gateway plays the transcript.
+    Another episode at the same worker is not ended with it, nor its command. It cannot be
+    interrupted again: 409, and its state stays. The model provider is a stand-in: the gateway plays
+    the transcript.
     """
     token = new_token()
     busy = {
