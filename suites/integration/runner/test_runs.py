@@ -24,7 +24,7 @@ GONE_S = 10.0
 @pytest.mark.runner
 @pytest.mark.slow
 def test_two_stacks_on_one_host_do_not_meet(place, start):
-    """While one run kills its object store, the other uploads; a sweep meanwhile touches neither."""
+    """One run kills its object store, the other uploads; a sweep while both are up touches neither."""
     runs = [start(BREAKING), start(PEACEFUL)]
     stacks = place.until_up(*runs)
     sweep = place.harness("sweep")
@@ -43,7 +43,7 @@ def test_two_stacks_on_one_host_do_not_meet(place, start):
 @pytest.mark.aside("about runs of this suite; proves no requirement")
 @pytest.mark.runner
 def test_a_killed_run_leaves_nothing(place, start):
-    """SIGKILL to pytest in the middle of an outage ends every service; the sweep does the rest."""
+    """SIGKILL to pytest once its stack is up ends every service; the sweep does the rest."""
     run = start(BREAKING)
     stacks = place.until_up(run)
     ports = [int(address.rpartition(":")[2]) for address in stacks[run.process.pid].values()]
