@@ -68,7 +68,7 @@ async def hold(
                     await host.environment()
                     was_up = True
                     await _show(host, run.id, say=say, quiet=quiet)
-                    say("stopping: every butler may finish what it is doing")
+                    say("stopping: every part may finish what it is doing")
             nursery.cancel_scope.cancel()
     say("stopped; nothing is left" if was_up else "stopped before it was up; nothing is left")
     return was_up
