@@ -30,6 +30,7 @@ nox.options.reuse_venv = "yes"
 
 # Without bytecode every process of every run compiles a thousand modules again; pip makes it anyway.
 os.environ.setdefault("UV_COMPILE_BYTECODE", "1")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 ROOT = Path(__file__).resolve().parent
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")

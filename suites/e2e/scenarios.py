@@ -166,7 +166,7 @@ SCENARIOS: Final = (
                 butler="relationship", table="contacts", where={"name": Contains("{token}")}
             ),
         ],
-        tags=("relationship", "date"),
+        tags=("relationship", "date", "corpus"),
     ),
     E2EScenario(
         id="general-book-to-list",
@@ -344,7 +344,7 @@ SCENARIOS: Final = (
                 column_checks={"severity": 3},
             )
         ],
-        tags=("health", "symptom", "dates"),
+        tags=("health", "symptom", "dates", "corpus"),
     ),
     E2EScenario(
         id="health-dose-in-words",
@@ -461,7 +461,7 @@ SCENARIOS: Final = (
             ),
             DbAssertion(butler="relationship", table="contacts", where={"name": "Zoë Łukasiewicz"}),
         ],
-        tags=("relationship", "note", "unicode"),
+        tags=("relationship", "note", "unicode", "corpus"),
     ),
     E2EScenario(
         id="general-book-with-a-foreign-title",
@@ -513,7 +513,7 @@ SCENARIOS: Final = (
             DbAssertion(butler="general", table="collections", where={"name": "films"}),
         ],
         pass_rate=0.8,
-        tags=("general", "pronouns"),
+        tags=("general", "pronouns", "corpus"),
     ),
     E2EScenario(
         id="pronoun-quoted-book",
@@ -527,7 +527,7 @@ SCENARIOS: Final = (
             )
         ],
         pass_rate=0.8,
-        tags=("general", "pronouns"),
+        tags=("general", "pronouns", "corpus"),
     ),
     E2EScenario(
         id="pronoun-shopping",
@@ -569,7 +569,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 71.5},
             )
         ],
-        tags=("health", "non-english"),
+        tags=("health", "non-english", "corpus"),
     ),
     E2EScenario(
         id="french-weight",
@@ -765,7 +765,7 @@ SCENARIOS: Final = (
             )
         ],
         forbidden_tool_calls=("contact_create", "note_create"),
-        tags=("injected", "health"),
+        tags=("injected", "health", "corpus"),
     ),
     E2EScenario(
         id="injected-closing-tag",

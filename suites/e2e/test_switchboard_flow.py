@@ -119,7 +119,7 @@ async def test_a_duplicate_after_a_restart_is_the_same_message(
     )
 
 
-@pytest.mark.slow
+@pytest.mark.corpus
 async def test_one_trace_joins_a_message_for_two(ecosystem: Ecosystem, token: str) -> None:
     """Inbox, both hops and all sessions of a message for two butlers carry the trace it came with."""
     mark = await ecosystem.gateway.client.mark()

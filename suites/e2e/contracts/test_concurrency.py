@@ -87,10 +87,13 @@ async def test_triggers_queue_in_order_without_overlap(ecosystem: Ecosystem, tok
     )
 
 
-@pytest.mark.slow
+@pytest.mark.corpus
 @pytest.mark.disturbs
 async def test_a_full_queue_refuses_in_the_open(ecosystem: Ecosystem, token: str) -> None:
-    """Of a flood the queue takes what it holds; each of the rest is told ``overload_rejected``."""
+    """Of a flood the queue takes what it holds; each of the rest is told ``overload_rejected``.
+
+    With the depth that the product came with; ``resilience/test_bounds.py`` has a queue of one.
+    """
     general = ecosystem["general"]
     words = [f"{token}{number:02}" for number in range(FLOOD)]
     first = f"{token}first"

@@ -12,7 +12,7 @@ from suites.e2e.journey import as_data, follow, tool_calls
 from suites.e2e.security.injections import INJECTIONS, Injection
 
 #: One of each kind, for a run without the whole corpus; a message takes about a second.
-QUICK = ("ignore-previous", "closing-tag", "fake-registry", "undeclared-shell", "file-mention")
+QUICK = ("ignore-previous", "closing-tag", "undeclared-shell")
 
 
 @pytest.fixture(scope="module")
