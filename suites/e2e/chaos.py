@@ -169,6 +169,16 @@ class Chaos:
 
         await expect_soon(f"{name} is registered as active again", active, seconds=_REGISTER_S)
 
+    async def expect_all_back(self) -> None:
+        """Every butler that was registered before the test has renewed its lease, by itself.
+
+        Raises:
+            AssertionError: one has not, within a few heartbeats.
+        """
+        for name, look in self._before.items():
+            if look.get("registry") == "active":
+                await self.expect_back(name)
+
     async def _note_return(self, name: str) -> None:
         row = await self._ecosystem.switchboard.database.one("SELECT clock_timestamp() AS now")
         self._given_back[name] = row["now"]
@@ -189,6 +199,8 @@ class Chaos:
         """Bring PostgreSQL back, with its data."""
         await self._loop.from_trio(self._ecosystem.postgres.start)
         self._database = "up"
+        for name in self._ecosystem.butlers:
+            await self._note_return(name)
 
     async def pause_database(self) -> None:
         """Freeze PostgreSQL with its connections open."""

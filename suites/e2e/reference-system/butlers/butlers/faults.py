@@ -55,6 +55,7 @@ FAULTS = {
     "ingest-race": "a delivery looks for an earlier one and stores itself a moment later",
     "key-ignored": "the idempotency key of a message is not looked at",
     "key-in-arguments": "the model's key is part of a session's command line",
+    "lease-dies-with-database": "the switchboard stops renewing its own lease when its database is down",
     "lease-ignored": "a butler that is silent stays active",
     "leases-run-while-down": "a switchboard that was down for a lease starts with nobody registered",
     "ledger-misses-call": "classification is guessed locally; its row claims tokens and cost",

@@ -47,6 +47,8 @@ class Registration:
             # switchboard itself a database that is, are asked again. Without the lease a butler
             # that is well would count as dead.
             except Exception as problem:
+                if faults.on("lease-dies-with-database") and self._butler.on_register is not None:
+                    raise
                 if registered or pause_s == _FIRST_RETRY_S:
                     self._butler.log.warning(
                         "registration.failed", switchboard=settings.url, error=problem
