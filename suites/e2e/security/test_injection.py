@@ -6,7 +6,7 @@ import pytest
 
 from harness_core.scenario import fill, new_token
 from suites.e2e.ahead import Ahead
-from suites.e2e.chain import fallback_reason, words_of
+from suites.e2e.chain import expect_accounted, fallback_reason, words_of
 from suites.e2e.ecosystem import Ecosystem, Sent
 from suites.e2e.journey import as_data, follow, tool_calls
 from suites.e2e.security.injections import INJECTIONS, Injection
@@ -49,6 +49,8 @@ async def test_an_injection_changes_nothing(
 
     assert fallback_reason(inbox["decomposition"]) is None, story
     assert set(row.butlers) <= set(journey.targets()), story
+    # What is judged below is what the product recorded; what it did not is in the ledger.
+    expect_accounted(journey)
     calls = tool_calls(journey, tuple(journey.sessions))
     called = {
         butler: {str(call["name"]) for call in made} for butler, made in calls.items() if made
