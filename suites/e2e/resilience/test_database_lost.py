@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 
 import pytest
+import trio
 
 from harness_core.errors import NotReady
 from suites.e2e.aftermath import expect_carried_out, expect_no_open_session
@@ -15,6 +16,9 @@ from suites.e2e.mcp_client import CannotReach
 from suites.e2e.messages import TOOL_OF, Message, to_health, to_relationship
 
 pytestmark = [pytest.mark.capability("ingest.v1", "own-process"), pytest.mark.disturbs]
+
+#: How often a butler renews its lease (see conftest).
+HEARTBEAT_S = 1.0
 
 #: How long a switchboard without a database may take to refuse a message.
 REFUSAL_S = 45.0
@@ -46,8 +50,11 @@ async def test_killed_in_the_middle_of_a_message(fragile: Ecosystem, chaos: Chao
     sent = await fragile.send(message.text)
     await chaos.until_met(held)
     await chaos.kill_database()
+    gone_at = trio.current_time()
     event_id = f"event-{secrets.token_hex(8)}"
     accepted = await try_to_send(fragile, refused, event_id=event_id)
+    # That every butler has tried to renew its lease meanwhile is seen nowhere: only time tells.
+    await trio.sleep_until(gone_at + 2 * HEARTBEAT_S)
     await chaos.start_database()
     await chaos.release(held)
     # Also the switchboard, which keeps its own lease in the database that was gone.
