@@ -153,7 +153,13 @@ def expect_routing(journey: Journey, butlers: Sequence[str]) -> None:
         assert row["tool_name"] == "route.execute", f"unexpected tool of a hop\n{story}"
         assert row["success"] is True, f"the hop to {row['target_butler']} failed\n{story}"
         assert row["error"] in {None, ""}, f"a successful hop has an error\n{story}"
+        took_ms = [done["duration_ms"] for done in journey.of_message(str(row["target_butler"]))]
+
         assert row["duration_ms"] is not None, f"a hop has no duration\n{story}"
+        # A hop lasts at least as long as the session it asked for; half of it, for two clocks.
+        assert row["duration_ms"] >= min(took_ms, default=0) / 2, (
+            f"a hop of {row['duration_ms']} ms, and the session in it took {took_ms} ms\n{story}"
+        )
 
 
 def expect_sessions(journey: Journey, butlers: Sequence[str]) -> None:

@@ -37,29 +37,36 @@ class Conversation(Protocol):
 class _CallByCall:
     """A conversation with a butler that keeps no connection."""
 
-    def __init__(self, butler: Butler) -> None:
+    def __init__(self, butler: Butler, *, seconds: float) -> None:
         self._butler = butler
+        self._seconds = seconds
 
     async def try_call(self, tool: str, **arguments: Any) -> ToolResult:
         """Call a tool that may refuse."""
-        return await self._butler.try_call(tool, arguments)
+        return await self._butler.try_call(tool, arguments, seconds=self._seconds)
 
     async def call(self, tool: str, **arguments: Any) -> Any:
         """Call a tool that must succeed."""
-        return await self._butler.call(tool, **arguments)
+        return await self._butler.call(tool, seconds=self._seconds, **arguments)
 
 
 @asynccontextmanager
-async def open_conversation(butler: Butler) -> AsyncIterator[Conversation]:
+async def open_conversation(
+    butler: Butler, *, seconds: float = limits.MCP_CALL_S
+) -> AsyncIterator[Conversation]:
     """Talk to a butler that stays up meanwhile.
+
+    Args:
+        butler: whom.
+        seconds: by when each call is answered.
 
     Raises:
         CannotReach: nobody answers there, or the connection broke.
     """
     if not _speaks_mcp(butler):
-        yield _CallByCall(butler)
+        yield _CallByCall(butler, seconds=seconds)
         return
-    async with open_client(butler.url) as client:
+    async with open_client(butler.url, seconds=seconds) as client:
         yield client
 
 

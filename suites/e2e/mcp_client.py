@@ -126,12 +126,17 @@ def _result(answer: Any) -> ToolResult:
 class Client:
     """A connection that is kept for many calls; built only by :func:`open_client`."""
 
-    def __init__(self, session: ClientSession) -> None:
+    def __init__(self, session: ClientSession, *, seconds: float) -> None:
         self._session = session
+        self._seconds = seconds
 
     async def try_call(self, tool: str, **arguments: Any) -> ToolResult:
-        """Call a tool that may refuse."""
-        with deadline(f"call {tool}", seconds=limits.MCP_CALL_S):
+        """Call a tool that may refuse.
+
+        Raises:
+            NotReady: no answer in time.
+        """
+        with deadline(f"call {tool}", seconds=self._seconds):
             return _result(await self._session.call_tool(tool, arguments))
 
     async def call(self, tool: str, **arguments: Any) -> Any:
@@ -147,14 +152,18 @@ class Client:
 
 
 @asynccontextmanager
-async def open_client(url: str) -> AsyncIterator[Client]:
+async def open_client(url: str, *, seconds: float = limits.MCP_CALL_S) -> AsyncIterator[Client]:
     """Connect once, for calls one after the other.
+
+    Args:
+        url: of the butler.
+        seconds: by when each call is answered.
 
     Raises:
         CannotReach: nobody answers there, or the connection broke.
     """
     async with _session(url) as session:
-        yield Client(session)
+        yield Client(session, seconds=seconds)
 
 
 async def list_tools(

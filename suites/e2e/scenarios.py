@@ -663,8 +663,8 @@ SCENARIOS: Final = (
     ),
     E2EScenario(
         id="japanese-goes-somewhere",
-        description="What is understood or not still arrives, once",
-        input_prompt="頭が痛いです、レベル7 ({token})",
+        description="What is understood or not still arrives, once, in its own letters",
+        input_prompt="頭が痛いです、レベル７ ({token})",
         expected_butler="health",
         alternatives=("general",),
         tags=("non-english", "ambiguous"),

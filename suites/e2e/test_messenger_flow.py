@@ -56,6 +56,28 @@ async def test_a_message_goes_out_by_email(connected: Connected, token: str) -> 
     await expect_booked(connected, token, channel="email", recipient=f"{token}@example.org")
 
 
+async def test_words_go_out_as_they_were_written(connected: Connected, token: str) -> None:
+    """Several lines, a long one, quotes and letters of other scripts arrive whole, by both ways."""
+    words = "\n".join(
+        (
+            f"Dear Zoë {token},",
+            "",
+            '"1 < 2 & 3 > 2": so it is. 茶 🫖 *not* _marked_ up',
+            "a line that goes on " * 30 + "and ends",
+            f"end {token}",
+        )
+    )
+    telegrams, mails = connected.telegram.mark(), connected.mail.mark()
+    for channel in ("telegram", "email"):
+        await connected.butlers["messenger"].call(
+            "notify", channel=channel, message=words, seconds=DELIVERY_S
+        )
+    (mail,) = [mail for mail in connected.mail.mails if mail.sequence > mails]
+
+    assert [words] == [message["text"] for message in connected.telegrams(since=telegrams)]
+    assert words == mail.text.replace("\r\n", "\n").strip("\n")
+
+
 @pytest.mark.parametrize("origin", ["health", "switchboard", "messenger"])
 async def test_any_butler_notifies_through_the_messenger(
     connected: Connected, token: str, origin: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from suites.e2e.chain import expect_journey
@@ -71,5 +73,10 @@ async def test_an_appointment_reaches_the_calendar(connected: Connected, token: 
 
     assert 1 == len(made), answer
     assert token in made[0].json()["summary"]
-    assert made[0].json()["start"]["dateTime"].startswith("2031-05-17T19:30")
+    start, end = (
+        datetime.fromisoformat(made[0].json()[side]["dateTime"]) for side in ("start", "end")
+    )
+
+    assert "2031-05-17T19:30" == f"{start:%Y-%m-%dT%H:%M}"
+    assert start <= end, f"it ends at {end}"
     assert f"Bearer {connected.calendar_token}" == dict(made[0].headers)["authorization"]

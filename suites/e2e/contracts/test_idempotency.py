@@ -114,6 +114,23 @@ async def test_different_channels_do_not_collide(ecosystem: Ecosystem, token: st
         expect_routing(journey, ["health"])
 
 
+@pytest.mark.corpus
+async def test_events_that_resemble_each_other_are_several(
+    ecosystem: Ecosystem, token: str
+) -> None:
+    """Ids that differ in their last letter, or in case alone, name messages of their own."""
+    begin = f"{_fresh('event')}-{'x' * 100}-"
+    sent = [
+        await ecosystem.send(f"I have a rash, severity {n} ({token}{n})", event_id=f"{begin}{end}")
+        for n, end in enumerate("abA", start=1)
+    ]
+
+    assert 3 == len({message.request_id for message in sent}), "ids that resemble are taken for one"
+    assert [False] * 3 == [message.answer["duplicate"] for message in sent]
+    for message in sent:
+        expect_inbox(await follow(ecosystem, message), ["health"])
+
+
 async def test_a_duplicate_changes_nothing(ecosystem: Ecosystem, token: str) -> None:
     """What is delivered again with another text is the first message: the text stays as it was."""
     event_id = _fresh("event")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +33,11 @@ pytestmark = pytest.mark.capability("schedules")
 
 #: Once a day: never due by itself while a test runs.
 DAILY: Final = "17 3 * * *"
+DAILY_HOUR: Final = 3
 DAILY_MINUTE: Final = 17
+
+#: Ticks that come at the same moment; so many that some look before another has claimed the task.
+TICKS: Final = 8
 
 #: A tick that runs one session answers when it ended; slowest seen on 2 loaded cores: 6 s.
 TICK_S: Final = 60.0
@@ -70,7 +74,7 @@ async def scheduled(
 
 
 async def test_what_is_due_runs_once_and_is_armed_again(ecosystem: Ecosystem, token: str) -> None:
-    """Two ticks at once run a due task once; it is due next at the time its cron line says."""
+    """Many ticks at once run a due task once; it is due next at the time its cron line says."""
     general = ecosystem["general"]
     async with scheduled(general, token) as name:
         before = await schedule_row(general, name)
@@ -78,8 +82,9 @@ async def test_what_is_due_runs_once_and_is_armed_again(ecosystem: Ecosystem, to
         assert "db" == before["source"]
         assert before["enabled"] is True
         assert before["last_run_at"] is None
+        expect_daily(before["next_run_at"])
         await fall_due(general, name)
-        await _tick(general, times=2)
+        await _tick(general, times=TICKS)
         ran = await sessions_of(general, name)
 
         assert 1 == len(ran), f"a task that was due once ran {len(ran)} times"
@@ -89,11 +94,22 @@ async def test_what_is_due_runs_once_and_is_armed_again(ecosystem: Ecosystem, to
 
         assert after["last_run_at"] is not None
         assert after["last_result"], "nothing is written about how it went"
-        assert after["next_run_at"] > datetime.now(UTC)
-        assert DAILY_MINUTE == after["next_run_at"].minute
+        expect_daily(after["next_run_at"])
         await _tick(general)
 
         assert ran == await sessions_of(general, name), "it ran again without being due"
+
+
+async def test_all_that_is_due_runs_at_one_tick(ecosystem: Ecosystem, token: str) -> None:
+    """Two tasks that fell due both run at the next tick, each once."""
+    general = ecosystem["general"]
+    async with scheduled(general, f"{token}a") as first, scheduled(general, f"{token}b") as second:
+        for name in (first, second):
+            await fall_due(general, name)
+        await _tick(general)
+        ran = {name: len(await sessions_of(general, name)) for name in (first, second)}
+
+        assert {first: 1, second: 1} == ran
 
 
 async def test_what_is_not_due_does_not_run(ecosystem: Ecosystem, token: str) -> None:
@@ -228,6 +244,13 @@ prompt = "look at the day {token}"
 name = "{token}-weekly"
 cron = "23 4 * * 1"
 prompt = "look at the week {token}"
+{kept}"""
+
+KEPT: Final = """
+[[butler.schedule]]
+name = "{token}-yearly"
+cron = "0 0 29 2 *"
+prompt = 'Put "cake {token}" on the shopping list'
 """
 
 LATER: Final = """
@@ -235,7 +258,7 @@ LATER: Final = """
 name = "{token}-daily"
 cron = "41 5 * * *"
 prompt = "look at the new day {token}"
-"""
+{kept}"""
 
 
 @pytest.mark.slow
@@ -248,40 +271,60 @@ def test_the_file_rules_its_own_tasks_alone(
     token: str,
     progress: Callable[[str], None],
 ) -> None:
-    """At a start the tasks of ``butler.toml`` are made, changed and removed; the others stay."""
+    """At a start the tasks of ``butler.toml`` are made, changed and removed; the others stay.
+
+    One that the file left as it was keeps its time: what fell due meanwhile runs, once.
+    """
     roster = tmp_path / "roster"
     shutil.copytree(roster_directory(subject) / "switchboard", roster / "switchboard")
     file = roster / "almanac" / "butler.toml"
     file.parent.mkdir()
-    file.write_text(ALMANAC.format(schedules=FIRST.format(token=token)), encoding="utf-8")
+    kept = KEPT.format(token=token)
+    file.write_text(
+        ALMANAC.format(schedules=FIRST.format(token=token, kept=kept)), encoding="utf-8"
+    )
     manager = open_ecosystem(
         harness_run, subject, evidence=evidence, roster=roster, loop=harness_loop, say=progress
     )
+
+    yearly = f"{token}-yearly"
 
     async def judge(ecosystem: Ecosystem) -> None:
         almanac = ecosystem["almanac"]
         async with scheduled(almanac, token) as own:
             first = await _all(almanac)
 
-            assert {f"{token}-daily", f"{token}-weekly", own} == first.keys()
+            assert {yearly, f"{token}-daily", f"{token}-weekly", own} == first.keys()
             assert {"toml", "db"} == {row["source"] for row in first.values()}
             assert "db" == first[own]["source"]
-            assert DAILY_MINUTE == first[f"{token}-daily"]["next_run_at"].minute
-            schedules = LATER.format(token=token)
+            expect_daily(first[f"{token}-daily"]["next_run_at"])
+            schedules = LATER.format(token=token, kept=kept)
             file.write_text(ALMANAC.format(schedules=schedules), encoding="utf-8")
-            await almanac.restart()
+            await almanac.stop()
+            await fall_due(almanac, yearly)
+            await almanac.start()
             later = await _all(almanac)
 
-            assert {f"{token}-daily", own} == later.keys()
+            assert {yearly, f"{token}-daily", own} == later.keys()
             assert first[own] == later[own], "a task made at run time was changed by the file"
             daily = later[f"{token}-daily"]
 
             assert ("41 5 * * *", 41) == (daily["cron"], daily["next_run_at"].minute)
             assert "new day" in daily["prompt"]
             assert first[f"{token}-daily"]["id"] == daily["id"], "the task was made anew"
+            await _tick(almanac)
+
+            assert 1 == len(await sessions_of(almanac, yearly)), "due while it was down, and lost"
 
     with harness_loop.hold(manager) as ecosystem:
         harness_loop.run(lambda: judge(ecosystem))
+
+
+def expect_daily(moment: datetime) -> None:
+    """The next 03:17, by the world's clock or by the clock of this place."""
+    assert datetime.now(UTC) < moment <= datetime.now(UTC) + timedelta(days=1), moment
+    assert DAILY_MINUTE == moment.minute, moment
+    assert DAILY_HOUR in {moment.astimezone(UTC).hour, moment.astimezone().hour}, moment
 
 
 async def _tasks(butler: Butler, name: str) -> list[Row]:
@@ -296,9 +339,15 @@ async def _all(butler: Butler) -> dict[str, Row]:
 
 async def _tick(butler: Butler, *, times: int = 1) -> None:
     """Tick it, several times at once, and wait until nothing that a tick started runs on."""
-    async with trio.open_nursery() as nursery:
-        for _ in range(times):
-            nursery.start_soon(lambda: butler.call("tick", seconds=TICK_S))
+    async with AsyncExitStack() as open_ones:
+        # Connected before, so that the ticks come together.
+        callers = [
+            await open_ones.enter_async_context(open_conversation(butler, seconds=TICK_S))
+            for _ in range(times)
+        ]
+        async with trio.open_nursery() as nursery:
+            for caller in callers:
+                nursery.start_soon(lambda one=caller: one.call("tick"))
 
     async def settled() -> bool:
         rows = await butler.database.rows(

@@ -20,6 +20,9 @@ from suites.e2e.mcp_client import ToolResult
 #: The Claude Code CLI gives up at once on this status; others it retries for minutes.
 REFUSED: Final = 403
 
+#: What makes a prompt longer than a careless column, and means nothing.
+LONG: Final = " la" * 400
+
 #: A wait that a session cannot hide, far above what its own start takes.
 LATE_S: Final = 1.5
 
@@ -71,7 +74,7 @@ async def test_a_session_row_is_the_whole_truth(ecosystem: Ecosystem, token: str
     health = ecosystem["health"]
     client = ecosystem.gateway.client
     mark = await client.mark()
-    prompt = f"I have a headache, severity 4 ({token})"
+    prompt = f"I have a headache, severity 4 ({token})" + LONG
     late = Fault(kind="latency", latency_s=LATE_S, contains=token)
     began = time.monotonic()
     async with client.fault(late):

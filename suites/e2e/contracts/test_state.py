@@ -50,6 +50,9 @@ KEYS: Final = {
     "long": "k" * 300,
 }
 
+#: Endings that a careless comparison takes for one another: case, white space, composed or not.
+RESEMBLING: Final = ("a", "A", "a ", "caf\u00e9", "cafe\u0301")
+
 #: prefix → the endings of keys below it, and of others that a pattern would take in as well.
 PREFIXES: Final = {
     "plain": ("p", ["", "1", "q"], ["q1", "P1"]),
@@ -97,6 +100,19 @@ async def test_awkward_keys_are_keys(ecosystem: Ecosystem, token: str, key: str)
 
         assert [neighbour] == await _listed(client, own)
         assert "untouched" == await _get(client, neighbour)
+
+
+async def test_keys_that_resemble_each_other_are_several(ecosystem: Ecosystem, token: str) -> None:
+    """What is set, read and deleted under one key leaves a key alone that people read alike."""
+    keys = [f"{token}{ending}" for ending in RESEMBLING]
+    async with open_conversation(ecosystem["general"]) as client, _tidy(client, token):
+        for number, key in enumerate(keys):
+            await client.call("state_set", key=key, value=number)
+
+        assert list(range(len(keys))) == [await _get(client, key) for key in keys]
+        await client.call("state_delete", key=keys[0])
+
+        assert sorted(keys[1:]) == sorted(await _listed(client, token))
 
 
 @pytest.mark.parametrize(("prefix", "below", "others"), PREFIXES.values(), ids=PREFIXES)

@@ -226,8 +226,9 @@ class Dispatcher:
         )
         if faults.on("routing-log-missing"):
             return
+        duration = hop.duration_ms // (1000 if faults.on("hop-in-seconds") else 1)
         row = (
-            source or self._butler.name, hop.butler, tool, hop.status == "success", hop.duration_ms,
+            source or self._butler.name, hop.butler, tool, hop.status == "success", duration,
             hop.error, None if hop.status == "success" else hop.status, trace.trace_id, request_id,
         )
         await database.insist(

@@ -55,8 +55,10 @@ class Inbox:
 
         The same idempotency key or the same event of the same endpoint is the same message.
         """
-        event_key = _key(source.channel, source.provider, source.endpoint_identity,
-                         event.external_event_id)
+        event_id = event.external_event_id
+        if faults.on("event-id-cut"):
+            event_id = event_id[:64]
+        event_key = _key(source.channel, source.provider, source.endpoint_identity, event_id)
         if faults.on("channels-collide"):
             event_key = _key(event.external_event_id)
         given_key = None if faults.on("key-ignored") else control.idempotency_key

@@ -52,12 +52,12 @@ class Schedules:
                     VALUES ($1, $2, $3, 'toml', $4)
                     ON CONFLICT (name) DO UPDATE SET
                         prompt = excluded.prompt, source = 'toml', cron = excluded.cron,
-                        next_run_at = CASE WHEN scheduled_tasks.cron = excluded.cron
+                        next_run_at = CASE WHEN scheduled_tasks.cron = excluded.cron AND NOT $5
                             THEN coalesce(scheduled_tasks.next_run_at, excluded.next_run_at)
                             ELSE excluded.next_run_at END
                     """,
                     schedule.name, schedule.cron, schedule.prompt,
-                    cron.next_after(schedule.cron, now),
+                    cron.next_after(schedule.cron, now), faults.on("due-lost-at-restart"),
                 )
 
     async def tick(self, spawner: Spawner) -> list[dict[str, Any]]:
@@ -67,8 +67,9 @@ class Schedules:
             """
             SELECT id, name, cron, prompt, next_run_at, last_run_at FROM scheduled_tasks
             WHERE (enabled OR $1) AND next_run_at <= now() ORDER BY next_run_at, name
+            LIMIT $2
             """,
-            faults.on("schedule-ignores-disabled"),
+            faults.on("schedule-ignores-disabled"), 1 if faults.on("tick-first-only") else None,
         )
         for task in due:
             if await self._claim(task):
@@ -85,9 +86,12 @@ class Schedules:
             """
             UPDATE scheduled_tasks SET next_run_at = $3, last_run_at = now(),
                    last_result = '{"status": "running"}'
-            WHERE id = $1 AND next_run_at = $2
+            WHERE id = $1 AND (next_run_at = $2 OR $4)
             """,
-            task["id"], task["next_run_at"], cron.next_after(task["cron"], datetime.now(UTC)),
+            task["id"], task["next_run_at"],
+            cron.next_after(task["cron"], datetime.now(UTC))
+            + timedelta(hours=faults.on("rearmed-an-hour-late")),
+            faults.on("ticks-race"),
         )
         return bool(status == "UPDATE 1")
 

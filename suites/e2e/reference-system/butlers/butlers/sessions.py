@@ -52,7 +52,8 @@ class Sessions:
             INSERT INTO sessions (id, prompt, trigger_source, model, trace_id, request_id)
             VALUES ($1, $2, $3, $4, $5, $6)
             """,
-            session_id, storable(prompt), trigger_source, model, trace_id, request_id,
+            session_id, storable(prompt[:200] if faults.on("prompt-cut-on-record") else prompt),
+            trigger_source, model, trace_id, request_id,
         )
 
     async def completed(self, session_id: UUID, outcome: Outcome, *, duration_ms: int) -> None:

@@ -20,7 +20,10 @@ class State:
 
     async def get(self, key: str) -> tuple[bool, Any]:
         """Whether the key exists, and its value (JSON null is a value)."""
-        row = await self._pool.fetchrow("SELECT value FROM state WHERE key = $1", key)
+        row = await self._pool.fetchrow(
+            "SELECT value FROM state WHERE key = $1 OR ($2 AND lower(key) = lower($1))",
+            key, faults.on("state-key-folded"),
+        )
         if row and isinstance(row["value"], str) and faults.on("state-text-parsed"):
             with contextlib.suppress(ValueError):
                 return True, json.loads(row["value"])
