@@ -106,6 +106,33 @@ def test_an_approved_proposal_goes_to_its_own_backend(sides: Sides, backend: Bac
     sides.check_seen(backend, "remediation/approve", kept, expected=expected)
 
 
+@pytest.mark.simulated("guests are counted by image")
+def test_what_was_approved_outlives_the_guest(sides: Sides, backend: Backend) -> None:
+    """A preserved bottle comes back with the image that was approved, or with its own."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        write_bottle(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            identity = bottle.identity
+            proposal = launcher.propose(identity, image=world.other_image, justification="gcc")
+            with world.may_refuse(launcher.errors):
+                launcher.approve(proposal)
+            launcher.preserve(identity)
+        with launcher.resume(identity) as bottle:
+            return {"images": images(world), "bottle lives": lives(bottle)}
+
+    # A bottle of bubblewrap has no image.
+    image = [by_kind(backend, applies=OTHER_IMAGE, refuses=IMAGE)]
+    expected = {"images": [] if backend.tool == "bwrap" else image, "bottle lives": True}
+    seen = of_its_kind(sides, backend, sides.observe("remediation/resumed", body))
+    kept = {
+        name: each
+        for name, each in seen.items()
+        if name == backend.name or bool(each["images"]) is (backend.tool != "bwrap")
+    }
+    sides.check_seen(backend, "remediation/resumed", kept, expected=expected)
+
+
 @pytest.mark.parametrize("other", ["docker", "smolmachines", "bubblewrap"])
 def test_the_chosen_backend_has_no_say(sides: Sides, backend: Backend, other: str) -> None:
     """Whatever the environment asks for, the handler is that of the bottle's record."""

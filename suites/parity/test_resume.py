@@ -80,6 +80,33 @@ def test_a_preserved_bottle_comes_back(sides: Sides, backend: Backend) -> None:
     sides.check_side(backend, "resume/round-trip", body, expected=expected)
 
 
+def test_cleanup_leaves_what_is_preserved(sides: Sides, backend: Backend) -> None:
+    """A preserved bottle is kept on purpose: after a cleanup it comes back as it was."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        identity = preserved(world, launcher)
+        before = world.tree()
+        launcher.cleanup()
+        kept = {name: text for name, text in world.tree().items() if identity in str(name)}
+        same = False
+        with world.may_refuse(launcher.errors) as outcome, launcher.resume(identity) as bottle:
+            same = bottle.identity == identity
+        return {
+            "resume": outcome.happened,
+            "state untouched": kept == {k: v for k, v in before.items() if identity in str(k)},
+            "something kept": bool(kept),
+            "comes back": same,
+        }
+
+    expected = {
+        "resume": "done",
+        "state untouched": True,
+        "something kept": True,
+        "comes back": True,
+    }
+    sides.check_side(backend, "resume/after-cleanup", body, expected=expected)
+
+
 @pytest.mark.parametrize("other", ["docker", "smolmachines"])
 def test_the_recorded_backend_is_stronger_than_the_chosen_one(
     sides: Sides, backend: Backend, other: str

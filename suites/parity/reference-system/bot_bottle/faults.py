@@ -15,8 +15,10 @@ VARIABLE = "BOT_BOTTLE_FAULT"
 FAULTS = {
     "approve-dispatches-to-default": "approval goes to the chosen backend, not the recorded one",
     "approve-twice-applies-twice": "an applied proposal is applied again",
+    "approved-image-forgotten": "an approved image is gone when the bottle is resumed",
     "bubblewrap-env-inherited": "the guest inherits the environment of the host",
     "cleanup-forgets-smolmachines": "machines of crashed launches are left behind",
+    "cleanup-takes-preserved": "cleanup removes the state of preserved bottles",
     "docker-cleanup-removes-foreign": "cleanup removes every container with a similar name",
     "docker-drops-second-literal": "only the first literal reaches the container",
     "docker-env-file-left-behind": "the env file stays after the launch",

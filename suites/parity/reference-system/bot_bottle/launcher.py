@@ -133,7 +133,8 @@ class Launcher:
                     removed.add(identity)
         for identity in self._state.identities():
             idle = self._state.holder(identity) is None
-            if idle and not self._state.is_preserved(identity):
+            kept = self._state.is_preserved(identity) and not faults.on("cleanup-takes-preserved")
+            if idle and not kept:
                 self._state.remove(identity)
                 removed.add(identity)
         if not any(self._state.holder(identity) for identity in self._state.identities()):
@@ -169,7 +170,8 @@ class Launcher:
         if backend not in BACKENDS:
             raise StateError(f"cannot approve {id}: unknown backend {backend!r} is recorded")
         self._backend(backend).apply_image(proposal.identity, proposal.image)
-        self._state.write(dataclasses.replace(metadata, image=proposal.image))
+        if not faults.on("approved-image-forgotten"):
+            self._state.write(dataclasses.replace(metadata, image=proposal.image))
         self._proposals.write(dataclasses.replace(proposal, status="applied"))
 
     def _backend(self, name: str) -> Backend:
