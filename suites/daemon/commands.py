@@ -204,6 +204,12 @@ DANGEROUS: Final = _dangerous(
     }
 )
 
+
+def _lines(count: int) -> str:
+    """What ``seq`` prints; more than fits into one read of a pipe that is read carelessly."""
+    return "".join(f"{number}\n" for number in range(1, count + 1))
+
+
 HARMLESS: Final = (
     Harmless(id="echo", command="echo hello", output="hello\n"),
     Harmless(id="echo-rm", command="echo rm -rf /", output="rm -rf /\n"),
@@ -231,6 +237,7 @@ HARMLESS: Final = (
     Harmless(id="exit-status", command="exit 7", output="", exit_code=7),
     Harmless(id="pipe", command="printf 'b\\na\\n' | sort", output="a\nb\n"),
     Harmless(id="pipe-long", command="seq 5 | tail -n 2 | head -n 1", output="4\n"),
+    Harmless(id="many-lines", command="seq 2000", output=_lines(2000)),
     Harmless(id="pipe-wc", command="printf abc | wc -c", output="3\n"),
     Harmless(id="tr", command="echo rm | tr r R", output="Rm\n"),
     Harmless(id="cut", command="echo rm:rf | cut -d: -f2", output="rf\n"),

@@ -69,6 +69,20 @@ async def test_link_and_unlink(client, token: str) -> None:
     assert before == await linked(client)
 
 
+async def test_a_name_is_a_name(client, token: str) -> None:
+    """Unlinking a name leaves a link alone whose name begins with it, or ends with it."""
+    others = {f"{token}x", f"x{token}", f"{token}.{token}"}
+    for name in (token, *others):
+        await link(client, name)
+    await unlink(client, token)
+    left = await linked(client)
+    lost = sorted(others - left.keys())
+
+    assert [] == lost, f"contract 8: {token} was unlinked, and {', '.join(lost)} with it"
+    for name in others:
+        await unlink(client, name)
+
+
 async def test_links_outlive_a_restart(start, token: str) -> None:
     """What is linked is linked after a restart; what was unlinked before it is not back after."""
     async with start() as daemon:

@@ -137,6 +137,17 @@ async def test_the_question_reaches_the_model(asked: Asked, token: str) -> None:
     assert token in entries[0].prompt, f"contract 8: the prompt ends {entries[0].prompt!r}"
 
 
+async def test_long_words_arrive_whole(asked: Asked, token: str) -> None:
+    """A long question reaches the model to its last word, and so does a long answer the client."""
+    question = QUESTION.format("all, " * 400 + token)
+    text = f"It begins {'and goes on ' * 300}and ends, says {token}."
+    answer = Fault(kind="answer", model=FIRST, contains=token, text=text)
+    async with trouble(asked, answer), asked.daemon.connect() as connection:
+        said = await say(connection, question, seconds=ANSWER_S)
+
+        assert text in said, f"contract 8: {said!r}\n{connection.transcript}"
+
+
 #: Ways in which the first provider is no use, and whether asking it again would be wrong.
 TROUBLE = {
     "status-500": Fault(kind="status", status=500, model=FIRST, times=9),

@@ -15,6 +15,7 @@ VARIABLE = "SEXPD_FAULT"
 
 FAULTS = {
     "all-down-silent": "user input is not answered when no provider answers",
+    "answer-cut": "of a model's answer the first 120 letters are sent",
     "cascade-skips-second": "the second provider in the order is never asked",
     "depth-unbounded": "nesting is not bounded",
     "emacs-properties-lost": "a Flight Plan node is sent without its properties",
@@ -35,7 +36,9 @@ FAULTS = {
     "metaless-unanswered": "user input without META is not answered",
     "model-route-unchecked": "a command that a model proposes bypasses the dispatcher",
     "nonsense-accepted": "whatever a provider answers counts as an answer",
+    "output-cut": "of what a command says the first 1024 letters come back",
     "pattern-missed": "the dispatcher does not know what find -delete and find -exec do",
+    "question-cut": "a model is asked the first 80 letters of a text",
     "raw-wire-unchecked": "a shell request on the wire bypasses the dispatcher",
     "reader-evaluates": "the reader accepts #. and evaluates the form",
     "reply-wrong-connection": "replies go to the connection that was opened last",
@@ -49,6 +52,7 @@ FAULTS = {
     "timeout-stops-cascade": "a provider that times out ends the cascade",
     "tui-no-reconnect": "the terminal client does not reconnect",
     "unlink-not-persisted": "an unlinked messaging link is back after a restart",
+    "unlink-takes-namesakes": "unlinking a name unlinks every name that begins with it",
     "whitespace-refused": "whitespace between frames is malformed",
 }
 

@@ -128,7 +128,11 @@ class Links:
             if faults.on("unlink-not-persisted"):
                 self._unlinked.add(name)
             else:
-                self._write({known.name: known for known in self._read() if known.name != name})
+                self._write({
+                    known.name: known for known in self._read()
+                    if known.name != name
+                    and not (faults.on("unlink-takes-namesakes") and known.name.startswith(name))
+                })
         return link
 
     def _read(self) -> list[Link]:

@@ -88,6 +88,8 @@ class Cascade:
     async def ask(self, text: str) -> Answer:
         """Ask one after the other until one answers."""
         await self.prepare()
+        if faults.on("question-cut"):
+            text = text[:80]
         passed: list[tuple[str, str]] = []
         for number, provider in enumerate(self.providers):
             if faults.on("cascade-skips-second") and number == 1:
@@ -101,6 +103,8 @@ class Cascade:
                     break
                 continue
             log.info("provider.answered", name=provider.name, chars=len(said))
+            if faults.on("answer-cut"):
+                said = said[:120]
             return Answer(text=said, provider=provider.name, passed_over=tuple(passed))
         return Answer(text=None, provider="", passed_over=tuple(passed))
 

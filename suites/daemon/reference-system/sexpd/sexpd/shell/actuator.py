@@ -179,7 +179,7 @@ class Shell:
             errors += f"sexpd: timed out after {seconds:g} s and was killed\n"
         return Outcome(
             command=command,
-            stdout=stdout.text(),
+            stdout=stdout.text()[:1024] if faults.on("output-cut") else stdout.text(),
             stderr=errors,
             exit_code=128 - code if code < 0 else code,
             timed_out=timed_out,
