@@ -73,7 +73,7 @@ async def test_answers_follow_their_requests(client) -> None:
 
     assert ["TUI", "CLI", "TUI", "EMACS", "CLI"] == [
         str(answer.get("META", "SOURCE")).lstrip(":") for answer in answers
-    ], client.transcript
+    ], str(client.transcript)
 
 
 async def test_answers_go_where_they_were_asked(daemon: Daemon) -> None:
@@ -122,5 +122,5 @@ async def test_a_heartbeat_between_requests(client) -> None:
     assert [Keyword("TUI"), Keyword("CLI")] == [
         first.get("META", "SOURCE"),
         second.get("META", "SOURCE"),
-    ], client.transcript
+    ], str(client.transcript)
     assert expect_message(first, client) == expect_message(second, client)

@@ -299,7 +299,7 @@ async def test_good_clients_among_hostile_ones(attacked: Daemon) -> None:
                 answer = await ask(connection, user_input("ping", source=source))
                 expect_message(answer, connection)
 
-                assert answer.get("META", "SOURCE") == Keyword(source), connection.transcript
+                assert answer.get("META", "SOURCE") == Keyword(source), str(connection.transcript)
         done.append(number)
 
     async def hostile() -> None:
@@ -375,4 +375,4 @@ async def test_fuzz(attacked: Daemon, pieces: list[bytes]) -> None:
     expect_health(await attacked.health())
 
     assert before == attacked.vitals().identity
-    assert all(message.get("TYPE") is not None for message in messages), connection.transcript
+    assert all(message.get("TYPE") is not None for message in messages), str(connection.transcript)

@@ -47,7 +47,7 @@ async def test_text_survives_the_round_trip(daemon: Daemon, client, text: str) -
     """Text of any alphabet comes in and goes out as it was written, counted in characters."""
     echo = await ask(client, user_input(echo_of(daemon, text), source="CLI"))
 
-    assert text in expect_message(echo, client), client.transcript
+    assert text in expect_message(echo, client), str(client.transcript)
 
 
 async def test_empty_text_is_answered(client) -> None:

@@ -125,4 +125,4 @@ async def batch(connection: Connection) -> None:
         ]
     )
 
-    assert {":HEALTH-RESPONSE": BATCH - 5, ":REQUEST": 4} == dict(kinds), connection.transcript
+    assert {":HEALTH-RESPONSE": BATCH - 5, ":REQUEST": 4} == dict(kinds), str(connection.transcript)
