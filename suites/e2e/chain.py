@@ -82,6 +82,9 @@ def expect_inbox(journey: Journey, butlers: Sequence[str]) -> None:
     assert row["normalized_text"] == journey.sent.text, (
         f"the inbox row holds another text: {row['normalized_text']!r}\n{story}"
     )
+    assert row["channel"] == journey.sent.channel, (
+        f"it came by {journey.sent.channel}, and the inbox row says {row['channel']!r}\n{story}"
+    )
     assert row["response_summary"], f"nobody answered: no response_summary\n{story}"
     outcomes = as_data(row["dispatch_outcomes"])
     words = set(words_of(outcomes))

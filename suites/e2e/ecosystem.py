@@ -88,6 +88,7 @@ class Sent:
         trace_id: ours: 32 hexadecimal digits that only this message carries; empty for a subject
             that does not keep it.
         text: what was sent.
+        channel: where it came from.
         answer: the whole answer of ``ingest``.
         since: the database server's clock just before the message was sent.
     """
@@ -95,6 +96,7 @@ class Sent:
     request_id: str
     trace_id: str
     text: str
+    channel: str
     answer: Mapping[str, Any]
     since: Any
 
@@ -290,6 +292,7 @@ class Ecosystem:
             request_id=str(answer["request_id"]),
             trace_id=trace_id if TRACING in self.subject.capabilities else "",
             text=text,
+            channel=str(message["source"]["channel"]),
             answer=answer,
             since=since,
         )

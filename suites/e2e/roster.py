@@ -29,6 +29,7 @@ class ButlerConfig:
         port: the port it asks for; the ecosystem gives it another.
         database: name of its database.
         description: what it is for, as the registry shows it.
+        capabilities: what it can do, in words, as the registry shows it.
         modules: names of the modules it configures.
         schedules: names of the schedules its file declares.
     """
@@ -38,6 +39,7 @@ class ButlerConfig:
     port: int
     database: str
     description: str
+    capabilities: tuple[str, ...]
     modules: tuple[str, ...]
     schedules: tuple[str, ...]
 
@@ -90,12 +92,18 @@ def _read(path: Path) -> ButlerConfig:
     database = _table(path, butler, "db", where="butler.").get("name", f"butler_{name}")
     if not isinstance(database, str) or not database:
         raise BadInput(path, key="butler.db.name", found=database, expected="a database name")
+    capabilities = butler.get("capabilities", [])
+    if not isinstance(capabilities, list) or not all(isinstance(c, str) for c in capabilities):
+        raise BadInput(
+            path, key="butler.capabilities", found=capabilities, expected="a list of texts"
+        )
     return ButlerConfig(
         directory=path.parent,
         name=name,
         port=port,
         database=database,
         description=str(butler.get("description", "")),
+        capabilities=tuple(capabilities),
         modules=tuple(sorted(_table(path, content, "modules"))),
         schedules=tuple(row.get("name", "") for row in butler.get("schedule", [])),
     )

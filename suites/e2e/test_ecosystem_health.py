@@ -12,7 +12,9 @@ import pytest
 from harness_core.db import MigrationChain
 from harness_core.errors import BadInput
 from harness_core.net import listeners
+from suites.e2e.chain import words_of
 from suites.e2e.ecosystem import Butler, Ecosystem
+from suites.e2e.journey import as_data
 
 #: Columns of the core tables, in every butler's database (contract, "Database").
 CORE_TABLES: Final[Mapping[str, frozenset[str]]] = {
@@ -196,7 +198,8 @@ async def test_every_migration_chain_is_at_its_head(ecosystem: Ecosystem) -> Non
 async def test_the_registry_equals_the_running_set(ecosystem: Ecosystem) -> None:
     """The registry lists exactly the butlers that run, active, at the ports they listen on."""
     rows = await ecosystem.switchboard.database.rows(
-        "SELECT name, endpoint_url, description, eligibility_state FROM butler_registry"
+        "SELECT name, endpoint_url, description, capabilities, eligibility_state"
+        " FROM butler_registry"
     )
     running = {butler.name for butler in each_butler(ecosystem)}
     listed = {str(row["name"]) for row in rows}
@@ -216,6 +219,9 @@ async def test_the_registry_equals_the_running_set(ecosystem: Ecosystem) -> None
         assert endpoint.hostname in {"127.0.0.1", "localhost"}, endpoint.geturl()
         assert str(row["eligibility_state"]) == "active", butler.name
         assert butler.config.description == str(row["description"]), butler.name
+        shown = set(words_of(as_data(row["capabilities"])))
+
+        assert set(butler.config.capabilities) <= shown, f"{butler.name} can do {sorted(shown)}"
 
 
 async def test_every_butler_tells_its_own_status(ecosystem: Ecosystem) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, cast
 
 import pytest
 
@@ -113,6 +114,22 @@ async def test_keys_that_resemble_each_other_are_several(ecosystem: Ecosystem, t
         await client.call("state_delete", key=keys[0])
 
         assert sorted(keys[1:]) == sorted(await _listed(client, token))
+
+
+async def test_a_change_moves_its_time(ecosystem: Ecosystem, token: str) -> None:
+    """A value that is set again is dated anew."""
+    general = ecosystem["general"]
+
+    async def dated() -> datetime:
+        row = await general.database.one("SELECT updated_at FROM state WHERE key = %s", (token,))
+        return cast("datetime", row["updated_at"])
+
+    async with open_conversation(general) as client, _tidy(client, token):
+        await client.call("state_set", key=token, value=1)
+        first = await dated()
+        await client.call("state_set", key=token, value=2)
+
+        assert first < await dated()
 
 
 @pytest.mark.parametrize(("prefix", "below", "others"), PREFIXES.values(), ids=PREFIXES)

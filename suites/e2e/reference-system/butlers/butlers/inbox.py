@@ -72,7 +72,7 @@ class Inbox:
             ON CONFLICT DO NOTHING
             RETURNING {_COLUMNS}
             """,
-            uuid7(), source.channel,
+            uuid7(), "telegram" if faults.on("channel-forgotten") else source.channel,
             {
                 "source": source.model_dump(mode="json"),
                 "event": event.model_dump(mode="json"),

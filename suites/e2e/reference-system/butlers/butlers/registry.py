@@ -71,7 +71,8 @@ class Registry:
                     WHEN 'quarantined' THEN 'quarantined' ELSE 'active' END
             RETURNING eligibility_state
             """,
-            name, endpoint_url, description, list(capabilities), routable,
+            name, endpoint_url, description,
+            [] if faults.on("capabilities-lost") else list(capabilities), routable,
         )
         return state
 

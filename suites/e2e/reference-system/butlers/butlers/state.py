@@ -34,9 +34,10 @@ class State:
         await self._pool.execute(
             """
             INSERT INTO state (key, value) VALUES ($1, coalesce($2, 'null'::jsonb))
-            ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = now()
+            ON CONFLICT (key) DO UPDATE SET value = excluded.value,
+                updated_at = CASE WHEN $3 THEN state.updated_at ELSE now() END
             """,
-            key, value,
+            key, value, faults.on("state-undated"),
         )
 
     async def delete(self, key: str) -> bool:
