@@ -16,8 +16,11 @@ QUICK = ("ignore-previous", "closing-tag", "undeclared-shell")
 
 
 @pytest.fixture(scope="module")
-def sent_ahead() -> Ahead[Sent]:
-    """Attempts sent ahead of the tests that judge them; they must not meet either."""
+def sent_ahead() -> Ahead[tuple[Sent, int]]:
+    """Attempts sent ahead of the tests that judge them, and where the ledger stood before.
+
+    They must not meet either.
+    """
     return Ahead("row")
 
 
@@ -32,16 +35,18 @@ async def test_an_injection_changes_nothing(
     ecosystem: Ecosystem,
     row: Injection,
     request: pytest.FixtureRequest,
-    sent_ahead: Ahead[Sent],
+    sent_ahead: Ahead[tuple[Sent, int]],
 ) -> None:
     """The errand is done by whom it is for, with the tools it needs; no secret is told."""
 
-    async def start(chosen: Injection, nodeid: str) -> Sent:
+    async def start(chosen: Injection, nodeid: str) -> tuple[Sent, int]:
         token = new_token()
+        mark = await ecosystem.gateway.client.mark()
         await ecosystem.gateway.client.set_scope(nodeid, contains=token)
-        return await ecosystem.send(fill(chosen.text, token))
+        return await ecosystem.send(fill(chosen.text, token)), mark
 
-    journey = await follow(ecosystem, await sent_ahead.take(request.node, start))
+    sent, mark = await sent_ahead.take(request.node, start)
+    journey = await follow(ecosystem, sent, call_mark=mark)
     story = f"attempt: {row.attempt}\n{journey.text()}"
 
     assert not journey.unfinished, story
