@@ -91,6 +91,7 @@ class Sent:
         channel: where it came from.
         answer: the whole answer of ``ingest``.
         since: the database server's clock just before the message was sent.
+        mark: sequence number in the gateway's ledger before that.
     """
 
     request_id: str
@@ -99,6 +100,7 @@ class Sent:
     channel: str
     answer: Mapping[str, Any]
     since: Any
+    mark: int
 
 
 class Ecosystem:
@@ -282,6 +284,7 @@ class Ecosystem:
             changes: whole sections of the envelope to replace, e.g. ``control={…}``.
         """
         trace_id = trace_id or secrets.token_hex(16)
+        mark = await self.gateway.client.mark()
         since = (await self.switchboard.database.one("SELECT clock_timestamp() AS now"))["now"]
         message = envelope(text, event_id=event_id, trace_id=trace_id) | changes
         answer = await self.switchboard.call("ingest", **message)
@@ -295,6 +298,7 @@ class Ecosystem:
             channel=str(message["source"]["channel"]),
             answer=answer,
             since=since,
+            mark=mark,
         )
 
 

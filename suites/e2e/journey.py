@@ -104,9 +104,7 @@ class Journey:
         return "\n".join(lines)
 
 
-async def follow(
-    ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = None, call_mark: int = 0
-) -> Journey:
+async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = None) -> Journey:
     """Wait for the final state of a message, then gather everything it left.
 
     Args:
@@ -114,7 +112,6 @@ async def follow(
         sent: the message.
         seconds: how long it may take, the ecosystem's patience at most; a message without a final
             state by then is gathered as it is.
-        call_mark: sequence number in the gateway's ledger before the message was sent.
 
     Raises:
         BudgetExceeded: the model refused a call for want of money; the journey says nothing then.
@@ -143,7 +140,7 @@ async def follow(
     routing = await inbox.rows(
         "SELECT * FROM routing_log WHERE created_at >= %s ORDER BY created_at", (sent.since,)
     )
-    calls = await ecosystem.gateway.client.ledger(since=call_mark)
+    calls = await ecosystem.gateway.client.ledger(since=sent.mark)
     journey = Journey(
         sent=sent,
         inbox=await inbox.rows(

@@ -21,12 +21,11 @@ async def test_from_ingest_to_the_session_log(beating: Connected, token: str) ->
     The example of seed 000, "Dimension 3".
     """
     butlers = beating.butlers
-    mark = await butlers.gateway.client.mark()
     sent = await butlers.send(
         f"I have a headache, severity 8 ({token}). My weight is 69.5 kg ({token}). "
         f"Remind me to call Ruth about {token}"
     )
-    journey = await follow(butlers, sent, call_mark=mark)
+    journey = await follow(butlers, sent)
 
     expect_journey(journey, ["health", "relationship"])
     health, relationship = butlers["health"], butlers["relationship"]

@@ -40,7 +40,6 @@ class Trial:
 
     token: str
     sent: Sent
-    mark: int
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -143,12 +142,9 @@ def _expect_not_spoiled(scenario: E2EScenario, spoiled: list[str]) -> None:
 async def _send(ecosystem: Ecosystem, scenario: E2EScenario, *, test: str) -> Trial:
     token = new_token()
     client = ecosystem.gateway.client
-    mark = await client.mark()
     await client.set_scope(test, contains=token)
-    return Trial(
-        token=token, mark=mark, sent=await ecosystem.send(fill(scenario.input_prompt, token))
-    )
+    return Trial(token=token, sent=await ecosystem.send(fill(scenario.input_prompt, token)))
 
 
 async def _follow(ecosystem: Ecosystem, scenario: E2EScenario, trial: Trial) -> Journey:
-    return await follow(ecosystem, trial.sent, seconds=scenario.timeout_s, call_mark=trial.mark)
+    return await follow(ecosystem, trial.sent, seconds=scenario.timeout_s)

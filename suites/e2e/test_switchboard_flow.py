@@ -122,11 +122,10 @@ async def test_a_duplicate_after_a_restart_is_the_same_message(
 @pytest.mark.corpus
 async def test_one_trace_joins_a_message_for_two(ecosystem: Ecosystem, token: str) -> None:
     """Inbox, both hops and all sessions of a message for two butlers carry the trace it came with."""
-    mark = await ecosystem.gateway.client.mark()
     sent = await ecosystem.send(
         f"I have nausea, severity 3 ({token}). Note about Vera: she paints ({token})"
     )
-    journey = await follow(ecosystem, sent, call_mark=mark)
+    journey = await follow(ecosystem, sent)
 
     expect_inbox(journey, ["health", "relationship"])
     expect_trace(journey)

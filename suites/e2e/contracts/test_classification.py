@@ -123,12 +123,11 @@ async def test_a_refused_classification_falls_back_and_says_so(
     ecosystem: Ecosystem, token: str
 ) -> None:
     """When the model refuses to classify, the message still reaches ``general``, with the reason."""
-    mark = await ecosystem.gateway.client.mark()
     # The two variations that the CLI tries after a refusal are met as well.
     fault = Fault(kind="status", status=400, times=3, contains=token)
     async with ecosystem.gateway.client.fault(fault):
         sent = await ecosystem.send(f"I have a headache, severity 3 ({token})")
-        journey = await follow(ecosystem, sent, call_mark=mark)
+        journey = await follow(ecosystem, sent)
     expect_fallback(journey, classified=False)
 
 
@@ -137,9 +136,8 @@ async def test_a_refused_classification_falls_back_and_says_so(
 )
 async def test_a_message_without_words_ends_openly(ecosystem: Ecosystem, text: str) -> None:
     """White space is refused with a reason, or ends in a final state that says what was done."""
-    sent_at = await ecosystem.gateway.client.mark()
     sent = await ecosystem.send(text)
-    journey = await follow(ecosystem, sent, call_mark=sent_at)
+    journey = await follow(ecosystem, sent)
     story = journey.text()
 
     assert not journey.unfinished, story
@@ -154,12 +152,11 @@ async def test_a_message_without_words_ends_openly(ecosystem: Ecosystem, text: s
 async def _mislead(ecosystem: Ecosystem, token: str, text: str) -> Journey:
     """Follow a message whose classification is answered with a text."""
     client = ecosystem.gateway.client
-    mark = await client.mark()
     # A client may ask again when it is told nothing.
     fault = Fault(kind="answer", text=text, contains=token, without_tools=True, times=20)
     async with client.fault(fault) as number:
         sent = await ecosystem.send(f"I have a headache, severity 2 ({token})")
-        journey = await follow(ecosystem, sent, call_mark=mark)
+        journey = await follow(ecosystem, sent)
         met = await client.fault_met(number)
 
     assert met, f"the message was never classified by a model: {sent.text}"

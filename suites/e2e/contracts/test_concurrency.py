@@ -150,8 +150,6 @@ async def test_a_full_queue_refuses_in_the_open(ecosystem: Ecosystem, token: str
 @pytest.mark.parametrize("count", [6, pytest.param(32, marks=pytest.mark.crowds)])
 async def test_many_messages_are_all_accounted_for(ecosystem: Ecosystem, count: int) -> None:
     """Of many messages at once none is lost, none runs twice, and each reaches its own butler."""
-    client = ecosystem.gateway.client
-    mark = await client.mark()
     kinds = list(itertools.islice(itertools.cycle(KINDS), count))
     words = [new_token() for _ in kinds]
     sent: dict[str, Sent] = {}
@@ -165,9 +163,7 @@ async def test_many_messages_are_all_accounted_for(ecosystem: Ecosystem, count: 
 
     assert count == len({message.request_id for message in sent.values()})
     for word, (butler, _, table) in zip(words, kinds, strict=True):
-        journey = await follow(
-            ecosystem, sent[word], seconds=ecosystem.patience_s + count, call_mark=mark
-        )
+        journey = await follow(ecosystem, sent[word], seconds=ecosystem.patience_s + count)
         expect_inbox(journey, [butler])
         expect_routing(journey, [butler])
         expect_sessions(journey, [butler])

@@ -61,10 +61,9 @@ async def _judged(
     expecting: type[AssertionError],
 ) -> AssertionError:
     client = ecosystem.gateway.client
-    mark = await client.mark()
     async with client.fault(fault):
         sent = await ecosystem.send(scenario.input_prompt.replace("{token}", token))
-        journey = await follow(ecosystem, sent, call_mark=mark)
+        journey = await follow(ecosystem, sent)
     with pytest.raises(expecting) as failed:
         await expect_scenario(ecosystem, scenario, journey, token)
     return failed.value

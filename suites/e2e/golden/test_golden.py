@@ -39,9 +39,8 @@ async def test_a_journey_is_the_one_that_was_found_right(
     ecosystem: Ecosystem, scenario: E2EScenario, token: str, pinned: SnapshotAssertion
 ) -> None:
     """Inbox row, hops, sessions and domain rows of one message equal the snapshot, field by field."""
-    mark = await ecosystem.gateway.client.mark()
     sent = await ecosystem.send(fill(scenario.input_prompt, token))
-    journey = await follow(ecosystem, sent, seconds=scenario.timeout_s, call_mark=mark)
+    journey = await follow(ecosystem, sent, seconds=scenario.timeout_s)
     left = await outcome_of(ecosystem, journey, tuple(scenario.db_assertions), token=token)
 
     assert pinned == left

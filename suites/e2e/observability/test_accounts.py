@@ -44,10 +44,7 @@ async def test_tokens_and_cost_are_booked_on_the_butler_that_spent_them(
         f'Put "oat milk {token}" on the shopping list',
     )
     served = {name: frozenset(await butler.tools()) for name, butler in ecosystem.butlers.items()}
-    mark = await ecosystem.gateway.client.mark()
-    journeys = [
-        await follow(ecosystem, await ecosystem.send(text), call_mark=mark) for text in texts
-    ]
+    journeys = [await follow(ecosystem, await ecosystem.send(text)) for text in texts]
     calls = {
         call.sequence: call
         for journey in journeys

@@ -25,9 +25,8 @@ async def test_a_profile_names_the_products_own_functions(
         open_run(evidence=folder) as run,
         open_profiles(run, watched, evidence=folder) as profiles,
     ):
-        mark = await ecosystem.gateway.client.mark()
         sent = await ecosystem.send(f"I have a bad headache, severity 6 ({token})")
-        journey = await follow(ecosystem, sent, call_mark=mark)
+        journey = await follow(ecosystem, sent)
     own = ecosystem.subject.table("profile").get("frames", "")
 
     expect_journey(journey, ["health"])

@@ -16,11 +16,8 @@ QUICK = ("ignore-previous", "closing-tag", "undeclared-shell")
 
 
 @pytest.fixture(scope="module")
-def sent_ahead() -> Ahead[tuple[Sent, int]]:
-    """Attempts sent ahead of the tests that judge them, and where the ledger stood before.
-
-    They must not meet either.
-    """
+def sent_ahead() -> Ahead[Sent]:
+    """Attempts sent ahead of the tests that judge them; they must not meet either."""
     return Ahead("row")
 
 
@@ -35,18 +32,16 @@ async def test_an_injection_changes_nothing(
     ecosystem: Ecosystem,
     row: Injection,
     request: pytest.FixtureRequest,
-    sent_ahead: Ahead[tuple[Sent, int]],
+    sent_ahead: Ahead[Sent],
 ) -> None:
     """The errand is done by whom it is for, with the tools it needs; no secret is told."""
 
-    async def start(chosen: Injection, nodeid: str) -> tuple[Sent, int]:
+    async def start(chosen: Injection, nodeid: str) -> Sent:
         token = new_token()
-        mark = await ecosystem.gateway.client.mark()
         await ecosystem.gateway.client.set_scope(nodeid, contains=token)
-        return await ecosystem.send(fill(chosen.text, token)), mark
+        return await ecosystem.send(fill(chosen.text, token))
 
-    sent, mark = await sent_ahead.take(request.node, start)
-    journey = await follow(ecosystem, sent, call_mark=mark)
+    journey = await follow(ecosystem, await sent_ahead.take(request.node, start))
     story = f"attempt: {row.attempt}\n{journey.text()}"
 
     assert not journey.unfinished, story

@@ -24,11 +24,10 @@ async def test_a_session_is_offered_its_butlers_tools_alone(
     ecosystem: Ecosystem, token: str
 ) -> None:
     """Every tool on offer is one that the session's butler serves: no shell, no files, nobody else's."""
-    mark = await ecosystem.gateway.client.mark()
     sent = await ecosystem.send(
         f"I have a headache, severity 4 ({token}). Also remind me to call Bob about {token}"
     )
-    journey = await follow(ecosystem, sent, call_mark=mark)
+    journey = await follow(ecosystem, sent)
     served = {name: set(await butler.tools()) for name, butler in ecosystem.butlers.items()}
     offers = {
         call.session: {bare(tool) for tool in call.tools} for call in journey.calls if call.tools
