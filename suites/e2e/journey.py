@@ -71,8 +71,9 @@ class Journey:
         claim = _claim(row, ours=_names(self.sent), others=self.others)
         if claim is not None:
             return claim
-        tokens = tokens_in(self.sent.text)
-        repeats = any(token in str(row["prompt"]) for token in tokens)
+        # Also of a name, which begins with a capital letter.
+        tokens = tokens_in(self.sent.text.casefold())
+        repeats = any(token in str(row["prompt"]).casefold() for token in tokens)
         return row["trigger_source"] == "external" and (repeats or not tokens)
 
     def targets(self) -> tuple[str, ...]:
@@ -136,11 +137,18 @@ async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = No
             await until(final)
     except NotReady as error:
         unfinished = error.observed
-    others = await _other_messages(ecosystem, sent)
     routing = await inbox.rows(
         "SELECT * FROM routing_log WHERE created_at >= %s ORDER BY created_at", (sent.since,)
     )
     calls = await ecosystem.gateway.client.ledger(since=sent.mark)
+    sessions = {
+        name: await butler.database.rows(
+            "SELECT * FROM sessions WHERE started_at >= %s ORDER BY started_at", (sent.since,)
+        )
+        for name, butler in ecosystem.butlers.items()
+    }
+    # Last: whatever another message has caused so far, that message stands in the inbox by now.
+    others = await _other_messages(ecosystem, sent)
     journey = Journey(
         sent=sent,
         inbox=await inbox.rows(
@@ -149,12 +157,7 @@ async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = No
         routing=tuple(
             row for row in routing if _claim(row, ours=_names(sent), others=others) is not False
         ),
-        sessions={
-            name: await butler.database.rows(
-                "SELECT * FROM sessions WHERE started_at >= %s ORDER BY started_at", (sent.since,)
-            )
-            for name, butler in ecosystem.butlers.items()
-        },
+        sessions=sessions,
         calls=_calls_of(sent, calls, others=others),
         others=others,
         unfinished=unfinished,
@@ -199,14 +202,14 @@ def _calls_of(
         return sent.trace_id != "" and sent.trace_id in call.traceparent
 
     traced = any(has_ours(call) for call in calls)
-    tokens = tokens_in(sent.text)
+    tokens = tokens_in(sent.text.casefold())
 
     def ours(call: LedgerEntry) -> bool:
         if has_ours(call):
             return True
         if any(name in call.traceparent for name in others):
             return False
-        return not traced or any(token in call.prompt for token in tokens)
+        return not traced or any(token in call.prompt.casefold() for token in tokens)
 
     return tuple(call for call in calls if ours(call))
 
