@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from suites.e2e.chain import expect_finished, expect_journey, fallback_reason
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow
 
 
+@pytest.mark.slow
 async def test_a_list_grows(ecosystem: Ecosystem, token: str) -> None:
     """Two things put on one list in two messages: one list, two things, both on it."""
     for thing in (f"lantern {token}", f"rope {token}"):

@@ -22,7 +22,7 @@ CLASSIFICATION = "<registry>"
 STATE_S = 40.0
 
 
-@pytest.mark.slow
+@pytest.mark.corpus
 async def test_messages_sent_together_all_arrive(ecosystem: Ecosystem, token: str) -> None:
     """Six messages sent at once for three butlers each reach their own, once, in one trace each."""
     texts = {

@@ -100,6 +100,7 @@ async def test_what_is_due_runs_once_and_is_armed_again(ecosystem: Ecosystem, to
         assert ran == await sessions_of(general, name), "it ran again without being due"
 
 
+@pytest.mark.slow
 async def test_all_that_is_due_runs_at_one_tick(ecosystem: Ecosystem, token: str) -> None:
     """Two tasks that fell due both run at the next tick, each once."""
     general = ecosystem["general"]
@@ -261,7 +262,7 @@ prompt = "look at the new day {token}"
 {kept}"""
 
 
-@pytest.mark.slow
+@pytest.mark.corpus
 def test_the_file_rules_its_own_tasks_alone(
     harness_loop: Loop,
     harness_run: Run,

@@ -177,10 +177,9 @@ async def test_spans_are_not_lost_when_a_butler_stops(ecosystem: Ecosystem, toke
         )
 
 
+@pytest.mark.corpus
 @pytest.mark.disturbs
-@pytest.mark.parametrize(
-    "trouble", [pytest.param("unanswered", marks=pytest.mark.corpus), "silent"]
-)
+@pytest.mark.parametrize("trouble", ["unanswered", "silent"])
 async def test_a_collector_that_is_down_disturbs_nobody(
     ecosystem: Ecosystem, token: str, trouble: str
 ) -> None:

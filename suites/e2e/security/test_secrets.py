@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
+import pytest
+
 from harness_core.evidence import REDACTED
 from harness_core.llm import Fault
 from harness_core.net import lease_port
@@ -88,6 +90,7 @@ async def test_what_is_sent_in_raw_stays_where_it_was_put(ecosystem: Ecosystem, 
     assert [] == logs, "the raw payload of a message stands in a log"
 
 
+@pytest.mark.slow
 async def test_no_secret_is_told_when_things_go_well_or_badly(
     ecosystem: Ecosystem, token: str
 ) -> None:

@@ -20,6 +20,7 @@ def bare(tool: str) -> str:
     return tool.rpartition("__")[2] if tool.startswith("mcp__") else tool
 
 
+@pytest.mark.slow
 async def test_a_session_is_offered_its_butlers_tools_alone(
     ecosystem: Ecosystem, token: str
 ) -> None:
