@@ -16,7 +16,6 @@ Environments live in .nox/ and are rebuilt when pyproject.toml changes; uv build
 
 import hashlib
 import os
-import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -276,14 +275,19 @@ def subject_env(session, suite, *, options=()):
     env = Path(session.virtualenv.location).with_name(f"{suite['name']}-subject")
     stamp = env / ".installed"
     if not (stamp.is_file() and stamp.read_text() == wanted):
-        shutil.rmtree(env, ignore_errors=True)
-        uv = ["uv", "venv", "-p", sys.executable]
-        new = uv if session.venv_backend == "uv" else [sys.executable, "-m", "virtualenv"]
+        # The tools remove what was there, and only when they run: nox -R installs nothing.
+        uv = ["uv", "venv", "--clear", "-p", sys.executable]
+        virtualenv = [sys.executable, "-m", "virtualenv", "--clear"]
+        new = uv if session.venv_backend == "uv" else virtualenv
         session.run_install(*new, str(env), external=True, silent=True)
         into = installer(session, str(env / "bin" / "python"))
         made = session.run_install(*into, "-e", str(project), external=True, silent=True)
         if made is not None:
             stamp.write_text(wanted)
+        elif not stamp.is_file():
+            session.error(f"cannot use {env.relative_to(ROOT)}: it is not installed. Leave out -R")
+        else:
+            session.warn(f"{env.relative_to(ROOT)} was built from something else; -R leaves it so.")
     return {"HARNESS_SUBJECT_BIN": str(env / "bin")}
 
 
