@@ -7,7 +7,7 @@ from typing import Any
 
 from suites.e2e.butler import Butler
 
-__all__ = ["fall_due", "schedule", "schedule_row", "sessions_of"]
+__all__ = ["fall_due", "put_off", "schedule", "schedule_row", "sessions_of"]
 
 #: Once a year: whatever runs such a task within a test did not wait for its time.
 FAR_AWAY = "0 0 29 2 *"
@@ -28,9 +28,18 @@ async def fall_due(butler: Butler, name: str) -> None:
     The one thing a suite writes into a product's database: cron's finest step is a minute, and the
     column that says when a task is due is part of the contract.
     """
+    await _move(butler, name, "-1 second")
+
+
+async def put_off(butler: Butler, name: str) -> None:
+    """Let the time of a task be far away again: whoever ticks meanwhile does not run it."""
+    await _move(butler, name, "1 day")
+
+
+async def _move(butler: Butler, name: str, offset: str) -> None:
     await butler.database.execute(
-        "UPDATE scheduled_tasks SET next_run_at = now() - interval '1 second' WHERE name = %s",
-        (name,),
+        "UPDATE scheduled_tasks SET next_run_at = now() + %s::interval WHERE name = %s",
+        (offset, name),
     )
 
 

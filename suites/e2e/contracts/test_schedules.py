@@ -27,7 +27,7 @@ from suites.e2e.butler import Butler
 from suites.e2e.conversation import Conversation, open_conversation
 from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
 from suites.e2e.journey import Row
-from suites.e2e.schedules import fall_due, schedule_row, sessions_of
+from suites.e2e.schedules import fall_due, put_off, schedule_row, sessions_of
 
 pytestmark = pytest.mark.capability("schedules")
 
@@ -125,6 +125,8 @@ async def test_what_is_not_due_does_not_run(ecosystem: Ecosystem, token: str) ->
         await _tick(general)
 
         assert [] == await sessions_of(general, name), "it ran although it is disabled"
+        # Due once from here on, also when somebody else's tick comes between.
+        await put_off(general, name)
         await _change(general, name, "schedule_update", enabled=True)
         await fall_due(general, name)
         await _tick(general)
