@@ -66,14 +66,12 @@ def core(session):
     install(session, extras=EXTRAS, groups=["core"])
     services = option(session.posargs, "--services") or "local"
     markers = {"local": "not docker", "container": "docker or services", "external": "services"}
-    gates = required_gates(["docker"]) if services == "container" else {}
     # A provider that there is not: pytest says so.
     pytest(
         session,
         paths=["harness_core/tests"],
         markers=markers.get(services, ""),
         options=["-n", "2"] if services == "local" else [],
-        env=gates,
     )
 
 
@@ -86,7 +84,6 @@ def core_containers(session):
         paths=["harness_core/tests"],
         markers="docker or services",
         options=["--services=container"],
-        env=required_gates(["docker"]),
     )
 
 
@@ -157,8 +154,7 @@ def suite_session(suite, row):
         install(session, **needs | {"groups": [row.get("group", suite["group"])]})
         paths = [str(Path("suites", suite["name"], path)) for path in row.get("paths", ["."])]
         options = row.get("options", [])
-        gates = required_gates(row.get("gates", []))
-        env = subject_env(session, suite, options=options) | gates
+        env = subject_env(session, suite, options=options)
         pytest(
             session,
             paths=paths,
@@ -341,14 +337,6 @@ def is_test_path(arg):
     return path.parts[:1] in {("suites",), ("harness_core",)} and (
         path.is_dir() or path.suffix == ".py"
     )
-
-
-def required_gates(gates):
-    """In CI, what this session may not skip for want of; on a laptop, what the caller asks for."""
-    asked = [gate for gate in os.environ.get("HARNESS_REQUIRE", "").split(",") if gate]
-    declared = gates if os.environ.get("CI") else []
-    demanded = sorted({*asked, *declared})
-    return {"HARNESS_REQUIRE": ",".join(demanded)} if demanded else {}
 
 
 def products():

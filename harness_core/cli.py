@@ -415,7 +415,6 @@ def _as_json(suite: Suite) -> dict[str, object]:
                 "summary": session.summary,
                 "tags": session.tags,
                 "default": session.default,
-                "gates": session.gates,
             }
             for session in suite.sessions
         ],

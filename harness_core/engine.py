@@ -37,6 +37,10 @@ _ANSWER_BYTES: Final = 1024 * 1024
 _PLAIN_PORT: Final = 2375
 _TLS_PORT: Final = 2376
 
+#: Where an engine of all users listens.
+_DOCKER_SOCKET: Final = Path("/var/run/docker.sock")
+_PODMAN_SOCKET: Final = Path("/run/podman/podman.sock")
+
 #: Where other tools look for the name under which published ports are reached.
 _HOST_OVERRIDES: Final = ("TESTCONTAINERS_HOST_OVERRIDE", "TC_HOST")
 
@@ -159,11 +163,11 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[_Candidate]:
     home = Path(environment.get("HOME", "/"))
     runtime = Path(environment.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
     for path, source in (
-        (Path("/var/run/docker.sock"), "default socket"),
+        (_DOCKER_SOCKET, "default socket"),
         (runtime / "docker.sock", "rootless Docker"),
         (home / ".docker/run/docker.sock", "Docker Desktop"),
         (runtime / "podman/podman.sock", "rootless Podman"),
-        (Path("/run/podman/podman.sock"), "Podman"),
+        (_PODMAN_SOCKET, "Podman"),
     ):
         yield _Candidate(url=f"unix://{path}", source=source, named=False)
 

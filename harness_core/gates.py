@@ -12,6 +12,7 @@ import importlib.util
 import os
 import platform
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -39,6 +40,26 @@ class Gate:
     name: str
     summary: str
     probe: Callable[[], str]
+
+
+def _root() -> str:
+    return "" if os.geteuid() == 0 else "this is an ordinary user; run as root"
+
+
+def _ordinary_user() -> str:
+    return "" if os.geteuid() != 0 else "this is root; run as an ordinary user"
+
+
+def _ipv6() -> str:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return ""
+    except OSError as error:
+        return f"cannot listen on ::1: {error.strerror}"
+
+
+def _tmpfs() -> str:
+    return "" if Path("/dev/shm").is_mount() else "no tmpfs at /dev/shm"  # noqa: S108
 
 
 def _linux() -> str:
@@ -164,6 +185,10 @@ def required(environment: Iterable[str] | None = None) -> frozenset[str]:
 
 for _gate in (
     Gate(name="linux", summary="process supervision", probe=_linux),
+    Gate(name="root", summary="children of other users", probe=_root),
+    Gate(name="ordinary-user", summary="what root would not be refused", probe=_ordinary_user),
+    Gate(name="ipv6", summary="listeners on ::1", probe=_ipv6),
+    Gate(name="tmpfs", summary="data directories in memory", probe=_tmpfs),
     Gate(name="postgres", summary="PostgreSQL on this machine, without Docker", probe=_postgres),
     Gate(
         name="claude-code",

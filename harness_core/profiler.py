@@ -34,12 +34,13 @@ def cannot_profile() -> str:
     py_spy = find_py_spy()
     if py_spy is None:
         return _NOT_INSTALLED
-    with subprocess.Popen(
-        # It says that it runs, and ends when we close its input.
-        [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as target:
+    # It says that it runs, and ends when we close its input.
+    argv = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"]
+    try:
+        started = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    except OSError as error:
+        return f"py-spy cannot be tried on {sys.executable}: {error.strerror}"
+    with started as target:
         assert target.stdout is not None
         target.stdout.readline()
         try:

@@ -14,9 +14,11 @@ exits with ``HARNESS_ERROR_EXIT`` instead of 1.
 from __future__ import annotations
 
 import fcntl
+import gc
 import math
 import os
 import shlex
+import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, nullcontext
@@ -30,9 +32,10 @@ from harness_core.bridge import Loop, Mutex, open_loop
 from harness_core.errors import BadInput, HarnessError
 from harness_core.evidence import Evidence, Redactor, failure_text, open_evidence
 from harness_core.groups import unwrap
-from harness_core.leaks import Audit, open_audit
+from harness_core.leaks import Audit, Unclosed, open_audit, unclosed_error, watch_unclosed
 from harness_core.process import Run, open_run
 from harness_core.scenario import new_token
+from harness_core.skips import SkipHooks, SkipRule, not_run
 
 __all__ = [
     "HARNESS_ERROR_EXIT",
@@ -59,6 +62,7 @@ _AUDIT: Final = pytest.StashKey[ExitStack]()
 _AUDITED: Final = pytest.StashKey[Audit]()
 _LEAKS: Final = pytest.StashKey[list[str]]()
 _COUNTER: Final = pytest.StashKey["_Counter"]()
+_UNCLOSED: Final = pytest.StashKey[Unclosed]()
 
 #: Options that change what is tested, so a rerun needs them too.
 _RERUN_OPTIONS: Final = ("--subject", "--services", "--llm", "--llm-cassette")
@@ -141,6 +145,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(config.stash[_AUDIT].close)
     config.stash[_AUDITED] = config.stash[_AUDIT].enter_context(open_audit())
     config.pluginmanager.register(config.stash[_COUNTER])
+    rule = SkipRule(config.rootpath, foreign=bool(config.getoption("--subject")))
+    config.pluginmanager.register(SkipHooks(rule))
     budget_usd = config.getoption("--llm-budget-usd")
     if not 0 <= budget_usd < math.inf:
         message = f"--llm-budget-usd: found {budget_usd:g}, expected USD of zero or more"
@@ -156,6 +162,36 @@ def pytest_configure(config: pytest.Config) -> None:
         gates.required()
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Watch what tests leave to the garbage collector; later than pytest's own watch, which it joins."""
+    config = session.config
+    config.stash[_UNCLOSED] = config.stash[_AUDIT].enter_context(watch_unclosed())
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test is no test's: collections need not look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Say what a test left to the garbage collector, in that very test.
+
+    Raises:
+        HarnessError: a connection or file was left open, or a coroutine was never awaited.
+    """
+    yield
+    if has_failed(item):
+        # What a failed test left is a consequence of the failure, and its traceback holds it.
+        for name in ("last_exc", "last_type", "last_value", "last_traceback"):
+            vars(sys).pop(name, None)
+    left = item.config.stash[_UNCLOSED].collect()
+    if left and not has_failed(item):
+        raise unclosed_error(left, where=item.nodeid)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -208,6 +244,11 @@ class _Counter:
         if report.failed and getattr(report, "harness_error", False):
             self.harness_errors += 1
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """One module has been collected."""
+        if report.failed and getattr(report, "harness_error", False):
+            self.harness_errors += 1
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip, or fail where CI demands it, what cannot run here."""
@@ -220,7 +261,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                     f"gate {name!r} is demanded by HARNESS_REQUIRE: {reason}", pytrace=False
                 )
             if reason:
-                pytest.skip(f"gate {name!r}: {reason}")
+                not_run("gate", reason, gate=name)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -296,6 +337,7 @@ def pytest_audit_leaks(session: pytest.Session) -> None:
     """Fail a run that left something behind, when everything of it should be gone."""
     leaks = session.config.stash[_LEAKS]
     leaks.extend(leak.text() for leak in session.config.stash[_AUDITED].close())
+    leaks.extend(str(thing) for thing in session.config.stash[_UNCLOSED].collect())
     workeroutput = getattr(session.config, "workeroutput", None)
     if workeroutput is not None:
         workeroutput[_XDIST_LEAKS] = leaks

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -21,6 +22,7 @@ from psycopg.rows import dict_row
 from harness_core.bridge import Mutex, blocking
 from harness_core.errors import BadInput, NotReady, Unavailable
 from harness_core.groups import lone_error
+from harness_core.leaks import line_of_caller
 
 __all__ = ["Connection", "Params", "Query", "connect", "redacted_url"]
 
@@ -90,9 +92,20 @@ class Connection:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.opened_at = line_of_caller()
         self._turn = Mutex()
         self._open: psycopg.Connection[dict[str, Any]] | None = None
         self._current: _Call | None = None
+
+    def __del__(self) -> None:
+        if self._open is not None:
+            self._close()
+            warnings.warn(
+                f"the connection to {redacted_url(self.url)} was never closed",
+                ResourceWarning,
+                source=self,
+                stacklevel=2,
+            )
 
     async def rows(self, query: Query, params: Params | None = None) -> list[dict[str, Any]]:
         """Run one statement and return its rows (none for a statement without any).

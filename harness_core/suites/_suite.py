@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness_core.errors import BadInput
@@ -31,7 +32,6 @@ class SuiteSession:
         markers: a pytest ``-m`` expression, empty for all tests.
         tags: for ``nox -t``.
         default: whether bare ``nox`` runs it.
-        gates: what it may not skip for want of in CI.
         paths: folders or files relative to the suite folder.
         options: what pytest is given besides, e.g. ``--services container``.
         group: dependency group instead of the suite's own; empty for that.
@@ -42,7 +42,6 @@ class SuiteSession:
     markers: str
     tags: tuple[str, ...]
     default: bool
-    gates: tuple[str, ...]
     paths: tuple[str, ...]
     options: tuple[str, ...] = ()
     group: str = ""
@@ -80,6 +79,7 @@ class Suite:
         library: the distribution of such a subject, installed beside the tests.
         may_import: modules of the subject that any file may import (contract schemas).
         patching: why its tests may patch; empty when they may not.
+        optional_gates: what CI may do without, gate → why; any other closed gate is an error there.
         ledger: its requirements, by id; with one, its tests are held to the rules of
             ``harness_core.ledger`` for tests from outside.
         sessions: its nox sessions.
@@ -101,6 +101,7 @@ class Suite:
     sessions: tuple[SuiteSession, ...]
     benches: tuple[SuiteBench, ...] = ()
     ledger: Path | None = None
+    optional_gates: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_suites(root: Path) -> tuple[Suite, ...]:
@@ -136,6 +137,7 @@ def load_suite(folder: Path) -> Suite:
     table = content.table("suite")
     rows = content.tables("session")
     benches = content.tables("bench", default=())
+    optional_gates = content.phrases("optional_gates")
     content.done()
     name = table.text("name", pattern=_NAME)
     if name != folder.name:
@@ -156,6 +158,7 @@ def load_suite(folder: Path) -> Suite:
         sessions=tuple(_session(row, folder) for row in rows),
         benches=tuple(_bench(row, folder) for row in benches),
         ledger=_file(table, "ledger", folder),
+        optional_gates=optional_gates,
     )
     table.done()
     for kind, names in (
@@ -186,7 +189,6 @@ def _session(row: Table, folder: Path) -> SuiteSession:
         markers=row.text("markers", default=""),
         tags=row.texts("tags", default=(), pattern=_WORD),
         default=row.flag("default", default=False),
-        gates=row.texts("gates", default=(), pattern=_WORD),
         paths=row.texts("paths", default=(".",)),
         options=row.texts("options", default=()),
         group=row.text("group", default=""),

@@ -117,6 +117,16 @@ class Table:
             raise self.bad(key, value, expected="a table of strings with at least one entry")
         return dict(value)
 
+    def phrases(self, key: str) -> dict[str, str]:
+        """A table of non-empty strings; empty when it is absent."""
+        value = self._take(key, {})
+        if not isinstance(value, Mapping):
+            raise self.bad(key, value, expected="a table of strings")
+        for name, phrase in value.items():
+            if not isinstance(phrase, str) or not phrase.strip():
+                raise self.bad(f"{key}.{name}", phrase, expected="a non-empty string")
+        return dict(value)
+
     def table(self, key: str) -> Table:
         """A required sub-table."""
         value = self._take(key, None)

@@ -11,6 +11,7 @@ from harness_core.bridge import Loop
 from harness_core.evidence import Evidence
 from harness_core.process import Run, open_run
 from harness_core.pytest_plugin import has_failed
+from harness_core.skips import not_run
 from harness_core.subject import Subject, load_subject
 from harness_core.wire import Connection
 from suites.daemon.daemon import REFERENCE_SUBJECT, Daemon, Settings, open_daemon
@@ -37,11 +38,13 @@ def capable(request: pytest.FixtureRequest, subject: Subject) -> None:
     for marker in request.node.iter_markers("capability"):
         for name in marker.args:
             if name not in subject.capabilities:
-                pytest.skip(f"{subject.name} lists no capability {name!r} in {subject.path.name}")
+                not_run(
+                    "subject", f"{subject.name} lists no capability {name!r} in {subject.path.name}"
+                )
     for marker in request.node.iter_markers("knob"):
         for name in marker.args:
             if name not in subject.table("knobs"):
-                pytest.skip(f"{subject.name} has no knob {name!r} in {subject.path.name}")
+                not_run("subject", f"{subject.name} has no knob {name!r} in {subject.path.name}")
 
 
 @pytest.fixture(scope="session")

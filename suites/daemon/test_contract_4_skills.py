@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from harness_core.bridge import Loop
+from harness_core.skips import not_run
 from harness_core.wait import until
 from harness_core.wire import Keyword, lookup
 from suites.daemon.daemon import Daemon, Settings, open_daemon
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.capability("skill-list")
 def skilled(harness_loop: Loop, harness_run, run_evidence, subject):
     """A daemon whose skills directory holds good, broken and needy skills besides its own."""
     if "files" not in subject.table("skills"):
-        pytest.skip(f"{subject.path.name} does not say how a skill is written")
+        not_run("subject", f"{subject.path.name} does not say how a skill is written")
     opening = open_daemon(
         harness_run,
         subject,
@@ -121,7 +122,7 @@ async def test_health_is_of_now(start, subject) -> None:
     """Health follows what happens: a skill breaks and it is degraded, is mended and it is healthy."""
     table = subject.table("skills")
     if "files" not in table:
-        pytest.skip(f"{subject.path.name} does not say how a skill is written")
+        not_run("subject", f"{subject.path.name} does not say how a skill is written")
     async with start() as daemon:
         broken = Path(daemon.fill(table["directory"]), "broken.toml")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +59,20 @@ async def attach(
     configs = {
         name: read_roster(Path(row["directory"]).parent)[name] for name, row in butlers.items()
     }
-    async with GatewayClient(told["gateway"]["url"], told["gateway"]["token"]) as client:
+    async with AsyncExitStack() as handles:
+        gateway = GatewayClient(told["gateway"]["url"], told["gateway"]["token"])
+        client = await handles.enter_async_context(gateway)
+        databases = {
+            name: await handles.enter_async_context(Database(row["database"]))
+            for name, row in butlers.items()
+        }
         yield Ecosystem(
             butlers={
                 name: Butler(
                     configs[name],
                     port=row["port"],
                     tools=tools_of(subject, name=name, port=row["port"]),
-                    database=Database(row["database"]),
+                    database=databases[name],
                     command=row["command"],
                     environment=row["environment"],
                     life=_life(host, name, subject, own=row["own_process"]),

@@ -30,6 +30,7 @@ from harness_core.pytest_plugin import (
     open_run_evidence,
     progress_of,
 )
+from harness_core.skips import not_run
 from harness_core.subject import Subject, load_subject
 from suites.e2e.attached import attach
 from suites.e2e.connected import MODULES, Connected, open_connected, wanted
@@ -188,7 +189,9 @@ def capable(request: pytest.FixtureRequest, subject: Subject) -> None:
     for marker in request.node.iter_markers("capability"):
         for name in marker.args:
             if name not in subject.capabilities:
-                pytest.skip(f"{subject.name} lists no capability {name!r} in {subject.path.name}")
+                not_run(
+                    "subject", f"{subject.name} lists no capability {name!r} in {subject.path.name}"
+                )
 
 
 @pytest.fixture(scope="session")
@@ -345,9 +348,9 @@ def connected(
 ) -> Iterator[Connected]:
     """A second, small ecosystem whose modules have credentials, and the services they speak to."""
     if OWN_PROCESS not in subject.capabilities:
-        pytest.skip(f"{subject.name}: one process serves every butler, none can be left out")
+        not_run("subject", f"{subject.name}: one process serves every butler, none can be left out")
     if not all(wanted(subject, f"modules.{name}") for name in MODULES):
-        pytest.skip(f"{subject.path.name} does not say how modules are given credentials")
+        not_run("subject", f"{subject.path.name} does not say how modules are given credentials")
     manager = open_connected(
         harness_run,
         subject,

@@ -11,13 +11,12 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-import pytest
-
 from harness_core.bridge import Loop
 from harness_core.errors import HarnessError
 from harness_core.evidence import Evidence
 from harness_core.net import PortLease, Stage, await_ready, listener_stages
 from harness_core.process import Run, StopReport
+from harness_core.skips import not_run
 from harness_core.wait import deadline
 
 __all__ = ["BOOT_S", "ChildSeen", "Life", "OwnLife", "SharedLife", "StartChild"]
@@ -221,15 +220,15 @@ class SharedLife:
 
     def signal(self, verb: str) -> None:
         """Skips the test by name."""
-        pytest.skip(f"cannot {verb} one butler: {self._why}")
+        not_run("subject", f"cannot {verb} one butler: {self._why}")
 
     async def change(self, verb: str, environment: Mapping[str, str]) -> None:
         """Skips the test by name."""
-        pytest.skip(f"cannot {verb} one butler: {self._why}")
+        not_run("subject", f"cannot {verb} one butler: {self._why}")
 
     async def wait(self) -> int:
         """Skips the test by name."""
-        pytest.skip(f"cannot wait for the end of one butler: {self._why}")
+        not_run("subject", f"cannot wait for the end of one butler: {self._why}")
 
     async def attempt(
         self,
@@ -238,4 +237,4 @@ class SharedLife:
         environment: Mapping[str, str],
     ) -> tuple[int, str]:
         """Skips the test by name."""
-        pytest.skip(f"cannot start one butler: {self._why}")
+        not_run("subject", f"cannot start one butler: {self._why}")

@@ -22,6 +22,7 @@ from harness_core.hosting import HeldHost, Line, hold_host
 from harness_core.http import HttpClient
 from harness_core.ledger import load_ledger
 from harness_core.pytest_plugin import add_summary, fail_run, open_run_evidence, progress_of
+from harness_core.skips import not_run
 from harness_core.stack import Stack, attach_stack, hold_stack
 from harness_core.subject import Subject, load_subject
 from suites.integration.episodes import Episodes
@@ -118,7 +119,9 @@ def capable(request: pytest.FixtureRequest, subject: Subject) -> None:
     for marker in request.node.iter_markers("capability"):
         for name in marker.args:
             if name not in subject.capabilities:
-                pytest.skip(f"{subject.name} lists no capability {name!r} in {subject.path.name}")
+                not_run(
+                    "subject", f"{subject.name} lists no capability {name!r} in {subject.path.name}"
+                )
 
 
 @pytest.fixture(scope="session")
@@ -161,7 +164,7 @@ def whole_breakable_stack(
 ) -> Iterator[Stack]:
     """The second stack of the run, as it was booted."""
     if pytestconfig.getoption("--services") == "external":
-        pytest.skip("--services external: servers of somebody else are not taken away")
+        not_run("options", "--services external: servers of somebody else are not taken away")
     manager = attach_stack(host_paths["breakable"], evidence=run_evidence)
     with harness_loop.hold(manager) as stack:
         yield stack

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from harness_core.ledger import load_ledger
+from harness_core.skips import not_run
 from suites.integration.conftest import LEDGER
 
 
@@ -21,4 +22,4 @@ def deferred() -> list[Any]:
 @pytest.mark.parametrize("row", deferred())
 def test_deferred(row) -> None:  # lint: allow no-assertion: it tells, and proves nothing
     """A deferred requirement is skipped by name, with its reason."""
-    pytest.skip(f"{row.id} {row.title}: {row.reason}")
+    not_run("deferred", f"{row.id} {row.title}: {row.reason}")

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.skips import not_run
+
 
 @pytest.fixture
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A home with one bottle that needs a variable of the host."""
     if request.config.getoption("--subject"):
-        pytest.skip("the launcher under test is not the reference, whose command line this is")
+        not_run(
+            "options", "the launcher under test is not the reference, whose command line this is"
+        )
     bottles = tmp_path / ".bot-bottle" / "bottles"
     bottles.mkdir(parents=True)
     (bottles / "dev.md").write_text('---\nenv:\n  TOKEN: "${HOST_TOKEN}"\n---\n')

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from harness_core.parity import ParityError
+from harness_core.skips import not_run
 from suites.parity.sides import Body, Sides
 from suites.parity.test_forwarded_env import launch_and_look
 from suites.parity.test_secret_env import SecretRow, launch_and_use
@@ -80,7 +81,9 @@ LINES: Final[dict[str, tuple[Body, dict[str, object], str]]] = {
 def plant(request: pytest.FixtureRequest) -> Iterator[Callable[[str], None]]:
     """Switches a fault of the reference launcher on until the test ends."""
     if request.config.getoption("--subject"):
-        pytest.skip("the launcher under test is not the reference, which alone has these faults")
+        not_run(
+            "options", "the launcher under test is not the reference, which alone has these faults"
+        )
     before = os.environ.get(_VARIABLE)
 
     def switch_on(name: str) -> None:

@@ -16,6 +16,7 @@ from harness_core.containers import build_images, engine_client, image_tag
 from harness_core.engine import Engine, find_engine
 from harness_core.evidence import Evidence, open_evidence
 from harness_core.process import Run, open_run
+from harness_core.skips import not_run
 
 
 @pytest.fixture(scope="session")
@@ -137,7 +138,7 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 def relay(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
     """A relay before the engine, which everything of the test goes through."""
     if not engine.url.startswith("unix://"):
-        pytest.skip("the relay stands before a unix socket")
+        not_run("options", "the relay stands before a unix socket, and DOCKER_HOST names another")
     made = Relay(Path(os.path.realpath(tmp_path)) / "engine.sock", engine.url)
     monkeypatch.setenv("DOCKER_HOST", made.url)
     try:

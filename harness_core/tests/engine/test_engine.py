@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_core import engine as engine_module
 from harness_core.engine import find_engine
 from harness_core.errors import BadInput, Unavailable
 
@@ -111,14 +112,20 @@ def test_a_context_that_is_not_there_is_one_clear_error(tmp_path):
     assert "meta.json" in str(refused.value.found)
 
 
+@pytest.fixture
+def no_machine_wide_engine(tmp_path, monkeypatch):
+    """Whatever this machine runs: nothing listens on the sockets that belong to all users."""
+    monkeypatch.setattr(engine_module, "_DOCKER_SOCKET", tmp_path / "machine/docker.sock")
+    monkeypatch.setattr(engine_module, "_PODMAN_SOCKET", tmp_path / "machine/podman.sock")
+
+
+@pytest.mark.usefixtures("no_machine_wide_engine")
 def test_podman_is_found_by_its_socket_and_named(tmp_path):
     """Without a Docker socket the Docker API of Podman is used, and called what it is."""
     environment = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
     with fake_engine(tmp_path / "run/podman/podman.sock", PODMAN):
         engine = find_engine(environment=environment)
 
-    if engine.source == "default socket":
-        pytest.skip("a Docker engine listens on this machine's default socket")
     assert ("Podman Engine", "5.4.0", "rootless Podman") == (
         engine.name,
         engine.version,
@@ -161,11 +168,10 @@ def test_what_answers_and_is_no_engine_is_refused(tmp_path, answer, status, said
         find_engine(environment={"DOCKER_HOST": f"unix://{tmp_path}/e.sock"})
 
 
+@pytest.mark.usefixtures("no_machine_wide_engine")
 def test_nobody_anywhere_names_every_place(tmp_path):
     """On a machine without an engine each place that was looked at is in the text, once."""
     environment = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
-    if Path("/var/run/docker.sock").exists() or Path("/run/podman/podman.sock").exists():
-        pytest.skip("an engine listens on this machine's default socket")
     with pytest.raises(Unavailable) as refused:
         find_engine(environment=environment)
 

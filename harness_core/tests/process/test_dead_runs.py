@@ -91,7 +91,7 @@ def test_sweep_removes_what_the_killed_runner_left(start_runner, state):
     assert [] == runner.alive()
 
 
-@pytest.mark.skipif(not Path("/dev/shm").is_mount(), reason="no tmpfs at /dev/shm")
+@pytest.mark.requires("tmpfs")
 def test_sweep_removes_directories_on_tmpfs_even_when_it_is_full(
     start_runner, tmp_path, monkeypatch
 ):

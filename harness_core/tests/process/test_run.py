@@ -273,7 +273,7 @@ print(signal.getsignal(signal.SIGHUP) == signal.SIG_DFL, signal.pthread_sigmask(
     assert ("True b'' [0, 1, 2, 3]", "True set()") == child.tail()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+@pytest.mark.requires("root")
 async def test_root_can_start_a_child_as_another_user(state, logs):
     """A child of another user has that user's ids and no group of root."""
     ours = os.getgroups()
@@ -297,7 +297,7 @@ async def _start_as_nobody(run) -> None:
     assert [(str(nobody.pw_uid), str(nobody.pw_gid), str(nobody.pw_gid))] * 2 == seen
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may become every user")
+@pytest.mark.requires("ordinary-user")
 async def test_ordinary_user_cannot_start_a_child_as_another(run):
     """Without the right to do so, becoming another user is one clear error."""
     with pytest.raises(Unavailable, match="cannot become user 0"):

@@ -20,6 +20,7 @@ from harness_core.errors import BadInput, ChildExited, HarnessError, Unavailable
 from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.services import PostgresService, open_postgres, postgres_answers
+from harness_core.skips import not_run
 from harness_core.testing import ServiceState, check_service
 
 pytestmark = pytest.mark.real
@@ -42,7 +43,7 @@ def opened(run: Run, evidence: Evidence, provider: str) -> Open:
 def ours(opened: Open, provider: str) -> Open:
     """The same, where the server is ours to settle and to take away."""
     if provider == "external":
-        pytest.skip("an external server is not ours to take away")
+        not_run("options", "an external server is not ours to take away")
     return opened
 
 

@@ -22,6 +22,7 @@ from harness_core.process import Run
 from harness_core.services import TEMPORAL_ADDRESS_VARIABLE, TemporalService, open_temporal
 from harness_core.services._program import find_program
 from harness_core.services._temporal_protocol import TemporalRefusedError, describe_namespace
+from harness_core.skips import not_run
 from harness_core.testing import ServiceState, check_service
 
 pytestmark = pytest.mark.real
@@ -44,7 +45,7 @@ def opened(run: Run, evidence: Evidence, provider: str) -> Open:
 def ours(opened: Open, provider: str) -> Open:
     """The same, where the server is ours to fill and to take away."""
     if provider == "external":
-        pytest.skip("an external server is not ours to take away")
+        not_run("options", "an external server is not ours to take away")
     return opened
 
 

@@ -16,6 +16,9 @@ group = "test"
 extras = ["postgres"]
 faults = "faults.toml"
 
+[optional_gates]
+docker = "only the big machines have it"
+
 [[session]]
 name = "demo"
 summary = "All of it."
@@ -26,7 +29,6 @@ tags = ["fast"]
 name = "demo_p1"
 summary = "Priority 1."
 markers = "p1"
-gates = ["postgres"]
 paths = ["more"]
 group = "heavy"
 
@@ -70,11 +72,11 @@ def test_suite_is_read(tree):
     first, second = suite.sessions
     assert (True, ("fast",), "", (".",)) == (first.default, first.tags, first.markers, first.paths)
     assert ("", "heavy") == (first.group, second.group)
+    assert {"docker": "only the big machines have it"} == suite.optional_gates
     (bench,) = suite.benches
     assert ("scale", tree / "suites/demo/bench.py") == (bench.name, bench.script)
-    assert (False, ("postgres",), "p1", ("more",)) == (
+    assert (False, "p1", ("more",)) == (
         second.default,
-        second.gates,
         second.markers,
         second.paths,
     )
@@ -105,6 +107,9 @@ def test_suite_is_read(tree):
         ('"bench.py"', '"nowhere.py"', "bench[0].script", "a file relative to"),
         ('script = "bench.py"', "", "bench[0].script", "a file relative to"),
         ('"scale"', '"Scale"', "bench[0].name", "a string like"),
+        ("docker =", "docker.engine =", "optional_gates.docker", "a non-empty string"),
+        ('"only the big machines have it"', '""', "optional_gates.docker", "a non-empty string"),
+        ("[optional_gates]", "[optional_gate]", "optional_gate", "one of the keys"),
         ("[suite]", "[suite", "", "TOML"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from harness_core.scenario import E2EScenario, Golden, fill
+from harness_core.skips import not_run
 from harness_core.subject import Subject
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.golden.kept import extension_for
@@ -27,10 +28,10 @@ def pinned(
     """The subject's own snapshots, where answers are worded the same each time."""
     mode = pytestconfig.getoption("--llm")
     if mode != "offline":
-        pytest.skip(f"a model words its answers anew each time: --llm {mode}")
+        not_run("options", f"a model words its answers anew each time: --llm {mode}")
     directory = golden_directory(subject)
     if directory is None:
-        pytest.skip(f"{subject.name} has no [golden] directory in {subject.path.name}")
+        not_run("subject", f"{subject.name} has no [golden] directory in {subject.path.name}")
     return snapshot.use_extension(extension_for(directory))
 
 

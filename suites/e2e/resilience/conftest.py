@@ -11,6 +11,7 @@ import pytest
 from harness_core.bridge import Loop
 from harness_core.evidence import Evidence
 from harness_core.process import Run
+from harness_core.skips import not_run
 from harness_core.subject import Subject
 from suites.e2e.chaos import Chaos
 from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
@@ -42,7 +43,9 @@ def able(request: pytest.FixtureRequest, subject: Subject) -> None:
     for marker in request.node.iter_markers("knob"):
         for knob in marker.args:
             if not has_knob(subject, knob):
-                pytest.skip(f"{subject.name} declares no knob {knob!r} in {subject.path.name}")
+                not_run(
+                    "subject", f"{subject.name} declares no knob {knob!r} in {subject.path.name}"
+                )
 
 
 @pytest.fixture(scope="package")

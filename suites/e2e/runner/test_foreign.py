@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness_core.net import lease_port
+from harness_core.skips import not_run
 from harness_core.subject import load_subject, subject_bin
 from suites.e2e.layout import layout_of
 from suites.e2e.roster import read_roster
@@ -53,8 +54,9 @@ def test_the_template_is_a_subject_file() -> None:
 def test_the_suite_judges_a_foreign_product(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """One process, other ports and variables, tools over HTTP, no traces: judged, or skipped by name."""
     if pytestconfig.getoption("--subject"):
-        pytest.skip(
-            "the foreign product is made of the reference system, and --subject names another"
+        not_run(
+            "options",
+            "the foreign product is made of the reference system, and --subject names another",
         )
     with lease_port() as lease:
         # A product that insists on a number; given back just before it is wanted.

@@ -1,0 +1,189 @@
+"""What becomes of tests that are not run: pytest run on small trees, with and without CI."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness_core.errors import BadInput
+from harness_core.pytest_plugin import HARNESS_ERROR_EXIT
+from harness_core.skips import Cause, SkipRule, Why
+
+Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
+
+SUITE = """
+[suite]
+name = "demo"
+summary = "a demo"
+group = "test"
+
+[[session]]
+name = "demo"
+summary = "the demo"
+"""
+OPTIONAL = '\n[optional_gates]\nshut = "no machine of ours has it"\n'
+GATE = """
+from harness_core import gates
+from harness_core.gates import Gate
+if not any(gate.name == "shut" for gate in gates.gates()):
+    gates.register(Gate(name="shut", summary="never", probe=lambda: "it is closed today"))
+"""
+#: Body of a skipped test by kind of cause.
+SKIPS = {
+    "gate": '@pytest.mark.requires("shut")\ndef test_left_out(): pass\n',
+    "subject": 'def test_left_out(): not_run("subject", "it has no knob")\n',
+    "options": 'def test_left_out(): not_run("options", "--live excludes it")\n',
+    "deferred": 'def test_left_out(): not_run("deferred", "R-1: later")\n',
+    "plain": 'def test_left_out(): pytest.skip("just so")\n',
+    "mark": '@pytest.mark.skipif(True, reason="just so")\ndef test_left_out(): pass\n',
+    "module": 'pytest.skip("just so", allow_module_level=True)\n',
+    "import": 'pytest.importorskip("no_such_module")\n',
+}
+HEAD = "import pytest\nfrom harness_core.skips import not_run\n"
+PASSES = "def test_passes(): pass\n"
+
+
+@pytest.fixture
+def run_suite(tmp_path: Path) -> Pytest:
+    """Write a tree with one suite and run pytest on it."""
+    folder = tmp_path / "suites" / "demo"
+    folder.mkdir(parents=True)
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
+    (tmp_path / "pyproject.toml").write_text(
+        '[dependency-groups]\ntest = []\n[project]\nname="x"\n'
+    )
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COV"))}
+    for name in ("CI", "HARNESS_REQUIRE", "HARNESS_SESSION"):
+        env.pop(name, None)
+    env |= {"HARNESS_STATE_DIR": str(tmp_path / "state"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+    def run(test: str, *arguments: str, suite: str = SUITE, **variables: str):
+        (folder / "suite.toml").write_text(suite)
+        (folder / "conftest.py").write_text(GATE)
+        (folder / "test_demo.py").write_text(HEAD + test)
+        (folder / "test_other.py").write_text(PASSES)
+        plugins = ["-p", "harness_core.pytest_plugin", "-p", "xdist"]
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", *plugins, "suites/demo", *arguments],
+            cwd=tmp_path,
+            env=env | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("kind", "workers"), [*((kind, "-n0") for kind in SKIPS), ("gate", "-n1"), ("module", "-n1")]
+)
+def test_a_skip_is_counted_with_its_cause(run_suite, kind, workers):
+    """Without CI every cause is accepted, and shown at the end with its number."""
+    done = run_suite(SKIPS[kind], workers)
+
+    assert 0 == done.returncode, done.stdout
+    assert "= not run: 1 =" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "workers"),
+    [
+        *((kind, "-n0") for kind in ("gate", "subject", "plain", "mark", "module", "import")),
+        ("gate", "-n1"),
+        ("module", "-n1"),
+    ],
+)
+def test_a_skip_without_leave_is_an_error_in_ci(run_suite, kind, workers):
+    """A missing tool may not empty a contract: the test is an error that names the cause."""
+    done = run_suite(SKIPS[kind], workers, CI="1")
+
+    # A module that cannot be collected ends pytest as an interruption.
+    assert done.returncode in {HARNESS_ERROR_EXIT, pytest.ExitCode.INTERRUPTED}, done.stdout
+    assert "cannot leave a test out in CI: " in done.stdout
+    assert "skipped" not in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["options", "deferred"])
+def test_what_was_asked_for_is_no_error_in_ci(run_suite, kind):
+    """The command line, or the ledger of requirements, has said that it is not run."""
+    done = run_suite(SKIPS[kind], CI="1")
+
+    assert 0 == done.returncode, done.stdout
+    assert "1 passed, 1 skipped" in done.stdout
+
+
+def test_an_optional_gate_is_accepted_with_its_reason(run_suite):
+    """``[optional_gates]`` accepts the gate in CI, and the end of the run repeats the reason."""
+    done = run_suite(SKIPS["gate"], suite=SUITE + OPTIONAL, CI="true")
+
+    assert 0 == done.returncode, done.stdout
+    assert "1 gate 'shut': it is closed today (optional: no machine of ours has it)" in done.stdout
+
+
+def test_a_demand_overrules_an_optional_gate(run_suite):
+    """What HARNESS_REQUIRE names is not optional in this run."""
+    done = run_suite(SKIPS["gate"], suite=SUITE + OPTIONAL, CI="1", HARNESS_REQUIRE="shut")
+
+    assert HARNESS_ERROR_EXIT == done.returncode
+    assert "gate 'shut' is demanded by HARNESS_REQUIRE" in done.stdout
+
+
+def test_a_foreign_subject_may_lack_things_in_ci(run_suite, tmp_path):
+    """A capability that a product does not claim is no error when that product was named."""
+    subject = tmp_path / "subject.toml"
+    subject.write_text("")
+    done = run_suite(SKIPS["subject"], f"--subject={subject}", CI="1")
+
+    assert 0 == done.returncode, done.stdout
+    assert "1 it has no knob" in done.stdout
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_run_of_nothing_but_skips_fails(run_suite, workers):
+    """When every test was left out, nothing was shown, and the run says so, without CI too."""
+    done = run_suite(SKIPS["options"], workers, "-k", "left_out")
+
+    assert pytest.ExitCode.NO_TESTS_COLLECTED == done.returncode
+    assert "Nothing was shown: every test was skipped." in done.stdout
+
+
+def test_an_expected_failure_is_no_skip(run_suite):
+    """A strict xfail ran: it is neither counted nor refused."""
+    done = run_suite("@pytest.mark.xfail(strict=True)\ndef test_known(): assert False\n", CI="1")
+
+    assert 0 == done.returncode, done.stdout
+    assert "not run" not in done.stdout
+
+
+def test_a_tree_of_its_own_skips_as_it_likes(run_suite, tmp_path):
+    """Where no suite.toml and no [tool.staging_harness] stands, CI changes nothing."""
+    (tmp_path / "test_plain.py").write_text(HEAD + SKIPS["plain"])
+    done = run_suite(PASSES, "test_plain.py", "--deselect=suites", CI="1")
+
+    assert 0 == done.returncode, done.stdout
+    assert "1 skipped" in done.stdout
+
+
+@pytest.mark.parametrize("home", ["suite.toml", "pyproject.toml"])
+@pytest.mark.parametrize("value", ["3", '""', '"  "', "[]"])
+def test_a_gate_without_a_reason_is_refused(tmp_path, monkeypatch, home, value):
+    """A gate is optional with a reason or not at all; file and key are named."""
+    monkeypatch.setenv("CI", "1")
+    (tmp_path / "pyproject.toml").write_text("[tool.staging_harness]\n")
+    if home == "suite.toml":
+        (tmp_path / "suite.toml").write_text(
+            SUITE.replace("demo", tmp_path.name.replace("-", "_"))
+            + f"[optional_gates]\nx = {value}\n"
+        )
+    else:
+        (tmp_path / home).write_text(f"[tool.staging_harness.optional_gates]\nx = {value}\n")
+    rule = SkipRule(tmp_path, foreign=False)
+    with pytest.raises(BadInput) as refused:
+        rule.refusal(Cause(why=Why.GATE, reason="closed", gate="x"), tmp_path / "test_x.py")
+
+    assert refused.value.where.endswith(home)
+    assert refused.value.key.endswith("optional_gates.x")
