@@ -61,6 +61,8 @@ class SkipHooks:
         accepted = self._rule.accepted(cause, path)
         text = _DEFERRED if cause.why is Why.DEFERRED else cause.text()
         report.not_run = f"{text} (optional: {accepted})" if accepted else text
+        if isinstance(report.longrepr, tuple):  # what the JUnit report says too
+            report.longrepr = (*report.longrepr[:2], f"Skipped: {report.not_run}")
         report.not_run_judged = self._rule.applies(path)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

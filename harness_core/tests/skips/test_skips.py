@@ -1,6 +1,7 @@
 """What becomes of tests that are not run: pytest run on small trees, with and without CI."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,16 +32,20 @@ from harness_core.gates import Gate
 if not any(gate.name == "shut" for gate in gates.gates()):
     gates.register(Gate(name="shut", summary="never", probe=lambda: "it is closed today"))
 """
-#: Body of a skipped test by kind of cause.
-SKIPS = {
-    "gate": '@pytest.mark.requires("shut")\ndef test_left_out(): pass\n',
-    "subject": 'def test_left_out(): not_run("subject", "it has no knob")\n',
-    "options": 'def test_left_out(): not_run("options", "--live excludes it")\n',
-    "deferred": 'def test_left_out(): not_run("deferred", "R-1: later")\n',
-    "plain": 'def test_left_out(): pytest.skip("just so")\n',
-    "mark": '@pytest.mark.skipif(True, reason="just so")\ndef test_left_out(): pass\n',
-    "module": 'pytest.skip("just so", allow_module_level=True)\n',
-    "import": 'pytest.importorskip("no_such_module")\n',
+#: A test for each kind of cause, and two modules that leave themselves out as a whole.
+SKIPS = """
+@pytest.mark.requires("shut")
+def test_gate(): pass
+def test_subject(): not_run("subject", "it has no knob")
+def test_options(): not_run("options", "--live excludes it")
+def test_deferred(): not_run("deferred", "R-1: later")
+def test_plain(): pytest.skip("just so")
+@pytest.mark.skipif(True, reason="just so")
+def test_mark(): pass
+"""
+MODULES = {
+    "test_module": 'pytest.skip("just so", allow_module_level=True)\n',
+    "test_import": 'pytest.importorskip("no_such_module")\n',
 }
 HEAD = "import pytest\nfrom harness_core.skips import not_run\n"
 PASSES = "def test_passes(): pass\n"
@@ -60,16 +65,24 @@ def run_suite(tmp_path: Path) -> Pytest:
         env.pop(name, None)
     env |= {"HARNESS_STATE_DIR": str(tmp_path / "state"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
-    def run(test: str, *arguments: str, suite: str = SUITE, **variables: str):
+    def run(
+        test: str,
+        *arguments: str,
+        suite: str = SUITE,
+        ci: str = "",
+        require: str = "",
+        **modules: str,
+    ):
         (folder / "suite.toml").write_text(suite)
         (folder / "conftest.py").write_text(GATE)
         (folder / "test_demo.py").write_text(HEAD + test)
-        (folder / "test_other.py").write_text(PASSES)
+        for name, text in ({"test_other": PASSES} | modules).items():
+            (folder / f"{name}.py").write_text(HEAD + text)
         plugins = ["-p", "harness_core.pytest_plugin", "-p", "xdist"]
         return subprocess.run(
             [sys.executable, "-m", "pytest", *plugins, "suites/demo", *arguments],
             cwd=tmp_path,
-            env=env | variables,
+            env=env | {"CI": ci, "HARNESS_REQUIRE": require},
             capture_output=True,
             text=True,
             check=False,
@@ -78,55 +91,69 @@ def run_suite(tmp_path: Path) -> Pytest:
     return run
 
 
-@pytest.mark.parametrize(
-    ("kind", "workers"), [*((kind, "-n0") for kind in SKIPS), ("gate", "-n1"), ("module", "-n1")]
-)
-def test_a_skip_is_counted_with_its_cause(run_suite, kind, workers):
+def causes(output: str) -> dict[str, int]:
+    """What the end of a run shows: cause → number."""
+    found = re.findall(r"^ +(\d+) (.+)$", output.partition("= not run: ")[2], re.MULTILINE)
+    return {cause: int(number) for number, cause in found}
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_skips_are_counted_by_cause(run_suite, workers):
     """Without CI every cause is accepted, and shown at the end with its number."""
-    done = run_suite(SKIPS[kind], workers)
+    done = run_suite(SKIPS, workers, **MODULES)
 
     assert 0 == done.returncode, done.stdout
-    assert "= not run: 1 =" in done.stdout
+    assert {
+        "gate 'shut': it is closed today": 1,
+        "it has no knob": 1,
+        "--live excludes it": 1,
+        "deferred by the ledger of requirements (harness ledger)": 1,
+        "just so": 3,
+        "could not import 'no_such_module': No module named 'no_such_module'": 1,
+    } == causes(done.stdout)
 
 
-@pytest.mark.parametrize(
-    ("kind", "workers"),
-    [
-        *((kind, "-n0") for kind in ("gate", "subject", "plain", "mark", "module", "import")),
-        ("gate", "-n1"),
-        ("module", "-n1"),
-    ],
-)
-def test_a_skip_without_leave_is_an_error_in_ci(run_suite, kind, workers):
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_skip_without_leave_is_an_error_in_ci(run_suite, workers):
     """A missing tool may not empty a contract: the test is an error that names the cause."""
-    done = run_suite(SKIPS[kind], workers, CI="1")
+    done = run_suite(SKIPS, workers, "-rA", ci="1")
+    errors = re.findall(
+        r"^HARNESS ERROR \S+::(\w+) - cannot leave a test out in CI", done.stdout, re.MULTILINE
+    )
 
-    # A module that cannot be collected ends pytest as an interruption.
+    assert HARNESS_ERROR_EXIT == done.returncode, done.stdout
+    assert {"test_gate", "test_subject", "test_plain", "test_mark"} == set(errors)
+    assert [
+        "--live excludes it",
+        "deferred by the ledger of requirements (harness ledger)",
+    ] == sorted(causes(done.stdout))
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_module_that_leaves_itself_out_is_an_error_in_ci(run_suite, workers):
+    """What a module skips at its import is refused like what a test skips."""
+    done = run_suite(PASSES, workers, ci="1", **MODULES)
+
+    # Alone, pytest stops at a module that it cannot collect.
     assert done.returncode in {HARNESS_ERROR_EXIT, pytest.ExitCode.INTERRUPTED}, done.stdout
-    assert "cannot leave a test out in CI: " in done.stdout
+    for name in MODULES:
+        assert f"ERROR suites/demo/{name}.py - cannot leave a test out in CI" in done.stdout
     assert "skipped" not in done.stdout
-
-
-@pytest.mark.parametrize("kind", ["options", "deferred"])
-def test_what_was_asked_for_is_no_error_in_ci(run_suite, kind):
-    """The command line, or the ledger of requirements, has said that it is not run."""
-    done = run_suite(SKIPS[kind], CI="1")
-
-    assert 0 == done.returncode, done.stdout
-    assert "1 passed, 1 skipped" in done.stdout
 
 
 def test_an_optional_gate_is_accepted_with_its_reason(run_suite):
     """``[optional_gates]`` accepts the gate in CI, and the end of the run repeats the reason."""
-    done = run_suite(SKIPS["gate"], suite=SUITE + OPTIONAL, CI="true")
+    done = run_suite(SKIPS, "-k", "gate or passes", suite=SUITE + OPTIONAL, ci="true")
 
     assert 0 == done.returncode, done.stdout
-    assert "1 gate 'shut': it is closed today (optional: no machine of ours has it)" in done.stdout
+    assert {"gate 'shut': it is closed today (optional: no machine of ours has it)": 1} == causes(
+        done.stdout
+    )
 
 
 def test_a_demand_overrules_an_optional_gate(run_suite):
     """What HARNESS_REQUIRE names is not optional in this run."""
-    done = run_suite(SKIPS["gate"], suite=SUITE + OPTIONAL, CI="1", HARNESS_REQUIRE="shut")
+    done = run_suite(SKIPS, "-k", "gate", suite=SUITE + OPTIONAL, ci="1", require="shut")
 
     assert HARNESS_ERROR_EXIT == done.returncode
     assert "gate 'shut' is demanded by HARNESS_REQUIRE" in done.stdout
@@ -136,16 +163,16 @@ def test_a_foreign_subject_may_lack_things_in_ci(run_suite, tmp_path):
     """A capability that a product does not claim is no error when that product was named."""
     subject = tmp_path / "subject.toml"
     subject.write_text("")
-    done = run_suite(SKIPS["subject"], f"--subject={subject}", CI="1")
+    done = run_suite(SKIPS, "-k", "subject or passes", f"--subject={subject}", ci="1")
 
     assert 0 == done.returncode, done.stdout
-    assert "1 it has no knob" in done.stdout
+    assert {"it has no knob": 1} == causes(done.stdout)
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_a_run_of_nothing_but_skips_fails(run_suite, workers):
     """When every test was left out, nothing was shown, and the run says so, without CI too."""
-    done = run_suite(SKIPS["options"], workers, "-k", "left_out")
+    done = run_suite(SKIPS, workers, "-k", "options")
 
     assert pytest.ExitCode.NO_TESTS_COLLECTED == done.returncode
     assert "Nothing was shown: every test was skipped." in done.stdout
@@ -153,7 +180,7 @@ def test_a_run_of_nothing_but_skips_fails(run_suite, workers):
 
 def test_an_expected_failure_is_no_skip(run_suite):
     """A strict xfail ran: it is neither counted nor refused."""
-    done = run_suite("@pytest.mark.xfail(strict=True)\ndef test_known(): assert False\n", CI="1")
+    done = run_suite("@pytest.mark.xfail(strict=True)\ndef test_known(): assert False\n", ci="1")
 
     assert 0 == done.returncode, done.stdout
     assert "not run" not in done.stdout
@@ -161,11 +188,11 @@ def test_an_expected_failure_is_no_skip(run_suite):
 
 def test_a_tree_of_its_own_skips_as_it_likes(run_suite, tmp_path):
     """Where no suite.toml and no [tool.staging_harness] stands, CI changes nothing."""
-    (tmp_path / "test_plain.py").write_text(HEAD + SKIPS["plain"])
-    done = run_suite(PASSES, "test_plain.py", "--deselect=suites", CI="1")
+    (tmp_path / "test_plain.py").write_text(HEAD + SKIPS)
+    done = run_suite(PASSES, "test_plain.py", "--deselect=suites", ci="1")
 
     assert 0 == done.returncode, done.stdout
-    assert "1 skipped" in done.stdout
+    assert "6 skipped" in done.stdout
 
 
 @pytest.mark.parametrize("home", ["suite.toml", "pyproject.toml"])
