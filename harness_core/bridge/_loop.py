@@ -1,70 +1,81 @@
-"""A trio loop in a thread: how synchronous code (fixtures, the CLI) holds async resources."""
+"""A trio loop that resources live on, for callers anywhere: other loops, threads, synchronous code."""
 
 from __future__ import annotations
 
-import dataclasses
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
-from typing import Generic, TypeVar, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
+from typing import NoReturn, TypeVar
 
 import trio
 
+from harness_core.bridge._callers import (
+    Library,
+    in_asyncio,
+    in_thread,
+    in_trio,
+    library_of_task,
+    library_of_thread,
+)
+from harness_core.bridge._errand import Errand, closed
 from harness_core.errors import HarnessError
-from harness_core.groups import unwrap
+from harness_core.groups import lone_error, unwrap
 
-__all__ = ["Loop", "open_loop"]
+__all__ = ["Loop", "open_loop", "this_loop"]
 
 T = TypeVar("T")
 
 
 class Loop:
-    """A running trio loop; built only by :func:`open_loop`."""
+    """A running trio loop; built only by :func:`open_loop` and :func:`this_loop`.
 
-    def __init__(self, token: trio.lowlevel.TrioToken, nursery: trio.Nursery) -> None:
+    A call that is cut off where it is waited for (a cancellation, a deadline, Ctrl-C) is cancelled
+    on the loop, and the wait goes on until it has ended there.
+
+    Attributes:
+        name: what errors call it.
+    """
+
+    def __init__(self, name: str, *, token: trio.lowlevel.TrioToken, nursery: trio.Nursery) -> None:
+        self.name = name
         self._token = token
         self._nursery = nursery
+        self._closed = False
 
     def run(self, call: Callable[[], Awaitable[T]], /) -> T:
-        """Run one async call on the loop and wait for its result (from any other thread)."""
+        """Run one async call on the loop and wait for its result, in a thread without a loop.
 
-        async def invoke() -> T:
-            return await call()
-
-        return trio.from_thread.run(invoke, trio_token=self._token)
-
-    async def from_trio(self, call: Callable[[], Awaitable[T]], /) -> T:
-        """Like :meth:`run`, for a caller that lives in another trio loop (an async test).
-
-        When the caller is cancelled, so is the call: a deadline around it holds.
+        Raises:
+            HarnessError: this thread runs an event loop, which would stand still; or this loop was
+                closed.
         """
-        here = trio.lowlevel.current_trio_token()
-        scope = trio.CancelScope()
-        ended = trio.Event()
-        answer = _Answer[T]()
+        self._check_thread()
+        return in_thread(lambda ended: self._errand(call, ended))
 
-        async def invoke() -> None:
-            try:
-                with scope:
-                    answer.value = await call()
-                    answer.given = True
-            except BaseException as error:
-                answer.error = error
-                if isinstance(error, trio.Cancelled):
-                    raise
-            finally:
-                here.run_sync_soon(ended.set)
+    async def call(self, call: Callable[[], Awaitable[T]], /) -> T:
+        """Run one async call on the loop and wait for its result, in a task of any loop.
 
-        self._token.run_sync_soon(self._nursery.start_soon, invoke)
-        try:
-            await ended.wait()
-        except trio.Cancelled:
-            self._token.run_sync_soon(scope.cancel)
-            with trio.CancelScope(shield=True):
-                await ended.wait()
-            raise
-        return answer.take()
+        Raises:
+            HarnessError: the task belongs neither to trio nor to asyncio (anyio runs on either);
+                or this loop was closed.
+        """
+        library = library_of_task()
+        if library is Library.ASYNCIO:
+            return await in_asyncio(lambda ended: self._errand(call, ended))
+        if library is Library.NONE:
+            refuse_caller(f"use {self.name}")
+        if trio.lowlevel.current_trio_token() is not self._token:
+            return await in_trio(lambda ended: self._errand(call, ended))
+        if self._closed:
+            raise closed(self.name)
+        return await call()
 
     @contextmanager
     def hold(self, manager: AbstractAsyncContextManager[T], /) -> Iterator[T]:
@@ -74,33 +85,31 @@ class Loop:
         the way in or out is raised here, unwrapped. An error of the block reaches the manager, as
         it would in an ``async with``, and is raised again unless the manager swallows it.
         """
-        leave = self.run(_event)
-        entered: queue.SimpleQueue[_Answer[T]] = queue.SimpleQueue()
-        left: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+        self._check_thread()
+        leave = trio.Event()
+        news: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
         in_block: list[BaseException] = []
 
         async def keep() -> None:
-            error: BaseException | None = None
-            opened = False
-            try:
-                async with manager as value:
-                    opened = True
-                    entered.put(_Answer(value=value, given=True))
-                    await leave.wait()
-                    _raise_first(in_block)
-            except BaseException as caught:
-                error = unwrap(caught)
-                if isinstance(caught, trio.Cancelled):
-                    raise
-            finally:
-                if not opened:
-                    entered.put(_Answer(error=error))
-                left.put(error)
+            async with manager as value:
+                news.put((value,))
+                await leave.wait()
+                _raise_first(in_block)
 
-        self.run(_starter(self._nursery, keep))
-        value = entered.get().take()
+        keeping = self._errand(keep, lambda: news.put(None))
         try:
-            yield value
+            keeping.send()
+            entered = news.get()
+        except BaseException:  # Ctrl-C: what is entered now would never be left
+            keeping.cut_off()
+            while news.get() is not None:
+                pass
+            raise
+        if entered is None:
+            _take(keeping)
+            raise AssertionError(f"expected {manager!r} to be entered or to raise")
+        try:
+            yield entered[0]
         except GeneratorExit:
             raise  # nobody waits for the block any more; the manager is left as usual
         except BaseException as error:  # noqa: BLE001 - goes to the manager, and from there on
@@ -108,31 +117,45 @@ class Loop:
         finally:
             with suppress(trio.RunFinishedError):  # then the manager was left already
                 self._token.run_sync_soon(leave.set)
-            failure = left.get()
-        if failure is not None:
-            raise failure if failure in in_block else _foreign(failure)
+            news.get()
+        _take(keeping)
+
+    def _check_thread(self) -> None:
+        library = library_of_thread()
+        if library is not Library.NONE:
+            raise HarnessError(
+                f"wait for {self.name}",
+                observed=f"this thread runs a loop of {library}, which would stand still",
+                next_step="Await the handle's own method, or `await loop.call(lambda: …)`",
+            )
+
+    def _errand(self, call: Callable[[], Awaitable[T]], ended: Callable[[], None]) -> Errand[T]:
+        return Errand(call, where=self.name, token=self._token, begin=self._begin, ended=ended)
+
+    def _begin(self, task: Callable[[], Awaitable[None]]) -> bool:
+        if not self._closed:
+            self._nursery.start_soon(task)
+        return not self._closed
 
 
-@dataclasses.dataclass(slots=True, kw_only=True)
-class _Answer(Generic[T]):
-    """What a task of the loop has to say to another thread or loop."""
-
-    value: T | None = None
-    given: bool = False
-    error: BaseException | None = None
-
-    def take(self) -> T:
-        if not self.given:
-            raise _foreign(self.error)
-        return cast("T", self.value)
+def refuse_caller(action: str) -> NoReturn:
+    """Refuse a call whose caller cannot wait for it."""
+    raise HarnessError(
+        action,
+        observed="it is awaited in no task of trio or asyncio",
+        next_step="Await it in a task of trio, asyncio or anyio; in synchronous code call "
+        "`loop.run(lambda: …)`",
+    ) from None
 
 
-def _foreign(error: BaseException | None) -> BaseException:
-    """An error of the loop as its callers may see it: they know nothing of its cancellations."""
-    if error is not None and not isinstance(error, trio.Cancelled):
-        return error
-    action = "wait for a task of the harness loop"
-    return HarnessError(action, observed="the loop was stopped")
+def _take(errand: Errand[T]) -> T:
+    try:
+        return errand.take()
+    except BaseExceptionGroup as group:
+        error = unwrap(group)
+        if error is group:
+            raise
+        raise error from error.__cause__
 
 
 def _raise_first(errors: Sequence[BaseException]) -> None:
@@ -140,46 +163,49 @@ def _raise_first(errors: Sequence[BaseException]) -> None:
         raise error
 
 
-def _starter(
-    nursery: trio.Nursery, task: Callable[[], Awaitable[None]]
-) -> Callable[[], Awaitable[None]]:
-    async def start() -> None:
-        nursery.start_soon(task)
+@asynccontextmanager
+async def this_loop(name: str) -> AsyncIterator[Loop]:
+    """The trio loop that runs here, for the block: so that others can use what is opened on it.
 
-    return start
+    Calls that still run at the end of the block are cancelled; later ones are refused.
 
-
-async def _event() -> trio.Event:
-    return trio.Event()
+    Args:
+        name: what errors call it.
+    """
+    async with lone_error(), trio.open_nursery() as nursery:
+        loop = Loop(name, token=trio.lowlevel.current_trio_token(), nursery=nursery)
+        try:
+            yield loop
+        finally:
+            loop._closed = True  # noqa: SLF001 - its opener
+            nursery.cancel_scope.cancel()
 
 
 @contextmanager
-def open_loop() -> Iterator[Loop]:
+def open_loop(name: str = "the harness loop") -> Iterator[Loop]:
     """Start a trio loop in a thread of its own and stop it at the end of the block."""
-    started: queue.SimpleQueue[tuple[Loop, trio.Event] | BaseException] = queue.SimpleQueue()
+    started: Future[Loop] = Future()
+    stop = trio.Event()
 
     async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            stop = trio.Event()
-            started.put((Loop(trio.lowlevel.current_trio_token(), nursery), stop))
+        async with this_loop(name) as loop:
+            started.set_result(loop)
             await stop.wait()
-            nursery.cancel_scope.cancel()
 
     def body() -> None:
         try:
             trio.run(main)
-        except BaseException as error:  # noqa: BLE001 - a thread's edge: handed to the opener
-            started.put(error)
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
 
     thread = threading.Thread(target=body, name="harness-loop", daemon=True)
     thread.start()
-    first = started.get()
-    if isinstance(first, BaseException):
-        raise first
-    loop, stop = first
     try:
-        yield loop
+        yield started.result()
     finally:
-        with suppress(trio.RunFinishedError):
-            loop._token.run_sync_soon(stop.set)  # noqa: SLF001 - its opener
+        if started.exception() is None:
+            with suppress(trio.RunFinishedError):
+                started.result()._token.run_sync_soon(stop.set)  # noqa: SLF001 - its opener
         thread.join()

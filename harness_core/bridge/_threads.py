@@ -8,7 +8,9 @@ from typing import ParamSpec, TypeVar
 
 import trio
 
-__all__ = ["Mutex", "blocking", "reading"]
+from harness_core.groups import lone_error
+
+__all__ = ["Mutex", "blocking", "interruptible", "reading"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,6 +26,41 @@ async def blocking(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -
     give the library itself a timeout when the call may hang.
     """
     return await trio.to_thread.run_sync(lambda: call(*args, **kwargs))
+
+
+@trio.lowlevel.enable_ki_protection
+async def interruptible(call: Callable[[], T], /, *, abort: Callable[[], None]) -> T:
+    """Run ``call`` in a worker thread, and end it there when the wait for it is cut off.
+
+    Args:
+        call: blocks.
+        abort: called on cancellation and Ctrl-C; makes the call end soon, by whatever error.
+    """
+    ended = trio.Event()
+    answers: list[T] = []
+    errors: list[Exception] = []
+
+    async def work() -> None:
+        try:
+            answers.append(await blocking(call))
+        except Exception as error:  # noqa: BLE001 - raised by the task that waits
+            errors.append(error)
+        finally:
+            ended.set()
+
+    # In a task of its own: one that waits for a thread is deaf to Ctrl-C.
+    async with lone_error(), trio.open_nursery() as nursery:
+        nursery.start_soon(work)
+        try:
+            await ended.wait()
+        except BaseException:
+            abort()
+            with trio.CancelScope(shield=True):
+                await ended.wait()
+            raise
+    for error in errors:
+        raise error
+    return answers[0]
 
 
 async def reading(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

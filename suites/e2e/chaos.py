@@ -193,11 +193,11 @@ class Chaos:
     async def kill_database(self) -> None:
         """End PostgreSQL as a crash would."""
         self._database = "down"
-        await self._loop.from_trio(self._ecosystem.postgres.kill)
+        await self._loop.call(self._ecosystem.postgres.kill)
 
     async def start_database(self) -> None:
         """Bring PostgreSQL back, with its data."""
-        await self._loop.from_trio(self._ecosystem.postgres.start)
+        await self._loop.call(self._ecosystem.postgres.start)
         self._database = "up"
         for name in self._ecosystem.butlers:
             await self._note_return(name)
@@ -205,11 +205,11 @@ class Chaos:
     async def pause_database(self) -> None:
         """Freeze PostgreSQL with its connections open."""
         self._database = "paused"
-        await self._loop.from_trio(self._ecosystem.postgres.pause)
+        await self._loop.call(self._ecosystem.postgres.pause)
 
     async def resume_database(self) -> None:
         """Undo :meth:`pause_database`."""
-        await self._loop.from_trio(self._ecosystem.postgres.resume)
+        await self._loop.call(self._ecosystem.postgres.resume)
         self._database = "up"
 
     async def drop_connections(self) -> int:

@@ -248,7 +248,7 @@ class Ecosystem:
                 await self._whole_gateway.client.clear()
             return found
 
-        return await (look() if self._loop is None else self._loop.from_trio(look))
+        return await (look() if self._loop is None else self._loop.call(look))
 
     async def check_budget(self) -> None:
         """What went wrong for want of money, or of a recording, says nothing about the product.

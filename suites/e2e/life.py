@@ -203,7 +203,7 @@ class OwnLife:
     async def _on_loop(self, call: Callable[[], Awaitable[T]]) -> T:
         if self._loop is None:
             return await call()
-        return await self._loop.from_trio(call)
+        return await self._loop.call(call)
 
 
 class SharedLife:

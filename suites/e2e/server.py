@@ -77,7 +77,7 @@ class Guarded:
         if self._loop is None:
             await call()
         else:
-            await self._loop.from_trio(call)
+            await self._loop.call(call)
         self.state = _AFTER[verb]
 
 

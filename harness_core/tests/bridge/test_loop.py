@@ -213,7 +213,7 @@ def test_loop_that_stops_ends_what_waits_on_it():
     assert "the loop was stopped" == error.observed
 
 
-async def test_from_trio_answers_and_raises():
+async def test_call_answers_and_raises():
     """An async caller in another loop gets result and error, and its own loop goes on meanwhile."""
     turns = 0
 
@@ -244,13 +244,13 @@ async def test_from_trio_answers_and_raises():
                 go.set()
 
             nursery.start_soon(release)
-            assert 42 == await loop.from_trio(wait_for_turns)
+            assert 42 == await loop.call(wait_for_turns)
             nursery.cancel_scope.cancel()
         with pytest.raises(Broken):
-            await loop.from_trio(fail)
+            await loop.call(fail)
 
 
-async def test_deadline_around_from_trio_holds():
+async def test_deadline_around_call_holds():
     """A caller that is cancelled cancels its call on the other loop and goes on at once."""
     cancelled = []
 
@@ -263,10 +263,10 @@ async def test_deadline_around_from_trio_holds():
     with open_loop() as loop:
         with trio.fail_after(5), pytest.raises(NotReady):  # noqa: SIM117
             with deadline("get an answer", seconds=0.01):
-                await loop.from_trio(hang)
+                await loop.call(hang)
 
         assert [True] == cancelled
-        assert 42 == await loop.from_trio(answer)
+        assert 42 == await loop.call(answer)
 
 
 async def test_blocking_runs_off_the_loop():

@@ -58,7 +58,7 @@ async def test_no_message_is_lost_or_handled_twice(
     inbox = ecosystem.switchboard.database
     since = (await inbox.one("SELECT clock_timestamp() AS now"))["now"]
     plan = evidence.write_json("plan.json", plan_of(profile, ecosystem))
-    await harness_loop.from_trio(lambda: run_locust(harness_run, profile, plan, evidence))
+    await harness_loop.call(lambda: run_locust(harness_run, profile, plan, evidence))
     sendings, sent_at = read_sendings(plan.parent)
 
     assert sendings, f"no user sent anything: see {evidence.path}"
