@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 import trio
 
 from harness_core.errors import BadInput, HarnessError
-from harness_core.groups import unwrap
+from harness_core.groups import lone_error, unwrap
 from harness_core.hosting._turns import Turns
 from harness_core.hosting._wire import decode, encode, error_as_json, reachable
 from harness_core.process import Run
@@ -131,7 +131,7 @@ class Host:
             self._closed.set()
 
     async def serve(self, stream: trio.SocketStream) -> None:
-        """Answer one user until it hangs up; then its turn ends."""
+        """Answer one user until it hangs up; that cuts off what it asked for, and ends its turn."""
         who = next(self._lines)
         name = f"line {who}"
         async with stream:
@@ -140,7 +140,9 @@ class Host:
             buffer = bytearray()
             try:
                 while (line := await _read_line(stream, buffer)) is not None:
-                    await stream.send_all(encode(await self._answer(line, who)))
+                    async with _while_it_listens(stream, buffer):
+                        answer = await self._answer(line, who)
+                    await stream.send_all(encode(answer))
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass  # it died while it was being answered
             finally:
@@ -255,6 +257,27 @@ def _is_ours(stream: trio.SocketStream) -> bool:
     given = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     assert isinstance(given, bytes)
     return _CREDENTIALS.unpack(given)[1] in {0, os.getuid()}
+
+
+@asynccontextmanager
+async def _while_it_listens(stream: trio.SocketStream, buffer: bytearray) -> AsyncIterator[None]:
+    """Cancel the block when the other side hangs up.
+
+    Raises:
+        trio.ClosedResourceError: it did.
+    """
+
+    async def listen() -> None:
+        while len(buffer) <= _LINE_BYTES:
+            data = await stream.receive_some(_RECEIVE_BYTES)
+            if not data:
+                raise trio.ClosedResourceError("it hung up")
+            buffer.extend(data)
+
+    async with lone_error(), trio.open_nursery() as nursery:
+        nursery.start_soon(listen)
+        yield
+        nursery.cancel_scope.cancel()
 
 
 async def _read_line(stream: trio.SocketStream, buffer: bytearray) -> bytes | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-from harness_core.bridge import Mutex, blocking
+from harness_core.bridge import Mutex, anywhere, interruptible
 from harness_core.errors import HarnessError, Unavailable
 from harness_core.hosting._wire import decode, encode, error_from_json, reachable
 
@@ -82,9 +83,18 @@ class Line:
             raise error_from_json(message["error"], action=f"ask the host to {word}")
         return message.get("answer")
 
-    async def ask_from_trio(self, word: str, **fields: Any) -> Any:
-        """:meth:`ask`, without holding up the caller's event loop."""
-        return await blocking(lambda: self.ask(word, **fields))
+    @anywhere
+    async def ask_in_task(self, word: str, **fields: Any) -> Any:
+        """:meth:`ask`, without holding up the caller's event loop.
+
+        When it is cut off, this line hangs up: the host cuts off what it was asked for, and has
+        done so when this returns.
+        """
+        return await interruptible(lambda: self.ask(word, **fields), abort=self._hang_up)
+
+    def _hang_up(self) -> None:
+        with suppress(OSError):  # the host was faster
+            self._socket.shutdown(socket.SHUT_WR)
 
 
 def ask(path: Path, word: str, **fields: Any) -> Any:

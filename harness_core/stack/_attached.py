@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import trio
-
 from harness_core.hosting import Line
 from harness_core.stack._description import Description
 from harness_core.stack._handle import Stack
@@ -56,8 +54,7 @@ class _RemoteControl:
 
     async def act(self, service: str, verb: str) -> None:
         """Do something to a service."""
-        with trio.CancelScope(shield=True):  # the host goes on with it whatever becomes of us
-            await _ask(self._host, "act", part=service, verb=verb)
+        await _ask(self._host, "act", part=service, verb=verb)
 
     async def look(self) -> Mapping[str, str]:
         """Look at every service."""
@@ -83,4 +80,4 @@ class _RemoteControl:
 async def _ask(host: Path, word: str, **fields: Any) -> Any:
     """Ask on a connection of its own, so that several tasks may ask at once."""
     with Line(host) as line:
-        return await line.ask_from_trio(word, **fields)
+        return await line.ask_in_task(word, **fields)

@@ -44,7 +44,7 @@ async def attach(
     Raises:
         HarnessError: it could not be booted; every worker is told the same.
     """
-    told: Mapping[str, Any] = await line.ask_from_trio("describe")
+    told: Mapping[str, Any] = await line.ask_in_task("describe")
     visit = Visit()
     url = parse_postgres_url(told["postgres"]["url"], where="the host of this run")
     postgres = PostgresService(
@@ -60,8 +60,6 @@ async def attach(
         name: read_roster(Path(row["directory"]).parent)[name] for name, row in butlers.items()
     }
     async with AsyncExitStack() as handles:
-        gateway = GatewayClient(told["gateway"]["url"], told["gateway"]["token"])
-        client = await handles.enter_async_context(gateway)
         databases = {
             name: await handles.enter_async_context(Database(row["database"]))
             for name, row in butlers.items()
@@ -84,7 +82,7 @@ async def attach(
                 url=told["gateway"]["url"],
                 api_key=told["gateway"]["key"],
                 mode=told["gateway"]["mode"],
-                client=client,
+                client=GatewayClient(told["gateway"]["url"], told["gateway"]["token"]),
                 ledger=Path(told["gateway"]["ledger"]),
                 child=RemoteChild(host, "gateway"),  # type: ignore[arg-type]
             ),
@@ -106,7 +104,7 @@ async def _mend(host: Path) -> Sequence[str]:
 async def _asked(host: Path, word: str, **fields: Any) -> Any:
     """Ask on a connection of its own, so that several tasks may ask at once."""
     with Line(host) as line:
-        return await line.ask_from_trio(word, **fields)
+        return await line.ask_in_task(word, **fields)
 
 
 def _life(host: Path, name: str, subject: Subject, *, own: bool) -> Any:

@@ -7,18 +7,21 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from harness_core.bridge import Loop
 from harness_core.errors import BadInput, HarnessError, NotReady, Unavailable
 from harness_core.evidence import Evidence, open_evidence
 from harness_core.hosting import HeldHost, Line, ask, find_runs, hold_host
 from harness_core.process import Run
+from harness_core.wait import until_blocking
 
 
 class Thing:
@@ -39,6 +42,13 @@ class Thing:
             raise AssertionError("the product is wrong")
         if verb == "crash":
             raise RuntimeError("a bug")
+        if verb == "hang":
+            begun, ended = arguments["begun"], arguments["ended"]
+            Path(begun).touch()
+            try:
+                await trio.sleep_forever()
+            finally:
+                Path(ended).touch()
         self.broken = verb == "break"
         return {"part": part, **arguments}
 
@@ -168,6 +178,43 @@ def test_what_a_dead_user_broke_is_put_right_before_the_next_turn(evidence: Evid
         assert ["opened"] == events
     assert "closed" == events[-1]
     assert any("it was broken" in event for event in events)
+
+
+def test_what_is_asked_for_ends_with_its_asker(evidence: Evidence, caller, tmp_path: Path) -> None:
+    """A deadline and Ctrl-C end what the host does for a user, before that user goes on."""
+    with held(evidence, []) as host:
+
+        def files(name: str) -> dict[str, str]:
+            return {
+                "begun": str(tmp_path / f"{name}-begun"),
+                "ended": str(tmp_path / f"{name}-ended"),
+            }
+
+        async def hang(name: str) -> None:
+            with Line(host.path) as line:
+                await line.ask_in_task("act", part="x", verb="hang", arguments=files(name))
+
+        def interrupt() -> None:
+            until_blocking(
+                lambda: Path(files("ctrl-c")["begun"]).exists() or None, seconds=5, action="see it"
+            )
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+        async def late() -> None:
+            with pytest.raises(TimeoutError):
+                await caller.within(0.1, lambda: hang("late"))
+
+        with Line(host.path) as other:
+            caller.run(late)
+            assert Path(files("late")["ended"]).exists()
+            watching = threading.Thread(target=interrupt)
+            watching.start()
+            with pytest.raises(KeyboardInterrupt):
+                caller.run(lambda: hang("ctrl-c"))
+            watching.join()
+            assert Path(files("ctrl-c")["ended"]).exists()
+
+            assert {"part": "y"} == other.ask("act", part="y", verb="whole", arguments={})
 
 
 def test_only_this_user_may_ask(evidence: Evidence) -> None:
