@@ -11,6 +11,7 @@ import os
 import socket
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -19,9 +20,8 @@ import trio
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from harness_core.bridge import Mutex, blocking
+from harness_core.bridge import Mutex, blocking, interruptible
 from harness_core.errors import BadInput, NotReady, Unavailable
-from harness_core.groups import lone_error
 from harness_core.leaks import line_of_caller
 
 __all__ = ["Connection", "Params", "Query", "connect", "redacted_url"]
@@ -34,6 +34,10 @@ _CONNECT_S: Final = 10
 
 #: No statement of the harness takes a second; a paused server never answers.
 _STATEMENT_S: Final = 30.0
+
+#: From PostgreSQL 14 on, a statement ends soon after its client has gone; else only when it answers.
+_CHECKS_CLIENT: Final = 140_000
+_CHECK_CLIENT: Final = "SET client_connection_check_interval = '200ms'"
 
 
 def redacted_url(url: str) -> str:
@@ -65,7 +69,7 @@ def connect(url: str) -> psycopg.Connection[dict[str, Any]]:
             expected="postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
         )
     try:
-        return psycopg.connect(
+        connection = psycopg.connect(
             f"postgresql://{rest}",
             autocommit=True,
             row_factory=dict_row,
@@ -73,8 +77,12 @@ def connect(url: str) -> psycopg.Connection[dict[str, Any]]:
             application_name="staging-harness",
             prepare_threshold=None,  # a table may be migrated between two looks at it
         )
+        if connection.info.server_version >= _CHECKS_CLIENT:
+            with suppress(psycopg.DataError):  # a platform whose servers cannot see that
+                connection.execute(_CHECK_CLIENT)
     except psycopg.OperationalError as error:
         raise _unreachable(url, error) from error
+    return connection
 
 
 class _Call:
@@ -116,35 +124,15 @@ class Connection:
             psycopg.Error: it refuses the statement.
         """
         call = _Call()
-        answers: list[list[dict[str, Any]]] = []
-        late = False
-
-        async def watch() -> None:
-            nonlocal late
-            try:
-                with trio.move_on_after(_STATEMENT_S) as scope:
-                    await trio.sleep_forever()
-                late = scope.cancelled_caught
-            finally:
-                if not answers:
-                    self._abandon(call)
-
-        async with lone_error(), trio.open_nursery() as nursery:
-            nursery.start_soon(watch)
-            try:
-                answers.append(await blocking(self._rows, call, query, params))
-            except Unavailable:
-                if not call.abandoned:
-                    raise
-            nursery.cancel_scope.cancel()
-        if late:
-            raise NotReady(
-                f"query {redacted_url(self.url)}",
-                observed=f"no answer for {_STATEMENT_S:g} s",
-                waited_s=_STATEMENT_S,
+        with trio.move_on_after(_STATEMENT_S):
+            return await interruptible(
+                lambda: self._rows(call, query, params), abort=lambda: self._abandon(call)
             )
-        await trio.lowlevel.checkpoint_if_cancelled()
-        return answers[0]
+        raise NotReady(
+            f"query {redacted_url(self.url)}",
+            observed=f"no answer for {_STATEMENT_S:g} s",
+            waited_s=_STATEMENT_S,
+        )
 
     async def close(self) -> None:
         """Close it; a later query opens it again."""
@@ -152,11 +140,11 @@ class Connection:
 
     def _rows(self, call: _Call, query: Query, params: Params | None) -> list[dict[str, Any]]:
         with self._turn:
-            self._current = call
             reused = self._open is not None
             while True:
+                self._current = call
                 try:
-                    return self._run(query, params)
+                    return self._run(call, query, params)
                 except psycopg.OperationalError as error:
                     if self._open is None or not (self._open.closed or self._open.broken):
                         raise
@@ -169,9 +157,11 @@ class Connection:
                 finally:
                     self._current = None
 
-    def _run(self, query: Query, params: Params | None) -> list[dict[str, Any]]:
+    def _run(self, call: _Call, query: Query, params: Params | None) -> list[dict[str, Any]]:
         if self._open is None:
             self._open = connect(self.url)
+        if call.abandoned:
+            return []
         with self._open.cursor() as cursor:
             cursor.execute(query, params)  # type: ignore[arg-type]  # LiteralString: ours or a test's
             return cursor.fetchall() if cursor.description is not None else []

@@ -8,6 +8,7 @@ from typing import Any, Self
 import trio
 
 from harness_core import limits
+from harness_core.bridge import anywhere
 from harness_core.db._connection import Connection, Params, Query, redacted_url
 from harness_core.db._expectations import expectation
 from harness_core.db._migrations import MigrationChain, applied_revisions, chain_heads
@@ -20,8 +21,8 @@ __all__ = ["Database"]
 class Database:
     """A handle on one database; it connects on first use and reconnects after an outage.
 
-    It may be used from any event loop. Leave it as an async context manager, or call
-    :meth:`close`, so that no connection is left behind.
+    Every method may be awaited in a task of trio, asyncio or anyio. Leave it as an async context
+    manager, or call :meth:`close`, so that no connection is left behind.
 
     Args:
         url: ``postgresql://…``; a ``+driver`` after the scheme is accepted.
@@ -40,11 +41,13 @@ class Database:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    @anywhere
     async def close(self) -> None:
         """Close the connection; a later call opens it again."""
         with trio.CancelScope(shield=True):
             await self._connection.close()
 
+    @anywhere
     async def rows(self, sql: Query, params: Params | None = None) -> list[dict[str, Any]]:
         """Run a query and return its rows as dictionaries.
 
@@ -75,8 +78,9 @@ class Database:
 
     async def execute(self, sql: Query, params: Params | None = None) -> None:
         """Run a statement for its effect."""
-        await self._connection.rows(sql, params)
+        await self.rows(sql, params)
 
+    @anywhere
     async def expect_row(
         self,
         table: str,
@@ -110,6 +114,7 @@ class Database:
             )
         return row
 
+    @anywhere
     async def expect_no_row(
         self, table: str, *, where: Mapping[str, Any], during_s: float = 0.0
     ) -> None:
@@ -128,6 +133,7 @@ class Database:
             count = await unwanted.count("where")
             raise AssertionError(await unwanted.describe("no row", f"found {count}"))
 
+    @anywhere
     async def expect_count(
         self,
         table: str,
@@ -159,6 +165,7 @@ class Database:
                 )
             )
 
+    @anywhere
     async def expect_table(self, *tables: str) -> None:
         """Every one of ``tables`` exists.
 
@@ -168,6 +175,7 @@ class Database:
         for table in tables:
             await find_table(self._connection, table)
 
+    @anywhere
     async def expect_columns(
         self, table: str, columns: Mapping[str, str] | Collection[str]
     ) -> None:
@@ -196,6 +204,7 @@ class Database:
                 )
                 raise AssertionError(f"types differ in table {table!r}: {listed}")
 
+    @anywhere
     async def expect_migration_head(self, chain: MigrationChain) -> None:
         """Every head of the chain's files is applied, and nothing beside it.
 

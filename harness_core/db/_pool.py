@@ -21,6 +21,7 @@ from typing import Final
 
 import trio
 
+from harness_core.bridge import anywhere
 from harness_core.db._migrations import MigrationChain, chain_hash, upgrade
 from harness_core.db._server import Clone, DropReport, Server
 from harness_core.errors import BadInput
@@ -64,7 +65,7 @@ def alembic_blueprint(*chains: MigrationChain) -> Blueprint:
 class DatabasePool:
     """Clones of one template; built only by :func:`open_pool`.
 
-    :meth:`checkout`, :meth:`keep` and :meth:`drop` may be called from any event loop.
+    :meth:`checkout`, :meth:`keep` and :meth:`drop` may be awaited in any event loop.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class DatabasePool:
         """Clones that are ready now."""
         return len(self._ready)
 
+    @anywhere
     async def checkout(self) -> Clone:
         """A database of one's own: from memory when one is ready, else made on the spot."""
         try:
@@ -97,6 +99,7 @@ class DatabasePool:
         self._token.run_sync_soon(self._refill_soon)
         return clone
 
+    @anywhere
     async def keep(self, clone: Clone) -> str:
         """Leave a clone for its reader when the pool closes; returns its URL, redacted.
 
@@ -106,6 +109,7 @@ class DatabasePool:
         await self._server.comment(clone.name, kind="kept")
         return clone.shown_url
 
+    @anywhere
     async def drop(self, clone: Clone) -> DropReport:
         """Remove a clone, with the connections somebody left to it.
 

@@ -1,7 +1,7 @@
 """A client that writes down every exchange: what a test asked, what it was answered, how long it took.
 
 It adds no header of its own, follows no redirect, retries nothing and keeps no connection: what is
-seen is what the server said to this one request. It may be used from any event loop.
+seen is what the server said to this one request. It may be awaited in any event loop.
 
 A server that does not answer has failed its user, so that is an assertion, of a kind that a test of
 an outage can expect: :class:`Unanswered`.
@@ -20,6 +20,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import h11
 import trio
 
+from harness_core.bridge import anywhere
 from harness_core.errors import BadInput
 from harness_core.http._recorded import shown_body, shown_headers
 
@@ -184,6 +185,7 @@ class HttpClient:
         """POST ``body`` as JSON, or nothing; see :meth:`request`."""
         return await self.request("POST", path, json=body, **options)
 
+    @anywhere
     async def request(  # noqa: PLR0913 - what a request has, all but two with defaults
         self,
         method: str,

@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from harness_core.bridge import anywhere
 from harness_core.errors import HarnessError
 from harness_core.evidence import Evidence
 from harness_core.groups import lone_error
@@ -94,6 +95,7 @@ class Recorder:
         """Sequence number of the last request so far, for a later ``since``."""
         return self._desk.sequence
 
+    @anywhere
     async def wait_for(
         self,
         path: str = "*",

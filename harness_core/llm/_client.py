@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import Any, Final, Self
+from http import HTTPStatus
+from typing import Any, Final
 
-import httpx
 import trio
 
+from harness_core.bridge import anywhere
 from harness_core.errors import BadInput, HarnessError, Unavailable
+from harness_core.http import HttpClient, Unanswered
 from harness_core.llm._faults import Fault
 from harness_core.llm._ledger import LedgerEntry, Totals
 from harness_core.llm._scripted import Unmatched
@@ -24,7 +26,7 @@ _TIMEOUT_S: Final = 10.0
 
 
 class GatewayClient:
-    """Steers and reads one gateway; an async context manager.
+    """Steers and reads one gateway; every method may be awaited in any event loop.
 
     Args:
         url: the gateway's base URL.
@@ -36,36 +38,15 @@ class GatewayClient:
         self.token = token
         self._test = ""
         self._planted: list[int] = []
-        self._http = httpx.AsyncClient(
-            base_url=self.url,
+        self._http = HttpClient(
+            self.url,
+            name="the model gateway",
             headers={"authorization": f"Bearer {token}"},
-            timeout=_TIMEOUT_S,
-            # A proxy of the environment has no business between two processes of one machine.
-            trust_env=False,
-            # A connection kept open would belong to the event loop that opened it; tests call from
-            # loops of their own.
-            limits=httpx.Limits(max_keepalive_connections=0),
+            seconds=_TIMEOUT_S,
         )
 
-    async def __aenter__(self) -> Self:
-        """Use it as a context manager to have its connections closed."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close connections."""
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close connections."""
-        await self._http.aclose()
-
     def for_test(self, test: str, *, alone: bool) -> GatewayClient:
-        """This client on behalf of one test; its connections stay this one's.
+        """This client on behalf of one test.
 
         Args:
             test: its id.
@@ -100,6 +81,11 @@ class GatewayClient:
         try:
             yield
         finally:
+            await self._leave_scope()
+
+    @anywhere
+    async def _leave_scope(self) -> None:
+        with trio.CancelScope(shield=True):
             await self.set_scope("")
 
     async def ledger(self, *, since: int = 0) -> tuple[LedgerEntry, ...]:
@@ -173,8 +159,12 @@ class GatewayClient:
         try:
             yield number
         finally:
-            with trio.CancelScope(shield=True):
-                await self.withdraw_fault(number)
+            await self._end_fault(number)
+
+    @anywhere
+    async def _end_fault(self, number: int) -> None:
+        with trio.CancelScope(shield=True):
+            await self.withdraw_fault(number)
 
     async def fault_met(self, number: int) -> int:
         """How many calls have met a fault that was not withdrawn yet.
@@ -199,19 +189,22 @@ class GatewayClient:
     async def _ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         try:
             response = await self._http.request(method, f"/_gateway/{path}", **options)
-        except httpx.HTTPError as error:
+        except Unanswered as error:
             action = f"ask the model gateway for {path}"
             raise Unavailable(
                 action,
-                observed=f"{type(error).__name__} at {self.url}",
+                observed=f"{error.how} at {self.url}",
                 next_step="See its log among the evidence of the run",
             ) from error
-        body: dict[str, Any] = response.json()
-        if response.status_code == httpx.codes.BAD_REQUEST:
+        try:
+            body: dict[str, Any] = json.loads(response.body)
+        except ValueError:
+            body = {"error": response.text[:400]}
+        if response.status == HTTPStatus.BAD_REQUEST:
             raise BadInput(
                 body["where"], key=body["key"], found=body["found"], expected=body["expected"]
             )
-        if response.is_error:
+        if response.refused:
             action = f"ask the model gateway for {path}"
-            raise Unavailable(action, observed=f"{response.status_code}: {body.get('error')}")
+            raise Unavailable(action, observed=f"{response.status}: {body.get('error')}")
         return body

@@ -127,7 +127,8 @@ async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the
             evidence=evidence,
             listen=(listener,),
         )
-        async with starting as child, GatewayClient(url, command.token) as client:
+        client = GatewayClient(url, command.token)
+        async with starting as child:
             # Our copy goes: were the child to die, connections must be refused, not queue up.
             listener.close()
             await _wait_until_ready(child, client)

@@ -17,6 +17,7 @@ from typing import Any, Final
 import trio
 
 from harness_core import limits
+from harness_core.bridge import anywhere
 from harness_core.errors import ChildExited
 from harness_core.evidence import Evidence
 from harness_core.mail._mail import Mail, Refusal
@@ -92,6 +93,7 @@ class Mailbox:
         """Sequence number of the last mail so far, for a later ``since``."""
         return len(self.mails)
 
+    @anywhere
     async def wait_for(
         self,
         *,

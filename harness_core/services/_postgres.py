@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from harness_core.errors import BadInput
-from harness_core.services._handle import ServiceHandle
+from harness_core.services._handle import ServiceHandle, opened_here
 from harness_core.services._postgres_container import open_container_postgres
 from harness_core.services._postgres_external import open_external_postgres
 from harness_core.services._postgres_local import open_local_postgres
@@ -144,7 +144,7 @@ def open_postgres(
             found=provider,
             expected=f"one of {', '.join(sorted(PROVIDERS))}",
         )
-    return opener(run, evidence=evidence, url=url, settings=settings or {}, say=say)
+    return opened_here(opener(run, evidence=evidence, url=url, settings=settings or {}, say=say))
 
 
 async def postgres_answers(service: Service) -> str:

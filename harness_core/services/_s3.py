@@ -14,11 +14,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from harness_core import limits
+from harness_core.bridge import anywhere
 from harness_core.containers import ContainerSpec, ImageChoice
 from harness_core.errors import BadInput
 from harness_core.services._as_child import ServerCommand, open_child_server
 from harness_core.services._elsewhere import ExternalServer
-from harness_core.services._handle import ServiceHandle
+from harness_core.services._handle import ServiceHandle, opened_here
 from harness_core.services._in_container import open_container_server
 from harness_core.services._program import find_program
 from harness_core.services._readiness import Readiness, reach
@@ -54,6 +55,7 @@ class S3Service(ServiceHandle):
         super().__init__(service, provider=provider)
         self.url = url
 
+    @anywhere
     async def buckets(self) -> tuple[str, ...]:
         """The names of all buckets.
 
@@ -63,6 +65,7 @@ class S3Service(ServiceHandle):
         """
         return await list_buckets(self.url)
 
+    @anywhere
     async def make_bucket(self, name: str) -> None:
         """Make a bucket; nothing happens when it is there already."""
         await make_bucket(self.url, name)
@@ -219,7 +222,7 @@ def open_s3(
     if opener is None:
         expected = f"one of {', '.join(sorted(_PROVIDERS))}"
         raise BadInput("open_s3", key="provider", found=provider, expected=expected)
-    return opener(run, evidence=evidence, url=url, keys=keys, say=say)
+    return opened_here(opener(run, evidence=evidence, url=url, keys=keys, say=say))
 
 
 def _refuse_url(url: str | None, provider: str) -> None:

@@ -1,4 +1,4 @@
-"""What lies in a bucket, as anybody with the keys sees it; usable from any event loop."""
+"""What lies in a bucket, as anybody with the keys sees it; lists and objects may be read in any event loop."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import quote
 from xml.sax.saxutils import unescape
 
+from harness_core.bridge import anywhere
 from harness_core.services._s3_protocol import S3RefusedError, ask_s3
 from harness_core.services._s3_url import S3Url
 
@@ -65,6 +66,7 @@ class S3Object:
     tags: Mapping[str, str]
 
 
+@anywhere
 async def list_objects(url: S3Url, bucket: str, *, prefix: str = "") -> tuple[S3Summary, ...]:
     """Every object whose key begins with ``prefix``, in the order of their keys.
 
@@ -91,6 +93,7 @@ async def list_objects(url: S3Url, bucket: str, *, prefix: str = "") -> tuple[S3
         query["continuation-token"] = unescape(following[1], _ENTITIES)
 
 
+@anywhere
 async def fetch_object(url: S3Url, bucket: str, key: str) -> S3Object:
     """One object, whole.
 

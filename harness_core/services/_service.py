@@ -22,7 +22,8 @@ class Service(Protocol):
     (nobody pauses a server of somebody else) raises :class:`~harness_core.errors.Unavailable`
     and leaves the server as it was.
 
-    The operations belong to the event loop that opened the service.
+    What a provider opens belongs to the event loop that opened it; the handles that tests get
+    (``PostgresService`` and the others) take every call there.
     """
 
     @property

@@ -11,11 +11,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from harness_core import limits
+from harness_core.bridge import anywhere
 from harness_core.containers import ContainerSpec, ImageChoice
 from harness_core.errors import BadInput, Unavailable
 from harness_core.services._as_child import ServerCommand, open_child_server
 from harness_core.services._elsewhere import ExternalServer
-from harness_core.services._handle import ServiceHandle
+from harness_core.services._handle import ServiceHandle, opened_here
 from harness_core.services._in_container import open_container_server
 from harness_core.services._program import find_program
 from harness_core.services._readiness import Readiness, reach
@@ -52,6 +53,7 @@ class TemporalService(ServiceHandle):
         super().__init__(service, provider=provider)
         self.namespace = namespace
 
+    @anywhere
     async def answers(self) -> None:
         """One round trip.
 
@@ -180,7 +182,9 @@ def open_temporal(
     if opener is None:
         expected = f"one of {', '.join(sorted(_PROVIDERS))}"
         raise BadInput("open_temporal", key="provider", found=provider, expected=expected)
-    return opener(run, evidence=evidence, address=address, namespace=namespace, say=say)
+    return opened_here(
+        opener(run, evidence=evidence, address=address, namespace=namespace, say=say)
+    )
 
 
 def _refuse(address: str | None, namespace: str, provider: str) -> None:

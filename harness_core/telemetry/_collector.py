@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
+from harness_core.bridge import anywhere
 from harness_core.errors import NotReady
 from harness_core.evidence import Evidence
 from harness_core.http import Answer, Recorded, Recorder, Rule, open_recorder
@@ -60,6 +61,7 @@ class Collector:
         spans = sorted(self.spans(trace_id=trace_id), key=lambda span: span.start_ns)
         return Trace(trace_id=trace_id, spans=tuple(spans))
 
+    @anywhere
     async def wait_for(
         self, trace_id: str, *, where: Callable[[Trace], bool], seconds: float
     ) -> Trace:

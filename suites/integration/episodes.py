@@ -71,8 +71,7 @@ class Episodes:
             {"match": {"conversation": token}, "reply": [turn] if isinstance(turn, dict) else turn}
             for turn in turns
         ]
-        async with self.stack.gateway() as gateway:
-            await gateway.load_script(token, rows)
+        await self.stack.gateway().load_script(token, rows)
 
     async def submit(self, token: str, **request: Any) -> dict[str, Any]:
         """Submit an episode with a task that holds the token; what was answered.

@@ -79,8 +79,7 @@ async def served(backend: Backend, redactor: Redactor | None = None) -> AsyncIte
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve, settings)
         with deadline("serve a gateway", seconds=20):
-            async with GatewayClient(url, token) as control:
-                yield Served(url, key, control)
+            yield Served(url, key, GatewayClient(url, token))
         nursery.cancel_scope.cancel()
 
 

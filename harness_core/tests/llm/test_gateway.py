@@ -72,13 +72,10 @@ async def served(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve, chosen)
         with deadline("serve a gateway", seconds=10):
-            async with (
-                httpx.AsyncClient(
-                    base_url=url, headers={"x-api-key": key}, timeout=10, trust_env=False
-                ) as http,
-                GatewayClient(url, TOKEN) as control,
-            ):
-                yield http, control
+            async with httpx.AsyncClient(
+                base_url=url, headers={"x-api-key": key}, timeout=10, trust_env=False
+            ) as http:
+                yield http, GatewayClient(url, TOKEN)
         nursery.cancel_scope.cancel()
 
 
@@ -757,9 +754,8 @@ async def test_offline_calls_can_be_held_to_the_budget() -> None:
 
 async def test_a_client_without_a_gateway_says_where_it_looked() -> None:
     """A gateway that is gone is an error of the harness with the address."""
-    async with GatewayClient("http://127.0.0.1:1", TOKEN) as control:
-        with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
-            await control.totals()
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
+        await GatewayClient("http://127.0.0.1:1", TOKEN).totals()
 
 
 async def test_a_gateway_is_a_child_of_a_run(tmp_path) -> None:

@@ -112,8 +112,7 @@ async def run_of_episodes(asking: Conforming, stack: Stack, token: str) -> None:
         [{"type": "text", "text": "It is done."}],
     ]
     rows = [{"match": {"conversation": f"{token}-good"}, "reply": turn} for turn in turns]
-    async with stack.gateway() as gateway:
-        await gateway.load_script(token, rows)
+    await stack.gateway().load_script(token, rows)
     good = await submitted(asking, f"{token}-good")
     assert "completed" == await ended(asking, good), f"episode {good} did not complete"
     bad = await submitted(asking, f"{token}-without-a-transcript")
@@ -144,8 +143,7 @@ async def run_of_episodes(asking: Conforming, stack: Stack, token: str) -> None:
 async def interrupted(asking: Conforming, stack: Stack, token: str) -> None:
     """An episode at work is interrupted, and every answer on the way is documented."""
     wait = [tool("execute", command="until [ -e go-on ]; do sleep 0.05; done", timeout_s=60)]
-    async with stack.gateway() as gateway:
-        await gateway.load_script(token, [{"match": {"conversation": token}, "reply": wait}])
+    await stack.gateway().load_script(token, [{"match": {"conversation": token}, "reply": wait}])
     identity = await submitted(asking, token)
 
     async def runs() -> bool:
