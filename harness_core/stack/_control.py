@@ -7,6 +7,7 @@ from typing import Protocol
 
 import trio
 
+from harness_core.bridge import Loop, at_home
 from harness_core.errors import BadInput, HarnessError
 from harness_core.stack._part import VERBS, Part, State
 
@@ -17,7 +18,7 @@ _LOOK_S = 2.0
 
 
 class Control(Protocol):
-    """Takes services away and gives them back."""
+    """Takes services away and gives them back; may be awaited in any loop."""
 
     async def act(self, service: str, verb: str) -> None:
         """``start``, ``stop``, ``kill``, ``pause``, ``resume`` or ``restart`` a service."""
@@ -40,17 +41,29 @@ class PartsControl:
 
     Args:
         parts: by name, in the order in which they can be brought back.
+        loop: the loop they live on.
         say: told what is found.
+
+    Attributes:
+        loop: the loop they live on.
     """
 
     def __init__(
-        self, parts: Mapping[str, Part], *, say: Callable[[str], None] = lambda _text: None
+        self,
+        parts: Mapping[str, Part],
+        *,
+        loop: Loop,
+        say: Callable[[str], None] = lambda _text: None,
     ) -> None:
+        self.loop = loop
         self._parts = parts
         self._say = say
 
+    @at_home
     async def act(self, service: str, verb: str) -> None:
         """Do something to a service.
+
+        A start that is cut off leaves it down; the rest takes no time and is always done whole.
 
         Raises:
             BadInput: no such service, or no such verb.
@@ -61,8 +74,9 @@ class PartsControl:
             known = ", ".join(sorted(VERBS))
             raise BadInput("stack", key="verb", found=verb, expected=f"one of {known}")
         steps = {"restart": ("stop", "start")}.get(verb, (verb,))
-        with trio.CancelScope(shield=True):  # half done it would be nobody's
-            for step in steps:
+        for step in steps:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            with trio.CancelScope(shield=step != "start"):
                 await getattr(part, step)()
 
     def _part(self, service: str) -> Part:
@@ -72,10 +86,12 @@ class PartsControl:
             raise BadInput("stack", key="service", found=service, expected=f"one of {known}")
         return part
 
+    @at_home
     async def processes(self, service: str) -> Sequence[str]:
         """The command lines of a service's processes now."""
         return await self._part(service).processes()
 
+    @at_home
     async def look(self) -> Mapping[str, str]:
         """Look at every service, side by side."""
         seen: dict[str, str] = {}
@@ -92,12 +108,14 @@ class PartsControl:
                 nursery.start_soon(one, part)
         return {name: seen[name] for name in self._parts}
 
+    @at_home
     async def states(self) -> Mapping[str, State]:
         """What is known of every service."""
         for part in self._parts.values():
             await part.refresh()
         return {name: part.state for name, part in self._parts.items()}
 
+    @at_home
     async def mend(self) -> Sequence[str]:
         """Resume what is paused, start what is down, restart what runs and does not serve."""
         found: list[str] = []

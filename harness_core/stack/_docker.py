@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from harness_core import limits
-from harness_core.bridge import blocking
+from harness_core.bridge import blocking, this_loop
 from harness_core.containers import (
     adopt_container,
     announce_container,
@@ -103,10 +103,10 @@ async def open_docker_stack(
         stack.push_async_callback(_stop_here, parts)
         waits = {name: service.depends_on for name, service in compose.services.items()}
         await boot(parts, waits, stack=str(compose.path), say=note)
-        handle = Stack(
-            maker.description(parts, boot_s=trio.current_time() - began),
-            PartsControl({name: parts[name] for name in bottom_up(compose)}, say=say),
-        )
+        description = maker.description(parts, boot_s=trio.current_time() - began)
+        loop = await stack.enter_async_context(this_loop(f"the stack {description.title}"))
+        ordered = {name: parts[name] for name in bottom_up(compose)}
+        handle = Stack(description, PartsControl(ordered, loop=loop, say=say))
         stack.push_async_callback(handle.close)
         yield handle
 

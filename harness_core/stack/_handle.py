@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from harness_core import limits
+from harness_core.bridge import anywhere
 from harness_core.db import Database
 from harness_core.errors import BadInput, HarnessError
 from harness_core.http import HttpClient
@@ -45,7 +46,10 @@ OUTAGES: Final[Mapping[str, tuple[str, str]]] = {
 class Stack:
     """A running stack; built by :func:`open_stack` and :func:`attach_stack`.
 
-    It may be used from any event loop; what it does to services is done where they live.
+    Every method may be awaited in a task of trio, asyncio or anyio, in any thread; what it does to
+    services is done where they live. Synchronous code calls ``loop.run(lambda: stack.rows(…))``.
+    A call that is cut off has ended when its caller goes on: a service whose start was cut off is
+    down, and :meth:`mend` brings it back.
 
     Attributes:
         description: how it is reached.
@@ -102,7 +106,7 @@ class Stack:
         return HttpClient(self.url(service), name=service, headers=headers, evidence=evidence)
 
     def gateway(self) -> GatewayClient:
-        """A client of the control API of the model gateway; an async context manager.
+        """A client of the control API of the model gateway.
 
         Raises:
             HarnessError: the stack has none.
@@ -224,6 +228,7 @@ class Stack:
         """One look at every service: those that do not serve, and what is seen instead."""
         return {name: seen for name, seen in (await self.control.look()).items() if seen}
 
+    @anywhere
     async def healthy(self, *services: str, seconds: float = limits.STACK_READY_S) -> None:
         """Wait until these services serve, or all of them.
 
@@ -279,25 +284,30 @@ class Stack:
         served = [name for name in self.services if name not in unwell]
         in_block = True
         try:
-            try:
-                await self.control.act(service, away)
-                yield
-                in_block = False
-            finally:
-                with trio.CancelScope(shield=True):
-                    await self._restore(service, back)
+            await self.control.act(service, away)
+            yield
+            in_block = False
         finally:
-            with trio.CancelScope(shield=in_block):
-                try:
-                    await self.healthy(*served, seconds=healthy_again_s)
-                except AssertionError:
-                    if not in_block:  # else the block's own error says more
-                        raise
+            try:
+                await self._restore(service, back)
+            finally:
+                await self._recovered(served, seconds=healthy_again_s, in_block=in_block)
 
+    @anywhere
     async def _restore(self, service: str, back: str) -> None:
-        state = (await self.states())[service]
-        if state not in {State.RUNNING, State.COMPLETED}:
-            await self.control.act(service, "resume" if state is State.PAUSED else back)
+        with trio.CancelScope(shield=True):
+            state = (await self.states())[service]
+            if state not in {State.RUNNING, State.COMPLETED}:
+                await self.control.act(service, "resume" if state is State.PAUSED else back)
+
+    @anywhere
+    async def _recovered(self, served: Sequence[str], *, seconds: float, in_block: bool) -> None:
+        with trio.CancelScope(shield=in_block):
+            try:
+                await self.healthy(*served, seconds=seconds)
+            except AssertionError:
+                if not in_block:  # else the block's own error says more
+                    raise
 
     async def close(self) -> None:
         """Close the connection to its database."""

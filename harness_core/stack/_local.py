@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from harness_core import limits
+from harness_core.bridge import this_loop
 from harness_core.db import Database
 from harness_core.errors import BadInput
 from harness_core.groups import lone_error
@@ -97,10 +98,10 @@ async def open_local_stack(
         stack.push_async_callback(_stop_processes, parts)
         waits = {name: maker.waits(service) for name, service in compose.services.items()}
         await boot(parts, waits, stack=str(compose.path), say=note)
-        handle = Stack(
-            maker.description(boot_s=trio.current_time() - began),
-            PartsControl({name: parts[name] for name in bottom_up(compose)}, say=say),
-        )
+        description = maker.description(boot_s=trio.current_time() - began)
+        loop = await stack.enter_async_context(this_loop(f"the stack {description.title}"))
+        ordered = {name: parts[name] for name in bottom_up(compose)}
+        handle = Stack(description, PartsControl(ordered, loop=loop, say=say))
         stack.push_async_callback(handle.close)
         yield handle
 

@@ -183,9 +183,12 @@ class ProcessPart:
                 self._state = State.COMPLETED
             else:
                 await await_ready(child, self._stages(child, plan))
-        except BaseException:
+        except BaseException as error:
             with trio.CancelScope(shield=True):
                 await self._end_everything()
+                if not isinstance(error, Exception):  # cut off: that was no death of its own
+                    await self._release()
+                    self._state = State.STOPPED
             raise
 
     def _stages(self, child: Child, plan: ProcessPlan) -> tuple[Stage, ...]:
