@@ -33,6 +33,7 @@ from harness_core.errors import BadInput, HarnessError
 from harness_core.evidence import Evidence, Redactor, failure_text, open_evidence
 from harness_core.groups import unwrap
 from harness_core.leaks import Audit, Unclosed, open_audit, unclosed_error, watch_unclosed
+from harness_core.ledger import open_session
 from harness_core.process import Run, open_run
 from harness_core.scenario import new_token
 from harness_core.skips import SkipHooks, SkipRule, not_run
@@ -136,6 +137,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "(the suite's conftest knows the subject)",
     )
     config.addinivalue_line(
+        "markers", "covers(id, ...): in a suite with a ledger, the requirements that a test proves"
+    )
+    config.addinivalue_line(
         "markers", "aside(reason): in a suite with a ledger, a test that covers no requirement"
     )
     config.stash[SUMMARY] = []
@@ -162,6 +166,7 @@ def pytest_configure(config: pytest.Config) -> None:
         gates.required()
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
+    open_session(config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -194,43 +199,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
         raise unclosed_error(left, where=item.nodeid)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse a marker that names no gate, and a suite whose ledger and tests do not agree."""
-    for folder in dict.fromkeys(folder for item in items if (folder := _suite_folder(item.path))):
-        _check_ledger_of(folder, root=folder.parent.parent, config=config)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a marker that names no gate."""
     for item in items:
         for marker in item.iter_markers("requires"):
             try:
                 gates.check_names(marker.args, where=f"{item.nodeid}: requires")
             except BadInput as error:
                 raise pytest.UsageError(str(error)) from error
-
-
-def _suite_folder(path: Path) -> Path | None:
-    """The suite that a test file belongs to."""
-    return next((each for each in path.parents if (each / "suite.toml").is_file()), None)
-
-
-def _check_ledger_of(folder: Path, *, root: Path, config: pytest.Config) -> None:
-    """Refuse to run a suite in which an id has no test, or a test no id.
-
-    Raises:
-        pytest.UsageError: tells every disagreement, or the first mistake in a file.
-    """
-    from harness_core.ledger import check_ledger, load_ledger
-    from harness_core.suites import load_suite
-
-    if getattr(config, "workerinput", None) is not None:
-        return  # the controller has looked
-    try:
-        suite = load_suite(folder)
-        if suite.ledger is None:
-            return
-        problems = sorted(check_ledger(suite, load_ledger(suite.ledger), root=root))
-    except BadInput as error:
-        raise pytest.UsageError(str(error)) from error
-    if problems:
-        raise pytest.UsageError("\n".join(map(str, problems)))
 
 
 class _Counter:

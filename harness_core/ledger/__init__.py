@@ -4,7 +4,9 @@
 - ``_requirements.py``: :func:`load_ledger`, a suite's requirements by id.
 - ``_coverage.py``: requirements against tests, both ways, and the faults that each must have.
 - ``_outside.py``: the rules for tests that prove requirements of a running system.
+- ``_results.py``: what is shown of a requirement by what became of its tests.
 - ``_table.py``: what ``harness ledger`` prints.
+- ``_session.py``: ledgers in a pytest session: refused when they disagree, summed up at its end.
 - ``_imports.py``: who may import whom, where import-linter cannot see.
 - ``_problem.py``: one finding, as ``file:line: rule: what to do``.
 - ``_tree.py``: every check over a whole tree; what ``harness lint`` runs.
@@ -16,15 +18,16 @@ from harness_core.ledger._blackbox import check_test_file
 from harness_core.ledger._coverage import (
     Covering,
     check_coverage,
-    check_fault_counts,
+    check_faults,
     covering_tests,
 )
 from harness_core.ledger._imports import check_core_imports, check_reference_imports
 from harness_core.ledger._outside import check_fail_path, check_outside, check_stand_ins
 from harness_core.ledger._problem import Problem, SourceFile
 from harness_core.ledger._requirements import Ledger, Requirement, load_ledger
+from harness_core.ledger._session import open_session
 from harness_core.ledger._table import LedgerRow, ledger_rows, render_ledger
-from harness_core.ledger._tree import check_ledger, check_tree, suite_sources
+from harness_core.ledger._tree import check_tree, suite_sources
 
 __all__ = [
     "Covering",
@@ -36,8 +39,7 @@ __all__ = [
     "check_core_imports",
     "check_coverage",
     "check_fail_path",
-    "check_fault_counts",
-    "check_ledger",
+    "check_faults",
     "check_outside",
     "check_reference_imports",
     "check_stand_ins",
@@ -46,6 +48,7 @@ __all__ = [
     "covering_tests",
     "ledger_rows",
     "load_ledger",
+    "open_session",
     "render_ledger",
     "suite_sources",
 ]

@@ -1,135 +1,136 @@
-"""Requirements against tests, both ways: each covered id has one test, each test a covered id.
+"""Requirements against tests, both ways: each covered id has tests, each test an id or a reason.
 
-Read from the source, so that it does not depend on which tests a run selects.
+A test names what it covers with ``@pytest.mark.covers("ID", …)``, or its class or its file does
+(``pytestmark``); the nearest one counts. One that proves the suite and no requirement says why:
+``@pytest.mark.aside("reason")``. Read from the source, so that it does not depend on which tests a
+run selects.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from harness_core.faults import Fault
 from harness_core.ledger._problem import Problem, SourceFile, dotted
 from harness_core.ledger._requirements import Ledger
 
-__all__ = ["Covering", "check_coverage", "check_fault_counts", "covering_tests"]
+__all__ = ["ASIDE", "COVERS", "Covering", "check_coverage", "check_faults", "covering_tests"]
+
+COVERS: Final = "covers"
+ASIDE: Final = "aside"
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+#: Name and arguments of a mark.
+_Mark = tuple[str, list[ast.expr]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covering:
-    """One test function, and what its decorators say of it.
+    """One test function, and what the marks nearest to it say of it.
 
     Attributes:
         file: its file.
         function: its syntax tree.
-        nodeid: its id relative to the suite folder.
-        ids: what its ``int_id`` names, whatever that is.
-        marks: names of its other marks, those of its module included.
+        nodeid: its id relative to the suite folder, without parameters.
+        ids: what its ``covers`` names, whatever that is.
+        aside: the reasons of its ``aside``, whatever they are.
+        marks: names of all its marks, those of its class and module included.
     """
 
     file: SourceFile
     function: _Function
     nodeid: str
     ids: tuple[object, ...]
+    aside: tuple[object, ...]
     marks: frozenset[str]
 
 
-def covering_tests(files: Mapping[Path, SourceFile], ledger: Ledger) -> Iterator[Covering]:
+def covering_tests(files: Mapping[Path, SourceFile]) -> tuple[Covering, ...]:
     """Every test function of a suite.
 
     Args:
         files: path relative to the suite folder → source.
-        ledger: of the suite.
     """
-    for path, file in files.items():
-        if not (path.name.startswith("test_") or path.name.endswith("_test.py")):
-            continue
-        module_marks = frozenset(_module_marks(file.tree))
-        for function, owner in _tests(file.tree):
-            marks = [_mark(each) for each in function.decorator_list]
-            ids = [
-                argument.value if isinstance(argument, ast.Constant) else ast.unparse(argument)
-                for mark in marks
-                if mark and mark[0] == ledger.marker
-                for argument in mark[1]
-            ]
-            inside = f"{owner}::" if owner else ""
-            yield Covering(
-                file=file,
-                function=function,
-                nodeid=f"{path.as_posix()}::{inside}{function.name}",
-                ids=tuple(ids),
-                marks=module_marks | {mark[0] for mark in marks if mark},
-            )
+    return tuple(
+        test
+        for path, file in files.items()
+        if path.name.startswith("test_") or path.name.endswith("_test.py")
+        for test in _tests_of(file, path.as_posix())
+    )
 
 
-def check_coverage(files: Mapping[Path, SourceFile], ledger: Ledger) -> Iterator[Problem]:
+def check_coverage(tests: Sequence[Covering], ledger: Ledger) -> Iterator[Problem]:
     """What does not agree between the ledger and the tests."""
-    covering: dict[str, list[Covering]] = defaultdict(list)
-    for test in covering_tests(files, ledger):
+    covered: set[str] = set()
+    for test in tests:
         yield from _check_test(test, ledger)
-        for identity in test.ids:
-            covering[str(identity)].append(test)
-    for requirement in ledger.requirements.values():
-        tests = covering[requirement.id]
-        if requirement.covered and not tests:
+        covered.update(map(str, test.ids))
+    for requirement in ledger.covered:
+        if requirement.id not in covered:
             yield _row(
                 ledger,
                 requirement.id,
                 "id-without-test",
                 f"{requirement.id} is covered by no test; write one with "
-                f'@pytest.mark.{ledger.marker}("{requirement.id}"), or defer it with a reason',
-            )
-        for test in tests[1:]:
-            yield from test.file.problem(
-                test.function,
-                "id-covered-twice",
-                f"{requirement.id} has a test already, {tests[0].nodeid}; one function covers an id, "
-                "parametrised where it has several cases",
+                f'@pytest.mark.{COVERS}("{requirement.id}"), or defer it with a reason',
             )
 
 
 def _check_test(test: Covering, ledger: Ledger) -> Iterator[Problem]:
-    if "aside" in test.marks:
+    if ASIDE in test.marks and test.aside:
+        if test.ids or not all(isinstance(reason, str) and reason.strip() for reason in test.aside):
+            yield from test.file.problem(
+                test.function,
+                "test-without-id",
+                f'a test without a requirement says why: @pytest.mark.{ASIDE}("reason"), and '
+                "covers none",
+            )
         return
-    if len(test.ids) != 1:
+    if not test.ids:
+        first = next(iter(ledger.requirements))
         yield from test.file.problem(
             test.function,
             "test-without-id",
-            f'a test here covers one id: @pytest.mark.{ledger.marker}("{ledger.prefix}001")',
+            f'a test here covers a requirement: @pytest.mark.{COVERS}("{first}"), or says why it '
+            f'covers none: @pytest.mark.{ASIDE}("reason")',
         )
         return
-    identity = test.ids[0]
-    requirement = ledger.requirements.get(str(identity))
-    if requirement is None:
-        yield from test.file.problem(
-            test.function, "unknown-id", f"{identity!r} is no id of {ledger.path.name}"
-        )
-        return
-    if not requirement.covered:
-        yield from test.file.problem(
-            test.function,
-            "id-deferred",
-            f"{identity} is deferred in {ledger.path.name}; set its status to covered",
-        )
-    wanted = ledger.priorities[requirement.priority]
-    found = sorted(test.marks & set(ledger.priorities.values()))
-    if found != [wanted]:
+    wanted: set[str] = set()
+    for identity in test.ids:
+        requirement = ledger.requirements.get(str(identity))
+        if requirement is None:
+            yield from test.file.problem(
+                test.function, "unknown-id", f"{identity!r} is no id of {ledger.path.name}"
+            )
+            continue
+        if not requirement.covered:
+            yield from test.file.problem(
+                test.function,
+                "id-deferred",
+                f"{identity} is deferred in {ledger.path.name}; set its status to covered",
+            )
+        if requirement.priority:
+            wanted.add(ledger.priorities[requirement.priority])
+    found = test.marks & set(ledger.priorities.values())
+    if wanted and found != wanted:
         yield from test.file.problem(
             test.function,
             "priority",
-            f"{identity} is {requirement.priority}: mark it {wanted} "
-            f"(found {', '.join(found) or 'no priority'})",
+            f"by what it covers, mark it {' and '.join(sorted(wanted))} "
+            f"(found {', '.join(sorted(found)) or 'no priority'})",
         )
 
 
-def check_fault_counts(faults: Iterable[Fault], ledger: Ledger) -> Iterator[Problem]:
-    """Every covered id has the planted faults that prove its test able to fail."""
+def check_faults(
+    faults: Iterable[Fault], tests: Sequence[Covering], ledger: Ledger
+) -> Iterator[Problem]:
+    """Every covered id has the planted faults that prove its tests able to fail."""
+    ids = {test.nodeid: set(map(str, test.ids)) for test in tests}
     planted: dict[str, int] = defaultdict(int)
     for fault in faults:
         planted[fault.requirement] += 1
@@ -139,6 +140,15 @@ def check_fault_counts(faults: Iterable[Fault], ledger: Ledger) -> Iterator[Prob
                 "",
                 "unknown-id",
                 f"fault {fault.id} breaks {fault.requirement!r}, which is no id of this ledger",
+            )
+        elif not any(
+            fault.requirement in ids.get(name.partition("[")[0], ()) for name in fault.tests
+        ):
+            yield _row(
+                ledger,
+                fault.requirement,
+                "fault-elsewhere",
+                f"fault {fault.id} breaks {fault.requirement}, and no test that it names covers it",
             )
     for requirement in ledger.covered:
         count = planted[requirement.id]
@@ -167,34 +177,62 @@ def _shown(path: Path) -> str:
     return "/".join(parts[parts.index("suites") :]) if "suites" in parts else path.name
 
 
-def _tests(tree: ast.Module) -> Iterator[tuple[_Function, str]]:
-    for node in tree.body:
+def _tests_of(file: SourceFile, path: str) -> Iterator[Covering]:
+    """The test functions of a file and of its test classes."""
+    of_module = _marks(_pytestmark(file.tree))
+    for node in file.tree.body:
         if isinstance(node, _Function) and node.name.startswith("test"):
-            yield node, ""
+            yield _covering(file, node, f"{path}::{node.name}", [of_module])
         elif isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+            of_class = _marks(node.decorator_list)
             for inner in node.body:
                 if isinstance(inner, _Function) and inner.name.startswith("test"):
-                    yield inner, node.name
+                    name = f"{path}::{node.name}::{inner.name}"
+                    yield _covering(file, inner, name, [of_class, of_module])
 
 
-def _module_marks(tree: ast.Module) -> Iterator[str]:
-    """``pytestmark = pytest.mark.x`` or a list of such."""
+def _covering(
+    file: SourceFile, function: _Function, nodeid: str, around: Sequence[Sequence[_Mark]]
+) -> Covering:
+    levels = [_marks(function.decorator_list), *around]
+    nearest = next((marks for marks in levels if {COVERS, ASIDE} & {name for name, _ in marks}), ())
+    return Covering(
+        file=file,
+        function=function,
+        nodeid=nodeid,
+        ids=tuple(_arguments(nearest, COVERS)),
+        aside=tuple(_arguments(nearest, ASIDE)),
+        marks=frozenset(name for marks in levels for name, _ in marks),
+    )
+
+
+def _arguments(marks: Iterable[_Mark], wanted: str) -> Iterator[object]:
+    """What marks of a name were given; of one without arguments, the empty text."""
+    for name, arguments in marks:
+        if name == wanted:
+            for argument in arguments or [ast.Constant(value="")]:
+                yield (
+                    argument.value if isinstance(argument, ast.Constant) else ast.unparse(argument)
+                )
+
+
+def _pytestmark(tree: ast.Module) -> list[ast.expr]:
+    """What ``pytestmark`` is, as a list."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(
             isinstance(target, ast.Name) and target.id == "pytestmark" for target in node.targets
         ):
             value = node.value
-            rows = value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
-            for row in rows:
-                mark = _mark(row)
-                if mark:
-                    yield mark[0]
+            return value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
+    return []
 
 
-def _mark(node: ast.expr) -> tuple[str, list[ast.expr]] | None:
-    """Name and arguments of ``pytest.mark.NAME`` or ``pytest.mark.NAME(…)``."""
-    called, arguments = (node.func, node.args) if isinstance(node, ast.Call) else (node, [])
-    name = dotted(called)
-    if not name.startswith("pytest.mark."):
-        return None
-    return name.removeprefix("pytest.mark."), list(arguments)
+def _marks(nodes: Iterable[ast.expr]) -> list[_Mark]:
+    """Those of ``pytest.mark.NAME`` and ``pytest.mark.NAME(…)``."""
+    found = []
+    for node in nodes:
+        called, arguments = (node.func, node.args) if isinstance(node, ast.Call) else (node, [])
+        name = dotted(called)
+        if name.startswith("pytest.mark."):
+            found.append((name.removeprefix("pytest.mark."), list(arguments)))
+    return found

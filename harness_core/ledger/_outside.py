@@ -1,16 +1,21 @@
 """Tests from outside: the rules for a suite whose tests prove requirements of a running system.
 
-Held for every file of a suite with a ledger, besides what ``_blackbox.py`` holds for all suites:
+Held for every suite with a ledger, for each of its files but those whose tests are all ``aside``,
+besides what ``_blackbox.py`` holds for all suites:
 
 1. The target runs: no client that calls an application in this process.
-2. Traffic is HTTP: no driver of a database, a queue or a store, no process of one's own. Reading
-   rows, objects and logs through the stack's handle is looking; SQL that writes is not.
+2. Traffic goes by the system's boundary (HTTP, its socket, its command line): no driver of a
+   database, a queue or a store, no process of one's own. Reading rows, objects and logs through the
+   suite's handle is looking; SQL that writes is not.
 3. Files are made through the system's API: nothing is written, moved or removed here.
 4. Nothing is patched (``_blackbox.py``) and no client is a fake.
 5. Assertions are on what can be seen from outside: no import of the system (``_blackbox.py``).
-6. Where a requirement names what must be refused or fail, its test sees that.
-7. What stands in for a third party is told in the docstring of the test that uses it.
+6. Where a requirement names what must be refused or fail, one of its tests sees that.
+7. What stands in for a third party is said in the docstring of the test that uses it, or its file.
 8. The system's schemas may be imported, its logic not (``may_import`` of the suite).
+
+A ledger lifts one of these for its whole suite in ``[ledger.allowed]``, with the reason: of a
+system that is configured by files, tests write files.
 
 Source: seed 002, "Non-negotiable Integration Execution Contract".
 """
@@ -18,8 +23,9 @@ Source: seed 002, "Non-negotiable Integration Execution Contract".
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, TypeGuard
 
 from harness_core.ledger._coverage import Covering
 from harness_core.ledger._problem import Problem, SourceFile, dotted, imported_modules
@@ -84,10 +90,9 @@ _STANDS_IN: Final = "stand-in"
 
 def check_outside(file: SourceFile, ledger: Ledger) -> Iterator[Problem]:
     """Rules 1 to 4 for one file of a suite."""
-    yield from _imports(file, ledger)
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.Call):
-            yield from _call(file, node)
+    for problem in (*_imports(file, ledger), *_calls(file)):
+        if problem.rule not in ledger.allowed:
+            yield problem
 
 
 def _imports(file: SourceFile, ledger: Ledger) -> Iterator[Problem]:
@@ -98,24 +103,30 @@ def _imports(file: SourceFile, ledger: Ledger) -> Iterator[Problem]:
             advice = "a fake proves nothing of the system; ask the real one"
             yield from file.problem(node, "fake-client", advice)
         elif any(_below(module, name) for name in _IN_PROCESS):
-            advice = "the system runs as a stack of its own; ask it over HTTP"
+            advice = "the system runs in processes of its own; ask it there"
             yield from file.problem(node, "in-process", advice)
         elif top in _DRIVERS and not allowed:
             advice = (
-                f"{top} goes past the system's API: act over HTTP, look through the stack's handle "
-                f"(observers in {ledger.path.name} lists what else may be looked with)"
+                f"{top} goes past the system's boundary: act through it, look through the suite's "
+                f"handle (observers in {ledger.path.name} lists what else may be looked with)"
             )
-            yield from file.problem(node, "not-http", advice)
+            yield from file.problem(node, "driver", advice)
         elif any(_below(module, name) for name in _WRITING_MODULES):
             yield from _written(file, node, module)
+
+
+def _calls(file: SourceFile) -> Iterator[Problem]:
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Call):
+            yield from _call(file, node)
 
 
 def _call(file: SourceFile, node: ast.Call) -> Iterator[Problem]:
     name = dotted(node.func)
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     if name in _DRIVER_CALLS:
-        advice = f"{name} starts a process of one's own; act over HTTP"
-        yield from file.problem(node, "not-http", advice)
+        advice = f"{name} starts a process of one's own; act through the system's boundary"
+        yield from file.problem(node, "driver", advice)
     if name in _WRITING_CALLS:
         yield from _written(file, node, name)
     elif (name == "open" or method == "open") and _opens_for_writing(node, method=bool(method)):
@@ -169,29 +180,41 @@ def _writing_verb(node: ast.Call) -> str:
     return ""
 
 
-def check_fail_path(test: Covering, ledger: Ledger) -> Iterator[Problem]:
-    """Rule 6: the test, or a helper of its file that it calls, sees something refused or fail.
+def check_fail_path(tests: Sequence[Covering], ledger: Ledger) -> Iterator[Problem]:
+    """Rule 6: a test of each requirement, or a helper of its file, sees something refused or fail.
 
-    That is a call of ``expect_refused`` and its like, an assertion on a status from 400 on, on a
-    state that is a failure, or ``pytest.raises``.
+    That is a call of ``expect_refused`` and its like, ``pytest.raises``, or a status from 400 on, or a
+    word that names a failure, in an assertion or in what is ``expected``.
     """
-    requirement = ledger.requirements.get(str(test.ids[0])) if len(test.ids) == 1 else None
-    if requirement is None or not requirement.fails:
-        return
+    words = _FAILED_WORDS | ledger.failures
+    for requirement in ledger.covered:
+        own = [test for test in tests if requirement.id in test.ids]
+        if requirement.fails and own and not any(_has_fail_path(test, words) for test in own):
+            yield from own[0].file.problem(
+                own[0].function,
+                "no-fail-path",
+                f"{requirement.id} demands: {requirement.fails}; have one of its tests assert it "
+                "(expect_refused, a status from 400 on, a failed state)",
+            )
+
+
+def _has_fail_path(test: Covering, words: AbstractSet[object]) -> bool:
     helpers = {node.name: node for node in ast.walk(test.file.tree) if isinstance(node, _Function)}
-    if not _sees_failure(test.function, helpers, seen=set()):
-        yield from test.file.problem(
-            test.function,
-            "no-fail-path",
-            f"{requirement.id} demands: {requirement.fails}; assert it (expect_refused, a status "
-            "from 400 on, a failed state)",
-        )
+    return _sees_failure(test.function, helpers, words=words, seen=set())
 
 
-def _sees_failure(function: _Function, helpers: Mapping[str, _Function], *, seen: set[str]) -> bool:
+def _sees_failure(
+    function: _Function,
+    helpers: Mapping[str, _Function],
+    *,
+    words: AbstractSet[object],
+    seen: set[str],
+) -> bool:
     seen.add(function.name)
     for node in ast.walk(function):
-        if isinstance(node, ast.Assert) and _about_failure(node.test):
+        if isinstance(node, ast.Assert) and _about_failure(node.test, words):
+            return True
+        if _is_expected(node) and _names_failure(node.value, words):
             return True
         if isinstance(node, ast.Call):
             name = dotted(node.func).rpartition(".")[2]
@@ -200,37 +223,52 @@ def _sees_failure(function: _Function, helpers: Mapping[str, _Function], *, seen
         if isinstance(node, ast.Name | ast.Attribute):
             name = dotted(node).rpartition(".")[2]
             helper = helpers.get(name)
-            if helper and name not in seen and _sees_failure(helper, helpers, seen=seen):
+            if (
+                helper
+                and name not in seen
+                and _sees_failure(helper, helpers, words=words, seen=seen)
+            ):
                 return True
     return False
 
 
-def _about_failure(test: ast.expr) -> bool:
+def _is_expected(node: ast.AST) -> TypeGuard[ast.Assign | ast.keyword]:
+    """``expected = …`` and ``expected=…``, which is compared elsewhere."""
+    if isinstance(node, ast.keyword):
+        return node.arg == "expected"
+    return isinstance(node, ast.Assign) and [dotted(each) for each in node.targets] == ["expected"]
+
+
+def _about_failure(test: ast.expr, words: AbstractSet[object]) -> bool:
     """An equality, or a membership, with a status of an error or the name of a failed state."""
     for compare in ast.walk(test):
         if not isinstance(compare, ast.Compare):
             continue
         if not all(isinstance(op, ast.Eq | ast.In | ast.Is) for op in compare.ops):
             continue
-        for side in (compare.left, *compare.comparators):
-            for node in ast.walk(side):
-                if not isinstance(node, ast.Constant):
-                    continue
-                number = type(node.value) is int and node.value in _ERROR_STATUS
-                if number or node.value in _FAILED_WORDS:
-                    return True
+        if any(_names_failure(side, words) for side in (compare.left, *compare.comparators)):
+            return True
     return False
 
 
+def _names_failure(value: ast.expr, words: AbstractSet[object]) -> bool:
+    """A constant in it, no key of a dictionary, is a status of an error or names a failed state."""
+    keys = [key for node in ast.walk(value) if isinstance(node, ast.Dict) for key in node.keys]
+    return any(
+        (type(node.value) is int and node.value in _ERROR_STATUS) or node.value in words
+        for node in ast.walk(value)
+        if isinstance(node, ast.Constant) and node not in keys
+    )
+
+
 def check_stand_ins(test: Covering, ledger: Ledger) -> Iterator[Problem]:
-    """Rule 7: a test that uses a stand-in says so in its docstring."""
+    """Rule 7: a test that uses a stand-in says so in its docstring, or its file does."""
     arguments = {each.arg for each in (*test.function.args.args, *test.function.args.kwonlyargs)}
     methods = {node.attr for node in ast.walk(test.function) if isinstance(node, ast.Attribute)}
+    said = [ast.get_docstring(node) or "" for node in (test.function, test.file.tree)]
+    text = " ".join(" ".join(said).lower().split())
     for name, third_party in ledger.stand_ins.items():
-        told = (ast.get_docstring(test.function) or "").lower()
-        if name in arguments | methods and not (
-            _STANDS_IN in told and third_party.lower() in " ".join(told.split())
-        ):
+        if name in arguments | methods and not (_STANDS_IN in text and third_party.lower() in text):
             yield from test.file.problem(
                 test.function,
                 "stand-in",

@@ -2,7 +2,6 @@
 
 [ledger]
 prefix = "INT-"
-marker = "int_id"
 priorities = { p0 = "integration_p0", p1 = "integration_p1" }
 
 [[requirement]]
@@ -27,9 +26,12 @@ __all__ = ["Ledger", "Requirement", "load_ledger"]
 
 _COVERED: Final = "covered"
 _DEFERRED: Final = "deferred"
-_WORD: Final = r"[a-z][a-z0-9_]*"
 _PRIORITY: Final = r"[a-z][a-z0-9]*"
-_PREFIX: Final = r"[A-Z][A-Z0-9]*-"
+_PREFIX: Final = r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-"
+_REST: Final = r"[A-Z0-9]+(-[A-Z0-9]+)*"
+
+#: Rules of ``_outside.py`` that a ledger may lift for its whole suite, with a reason.
+OUTSIDE_RULES: Final = ("driver", "fake-client", "in-process", "local-write", "writes-rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +39,13 @@ class Requirement:
     """One row.
 
     Attributes:
-        id: e.g. ``INT-003``.
+        id: e.g. ``INT-003``, ``CONTRACT-5-SAFE``.
         title: what it is about.
-        priority: a key of the ledger's ``priorities``.
-        asserts: what its test must assert, in words.
-        fails: what its test must see refused or failing; empty when nothing can be.
+        priority: a key of the ledger's ``priorities``; empty where it has none.
+        asserts: what its tests must assert, in words.
+        fails: what one of its tests must see refused or failing; empty when nothing can be.
         no_fail_path: why nothing can be; empty when something must be.
-        covered: it has a test; otherwise it is deferred.
+        covered: it has tests; otherwise it is deferred.
         reason: why it is deferred.
     """
 
@@ -64,27 +66,29 @@ class Ledger:
     Attributes:
         path: the file.
         prefix: how every id begins.
-        marker: the pytest marker that names the id a test covers.
-        priorities: priority → the marker that its tests carry.
+        priorities: priority → the marker that its tests carry; empty where rows have none.
         faults_each: planted faults that every covered id must have.
-        observers: modules of the outside world that tests may look with, besides HTTP.
-        stand_ins: fixture or method → the third party it stands in for, which a test that uses it
-            must say in its docstring.
+        observers: modules of the outside world that tests may look with, besides the boundary.
+        failures: words, besides those of ``_outside.py``, that name a refusal or a failure.
+        stand_ins: fixture or method → the third party it stands in for, which the docstring of a
+            test that uses it, or of its file, must say.
+        allowed: rule of ``_outside.py`` that this suite is not held to → why.
         requirements: by id, in the order of the file.
     """
 
     path: Path
     prefix: str
-    marker: str
     priorities: dict[str, str]
     faults_each: int
     observers: tuple[str, ...]
+    failures: frozenset[str]
     stand_ins: dict[str, str]
+    allowed: dict[str, str]
     requirements: dict[str, Requirement]
 
     @property
     def covered(self) -> tuple[Requirement, ...]:
-        """The rows that have a test."""
+        """The rows that have tests."""
         return tuple(row for row in self.requirements.values() if row.covered)
 
     @property
@@ -104,18 +108,22 @@ def load_ledger(path: Path) -> Ledger:
     rows = content.tables("requirement")
     content.done()
     prefix = table.text("prefix", pattern=_PREFIX)
-    priorities = table.mapping("priorities")
+    priorities = table.mapping("priorities", default={})
     ledger = Ledger(
         path=path,
         prefix=prefix,
-        marker=table.text("marker", pattern=_WORD),
         priorities=priorities,
         faults_each=_count(table, "faults_each"),
         observers=table.texts("observers", default=()),
-        stand_ins={str(key): str(value) for key, value in table.optional("stand_ins").items()},
+        failures=frozenset(table.texts("failures", default=())),
+        stand_ins=table.mapping("stand_ins", default={}),
+        allowed=table.mapping("allowed", default={}),
         requirements={},
     )
     table.done()
+    for rule in ledger.allowed:
+        if rule not in OUTSIDE_RULES:
+            raise table.bad("allowed", rule, expected=f"rules out of {', '.join(OUTSIDE_RULES)}")
     for row in rows:
         requirement = _requirement(row, prefix=prefix, priorities=priorities)
         if requirement.id in ledger.requirements:
@@ -126,33 +134,37 @@ def load_ledger(path: Path) -> Ledger:
 
 
 def _requirement(row: Table, *, prefix: str, priorities: dict[str, str]) -> Requirement:
-    identity = row.text("id", pattern=rf"{prefix}\d{{3}}")
+    identity = row.text("id", pattern=f"{prefix}{_REST}")
     row = row.called(identity)
-    priority = row.text("priority", pattern=_PRIORITY)
-    if priority not in priorities:
+    priority = row.text("priority", pattern=_PRIORITY) if priorities else ""
+    if priorities and priority not in priorities:
         raise row.bad("priority", priority, expected=f"one of {', '.join(priorities)}")
     status = row.text("status")
     if status not in {_COVERED, _DEFERRED}:
         raise row.bad("status", status, expected=f"{_COVERED} or {_DEFERRED}")
-    reason = row.text("reason", default="")
-    if bool(reason) != (status == _DEFERRED):
-        expected = "a reason for a deferred row" if status == _DEFERRED else "none: it is covered"
-        raise row.bad("reason", reason or None, expected=expected)
-    fails, no_fail_path = row.text("fails", default=""), row.text("no_fail_path", default="")
-    if bool(fails) == bool(no_fail_path):
-        expected = "either what must be refused or fail, or no_fail_path: why nothing can be"
-        raise row.bad("fails", fails or None, expected=expected)
     requirement = Requirement(
         id=identity,
         title=row.text("title"),
         priority=priority,
         asserts=row.texts("asserts"),
-        fails=fails,
-        no_fail_path=no_fail_path,
+        fails=row.text("fails", default=""),
+        no_fail_path=row.text("no_fail_path", default=""),
         covered=status == _COVERED,
-        reason=reason,
+        reason=row.text("reason", default=""),
     )
     row.done()
+    if requirement.covered and requirement.reason:
+        raise row.bad(
+            "reason",
+            requirement.reason,
+            expected="none: the row is covered",
+            next_step=f'Remove it, or set the status of {identity} to "{_DEFERRED}"',
+        )
+    if not requirement.covered and not requirement.reason:
+        raise row.bad("reason", None, expected="a reason why the row is deferred")
+    if bool(requirement.fails) == bool(requirement.no_fail_path):
+        expected = "either what must be refused or fail, or no_fail_path: why nothing can be"
+        raise row.bad("fails", requirement.fails or None, expected=expected)
     return requirement
 
 
@@ -164,20 +176,24 @@ def _count(table: Table, key: str) -> int:
 
 
 def _check_numbers(ledger: Ledger) -> None:
-    """Ids are counted from 001 without a gap: a row cannot be dropped unseen."""
-    ids = list(ledger.requirements)
-    for number, wanted in enumerate(f"{ledger.prefix}{n:03d}" for n in range(1, len(ids) + 1)):
-        if wanted not in ledger.requirements:
+    """Numbered ids count from 1 without a gap, so that a row cannot be dropped unseen.
+
+    A number may have several rows, told apart by a word: ``CONTRACT-5-SAFE``.
+    """
+    numbers = [
+        identity.removeprefix(ledger.prefix).partition("-")[0] for identity in ledger.requirements
+    ]
+    if not any(number.isdecimal() for number in numbers):
+        return
+    width, last = len(numbers[0]), 0
+    for index, (identity, number) in enumerate(zip(ledger.requirements, numbers, strict=True)):
+        same, following = f"{last:0{width}}", f"{last + 1:0{width}}"
+        if number != following and (number != same or not last):
             raise BadInput(
                 ledger.path,
-                key="requirement.id",
-                found=f"{len(ids)} rows, and none of them is {wanted}",
-                expected=f"every id from {ledger.prefix}001 on, deferred ones included",
+                key=f"requirement[{index}].id",
+                found=identity,
+                expected=f"{ledger.prefix}{following}: numbered ids in order and without a gap, "
+                "deferred ones included",
             )
-        if ids[number] != wanted:
-            raise BadInput(
-                ledger.path,
-                key=f"requirement[{number}].id",
-                found=ids[number],
-                expected=f"{wanted}: ids in order",
-            )
+        last = int(number)

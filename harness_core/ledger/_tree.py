@@ -9,14 +9,14 @@ from pathlib import Path
 
 from harness_core.faults import load_faults
 from harness_core.ledger._blackbox import Rules, check_test_file
-from harness_core.ledger._coverage import check_coverage, check_fault_counts, covering_tests
+from harness_core.ledger._coverage import check_coverage, check_faults, covering_tests
 from harness_core.ledger._imports import check_core_imports, check_reference_imports
 from harness_core.ledger._outside import check_fail_path, check_outside, check_stand_ins
 from harness_core.ledger._problem import Problem, SourceFile
 from harness_core.ledger._requirements import Ledger, load_ledger
 from harness_core.suites import Suite, load_suites
 
-__all__ = ["check_ledger", "check_tree", "suite_sources"]
+__all__ = ["check_tree", "suite_sources"]
 
 _REFERENCE = "reference-system"
 
@@ -55,8 +55,7 @@ def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
     yield from _check_faults(suite, root=root)
     if suite.ledger is not None:
         ledger = load_ledger(suite.ledger)
-        yield from check_ledger(suite, ledger, root=root)
-        yield from _check_outside(suite, ledger, root=root)
+        yield from _check_ledger(suite, ledger, root=root)
     if not (suite.folder / "README.md").is_file():
         yield Problem(
             path=suite.folder.relative_to(root).as_posix(),
@@ -77,21 +76,22 @@ def suite_sources(suite: Suite, *, root: Path) -> dict[Path, SourceFile]:
     }
 
 
-def check_ledger(suite: Suite, ledger: Ledger, *, root: Path) -> Iterator[Problem]:
-    """Requirements against tests, both ways; what a collection refuses to run with."""
-    yield from check_coverage(suite_sources(suite, root=root), ledger)
-
-
-def _check_outside(suite: Suite, ledger: Ledger, *, root: Path) -> Iterator[Problem]:
-    """The rules for tests from outside, and the planted faults that every id must have."""
+def _check_ledger(suite: Suite, ledger: Ledger, *, root: Path) -> Iterator[Problem]:
+    """Requirements against tests and planted faults, and the rules for tests from outside."""
     files = suite_sources(suite, root=root)
+    tests = covering_tests(files)
+    yield from check_coverage(tests, ledger)
+    proving = {test.file.path for test in tests if test.ids}
+    only_aside = {test.file.path for test in tests} - proving
     for file in files.values():
-        yield from check_outside(file, ledger)
-    for test in covering_tests(files, ledger):
-        yield from check_fail_path(test, ledger)
-        yield from check_stand_ins(test, ledger)
+        if file.path not in only_aside:
+            yield from check_outside(file, ledger)
+    yield from check_fail_path(tests, ledger)
+    for test in tests:
+        if test.ids:
+            yield from check_stand_ins(test, ledger)
     faults = load_faults(suite.faults) if suite.faults is not None else ()
-    yield from check_fault_counts(faults, ledger)
+    yield from check_faults(faults, tests, ledger)
 
 
 def _check_faults(suite: Suite, *, root: Path) -> Iterator[Problem]:

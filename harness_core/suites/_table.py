@@ -106,12 +106,12 @@ class Table:
             raise self.bad(key, value, expected="a positive number of seconds")
         return float(value)
 
-    def mapping(self, key: str) -> dict[str, str]:
-        """A required, non-empty table of strings."""
-        value = self._take(key, None)
+    def mapping(self, key: str, *, default: Mapping[str, str] | None = None) -> dict[str, str]:
+        """A non-empty table of strings; required unless there is a default."""
+        value = self._take(key, default)
         if (
             not isinstance(value, Mapping)
-            or not value
+            or not (value or value is default)
             or not all(isinstance(item, str) for item in value.values())
         ):
             raise self.bad(key, value, expected="a table of strings with at least one entry")
@@ -176,11 +176,18 @@ class Table:
             )
 
     def bad(self, key: str, found: object, *, expected: str, next_step: str = "") -> BadInput:
-        """The error for a value of this table; the caller raises it."""
+        """The error for a value of this table; the caller raises it.
+
+        A required key that is not there may be there under a misspelt name, which is then named.
+        """
+        if found is None:
+            near = difflib.get_close_matches(key, self._left, n=1)
+            if near and not next_step:
+                next_step = f"Rename the key {near[0]} to {key}"
         return BadInput(
             self.where,
             key=f"{self.prefix}{key}",
-            found="nothing" if found is None else _short(found),
+            found=_Nothing() if found is None else _short(found),
             expected=expected,
             next_step=next_step,
         )
@@ -188,6 +195,13 @@ class Table:
     def _take(self, key: str, default: object) -> object:
         self._known.append(key)
         return self._left.pop(key, default)
+
+
+class _Nothing:
+    """What is found where a key is missing; not the word in quotes, which a file could hold."""
+
+    def __repr__(self) -> str:
+        return "nothing"
 
 
 #: A value of a configuration file longer than this says no more when it is shown whole.

@@ -20,7 +20,6 @@ from harness_core.errors import HarnessError
 from harness_core.evidence import Evidence
 from harness_core.hosting import HeldHost, Line, hold_host
 from harness_core.http import HttpClient
-from harness_core.ledger import load_ledger
 from harness_core.pytest_plugin import add_summary, fail_run, open_run_evidence, progress_of
 from harness_core.skips import not_run
 from harness_core.stack import Stack, attach_stack, hold_stack
@@ -31,21 +30,11 @@ from suites.integration.stack import REFERENCE_SUBJECT, layout_of, open_workbenc
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
 
-LEDGER: Final = Path(__file__).with_name("ledger.toml")
-
 #: The stacks of a run: the shared one, and the one that may be broken.
 STACKS: Final = ("stack", "breakable")
 _HOSTS: Final = "integration_hosts"
 _HELD: Final = pytest.StashKey[dict[str, HeldHost]]()
 _OPEN: Final = pytest.StashKey[ExitStack]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Register the marks of the ledger; it is their only other place."""
-    ledger = load_ledger(LEDGER)
-    config.addinivalue_line("markers", f"{ledger.marker}(id): the requirement that a test proves")
-    for priority, marker in ledger.priorities.items():
-        config.addinivalue_line("markers", f"{marker}: proves a requirement of {priority}")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,5 +1,6 @@
 """The rules for tests from outside: each violation is found, and what only looks like one is not."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,8 @@ def ledger(tmp_path):
     text = """\
 [ledger]
 prefix = "REQ-"
-marker = "req"
 observers = ["temporalio"]
+failures = ["slammed"]
 priorities = { p0 = "now" }
 stand_ins = { model = "model provider" }
 [[requirement]]
@@ -53,13 +54,13 @@ def rules(text: str, ledger) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("import psycopg", "not-http"),
-        ("from sqlalchemy import text", "not-http"),
-        ("import boto3", "not-http"),
-        ("import subprocess", "not-http"),
-        ("import socket", "not-http"),
-        ("os.system('true')", "not-http"),
-        ("pytest.importorskip('asyncpg')", "not-http"),
+        ("import psycopg", "driver"),
+        ("from sqlalchemy import text", "driver"),
+        ("import boto3", "driver"),
+        ("import subprocess", "driver"),
+        ("import socket", "driver"),
+        ("os.system('true')", "driver"),
+        ("pytest.importorskip('asyncpg')", "driver"),
         ("from fastapi.testclient import TestClient", "in-process"),
         ("from starlette.testclient import TestClient", "in-process"),
         ("import uvicorn", "in-process"),
@@ -127,11 +128,14 @@ def checked(
     text = (
         "import pytest\n"
         f"def helper(answer):\n    assert 403 == answer.status\n"
-        f'@pytest.mark.req("{identity}")\n@pytest.mark.now\n'
+        f'@pytest.mark.covers("{identity}")\n@pytest.mark.now\n'
         f'def test_doors(model, door):\n    """{doc}"""\n    {body}\n'
     )
     file = SourceFile.parse(text, path="test_x.py")
-    tests = covering_tests({Path("test_x.py"): file}, ledger)
+    tests = covering_tests({Path("test_x.py"): file})
+    if check is check_fail_path:
+        ledger = replace(ledger, requirements={identity: ledger.requirements[identity]})
+        return [problem.rule for problem in check(tests, ledger)]
     return [problem.rule for test in tests for problem in check(test, ledger)]
 
 
@@ -145,6 +149,9 @@ def checked(
         "await expect_failed(episode)",
         "helper(answer)",
         "with pytest.raises(Unanswered):\n        await client.get('/')",
+        'assert "slammed" == door.state',
+        'check(door, expected={"state": "slammed"})',
+        'expected = {"state": "failed"}\n    check(door, expected)',
     ],
 )
 def test_a_test_that_sees_a_refusal_has_its_fail_path(body, ledger):
@@ -162,11 +169,37 @@ def test_a_test_that_sees_a_refusal_has_its_fail_path(body, ledger):
         'assert "completed" == episode["status"]',
         "assert 4 == len(rows)",
         "assert True in (answer.refused,)",
+        'check(door, expected={"failed": False})',
+        'found = {"state": "failed"}',
     ],
 )
 def test_a_required_fail_path_that_is_missing_is_found(body, ledger):
     """Only success is looked at; a refusal that is excluded is not one that is seen."""
     assert ["no-fail-path"] == checked(body, ledger, check_fail_path)
+
+
+def test_one_test_of_a_requirement_sees_the_failure(ledger):
+    """Others may look at what goes well; the finding stands where the first of them is."""
+    file = SourceFile.parse(
+        "import pytest\n"
+        'pytestmark = pytest.mark.covers("REQ-001")\n'
+        "def test_open():\n    assert 200 == answer.status\n"
+        "def test_locked():\n    assert 423 == answer.status\n",
+        path="test_x.py",
+    )
+    tests = covering_tests({Path("test_x.py"): file})
+
+    assert [] == list(check_fail_path(tests, ledger))
+    assert [(3, "no-fail-path")] == [
+        (problem.line, problem.rule) for problem in check_fail_path(tests[:1], ledger)
+    ]
+
+
+def test_a_rule_is_lifted_for_a_suite_with_a_reason(ledger):
+    """That one alone."""
+    lifted = replace(ledger, allowed={"local-write": "doors are configured by files"})
+
+    assert ["driver"] == rules("path.write_text('x')\nimport boto3", lifted)
 
 
 def test_a_requirement_without_a_fail_path_needs_none(ledger):
@@ -187,11 +220,24 @@ def test_a_stand_in_is_told_in_the_docstring(doc, found, ledger):
     assert found == checked("assert 403 == a.status", ledger, check_stand_ins, doc=doc)
 
 
-def test_a_stand_in_reached_by_a_method_is_told_too(ledger):
-    """``stack.model()`` is as good as a fixture of that name."""
-    text = (
-        '@pytest.mark.req("REQ-001")\ndef test_doors(stack):\n    """Doc."""\n    stack.model()\n'
-    )
-    tests = covering_tests({Path("test_x.py"): SourceFile.parse(text, path="test_x.py")}, ledger)
+BY_METHOD = """\
+@pytest.mark.covers("REQ-001")
+def test_doors(stack):
+    '''Doc.'''
+    stack.model()
+"""
 
-    assert ["stand-in"] == [p.rule for test in tests for p in check_stand_ins(test, ledger)]
+
+@pytest.mark.parametrize(
+    ("doc", "found"),
+    [
+        ("", ["stand-in"]),
+        ("'''Doors, with a stand-in for the model provider: no key here.'''\n", []),
+    ],
+)
+def test_a_stand_in_reached_by_a_method_is_told_too(doc, found, ledger):
+    """``stack.model()`` is as good as a fixture of that name; the file may say it for all."""
+    file = SourceFile.parse(doc + BY_METHOD, path="test_x.py")
+    tests = covering_tests({Path("test_x.py"): file})
+
+    assert found == [p.rule for test in tests for p in check_stand_ins(test, ledger)]

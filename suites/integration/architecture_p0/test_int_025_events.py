@@ -16,7 +16,7 @@ _CALLS = 6
 _BURST = 40
 
 
-@pytest.mark.int_id("INT-025")
+@pytest.mark.covers("INT-025")
 @pytest.mark.integration_p0
 async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes) -> None:
     """What the worker wrote is what the controller has, under load and over its own restart.

@@ -15,7 +15,7 @@ _PLAN = "# Plan\n\nA plate with a hole, milled from a sheet of 4 mm.\n"
 _REVIEW = "# Review\n\nI looked at model.py and at its simulation; both are sound.\n"
 
 
-@pytest.mark.int_id("INT-026")
+@pytest.mark.covers("INT-026")
 @pytest.mark.integration_p0
 async def test_int_026_mandatory_families(episodes: Episodes) -> None:
     """A planner's, a coder's and a reviewer's run tell of what each did, and of nothing it did not.

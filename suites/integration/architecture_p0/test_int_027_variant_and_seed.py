@@ -11,7 +11,7 @@ from suites.integration.refusals import expect_refused
 from suites.integration.scenes import BROKEN_SCENE, scene
 
 
-@pytest.mark.int_id("INT-027")
+@pytest.mark.covers("INT-027")
 @pytest.mark.integration_p0
 async def test_int_027_variant_and_seed_are_tracked(episodes: Episodes) -> None:
     """Response and stored events of each run carry its static variant and its runtime seed.

@@ -57,7 +57,7 @@ SCENE = (
 )
 
 
-@pytest.mark.int_id("INT-028")
+@pytest.mark.covers("INT-028")
 @pytest.mark.integration_p0
 @pytest.mark.parametrize("service", ["controller", "worker"])
 async def test_int_028_answers_are_what_the_document_says(service, stack, client_of, token):

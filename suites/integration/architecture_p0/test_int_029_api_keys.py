@@ -25,7 +25,7 @@ def wrong_keys(key: str) -> dict[str, dict[str, str]]:
     }
 
 
-@pytest.mark.int_id("INT-029")
+@pytest.mark.covers("INT-029")
 @pytest.mark.integration_p0
 @pytest.mark.parametrize("service", ["controller", "worker"])
 async def test_int_029_only_the_right_key_opens_an_endpoint(

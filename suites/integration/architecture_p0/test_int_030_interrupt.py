@@ -15,7 +15,7 @@ from suites.integration.temporal_view import look_at_workflow
 _LONG_S = 600
 
 
-@pytest.mark.int_id("INT-030")
+@pytest.mark.covers("INT-030")
 @pytest.mark.integration_p0
 @pytest.mark.parametrize("work", ["command", "simulation"])
 async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) -> None:

@@ -13,7 +13,7 @@ from suites.integration.patience import SOON_S, eventually
 from suites.integration.temporal_view import WorkflowSeen, look_at_workflow
 
 
-@pytest.mark.int_id("INT-053")
+@pytest.mark.covers("INT-053")
 @pytest.mark.integration_p0
 async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) -> None:
     """Each step of an episode is a row and an event with its own time and the workflow's ids.

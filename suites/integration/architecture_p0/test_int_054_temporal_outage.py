@@ -14,7 +14,7 @@ from suites.integration.refusals import expect_refused
 from suites.integration.temporal_view import look_at_workflow
 
 
-@pytest.mark.int_id("INT-054")
+@pytest.mark.covers("INT-054")
 @pytest.mark.integration_p0
 @pytest.mark.parametrize("how", ["kill", "pause"])
 async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, how: str) -> None:

@@ -16,7 +16,7 @@ _BINARY = (
 )
 
 
-@pytest.mark.int_id("INT-055")
+@pytest.mark.covers("INT-055")
 @pytest.mark.integration_p0
 async def test_int_055_an_asset_is_what_its_row_says(episodes: Episodes) -> None:
     """The object in the row's bucket under its key has the row's bytes, size and etag.

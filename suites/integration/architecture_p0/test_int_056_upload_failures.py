@@ -14,7 +14,7 @@ from suites.integration.refusals import expect_refused
 _MOST_ATTEMPTS = 20
 
 
-@pytest.mark.int_id("INT-056")
+@pytest.mark.covers("INT-056")
 @pytest.mark.integration_p0
 async def test_int_056_uploads_are_retried_and_then_fail(breakable: Episodes) -> None:
     """A short outage of the object store ends in a stored object, a long one in a failed episode.

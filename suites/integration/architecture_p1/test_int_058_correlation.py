@@ -15,7 +15,7 @@ from suites.integration.temporal_view import look_at_workflow
 _SERVICES = ("controller", "controller-worker", "worker")
 
 
-@pytest.mark.int_id("INT-058")
+@pytest.mark.covers("INT-058")
 @pytest.mark.integration_p1
 async def test_int_058_an_episode_is_found_everywhere(episodes: Episodes) -> None:
     """Rows, events, logs, Temporal and objects name the same episode and trace, and mix up none.

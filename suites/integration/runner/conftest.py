@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess  # lint: allow not-http: runs the harness itself, not the system
+import subprocess  # lint: allow driver: runs the harness itself, not the system
 import sys
 import tempfile  # lint: allow local-write: for state of the harness
 from collections.abc import Callable, Iterator

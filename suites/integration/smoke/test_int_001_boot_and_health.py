@@ -39,7 +39,7 @@ HEALTH_S = 10.0
 PROBES = 16
 
 
-@pytest.mark.int_id("INT-001")
+@pytest.mark.covers("INT-001")
 @pytest.mark.integration_p0
 async def test_int_001_the_stack_boots_and_health_tells_the_truth(breakable_stack, client_of):
     """Every service serves; with one dependency away health says 503, which one, and only then."""

@@ -20,7 +20,7 @@ _WAIT = (
 )
 
 
-@pytest.mark.int_id("INT-002")
+@pytest.mark.covers("INT-002")
 @pytest.mark.integration_p0
 async def test_int_002_agents_run_on_the_worker_only(breakable):
     """An agent's code is a process below the worker; without a worker it runs nowhere and fails.

@@ -49,7 +49,7 @@ class Party:
     secret: str
 
 
-@pytest.mark.int_id("INT-003")
+@pytest.mark.covers("INT-003")
 @pytest.mark.integration_p0
 async def test_int_003_sessions_cannot_read_each_other(worker):
     """Files, temporary files and running code of each session are there for that session alone."""

@@ -21,7 +21,7 @@ _LONG_S = 200.0
 _SHORT_S = 5.0
 
 
-@pytest.mark.int_id("INT-004")
+@pytest.mark.covers("INT-004")
 @pytest.mark.integration_p0
 async def test_int_004_one_simulation_at_a_time(episodes: Episodes) -> None:
     """Simulations of several sessions run one after another, in the order they were asked for.
