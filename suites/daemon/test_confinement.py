@@ -11,7 +11,10 @@ from harness_core.confinement import confinement
 from harness_core.process import Run
 from harness_core.wait import deadline
 
-pytestmark = pytest.mark.requires("confinement")
+pytestmark = [
+    pytest.mark.aside("the confinement is the suite's own"),
+    pytest.mark.requires("confinement"),
+]
 
 #: Anything that lasts longer has hung: each of these ends in milliseconds.
 END_S = 20.0

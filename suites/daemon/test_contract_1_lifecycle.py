@@ -10,10 +10,13 @@ import trio
 
 from harness_core.errors import ChildExited, NotReady
 from harness_core.net import listeners
+from harness_core.process import Child
 from harness_core.wait import deadline, until
 from harness_core.wire import Keyword, RemoteProtocolError, Violation, open_connection
 from suites.daemon.daemon import Daemon, Settings
 from suites.daemon.messages import ask, expect_health, expect_refusal, request, user_input
+
+pytestmark = pytest.mark.covers("CONTRACT-1-START")
 
 #: From the request to the end of the process; the reference gives requests under way 2 s.
 STOP_S = 10.0
@@ -46,6 +49,15 @@ async def gone(daemon: Daemon) -> None:
             pass
 
     assert Violation.CLOSED is refused.value.violation
+
+
+async def expect_refused_start(second: Child, port: int) -> None:
+    """A daemon that was started on a port which is taken ends, with an error that names the port."""
+    with trio.move_on_after(STOP_S):
+        await second.wait()
+
+    assert second.returncode not in {0, None}, "a second daemon took a busy port"
+    assert str(port) in "\n".join(second.tail()), second.tail()
 
 
 async def test_handshake(daemon: Daemon) -> None:
@@ -102,6 +114,7 @@ async def test_listens_on_loopback_only(daemon: Daemon) -> None:
     assert [(daemon.port, True)] == [(row.port, row.loopback) for row in rows]
 
 
+@pytest.mark.covers("CONTRACT-1-STOP")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["sigterm", "sigint"])
 async def test_stop_by_signal(start, number: signal.Signals) -> None:
     """Asked by a signal, it ends by itself: clients see the end, the port is closed, nobody is left."""
@@ -119,6 +132,7 @@ async def test_stop_by_signal(start, number: signal.Signals) -> None:
         assert () == report.strays, "processes outlived the daemon"
 
 
+@pytest.mark.covers("CONTRACT-1-STOP")
 @pytest.mark.capability("shutdown-command")
 async def test_stop_by_command(start) -> None:
     """The shutdown request is acknowledged, then the daemon ends as by a signal."""
@@ -135,6 +149,7 @@ async def test_stop_by_command(start) -> None:
         await gone(daemon)
 
 
+@pytest.mark.covers("CONTRACT-1-STOP")
 @pytest.mark.capability("shutdown-command")
 @pytest.mark.knob("refuse_shutdown")
 async def test_shutdown_can_be_forbidden(start) -> None:
@@ -147,6 +162,7 @@ async def test_shutdown_can_be_forbidden(start) -> None:
         expect_health(await daemon.health())
 
 
+@pytest.mark.covers("CONTRACT-1-STOP")
 async def test_starts_again_where_it_was_killed(start) -> None:
     """SIGKILL in the middle of a conversation leaves nothing that hinders the next start."""
     async with starting(start()) as daemon:
@@ -166,9 +182,5 @@ async def test_a_busy_port_is_refused(daemon: Daemon, run, subject) -> None:
     """A second daemon on the same port says so and ends, and the first does not notice."""
     argv = subject.command(port=daemon.port, home=str(daemon.home), root=str(daemon.root))
     async with run.child(argv, name="second", env=daemon.environment()) as second:
-        with trio.move_on_after(STOP_S):
-            await second.wait()
-
-        assert second.returncode not in {0, None}, "a second daemon took a busy port"
-        assert str(daemon.port) in "\n".join(second.tail()), second.tail()
+        await expect_refused_start(second, daemon.port)
     expect_health(await daemon.health())

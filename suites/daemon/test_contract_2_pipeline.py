@@ -16,6 +16,8 @@ from suites.daemon.messages import (
     user_input,
 )
 
+pytestmark = pytest.mark.covers("CONTRACT-2-INPUT")
+
 #: Heartbeats sent in a row; one that is answered, or queued for an answer, shows among them.
 HEARTBEATS = 50
 
@@ -92,6 +94,7 @@ async def test_answers_go_where_they_were_asked(daemon: Daemon) -> None:
         expect_message(answer, asking)
 
 
+@pytest.mark.covers("CONTRACT-2-HEARTBEAT")
 async def test_heartbeat_is_not_answered(daemon: Daemon) -> None:
     """A heartbeat has no reply, and the daemon that got fifty is healthy as before."""
     before = expect_health(await daemon.health())
@@ -111,6 +114,7 @@ async def test_heartbeat_is_not_answered(daemon: Daemon) -> None:
     assert before == expect_health(await daemon.health())
 
 
+@pytest.mark.covers("CONTRACT-2-HEARTBEAT")
 async def test_a_heartbeat_between_requests(client) -> None:
     """A heartbeat between two requests changes neither answer."""
     await client.send(user_input("ping", source="TUI"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import struct
 from collections.abc import Iterator
 
@@ -37,6 +36,8 @@ from suites.daemon.messages import (
 )
 from suites.daemon.unharmed import unharmed
 from suites.daemon.vitals import settled
+
+pytestmark = pytest.mark.covers("CONTRACT-3-BOUNDS")
 
 #: Until a connection that is owed its end has ended.
 END_S = 5.0
@@ -76,6 +77,7 @@ async def warm_up(daemon: Daemon) -> None:
         await ask(connection, user_input("ping"))
 
 
+@pytest.mark.covers("CONTRACT-3-FRAMES")
 async def test_round_trip(client) -> None:
     """A framed health check is answered by a framed health response with a status."""
     answer = await ask(client, HEALTH_CHECK, seconds=HEALTH_S)
@@ -83,6 +85,7 @@ async def test_round_trip(client) -> None:
     expect_health(answer)
 
 
+@pytest.mark.covers("CONTRACT-3-FRAMES")
 async def test_health_is_checked_again(client) -> None:
     """Of many health checks in a row each has an answer of its own."""
     for _ in range(20):
@@ -92,6 +95,7 @@ async def test_health_is_checked_again(client) -> None:
     assert 20 == len(statuses)
 
 
+@pytest.mark.covers("CONTRACT-3-MALFORMED")
 @pytest.mark.parametrize(
     "junk", [b"ZZZZZZ", b"\xff" * 64, b"000004(:A)"], ids=["letters", "ff", "unclosed"]
 )
@@ -107,6 +111,7 @@ async def test_dies_of_nothing(start, junk: bytes) -> None:
         expect_health(await daemon.health())
 
 
+@pytest.mark.covers("CONTRACT-3-FRAMES", "CONTRACT-3-MALFORMED", "CONTRACT-3-BOUNDS")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 async def test_hostile(attacked: Daemon, row: Hostile) -> None:
     """What a hostile client sends is answered as it is owed, and harms nobody."""
@@ -145,6 +150,7 @@ async def expect_owed(row: Hostile, connection) -> None:
     )
 
 
+@pytest.mark.covers("CONTRACT-3-MALFORMED")
 @pytest.mark.parametrize(
     "whole",
     [frame(HEALTH), frame(TALK.format("é😀"))],
@@ -173,6 +179,7 @@ async def test_truncated_at_every_byte(attacked: Daemon, whole: bytes) -> None:
     assert [] == wrong
 
 
+@pytest.mark.covers("CONTRACT-3-FRAMES")
 async def test_one_byte_at_a_time(attacked: Daemon) -> None:
     """A frame that arrives byte by byte is the same frame."""
     async with unharmed(attacked), attacked.connect() as connection:
@@ -237,7 +244,7 @@ async def test_reset_in_the_middle(attacked: Daemon) -> None:
         for sent in (b"000015(:TYPE", frame(TALK.format("ping")), frame(HEALTH) * 20):
             stream = await trio.open_tcp_stream("127.0.0.1", attacked.port)
             await stream.send_all(sent)
-            stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, struct.pack("ii", 1, 0))
             await stream.aclose()
 
     assert attacked.vitals().memory_kib > 0, "the daemon is gone"
@@ -289,6 +296,7 @@ async def test_a_client_that_does_not_read(attacked: Daemon) -> None:
         await stream.aclose()
 
 
+@pytest.mark.covers("CONTRACT-3-MALFORMED")
 async def test_good_clients_among_hostile_ones(attacked: Daemon) -> None:
     """Twelve good clients get their own answers, in order, while hostile ones come and go."""
     done: list[int] = []
@@ -348,6 +356,7 @@ _PIECES = st.one_of(
 )
 
 
+@pytest.mark.covers("CONTRACT-3-MALFORMED")
 @settings(
     max_examples=120,
     deadline=None,

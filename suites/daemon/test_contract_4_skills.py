@@ -17,7 +17,7 @@ from suites.daemon.messages import ask, expect_health, request, say
 #: Until health tells of what has changed.
 NOTICED_S = 6.0
 
-pytestmark = pytest.mark.capability("skill-list")
+pytestmark = [pytest.mark.covers("CONTRACT-4-SKILLS"), pytest.mark.capability("skill-list")]
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +53,14 @@ async def expect_skilled(skilled: Daemon, connection) -> None:
     """The skill that the subject file adds answers what it is asked."""
     for question, answer in skilled.subject.table("skills")["answers"].items():
         assert answer == await say(connection, question)
+
+
+def expect_refused_skill(name: str, loaded, rejected, *, reason: str) -> None:
+    """A skill is not loaded, and is listed as rejected with the reason."""
+    assert name not in loaded, f"{name} was loaded"
+    assert name in rejected, f"contract 4: {name} is skipped without a word: {rejected}"
+    assert str(rejected[name]).strip(), f"{name} is rejected without a reason"
+    assert reason in str(rejected[name]), rejected
 
 
 async def test_registry_is_populated(client) -> None:
@@ -102,14 +110,12 @@ async def test_a_bad_skill_is_reported_and_skipped(skilled: Daemon, name: str) -
     """A skill that cannot be read, or needs what is not there, is listed as rejected with a reason."""
     async with skilled.connect() as connection:
         loaded, rejected = await skills(connection)
-
-        assert name not in loaded, f"{name} was loaded"
-        assert name in rejected, f"contract 4: {name} is skipped without a word: {rejected}"
-        assert str(rejected[name]).strip(), f"{name} is rejected without a reason"
-        assert skilled.subject.table("skills")["reasons"][name] in str(rejected[name]), rejected
+        reason = skilled.subject.table("skills")["reasons"][name]
+        expect_refused_skill(name, loaded, rejected, reason=reason)
         await expect_skilled(skilled, connection)
 
 
+@pytest.mark.covers("CONTRACT-3-HEALTH")
 @pytest.mark.capability("rejected-skills", "self-checks")
 async def test_health_tells_of_rejected_skills(daemon: Daemon, skilled: Daemon) -> None:
     """With a rejected skill the daemon is degraded; with all of its own it is healthy."""
@@ -117,6 +123,7 @@ async def test_health_tells_of_rejected_skills(daemon: Daemon, skilled: Daemon) 
     assert Keyword("DEGRADED") == expect_health(await skilled.health())
 
 
+@pytest.mark.covers("CONTRACT-3-HEALTH")
 @pytest.mark.capability("rejected-skills", "self-checks")
 async def test_health_is_of_now(start, subject) -> None:
     """Health follows what happens: a skill breaks and it is degraded, is mended and it is healthy."""

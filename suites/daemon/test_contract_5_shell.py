@@ -33,7 +33,7 @@ from suites.daemon.messages import (
 )
 from suites.daemon.vitals import below
 
-pytestmark = pytest.mark.requires("confinement")
+pytestmark = [pytest.mark.covers("CONTRACT-5-DANGEROUS"), pytest.mark.requires("confinement")]
 
 #: What a refusal says, in any case of letters (contract: "…blocked…").
 BLOCKED = ("blocked",)
@@ -119,6 +119,7 @@ async def test_dangerous(
     await expect_quiet(confined, own)
 
 
+@pytest.mark.covers("CONTRACT-5-SAFE")
 @pytest.mark.capability("shell-reply")
 @pytest.mark.parametrize("row", HARMLESS, ids=lambda row: row.id)
 async def test_harmless(confined: Daemon, canary: Canary, row: Harmless) -> None:
@@ -151,6 +152,7 @@ def expect_outcome(outcome: Message, connection: Connection, command: str) -> tu
     return stdout, outcome.get("PAYLOAD", "EXIT-CODE")
 
 
+@pytest.mark.covers("CONTRACT-5-SAFE")
 async def test_a_safe_command_has_its_effect(confined: Daemon, token: str) -> None:
     """A safe command really runs: the file it makes is there, whether or not it is answered."""
     made = confined.root / f"{token}.txt"
@@ -168,6 +170,7 @@ async def test_a_safe_command_has_its_effect(confined: Daemon, token: str) -> No
     made.unlink()
 
 
+@pytest.mark.covers("CONTRACT-5-SAFE")
 @pytest.mark.capability("shell-reply")
 async def test_stderr_and_status_come_back(confined: Daemon) -> None:
     """What a command says on stderr, and that it failed, comes back apart from its stdout."""
@@ -178,6 +181,7 @@ async def test_stderr_and_status_come_back(confined: Daemon) -> None:
     assert ("out\n", "err\n", 3) == (stdout, outcome.get("PAYLOAD", "STDERR"), exit_code)
 
 
+@pytest.mark.covers("CONTRACT-5-SAFE")
 @pytest.mark.capability("shell-reply")
 async def test_a_timeout_ends_the_command(
     confined: Daemon, own: frozenset[int], token: str

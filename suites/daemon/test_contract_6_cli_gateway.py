@@ -8,6 +8,8 @@ from harness_core.wire import Keyword, plist
 from suites.daemon.daemon import Daemon
 from suites.daemon.messages import ask, expect_message, expect_refusal, user_input
 
+pytestmark = pytest.mark.covers("CONTRACT-6-CLI")
+
 
 async def test_cli_text_is_answered(client) -> None:
     """Text with META source :CLI is answered, and the answer says that it is the CLI's."""
@@ -22,7 +24,9 @@ async def test_cli_text_reaches_a_skill(client) -> None:
     on_terminal = expect_message(await ask(client, user_input("ping", source="TUI")), client)
     on_cli = expect_message(await ask(client, user_input("ping", source="CLI")), client)
 
-    assert on_terminal == on_cli
+    assert on_terminal == on_cli, (
+        f"contract 6: on the CLI it was answered {on_cli!r}, on the terminal {on_terminal!r}"
+    )
 
 
 def echo_of(daemon: Daemon, text: str) -> str:
@@ -30,6 +34,7 @@ def echo_of(daemon: Daemon, text: str) -> str:
     return daemon.subject.table("texts")["echo"].replace("{text}", text)
 
 
+@pytest.mark.covers("CONTRACT-3-FRAMES", "CONTRACT-6-CLI")
 @pytest.mark.capability("echo")
 @pytest.mark.parametrize(
     "text",

@@ -8,7 +8,7 @@ from harness_core.wire import Keyword, lookup
 from suites.daemon.daemon import Daemon
 from suites.daemon.messages import ask, expect_message, expect_refusal, request, user_input
 
-pytestmark = pytest.mark.capability("gateway-list")
+pytestmark = [pytest.mark.covers("CONTRACT-7-GATEWAYS"), pytest.mark.capability("gateway-list")]
 
 
 async def gateways(connection) -> list:

@@ -1,4 +1,8 @@
-"""Contract 8, messaging: an address is linked, spoken to and unlinked, and restarts remember which."""
+"""Contract 8, messaging: an address is linked, spoken to and unlinked, and restarts remember which.
+
+A recorder on loopback is a stand-in for the messaging platform: it shows what arrived there, and
+answers, fails or hangs up as a test asks.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,10 @@ from suites.daemon.messages import (
     user_input,
 )
 
-pytestmark = pytest.mark.capability("links", "gateway-list")
+pytestmark = [
+    pytest.mark.covers("CONTRACT-8-MESSAGING"),
+    pytest.mark.capability("links", "gateway-list"),
+]
 
 NAME = "family"
 

@@ -1,7 +1,8 @@
 """Contract 8, language models: asked in their order; one that is late, failing or wrong is passed over.
 
-The providers are the harness's model gateway, asked by two names in two shapes. Its ledger, which
-the daemon cannot write, says who was asked, when, and what came of it.
+The harness's model gateway is a stand-in for each model provider, asked by two names in two shapes:
+a real one fails, hangs and talks nonsense when it likes. Its ledger, which the daemon cannot write,
+says who was asked, when, and what came of it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import pytest
 from harness_core.bridge import Loop
 from harness_core.confinement import confinement
 from harness_core.llm import Fault, Gateway, GatewayClient, LedgerEntry, open_gateway
+from harness_core.wire import Connection, Message
 from suites.daemon.canary import open_canary
 from suites.daemon.daemon import Daemon, Provider, Settings, open_daemon
 from suites.daemon.messages import ask, expect_health, expect_message, say, user_input
 
-pytestmark = pytest.mark.capability("providers")
+pytestmark = [pytest.mark.covers("CONTRACT-8-PROVIDERS"), pytest.mark.capability("providers")]
 
 #: What the daemon gives a provider, and what it then may take to ask the next one.
 PATIENCE_S = 1.0
@@ -206,6 +208,17 @@ ALL_DOWN = {
 }
 
 
+def expect_failed_cascade(answer: Message, connection: Connection, *, stated: str) -> None:
+    """The answer says in the stated words that no provider answered, and explains which failed."""
+    said = expect_message(answer, connection)
+
+    assert said.startswith(stated), f"contract 8: {said!r} does not say {stated!r}"
+    explanation = str(answer.get("PAYLOAD", "EXPLANATION"))
+
+    assert "first" in explanation, explanation
+    assert "second" in explanation, explanation
+
+
 @pytest.mark.parametrize("faults", ALL_DOWN.values(), ids=ALL_DOWN)
 async def test_all_down_is_stated(asked: Asked, faults: tuple[Fault, ...]) -> None:
     """When nobody answers, the user is told so in the words the daemon states, and it lives on."""
@@ -213,13 +226,7 @@ async def test_all_down_is_stated(asked: Asked, faults: tuple[Fault, ...]) -> No
     stated = asked.daemon.subject.table("providers")["all_down"]
     async with trouble(asked, *faults), asked.daemon.connect() as connection:
         answer = await ask(connection, user_input(QUESTION.format("all")), seconds=ANSWER_S)
-        said = expect_message(answer, connection)
-
-        assert said.startswith(stated), f"contract 8: {said!r} does not say {stated!r}"
-        explanation = str(answer.get("PAYLOAD", "EXPLANATION"))
-
-        assert "first" in explanation, explanation
-        assert "second" in explanation, explanation
+        expect_failed_cascade(answer, connection, stated=stated)
     models = order(await calls(asked, since=mark))
 
     assert {FIRST, SECOND} == set(models), f"contract 8: not all were asked: {models}"
@@ -252,6 +259,7 @@ async def test_a_model_at_work_holds_up_nobody(asked: Asked) -> None:
         await waiting.receive("the answer when all have timed out", seconds=ANSWER_S)
 
 
+@pytest.mark.covers("CONTRACT-5-DANGEROUS")
 @pytest.mark.requires("confinement")
 @pytest.mark.capability("model-commands")
 async def test_what_a_model_proposes_is_judged(run, subject, evidence, token: str) -> None:
@@ -270,6 +278,7 @@ async def test_what_a_model_proposes_is_judged(run, subject, evidence, token: st
                 assert "blocked" in answer.payload.lower(), answer.payload
 
 
+@pytest.mark.aside("a check of the way to a real provider; the cascade is shown by the others")
 @pytest.mark.requires("live-llm")
 async def test_a_real_provider_answers(run, subject, evidence, pytestconfig) -> None:
     """With a key at hand the cascade works with the real provider, within the run's budget."""

@@ -11,7 +11,11 @@ import pytest
 from harness_core.wait import deadline
 from suites.daemon.daemon import Daemon
 
-pytestmark = [pytest.mark.requires("emacs"), pytest.mark.capability("emacs")]
+pytestmark = [
+    pytest.mark.covers("CONTRACT-9-EMACS"),
+    pytest.mark.requires("emacs"),
+    pytest.mark.capability("emacs"),
+]
 
 #: A batch Emacs that loads one file: 0.3 s; a loaded machine needs more.
 EMACS_S = 60.0

@@ -14,7 +14,11 @@ from suites.daemon.daemon import Daemon, Settings
 from suites.daemon.messages import expect_health
 from suites.daemon.terminal import Terminal, open_terminal
 
-pytestmark = [pytest.mark.requires("tmux"), pytest.mark.capability("tui")]
+pytestmark = [
+    pytest.mark.covers("CONTRACT-9-TERMINAL"),
+    pytest.mark.requires("tmux"),
+    pytest.mark.capability("tui"),
+]
 
 #: Until the client has noticed that the daemon is back; it tries again every second or so.
 RECONNECT_S = 20.0

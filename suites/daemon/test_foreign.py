@@ -11,7 +11,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-pytestmark = pytest.mark.runner
+pytestmark = [
+    pytest.mark.aside("runs the suite itself, against another daemon"),
+    pytest.mark.runner,
+]
 
 LESSER = Path(__file__).with_name("foreign") / "lesser.py"
 

@@ -17,6 +17,7 @@ FAULTS = {
     "all-down-silent": "user input is not answered when no provider answers",
     "answer-cut": "of a model's answer the first 120 letters are sent",
     "cascade-skips-second": "the second provider in the order is never asked",
+    "cli-skips-skills": "text that comes by the CLI is not put to the skills",
     "depth-unbounded": "nesting is not bounded",
     "emacs-properties-lost": "a Flight Plan node is sent without its properties",
     "fd-leak": "the socket of a connection that sent a malformed frame is never closed",
