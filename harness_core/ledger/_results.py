@@ -137,7 +137,11 @@ def tally(rows: Sequence[tuple[Status, str]], *, noun: str) -> str:
 
 
 def read_reports(folder: Path) -> Outcomes:
-    """What became of each case in the newest JUnit file of a folder that has it."""
+    """What became of each case in the newest JUnit file of a folder that ran it.
+
+    Each session keeps its newest file. One that skipped a case says nothing against another that ran
+    it: a session on real tools that are not there, against the one on their models.
+    """
     found: dict[str, Outcome] = {}
     for path in sorted(folder.glob("*.xml"), key=lambda path: path.stat().st_mtime):
         try:
@@ -149,7 +153,12 @@ def read_reports(folder: Path) -> Outcomes:
             nodeid, outcome = _nodeid(case), _outcome(case)
             # A case that failed and whose teardown went wrong stands there twice.
             newest[nodeid] = worse(newest.get(nodeid, outcome), outcome)
-        found |= newest
+        ran = {nodeid for nodeid, outcome in found.items() if outcome.ending is not Ending.SKIPPED}
+        found |= {
+            nodeid: outcome
+            for nodeid, outcome in newest.items()
+            if outcome.ending is not Ending.SKIPPED or nodeid not in ran
+        }
     return found
 
 

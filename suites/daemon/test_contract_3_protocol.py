@@ -244,7 +244,9 @@ async def test_reset_in_the_middle(attacked: Daemon) -> None:
         for sent in (b"000015(:TYPE", frame(TALK.format("ping")), frame(HEALTH) * 20):
             stream = await trio.open_tcp_stream("127.0.0.1", attacked.port)
             await stream.send_all(sent)
-            stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, struct.pack("ii", 1, 0))
+            stream.setsockopt(
+                trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )
             await stream.aclose()
 
     assert attacked.vitals().memory_kib > 0, "the daemon is gone"

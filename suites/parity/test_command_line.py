@@ -10,6 +10,10 @@ import pytest
 
 from harness_core.skips import not_run
 
+pytestmark = pytest.mark.aside(
+    "the command line of the reference alone; launchers are reached by their API"
+)
+
 
 @pytest.fixture
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:

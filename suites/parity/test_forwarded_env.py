@@ -13,6 +13,8 @@ from suites.parity.sides import Body, Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment
 from suites.parity.world import World
 
+pytestmark = pytest.mark.covers("PARITY-FORWARDED-ENV")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiteralRow:

@@ -18,6 +18,8 @@ from suites.parity.tools.guest import (
 )
 from suites.parity.world import World
 
+pytestmark = pytest.mark.covers("PARITY-BOTTLE")
+
 #: More commands than a launch takes.
 _STEPS: Final = 6
 
@@ -198,6 +200,7 @@ def test_closing_after_the_guest_vanished(sides: Sides, backend: Backend) -> Non
     sides.check_side(backend, "lifecycle/vanished", body, expected=expected)
 
 
+@pytest.mark.covers("PARITY-CLEANUP")
 @pytest.mark.simulated("the launcher dies on request")
 @pytest.mark.parametrize("step", range(1, _STEPS + 1))
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -242,6 +245,7 @@ def test_a_crash_is_cleaned_up(sides: Sides, backend: Backend, step: int, *, aft
     sides.check_side(backend, f"lifecycle/crash-{where}-{step}", body, expected=expected)
 
 
+@pytest.mark.covers("PARITY-CLEANUP")
 def test_cleanup_spares_bottles_that_run(sides: Sides, backend: Backend) -> None:
     """What is not left over is not cleaned up."""
 
@@ -256,6 +260,7 @@ def test_cleanup_spares_bottles_that_run(sides: Sides, backend: Backend) -> None
     sides.check_side(backend, "lifecycle/cleanup-spares", body, expected=expected)
 
 
+@pytest.mark.covers("PARITY-MANIFEST")
 @pytest.mark.simulated("the default backend need not be there")
 def test_the_backend_is_chosen_in_order(sides: Sides, backend: Backend) -> None:
     """The flag is stronger than the variable, which is stronger than the default."""
@@ -312,6 +317,7 @@ MANIFESTS: Final = {
 }
 
 
+@pytest.mark.covers("PARITY-MANIFEST")
 @pytest.mark.parametrize("what", MANIFESTS)
 def test_a_bad_manifest_is_refused(sides: Sides, backend: Backend, what: str) -> None:
     """One error names file and key, and nothing is started."""
@@ -334,6 +340,7 @@ def test_a_bad_manifest_is_refused(sides: Sides, backend: Backend, what: str) ->
     sides.check_side(backend, f"lifecycle/manifest-{what}", body, expected=expected)
 
 
+@pytest.mark.covers("PARITY-MANIFEST")
 def test_a_cycle_of_manifests_is_refused(sides: Sides, backend: Backend) -> None:
     """Manifests that extend each other are named, not followed for ever."""
 

@@ -11,6 +11,8 @@ import pytest
 
 from suites.parity.world import World, simulated
 
+pytestmark = pytest.mark.aside("the models of the tools are the suite's own")
+
 #: One conversation: commands without the leading ``docker``, and how each of them ends.
 Talk = Sequence[tuple[str, int]]
 

@@ -18,6 +18,8 @@ from suites.parity.sides import Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment, script_that_answers
 from suites.parity.world import World
 
+pytestmark = pytest.mark.covers("PARITY-SECRET-ENV", "PARITY-FORWARDED-ENV", "PARITY-BOTTLE")
+
 #: The home directory is made anew for every example; the function-scoped fixture only holds it.
 _settings = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

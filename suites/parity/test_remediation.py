@@ -16,6 +16,8 @@ from suites.parity.sides import Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment
 from suites.parity.world import IMAGE, OTHER_IMAGE, World
 
+pytestmark = pytest.mark.covers("PARITY-REMEDIATION")
+
 #: More commands than applying a proposal takes.
 _STEPS: Final = 8
 

@@ -13,6 +13,8 @@ from suites.parity.sides import Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment
 from suites.parity.world import World
 
+pytestmark = pytest.mark.covers("PARITY-RESUME")
+
 #: What the metadata of a bottle must hold (contract "bottle", State and remediation).
 _KEYS: Final = {
     "identity",

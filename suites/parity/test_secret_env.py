@@ -14,6 +14,8 @@ from suites.parity.sides import Body, Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment, script_that_answers
 from suites.parity.world import World
 
+pytestmark = pytest.mark.covers("PARITY-SECRET-ENV")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretRow:

@@ -357,6 +357,22 @@ def test_a_failure_in_another_report_is_not_hidden(tree):
     assert ("failed", "1 failed, 2 passed") == (row["status"], row["why"])
 
 
+def test_a_skip_in_one_session_leaves_what_another_has_shown(tree):
+    """In the order of their files; a failure of the older one is not hidden by it either."""
+    reports = tree / ".evidence" / "reports"
+    ways = tree / "suites" / "doors" / "test_ways.py"
+    statuses = []
+    for body in ("pytest.skip('here')", "pass", "assert 1 == 2"):
+        ways.write_text(WAYS.replace("{body}", body))
+        run(tree, "pytest", "suites/doors", f"--junitxml={reports}/one.xml")
+        ways.write_text(WAYS.replace("{body}", "pytest.skip('there')"))
+        run(tree, "pytest", "suites/doors", "-k", "way", f"--junitxml={reports}/two.xml")
+        table = json.loads(run(tree, "harness_core.cli", "ledger", "doors", "--json").stdout)
+        statuses.append(table["doors"][0]["status"])
+
+    assert ["not shown", "shown", "failed"] == statuses
+
+
 def test_a_ledger_of_an_unknown_suite_is_one_clear_error(tree):
     """Status 2, and which suites have one."""
     result = run(tree, "harness_core.cli", "ledger", "windows")

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from bot_bottle import faults
 from bot_bottle.errors import ManifestError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -123,6 +124,8 @@ def _validated(path: Path, content: object) -> dict[str, Any]:
         raise ManifestError(path, "", f"the front matter is a {_kind(content)}, expected a mapping")
     for key, value in content.items():
         if key not in _KEYS:
+            if faults.on("manifest-unknown-key-ignored"):
+                continue
             known = ", ".join(_KEYS)
             raise ManifestError(path, str(key), f"unknown key, expected one of {known}")
         if not isinstance(value, _KEYS[key]):
