@@ -4,6 +4,7 @@
 - ``_requirements.py``: :func:`load_ledger`, a suite's requirements by id.
 - ``_coverage.py``: requirements against tests, both ways, and the faults that each must have.
 - ``_outside.py``: the rules for tests that prove requirements of a running system.
+- ``_fail_path.py``: the one of them that looks for refusals and failures.
 - ``_results.py``: what is shown of a requirement by what became of its tests.
 - ``_table.py``: what ``harness ledger`` prints.
 - ``_session.py``: ledgers in a pytest session: refused when they disagree, summed up at its end.
@@ -21,8 +22,9 @@ from harness_core.ledger._coverage import (
     check_faults,
     covering_tests,
 )
+from harness_core.ledger._fail_path import check_fail_path
 from harness_core.ledger._imports import check_core_imports, check_reference_imports
-from harness_core.ledger._outside import check_fail_path, check_outside, check_stand_ins
+from harness_core.ledger._outside import check_outside, check_stand_ins
 from harness_core.ledger._problem import Problem, SourceFile
 from harness_core.ledger._requirements import Ledger, Requirement, load_ledger
 from harness_core.ledger._session import open_session

@@ -10,7 +10,8 @@ besides what ``_blackbox.py`` holds for all suites:
 3. Files are made through the system's API: nothing is written, moved or removed here.
 4. Nothing is patched (``_blackbox.py``) and no client is a fake.
 5. Assertions are on what can be seen from outside: no import of the system (``_blackbox.py``).
-6. Where a requirement names what must be refused or fail, one of its tests sees that.
+6. Where a requirement names what must be refused or fail, one of its tests sees that
+   (``_fail_path.py``).
 7. What stands in for a third party is said in the docstring of the test that uses it, or its file.
 8. The system's schemas may be imported, its logic not (``may_import`` of the suite).
 
@@ -23,17 +24,14 @@ Source: seed 002, "Non-negotiable Integration Execution Contract".
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from typing import Final, TypeGuard
+from collections.abc import Iterator
+from typing import Final
 
 from harness_core.ledger._coverage import Covering
 from harness_core.ledger._problem import Problem, SourceFile, dotted, imported_modules
 from harness_core.ledger._requirements import Ledger
 
-__all__ = ["check_fail_path", "check_outside", "check_stand_ins"]
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+__all__ = ["check_outside", "check_stand_ins"]
 
 #: Ways into a system that are not its HTTP API.
 _DRIVERS: Final = frozenset(
@@ -81,10 +79,6 @@ _WRITING_SQL: Final = (
 )
 _SQL_METHODS: Final = frozenset({"execute", "one", "rows"})
 
-#: Names of helpers that see a refusal or a failure; their own tests hold them to it.
-_SEEING: Final = ("expect_failed", "expect_refused", "expect_refusal", "expect_silence")
-_ERROR_STATUS: Final = range(400, 600)
-_FAILED_WORDS: Final = frozenset({"cancelled", "failed", "interrupted", "unhealthy"})
 _STANDS_IN: Final = "stand-in"
 
 
@@ -178,87 +172,6 @@ def _writing_verb(node: ast.Call) -> str:
             if words and words[0] == "with" and {"insert", "update", "delete"} & set(words):
                 return "with"
     return ""
-
-
-def check_fail_path(tests: Sequence[Covering], ledger: Ledger) -> Iterator[Problem]:
-    """Rule 6: a test of each requirement, or a helper of its file, sees something refused or fail.
-
-    That is a call of ``expect_refused`` and its like, ``pytest.raises``, or a status from 400 on, or a
-    word that names a failure, in an assertion or in what is ``expected``.
-    """
-    words = _FAILED_WORDS | ledger.failures
-    for requirement in ledger.covered:
-        own = [test for test in tests if requirement.id in test.ids]
-        if requirement.fails and own and not any(_has_fail_path(test, words) for test in own):
-            yield from own[0].file.problem(
-                own[0].function,
-                "no-fail-path",
-                f"{requirement.id} demands: {requirement.fails}; have one of its tests assert it "
-                "(expect_refused, a status from 400 on, a failed state)",
-            )
-
-
-def _has_fail_path(test: Covering, words: AbstractSet[object]) -> bool:
-    helpers = {node.name: node for node in ast.walk(test.file.tree) if isinstance(node, _Function)}
-    return _sees_failure(test.function, helpers, words=words, seen=set())
-
-
-def _sees_failure(
-    function: _Function,
-    helpers: Mapping[str, _Function],
-    *,
-    words: AbstractSet[object],
-    seen: set[str],
-) -> bool:
-    seen.add(function.name)
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assert) and _about_failure(node.test, words):
-            return True
-        if _is_expected(node) and _names_failure(node.value, words):
-            return True
-        if isinstance(node, ast.Call):
-            name = dotted(node.func).rpartition(".")[2]
-            if name.startswith(_SEEING) or dotted(node.func) == "pytest.raises":
-                return True
-        if isinstance(node, ast.Name | ast.Attribute):
-            name = dotted(node).rpartition(".")[2]
-            helper = helpers.get(name)
-            if (
-                helper
-                and name not in seen
-                and _sees_failure(helper, helpers, words=words, seen=seen)
-            ):
-                return True
-    return False
-
-
-def _is_expected(node: ast.AST) -> TypeGuard[ast.Assign | ast.keyword]:
-    """``expected = …`` and ``expected=…``, which is compared elsewhere."""
-    if isinstance(node, ast.keyword):
-        return node.arg == "expected"
-    return isinstance(node, ast.Assign) and [dotted(each) for each in node.targets] == ["expected"]
-
-
-def _about_failure(test: ast.expr, words: AbstractSet[object]) -> bool:
-    """An equality, or a membership, with a status of an error or the name of a failed state."""
-    for compare in ast.walk(test):
-        if not isinstance(compare, ast.Compare):
-            continue
-        if not all(isinstance(op, ast.Eq | ast.In | ast.Is) for op in compare.ops):
-            continue
-        if any(_names_failure(side, words) for side in (compare.left, *compare.comparators)):
-            return True
-    return False
-
-
-def _names_failure(value: ast.expr, words: AbstractSet[object]) -> bool:
-    """A constant in it, no key of a dictionary, is a status of an error or names a failed state."""
-    keys = [key for node in ast.walk(value) if isinstance(node, ast.Dict) for key in node.keys]
-    return any(
-        (type(node.value) is int and node.value in _ERROR_STATUS) or node.value in words
-        for node in ast.walk(value)
-        if isinstance(node, ast.Constant) and node not in keys
-    )
 
 
 def check_stand_ins(test: Covering, ledger: Ledger) -> Iterator[Problem]:

@@ -69,7 +69,7 @@ class Ledger:
         priorities: priority → the marker that its tests carry; empty where rows have none.
         faults_each: planted faults that every covered id must have.
         observers: modules of the outside world that tests may look with, besides the boundary.
-        failures: words, besides those of ``_outside.py``, that name a refusal or a failure.
+        failures: texts and names, besides those of ``_fail_path.py``, of refusals and failures.
         stand_ins: fixture or method → the third party it stands in for, which the docstring of a
             test that uses it, or of its file, must say.
         allowed: rule of ``_outside.py`` that this suite is not held to → why.

@@ -10,8 +10,9 @@ from pathlib import Path
 from harness_core.faults import load_faults
 from harness_core.ledger._blackbox import Rules, check_test_file
 from harness_core.ledger._coverage import check_coverage, check_faults, covering_tests
+from harness_core.ledger._fail_path import check_fail_path
 from harness_core.ledger._imports import check_core_imports, check_reference_imports
-from harness_core.ledger._outside import check_fail_path, check_outside, check_stand_ins
+from harness_core.ledger._outside import check_outside, check_stand_ins
 from harness_core.ledger._problem import Problem, SourceFile
 from harness_core.ledger._requirements import Ledger, load_ledger
 from harness_core.suites import Suite, load_suites

@@ -1,4 +1,8 @@
-"""One story over the whole house: a message for two butlers, three tables, a beat, the session log."""
+"""One story over the whole house: a message for two butlers, three tables, a beat, the session log.
+
+Telegram, the calendar and the mail server are stand-ins, recorders on loopback: nothing leaves the
+machine, and what arrived can be read.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from suites.e2e.schedules import fall_due, schedule, sessions_of
 from suites.e2e.test_heartbeat_flow import ran
 
 
+@pytest.mark.covers("E2E-ROUTING", "E2E-PERSISTENCE", "E2E-SESSIONS")
 @pytest.mark.disturbs
 @pytest.mark.capability("heartbeat", "schedules")
 async def test_from_ingest_to_the_session_log(beating: Connected, token: str) -> None:
@@ -52,6 +57,7 @@ async def test_from_ingest_to_the_session_log(beating: Connected, token: str) ->
     await health.database.expect_count("symptoms", where={"notes": Contains(token)}, count=2)
 
 
+@pytest.mark.covers("E2E-ROUTING", "E2E-DELIVERY")
 @pytest.mark.capability("notify")
 async def test_two_butlers_and_a_message_to_the_world(connected: Connected, token: str) -> None:
     """A record for one butler and a telegram by another, from one sentence each of one message."""
@@ -73,6 +79,7 @@ async def test_two_butlers_and_a_message_to_the_world(connected: Connected, toke
     ), journey.text()
 
 
+@pytest.mark.covers("E2E-PERSISTENCE")
 async def test_what_one_butler_wrote_another_has_not(ecosystem: Ecosystem, token: str) -> None:
     """A message for one butler leaves its token in no domain row of any other."""
     sent = await ecosystem.send(f"Note about Hugo: he plays chess ({token})")

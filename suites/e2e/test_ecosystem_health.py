@@ -17,6 +17,8 @@ from suites.e2e.chain import words_of
 from suites.e2e.ecosystem import Butler, Ecosystem
 from suites.e2e.journey import as_data
 
+pytestmark = pytest.mark.covers("E2E-PROVISIONING")
+
 #: Columns of the core tables, in every butler's database (contract, "Database").
 CORE_TABLES: Final[Mapping[str, frozenset[str]]] = {
     "state": frozenset({"key", "value", "updated_at"}),
@@ -130,6 +132,7 @@ async def tables_of(butler: Butler) -> set[str]:
     return {str(row["table_name"]) for row in rows}
 
 
+@pytest.mark.covers("E2E-MCP")
 async def test_every_butler_alone_listens_on_its_port(ecosystem: Ecosystem) -> None:
     """Each port has exactly one listener: the butler's own process, on loopback."""
     for butler in each_butler(ecosystem):
@@ -139,6 +142,7 @@ async def test_every_butler_alone_listens_on_its_port(ecosystem: Ecosystem) -> N
         assert all(entry.loopback for entry in found), f"{butler.name} listens beyond loopback"
 
 
+@pytest.mark.covers("E2E-LOOPBACK")
 async def test_no_process_of_the_ecosystem_listens_beyond_loopback(ecosystem: Ecosystem) -> None:
     """Nothing a butler started opens a port to the world."""
     sessions = {os.getsid(butler.pid) for butler in each_butler(ecosystem)}
@@ -196,6 +200,7 @@ async def test_every_migration_chain_is_at_its_head(ecosystem: Ecosystem) -> Non
     assert checked >= len(ecosystem.butlers), f"only {checked} chains were checked"
 
 
+@pytest.mark.covers("E2E-REGISTRY")
 async def test_the_registry_equals_the_running_set(ecosystem: Ecosystem) -> None:
     """The registry lists exactly the butlers that run, active, at the ports they listen on."""
     rows = await ecosystem.switchboard.database.rows(
@@ -225,6 +230,7 @@ async def test_the_registry_equals_the_running_set(ecosystem: Ecosystem) -> None
         assert set(butler.config.capabilities) <= shown, f"{butler.name} can do {sorted(shown)}"
 
 
+@pytest.mark.covers("E2E-DEGRADATION")
 async def test_every_butler_tells_its_own_status(ecosystem: Ecosystem) -> None:
     """Status names the butler and exactly its configured modules, and health agrees with them."""
     for butler in each_butler(ecosystem):
@@ -239,6 +245,7 @@ async def test_every_butler_tells_its_own_status(ecosystem: Ecosystem) -> None:
         assert ("degraded" if failed else "ok") == status["health"], f"{butler.name}: {status}"
 
 
+@pytest.mark.covers("E2E-MCP")
 async def test_every_butler_offers_the_core_tools(ecosystem: Ecosystem) -> None:
     """The core tools are on every butler, ``ingest`` on the switchboard alone."""
     for butler in each_butler(ecosystem):

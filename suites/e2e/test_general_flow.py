@@ -9,6 +9,7 @@ from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow
 
 
+@pytest.mark.covers("E2E-PERSISTENCE")
 @pytest.mark.slow
 async def test_a_list_grows(ecosystem: Ecosystem, token: str) -> None:
     """Two things put on one list in two messages: one list, two things, both on it."""
@@ -28,6 +29,7 @@ async def test_a_list_grows(ecosystem: Ecosystem, token: str) -> None:
     assert [f"lantern {token}", f"rope {token}"] == [thing["name"] for thing in things]
 
 
+@pytest.mark.covers("E2E-CLASSIFICATION")
 async def test_a_message_without_words_goes_to_general(ecosystem: Ecosystem) -> None:
     """An empty message is not lost: general is given it, and the inbox row says why."""
     journey = await follow(ecosystem, await ecosystem.send("   "))

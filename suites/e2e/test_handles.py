@@ -8,7 +8,7 @@ from harness_core.errors import NotReady
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.mcp_client import CannotReach
 
-pytestmark = pytest.mark.disturbs
+pytestmark = [pytest.mark.covers("E2E-LIFECYCLE"), pytest.mark.disturbs]
 
 #: A paused process answers nothing; a healthy one answers `status` in some 20 ms.
 NO_ANSWER_S = 1.5

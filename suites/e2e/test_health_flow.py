@@ -9,6 +9,8 @@ from suites.e2e.chain import expect_journey
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow, tool_calls
 
+pytestmark = pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE")
+
 
 @pytest.mark.slow
 async def test_doses_add_up_below_one_medicine(ecosystem: Ecosystem, token: str) -> None:

@@ -1,4 +1,8 @@
-"""The clock of the household: every butler is ticked, what is due runs once, silence is written down."""
+"""The clock of the household: every butler is ticked, what is due runs once, silence is written down.
+
+It runs in the ecosystem that has credentials: Telegram and the other services are stand-ins, recorders
+on loopback, of which these tests need none.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,11 @@ from suites.e2e.connected import BEAT_S, Connected
 from suites.e2e.ecosystem import Butler
 from suites.e2e.schedules import fall_due, schedule, schedule_row, sessions_of
 
-pytestmark = [pytest.mark.capability("heartbeat", "schedules"), pytest.mark.disturbs]
+pytestmark = [
+    pytest.mark.covers("E2E-HEARTBEAT"),
+    pytest.mark.capability("heartbeat", "schedules"),
+    pytest.mark.disturbs,
+]
 
 #: Two beats and one session, on a loaded machine. Slowest seen: 4 s.
 SOON_S: Final = 30.0
@@ -63,6 +71,7 @@ async def test_the_clock_keeps_its_time(beating: Connected) -> None:
     assert 0.5 * BEAT_S < mean_s < 2 * BEAT_S, f"{mean_s:.2f} s between two ticks: {times}"
 
 
+@pytest.mark.covers("E2E-HEARTBEAT", "E2E-SCHEDULES")
 async def test_what_is_due_runs_once_and_is_armed_again(beating: Connected, token: str) -> None:
     """A due task runs by the beat alone, in one session, and waits for its next time."""
     health = beating.butlers["health"]

@@ -1,4 +1,8 @@
-"""The way out of the house: what the messenger is asked to deliver, what left, what it wrote down."""
+"""The way out of the house: what the messenger is asked to deliver, what left, what it wrote down.
+
+Telegram, the calendar and the mail server are stand-ins, recorders on loopback: nothing leaves the
+machine, and what arrived can be read.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from suites.e2e.connected import Connected
 from suites.e2e.ecosystem import Butler
 from suites.e2e.journey import follow
 
-pytestmark = pytest.mark.capability("notify")
+pytestmark = [pytest.mark.covers("E2E-DELIVERY"), pytest.mark.capability("notify")]
 
 #: A delivery with two pauses for a service in trouble; the longest seen took 1.5 s.
 DELIVERY_S = 20.0

@@ -17,6 +17,8 @@ from suites.e2e.chain import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
 from suites.e2e.journey import follow
 
+pytestmark = pytest.mark.covers("E2E-NEW-BUTLER")
+
 GARDEN = """
 [butler]
 name = "garden"

@@ -1,4 +1,8 @@
-"""Everything about one person, over several messages, is about one person."""
+"""Everything about one person, over several messages, is about one person.
+
+Telegram, the calendar and the mail server are stand-ins, recorders on loopback: nothing leaves the
+machine, and what arrived can be read.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from suites.e2e.chain import expect_journey
 from suites.e2e.connected import Connected
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow
+
+pytestmark = pytest.mark.covers("E2E-PERSISTENCE")
 
 
 @pytest.mark.slow
@@ -61,6 +67,7 @@ async def test_two_people_are_not_mixed_up(ecosystem: Ecosystem, token: str) -> 
     assert "opera" in rows[1]["body"]
 
 
+@pytest.mark.covers("E2E-DELIVERY")
 @pytest.mark.capability("modules")
 async def test_an_appointment_reaches_the_calendar(connected: Connected, token: str) -> None:
     """With a calendar that works, an appointment is made there, with its time and the token."""

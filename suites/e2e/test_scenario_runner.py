@@ -67,6 +67,17 @@ def sent_ahead() -> Ahead[Trial]:
     return Ahead("scenario")
 
 
+@pytest.mark.covers(
+    "E2E-PROVISIONING",
+    "E2E-CLASSIFICATION",
+    "E2E-ROUTING",
+    "E2E-TOOLS",
+    "E2E-PERSISTENCE",
+    "E2E-SESSIONS",
+    "E2E-COST",
+    "E2E-TRACING",
+    "E2E-LOGS",
+)
 async def test_scenario(
     ecosystem: Ecosystem,
     scenario: E2EScenario,

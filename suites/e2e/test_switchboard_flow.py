@@ -22,6 +22,7 @@ CLASSIFICATION = "<registry>"
 STATE_S = 40.0
 
 
+@pytest.mark.covers("E2E-CONCURRENCY")
 @pytest.mark.corpus
 async def test_messages_sent_together_all_arrive(ecosystem: Ecosystem, token: str) -> None:
     """Six messages sent at once for three butlers each reach their own, once, in one trace each."""
@@ -55,6 +56,7 @@ async def test_messages_sent_together_all_arrive(ecosystem: Ecosystem, token: st
         assert [True] == [row["success"] for row in rows], journey.text()
 
 
+@pytest.mark.covers("E2E-LIFECYCLE")
 @pytest.mark.disturbs
 @pytest.mark.parametrize("way", ["kill", pytest.param("stop", marks=pytest.mark.corpus)])
 async def test_accepted_messages_survive_a_restart(
@@ -100,6 +102,7 @@ async def test_accepted_messages_survive_a_restart(
         )
 
 
+@pytest.mark.covers("E2E-IDEMPOTENCY")
 @pytest.mark.slow
 @pytest.mark.disturbs
 async def test_a_duplicate_after_a_restart_is_the_same_message(
@@ -119,6 +122,7 @@ async def test_a_duplicate_after_a_restart_is_the_same_message(
     )
 
 
+@pytest.mark.covers("E2E-TRACING")
 @pytest.mark.corpus
 async def test_one_trace_joins_a_message_for_two(ecosystem: Ecosystem, token: str) -> None:
     """Inbox, both hops and all sessions of a message for two butlers carry the trace it came with."""

@@ -8,6 +8,8 @@ import pytest
 
 from suites.e2e.bench.scale import Sample, name_of, table, word_of
 
+pytestmark = pytest.mark.aside("the table of the benchmark")
+
 
 @pytest.mark.parametrize(
     ("last_boot_s", "verdict"),

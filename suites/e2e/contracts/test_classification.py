@@ -1,8 +1,9 @@
 """Answers of the classifying model that cannot be used: the message goes to ``general``, and the row says why.
 
-The model is made to answer so by the gateway; only the call that classifies this very message is
-met. Falling back is an observable event, never silent; what can be read in more than one way may
-be used or fallen back from, and what was done must match what is written.
+The gateway is a stand-in for the model provider and makes the model answer so; only the call that
+classifies this very message is met. Falling back is an observable event, never silent; what can be
+read in more than one way may be used or fallen back from, and what was done must match what is
+written.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from suites.e2e.chain import expect_fallback, expect_routing, expect_sessions, f
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import Journey, follow
 
-pytestmark = pytest.mark.capability("ingest.v1")
+pytestmark = [pytest.mark.covers("E2E-CLASSIFICATION"), pytest.mark.capability("ingest.v1")]
 
 HEALTH: Final = {"butler": "health", "prompt": "log a headache, severity 2", "segment": "headache"}
 

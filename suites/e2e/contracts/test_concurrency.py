@@ -1,7 +1,8 @@
 """Many at once: sessions of one butler in order and one at a time, refusals in the open, none lost.
 
 Order and overlap are read from the rows a product keeps itself (``started_at``, ``completed_at``);
-that a session was under way when a later trigger came is the gateway's word, which holds its call.
+that a session was under way when a later trigger came is the gateway's word, which holds its call:
+a stand-in for the model provider, whose answers come when they come.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from suites.e2e.conversation import ask_in_turn
 from suites.e2e.ecosystem import Ecosystem, Sent
 from suites.e2e.journey import Row, as_data, follow
 from suites.e2e.mcp_client import ToolResult
+
+pytestmark = pytest.mark.covers("E2E-CONCURRENCY")
 
 #: A refusal needs no work; longer than the slowest one seen on 2 loaded cores.
 REFUSED_S: Final = 20.0

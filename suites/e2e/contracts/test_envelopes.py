@@ -13,6 +13,8 @@ from suites.e2e.butler import Butler
 from suites.e2e.ecosystem import Ecosystem, envelope
 from suites.e2e.mcp_client import CannotReach, ToolResult
 
+pytestmark = pytest.mark.covers("E2E-ENVELOPES")
+
 #: Far beyond any message of a person, well below what breaks a client.
 OVERSIZE_CHARS: Final = 3_000_000
 

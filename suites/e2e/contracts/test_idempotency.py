@@ -13,12 +13,13 @@ from suites.e2e.chain import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.ecosystem import Ecosystem, Sent, envelope
 from suites.e2e.journey import Journey, follow
 
-pytestmark = pytest.mark.capability("ingest.v1")
+pytestmark = [pytest.mark.covers("E2E-IDEMPOTENCY"), pytest.mark.capability("ingest.v1")]
 
 #: Enough callers at once to lose a race in any check-then-insert.
 CALLERS = 50
 
 
+@pytest.mark.covers("E2E-IDEMPOTENCY", "E2E-ROUTING")
 @pytest.mark.slow
 async def test_the_same_event_twice_is_one_message(ecosystem: Ecosystem, token: str) -> None:
     """A repeated event id is answered with the first request id and dispatched once."""

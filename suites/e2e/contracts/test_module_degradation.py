@@ -1,4 +1,8 @@
-"""Modules without credentials fail in the open and take nobody down (seed 000, "Module degradation")."""
+"""Modules without credentials fail in the open and take nobody down (seed 000, "Module degradation").
+
+Telegram, the calendar and the mail server are stand-ins, recorders on loopback: a real service
+does not refuse its credentials on request.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from harness_core.skips import not_run
 from suites.e2e.connected import Connected, wanted
 from suites.e2e.ecosystem import Butler, Ecosystem
 
-pytestmark = pytest.mark.capability("modules")
+pytestmark = [pytest.mark.covers("E2E-DEGRADATION"), pytest.mark.capability("modules")]
 
 
 #: Modules whose credentials this harness never provides (seed 000, "Not Tested").

@@ -3,6 +3,9 @@
 A test does not wait for the clock: it moves ``next_run_at`` of its own task, a column of the
 contract, into the past. Others may tick the butler meanwhile, so what counts is which sessions
 ran, not which tick ran them.
+
+A run that fails is one whose model refuses: the gateway is a stand-in for the model provider, which
+does not refuse on request.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
 from suites.e2e.journey import Row
 from suites.e2e.schedules import fall_due, put_off, schedule_row, sessions_of
 
-pytestmark = pytest.mark.capability("schedules")
+pytestmark = [pytest.mark.covers("E2E-SCHEDULES"), pytest.mark.capability("schedules")]
 
 #: Once a day: never due by itself while a test runs.
 DAILY: Final = "17 3 * * *"

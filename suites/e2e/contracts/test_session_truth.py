@@ -2,12 +2,17 @@
 
 What happened is known from elsewhere: from the gateway's ledger (which calls were asked for, how
 many tokens, at what price), from the tables of the tools, and from the test's own clock.
+
+Where a session has to fail, claim or be late, the gateway is a stand-in for the model provider, which
+does none of that on request.
 """
 
 from __future__ import annotations
 
 import time
 from typing import Any, Final
+
+import pytest
 
 from harness_core.db import Contains
 from harness_core.llm import Fault, LedgerEntry
@@ -16,6 +21,8 @@ from suites.e2e.chain import bare_tool, cost_usd, expect_finished
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import Row, follow, recorded_calls
 from suites.e2e.mcp_client import ToolResult
+
+pytestmark = pytest.mark.covers("E2E-SESSIONS")
 
 #: The Claude Code CLI gives up at once on this status; others it retries for minutes.
 REFUSED: Final = 403
@@ -124,6 +131,7 @@ async def test_a_failed_trigger_is_answered_as_one(ecosystem: Ecosystem, token: 
     assert 0 == cost_usd(row["cost"]), "a call that was refused costs nothing"
 
 
+@pytest.mark.covers("E2E-SESSIONS", "E2E-TOOLS")
 async def test_a_tool_that_refuses_is_on_record_as_called(ecosystem: Ecosystem, token: str) -> None:
     """A call with arguments the tool cannot take is recorded, and its refusal wrote nothing."""
     health = ecosystem["health"]
@@ -141,6 +149,7 @@ async def test_a_tool_that_refuses_is_on_record_as_called(ecosystem: Ecosystem, 
     await health.database.expect_no_row("symptoms", where={"severity": 99})
 
 
+@pytest.mark.covers("E2E-SESSIONS", "E2E-TOOLS")
 async def test_words_are_not_recorded_as_deeds(ecosystem: Ecosystem, token: str) -> None:
     """A model that says it has logged something and has not leaves a row with no tool call."""
     health = ecosystem["health"]

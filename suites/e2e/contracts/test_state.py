@@ -12,6 +12,8 @@ import pytest
 from suites.e2e.conversation import Conversation, open_conversation
 from suites.e2e.ecosystem import Ecosystem
 
+pytestmark = pytest.mark.covers("E2E-STATE")
+
 #: Larger than any cell a person fills, small enough for one call.
 BIG_CHARS: Final = 300_000
 

@@ -17,6 +17,8 @@ from suites.e2e.journey import follow
 from suites.e2e.judgement import expect_scenario
 from suites.e2e.scenarios import SCENARIOS
 
+pytestmark = pytest.mark.aside("the runner's own verdicts, on a model that is made to misbehave")
+
 #: Only calls that offer health's tools, so that the classification is left alone.
 OFFERED = "mcp__health__symptom_log"
 

@@ -18,6 +18,8 @@ from suites.e2e.golden.snapshots import golden_directory, outcome_of
 from suites.e2e.journey import follow
 from suites.e2e.scenarios import SCENARIOS
 
+pytestmark = pytest.mark.covers("E2E-REGRESSION")
+
 ROWS = [row for row in SCENARIOS if isinstance(row.expected_output, Golden)]
 
 

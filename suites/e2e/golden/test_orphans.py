@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.aside("how the suite keeps snapshots")
+
 TEST = """
 from pathlib import Path
 from suites.e2e.golden.kept import extension_for

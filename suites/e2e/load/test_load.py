@@ -42,7 +42,7 @@ ANSWER_S: Final = 30.0
 #: Locust's own start and end, beside the time it is told to run.
 AROUND_S: Final = 60.0
 
-pytestmark = pytest.mark.load
+pytestmark = [pytest.mark.covers("E2E-LOAD"), pytest.mark.load]
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=[profile.name for profile in PROFILES])

@@ -12,6 +12,8 @@ from suites.e2e.chain import cost_usd
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow
 
+pytestmark = pytest.mark.covers("E2E-COST")
+
 #: A price is computed from whole tokens on both sides; what is left is rounding.
 WITHIN = 0.01
 

@@ -10,6 +10,8 @@ from harness_core.evidence import Redactor
 from harness_core.process import OutputLog
 from suites.e2e.logwatch import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 
+pytestmark = pytest.mark.aside("the suite's own reading of logs; what it finds fails every test")
+
 OWN = "01a1fb5a-4a00-79ac-88eb-d38c783ffc19"
 EARLIER = "2d4ba420e2afc9d8bd3a4e0cee5b8bcc"
 STRANGER = "01a1fb5a-0000-79ac-88eb-d38c783ffc19"

@@ -12,6 +12,8 @@ from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow
 from suites.e2e.profiles import pids_of
 
+pytestmark = pytest.mark.aside("profiles look at the product and demand nothing of it")
+
 
 @pytest.mark.requires("profiling")
 async def test_a_profile_names_the_products_own_functions(

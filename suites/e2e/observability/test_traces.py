@@ -1,4 +1,8 @@
-"""One trace over all processes: what the butlers export of a message, collected over OTLP."""
+"""One trace over all processes: what the butlers export of a message, collected over OTLP.
+
+The session that fails is refused by the gateway, a stand-in for the model provider, which does not
+refuse on request.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from suites.e2e.chain import expect_journey
 from suites.e2e.ecosystem import Ecosystem, Sent
 from suites.e2e.journey import Journey, follow, recorded_calls
 
-pytestmark = pytest.mark.capability("tracing")
+pytestmark = [pytest.mark.covers("E2E-TRACING"), pytest.mark.capability("tracing")]
 
 #: Exporters send in batches; the usual interval between two is 5 s, and the end of a session and
 #: its last span lie apart.

@@ -1,4 +1,8 @@
-"""What a butler does that cannot start: one clear error, exit status, nobody else disturbed."""
+"""What a butler does that cannot start: one clear error, exit status, nobody else disturbed.
+
+To act in the middle of a session, its model call is held by the gateway: a stand-in for the model
+provider, whose calls cannot be held.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ from suites.e2e.chaos import Chaos
 from suites.e2e.ecosystem import Ecosystem, open_ecosystem
 from suites.e2e.messages import TOOL_OF, to_health
 from suites.e2e.roster import read_roster
+
+pytestmark = pytest.mark.covers("E2E-LIFECYCLE")
 
 #: Generous: a daemon that cannot have its port or its database gives up within seconds.
 END_S = 60.0
@@ -75,6 +81,7 @@ async def test_a_database_that_is_not_there_is_one_clear_error(ecosystem: Ecosys
     assert "hunter2secret" not in output
 
 
+@pytest.mark.aside("an error of the harness's own reading")
 def test_a_missing_program_is_named(
     harness_loop: Loop, harness_run: Run, tmp_path: Path, butler_ecosystem: Ecosystem, evidence
 ) -> None:
@@ -85,6 +92,7 @@ def test_a_missing_program_is_named(
         pass
 
 
+@pytest.mark.aside("an error of the harness's own reading")
 @pytest.mark.parametrize(
     ("content", "named"),
     [
@@ -107,6 +115,7 @@ def test_a_malformed_butler_toml_is_named(tmp_path: Path, content: str, named: s
     assert named in str(caught.value)
 
 
+@pytest.mark.aside("an error of the harness's own reading")
 def test_a_roster_without_a_switchboard_is_refused(
     harness_loop: Loop, harness_run: Run, subject: Subject, tmp_path: Path, evidence
 ) -> None:

@@ -1,4 +1,8 @@
-"""Bounds that protect the whole: leases, queues, refusals."""
+"""Bounds that protect the whole: leases, queues, refusals.
+
+To act in the middle of a session, its model call is held by the gateway: a stand-in for the model
+provider, whose calls cannot be held.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,11 @@ from suites.e2e.journey import follow
 from suites.e2e.mcp_client import ToolResult
 from suites.e2e.messages import Message, to_health, to_relationship
 
-pytestmark = [pytest.mark.capability("ingest.v1", "own-process"), pytest.mark.disturbs]
+pytestmark = [
+    pytest.mark.covers("E2E-CHAOS"),
+    pytest.mark.capability("ingest.v1", "own-process"),
+    pytest.mark.disturbs,
+]
 
 #: A refusal waits for nothing.
 REFUSED_S = 15.0
@@ -22,6 +30,7 @@ LEASE_S = 6.0
 SLACK_S = 8.0
 
 
+@pytest.mark.covers("E2E-CHAOS", "E2E-REGISTRY")
 @pytest.mark.knob("lease_s", "heartbeat_s")
 async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos) -> None:
     """A silent butler becomes stale and gets no more work; when it speaks again, it does."""
@@ -51,6 +60,7 @@ async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos) -> None:
     await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
 
 
+@pytest.mark.covers("E2E-CHAOS", "E2E-CONCURRENCY")
 @pytest.mark.knob("queue_depth")
 async def test_a_full_queue_refuses_at_once(fragile: Ecosystem, chaos: Chaos) -> None:
     """One runs, one waits, all others are refused as overload; those two end in their order."""

@@ -12,7 +12,11 @@ from suites.e2e.chaos import Chaos
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.messages import to_two
 
-pytestmark = [pytest.mark.capability("own-process"), pytest.mark.disturbs]
+pytestmark = [
+    pytest.mark.aside("the suite's own way of breaking things and giving them back"),
+    pytest.mark.capability("own-process"),
+    pytest.mark.disturbs,
+]
 
 
 async def test_everything_broken_is_given_back(fragile: Ecosystem, harness_loop: Loop) -> None:

@@ -1,4 +1,8 @@
-"""The database gone and back, idle and in the middle of a message."""
+"""The database gone and back, idle and in the middle of a message.
+
+To act in the middle of a session, its model call is held by the gateway: a stand-in for the model
+provider, whose calls cannot be held.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,11 @@ from suites.e2e.journey import follow
 from suites.e2e.mcp_client import CannotReach
 from suites.e2e.messages import TOOL_OF, Message, to_health, to_relationship
 
-pytestmark = [pytest.mark.capability("ingest.v1", "own-process"), pytest.mark.disturbs]
+pytestmark = [
+    pytest.mark.covers("E2E-CHAOS"),
+    pytest.mark.capability("ingest.v1", "own-process"),
+    pytest.mark.disturbs,
+]
 
 #: How often a butler renews its lease (see conftest).
 HEARTBEAT_S = 1.0

@@ -1,4 +1,8 @@
-"""Targets that are dead, frozen or hanging: told in the contract's words, in time, harming nobody."""
+"""Targets that are dead, frozen or hanging: told in the contract's words, in time, harming nobody.
+
+To act in the middle of a session, its model call is held by the gateway: a stand-in for the model
+provider, whose calls cannot be held.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,11 @@ from suites.e2e.journey import follow
 from suites.e2e.knobs import turned
 from suites.e2e.messages import TOOL_OF, to_health, to_relationship, to_two
 
-pytestmark = [pytest.mark.capability("ingest.v1", "own-process"), pytest.mark.disturbs]
+pytestmark = [
+    pytest.mark.covers("E2E-CHAOS"),
+    pytest.mark.capability("ingest.v1", "own-process"),
+    pytest.mark.disturbs,
+]
 
 #: A hop that is to run into its deadline.
 HOP_S = 3.0

@@ -1,4 +1,7 @@
-"""The model provider late, refusing, cut short, garbled, silent or endless."""
+"""The model provider late, refusing, cut short, garbled, silent or endless.
+
+All that trouble is made by the gateway: a stand-in for the model provider, which makes none on request.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow
 from suites.e2e.knobs import turned
 from suites.e2e.messages import TOOL_OF, to_general, to_health, to_relationship
+
+pytestmark = pytest.mark.covers("E2E-CHAOS")
 
 #: Calls enough that no client's retries outlast the trouble.
 ALL = 1000

@@ -1,4 +1,8 @@
-"""SIGTERM in the middle of a session: drained when it fits, else recorded as what it is."""
+"""SIGTERM in the middle of a session: drained when it fits, else recorded as what it is.
+
+To act in the middle of a session, its model call is held by the gateway: a stand-in for the model
+provider, whose calls cannot be held.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,11 @@ from suites.e2e.journey import follow
 from suites.e2e.mcp_client import CannotReach
 from suites.e2e.messages import TOOL_OF, to_health, to_relationship
 
-pytestmark = [pytest.mark.capability("ingest.v1", "own-process"), pytest.mark.disturbs]
+pytestmark = [
+    pytest.mark.covers("E2E-LIFECYCLE"),
+    pytest.mark.capability("ingest.v1", "own-process"),
+    pytest.mark.disturbs,
+]
 
 #: What health's sessions get to end (see conftest), and what the rest of a shutdown may take.
 SHUTDOWN_S = 1.0

@@ -1,4 +1,8 @@
-"""The switchboard killed in the middle of a message, and butlers that find none at boot."""
+"""The switchboard killed in the middle of a message, and butlers that find none at boot.
+
+To act in the middle of a session, its model call is held by the gateway: a stand-in for the model
+provider, whose calls cannot be held.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,11 @@ from suites.e2e.journey import Journey, follow
 from suites.e2e.knobs import has_knob
 from suites.e2e.messages import TOOL_OF, to_health, to_relationship
 
-pytestmark = [pytest.mark.capability("ingest.v1", "own-process"), pytest.mark.disturbs]
+pytestmark = [
+    pytest.mark.covers("E2E-CHAOS"),
+    pytest.mark.capability("ingest.v1", "own-process"),
+    pytest.mark.disturbs,
+]
 
 #: The switchboard's lease (see conftest).
 LEASE_S = 6.0
@@ -88,6 +96,7 @@ async def test_stopped_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> 
     await expect_no_open_session(fragile["health"])
 
 
+@pytest.mark.covers("E2E-CHAOS", "E2E-REGISTRY")
 async def test_butlers_that_start_without_a_switchboard(fragile: Ecosystem, chaos: Chaos) -> None:
     """They serve, and are registered soon after the switchboard is up, as is everybody else."""
     await chaos.stop("switchboard")

@@ -17,6 +17,8 @@ from suites.e2e.layout import layout_of
 from suites.e2e.roster import read_roster
 from suites.e2e.tools import HttpTools, tools_of
 
+pytestmark = pytest.mark.aside("runs the suite itself, on another product")
+
 HERE = Path(__file__).parent
 TEMPLATE = HERE.parent / "subjects" / "foreign.toml"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
+import subprocess  # lint: allow driver: runs the harness itself, not the system
 import sys
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from harness_core.net import listeners
 from harness_core.process import command_line, descendants
 from harness_core.wait import until_blocking
 from suites.e2e.ecosystem import REFERENCE_SUBJECT
+
+pytestmark = pytest.mark.covers("E2E-DISPOSABLE")
 
 #: A second ecosystem boots beside the one of the run, and classifies its first message.
 BUSY_S = 90.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
+import subprocess  # lint: allow driver: runs the harness itself, not the system
 import sys
 from pathlib import Path
 
@@ -29,6 +29,7 @@ IN_ORDER = ("-p", "no:randomly")
 END_S = 180
 
 
+@pytest.mark.covers("E2E-COST")
 @pytest.mark.runner
 def test_the_budget_stops_a_live_run(
     harness_loop: Loop,
@@ -63,7 +64,7 @@ def test_the_budget_stops_a_live_run(
     assert counts.get("passed", 0) >= 1, f"no scenario passed against the upstream: {output}"
     assert counts["passed"] < len(SCENARIOS), f"the budget stopped nothing: {output}"
     assert "failed" not in counts, f"a lack of money was blamed on the product: {output}"
-    assert counts.get("error", 0) >= 1, f"the run does not say why it stopped: {output}"
+    assert "error" in counts, f"the run does not say why it stopped: {output}"
     assert calls, "the upstream was never called"
     assert f"may spend {float(BUDGET_USD):.4f} USD" in finished.stdout
     assert "model calls (live)" in finished.stdout
@@ -84,6 +85,7 @@ AMPLE_USD = "3.00"
 TRIALS_S = 400
 
 
+@pytest.mark.aside("how the suite judges a model that is not always right")
 @pytest.mark.runner
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from harness_core.llm import open_gateway
 from harness_core.process import Run
 from harness_core.pytest_plugin import HARNESS_ERROR_EXIT
 
+pytestmark = pytest.mark.aside("the harness's own recording")
+
 #: One message to one butler, one to two, and one whose answer speaks of tomorrow.
 ROWS = (
     "health-symptom-log",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
+import subprocess  # lint: allow driver: runs the harness itself, not the system
 import sys
 from pathlib import Path
 
@@ -13,6 +13,8 @@ import pytest
 from harness_core.wait import until_blocking
 from suites.e2e.ecosystem import REFERENCE_SUBJECT
 from suites.e2e.runner.test_killed_runner import SERVES
+
+pytestmark = pytest.mark.covers("E2E-DISPOSABLE")
 
 #: One that kills and restarts butlers, beside one that wants to be left in peace.
 PARTS = ("suites/e2e/test_handles.py", "suites/e2e/test_health_flow.py")

@@ -11,6 +11,8 @@ from suites.e2e.ecosystem import Ecosystem, Sent
 from suites.e2e.journey import as_data, follow, tool_calls
 from suites.e2e.security.injections import INJECTIONS, Injection
 
+pytestmark = pytest.mark.covers("E2E-INJECTION")
+
 #: One of each kind, for a run without the whole corpus; a message takes about a second.
 QUICK = ("ignore-previous", "closing-tag", "undeclared-shell")
 
@@ -76,6 +78,7 @@ async def test_an_injection_changes_nothing(
     assert [] == leaked, story
 
 
+@pytest.mark.aside("the rows themselves")
 def test_the_corpus_is_sound() -> None:
     """At least twenty attempts, each with an id of its own and the word that tells it from others."""
     assert len(INJECTIONS) >= 20

@@ -8,6 +8,8 @@ from harness_core.net import listeners
 from harness_core.process import descendants
 from suites.e2e.ecosystem import Ecosystem
 
+pytestmark = pytest.mark.covers("E2E-LOOPBACK")
+
 
 @pytest.mark.capability("loopback")
 async def test_everything_listens_on_loopback_only(ecosystem: Ecosystem) -> None:

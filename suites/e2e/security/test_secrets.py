@@ -1,4 +1,8 @@
-"""Secrets reach neither logs, nor rows, nor evidence, nor command lines, whatever is sent in."""
+"""Secrets reach neither logs, nor rows, nor evidence, nor command lines, whatever is sent in.
+
+The failure is a refusal by the gateway, a stand-in for the model provider, which does not refuse on
+request.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ from harness_core.net import lease_port
 from harness_core.process import command_line, descendants, redacted_lines
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow
+
+pytestmark = pytest.mark.covers("E2E-SECRETS")
 
 #: The Claude Code CLI gives up at once on this status; others it retries for minutes.
 REFUSED = 403

@@ -1,4 +1,8 @@
-"""The credentials of modules stay with the modules, also when a service fails and is told about."""
+"""The credentials of modules stay with the modules, also when a service fails and is told about.
+
+Telegram and the mail server are stand-ins, recorders on loopback, which fail as a test asks and hold
+no real credentials.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from harness_core.mail import Refusal
 from harness_core.process import redacted_lines
 from suites.e2e.connected import Connected
 from suites.e2e.security.test_secrets import found_in_rows, spellings
+
+pytestmark = pytest.mark.covers("E2E-SECRETS")
 
 #: One notification, with every attempt that a service in trouble is granted.
 DELIVERY_S = 60.0

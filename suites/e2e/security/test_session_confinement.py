@@ -14,7 +14,7 @@ from harness_core.scenario import new_token
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.security.session import SessionSeen, hold_session
 
-pytestmark = pytest.mark.capability("session-process")
+pytestmark = [pytest.mark.covers("E2E-CONFINEMENT"), pytest.mark.capability("session-process")]
 
 #: What a Claude Code process may find in its environment: how to run at all, where the model is,
 #: settings of its own. A subject adds patterns of its own in ``[session] environment``.
@@ -73,6 +73,7 @@ def test_its_environment_is_an_allow_list(held: SessionSeen, butler_ecosystem: E
     assert any("ANTHROPIC_BASE_URL" in process.environment for process in held.processes)
 
 
+@pytest.mark.covers("E2E-CONFINEMENT", "E2E-SECRETS")
 def test_it_holds_no_secret_but_the_models_key(
     held: SessionSeen, butler_ecosystem: Ecosystem
 ) -> None:
@@ -98,6 +99,7 @@ def test_it_holds_no_secret_but_the_models_key(
     assert [] == found, f"secrets of others: {found}"
 
 
+@pytest.mark.covers("E2E-SECRETS")
 def test_no_secret_stands_in_its_arguments(held: SessionSeen, butler_ecosystem: Ecosystem) -> None:
     """Command lines are for everybody on the machine to read: the model's key is not there either."""
     found = [
@@ -147,6 +149,7 @@ def test_its_directories_are_private(held: SessionSeen) -> None:
     assert dict.fromkeys(held.places, 0) == held.places, "others may look into it"
 
 
+@pytest.mark.covers("E2E-CONFINEMENT", "E2E-DISPOSABLE")
 def test_nothing_is_left_of_it(held: SessionSeen) -> None:
     """When a session has ended, its processes and directories are gone, and its row is complete."""
     rows = held.journey.of_message("health")

@@ -14,6 +14,8 @@ from harness_core.llm import Fault
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow
 
+pytestmark = pytest.mark.covers("E2E-CONFINEMENT")
+
 
 def bare(tool: str) -> str:
     """A tool's own name, without the prefix of the server it comes from."""

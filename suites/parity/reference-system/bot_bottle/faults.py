@@ -29,7 +29,7 @@ FAULTS = {
     "docker-strips-spaces": "literals lose the space around them",
     "docker-tool-is-told": "a secret called DOCKER_HOST redirects docker itself",
     "empty-host-value-missing": "a host variable that is empty is taken for a missing one",
-    "manifest-unknown-key-ignored": "an unknown key of a manifest is passed over",
+    "manifest-unknown-key-ignored": "an unknown key of a manifest is ignored",
     "metadata-default-backend": "the record says docker, whatever the backend",
     "prompt-answer-stripped": "what is typed loses the space around it",
     "resume-deletes-damaged": "a damaged record is deleted with all its state",

@@ -69,6 +69,10 @@ class Unusable(ValueError):
     """The model's answer cannot be acted on; the text says why."""
 
 
+#: Only for the planted fault.
+_FIRST_ROSTER = {"general", "relationship", "health", "messenger", "heartbeat"}
+
+
 def prompt_for(message: str, targets: Mapping[str, Entry]) -> str:
     """The classification prompt for one message."""
     registry = [
@@ -78,6 +82,7 @@ def prompt_for(message: str, targets: Mapping[str, Entry]) -> str:
             "capabilities": list(entry.capabilities),
         }
         for entry in targets.values()
+        if entry.name in _FIRST_ROSTER or not faults.on("newcomer-unlisted")
     ]
     # A message that holds the closing tag must not end its own quotation.
     quoted = message.replace("</message>", "<\\/message>")

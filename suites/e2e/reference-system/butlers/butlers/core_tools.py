@@ -248,7 +248,8 @@ def _schedules(butler: Butler) -> dict[str, Any]:
         await butler.schedules.delete(schedule_id)
         return {"schedule_id": str(schedule_id), "deleted": True}
 
-    return {
+    tools: dict[str, Any] = {
         "schedule_list": schedule_list, "schedule_create": schedule_create,
-        "schedule_update": schedule_update, "schedule_delete": schedule_delete,
+        "schedule_update": schedule_update,
     }
+    return tools if faults.on("core-tool-missing") else {**tools, "schedule_delete": schedule_delete}
