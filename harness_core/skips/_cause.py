@@ -15,14 +15,12 @@ class Why(StrEnum):
     """Kinds of causes.
 
     A gate is closed on this machine; the subject does not claim what the test is about; the options
-    of the run exclude the test; the ledger defers the requirement; or no kind was given, which
-    CI never accepts.
+    of the run exclude the test; or no kind was given, which CI never accepts.
     """
 
     GATE = "gate"
     SUBJECT = "subject"
     OPTIONS = "options"
-    DEFERRED = "deferred"
     UNKNOWN = "unknown"
 
 
@@ -57,7 +55,7 @@ def not_run(why: str, reason: str, *, gate: str = "") -> NoReturn:
     """End the test that runs now without an outcome.
 
     Args:
-        why: ``"gate"``, ``"subject"``, ``"options"`` or ``"deferred"``.
+        why: ``"gate"``, ``"subject"`` or ``"options"``.
         reason: a phrase that names what is missing.
         gate: which gate, for ``"gate"``.
     """

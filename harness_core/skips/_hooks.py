@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -13,8 +13,6 @@ from harness_core.skips._cause import Cause, Why, cause_of
 from harness_core.skips._rule import SkipRule
 
 __all__ = ["SkipHooks"]
-
-_DEFERRED: Final = "deferred by the ledger of requirements (harness ledger)"
 
 
 class SkipHooks:
@@ -59,7 +57,7 @@ class SkipHooks:
             report.longrepr = f"cannot leave a test out in CI: {cause.text()}. {refusal}."
             return
         accepted = self._rule.accepted(cause, path)
-        text = _DEFERRED if cause.why is Why.DEFERRED else cause.text()
+        text = cause.text()
         report.not_run = f"{text} (optional: {accepted})" if accepted else text
         if isinstance(report.longrepr, tuple):  # what the JUnit report says too
             report.longrepr = (*report.longrepr[:2], f"Skipped: {report.not_run}")

@@ -88,9 +88,10 @@ def change(tree, name, old, new):
     path.write_text(path.read_text().replace(old, new, 1))
 
 
-def run(tree, *argv):
+def run(tree, *argv, ci=""):
     """Run a module of this Python in the tree."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    env |= {"CI": ci, "HARNESS_REQUIRE": ""}
     env["PYTHONPATH"] = str(tree / "suites" / "doors" / "reference-system" / "contract")
     env["HARNESS_STATE_DIR"] = str(tree / "state")
     # Other plugins of this environment take a second to load; what a test needs, it names.
@@ -311,6 +312,18 @@ def test_a_requirement_is_shown_when_every_case_passed(name, options, tree):
     assert sums[status] in result.stdout
     assert "  deferred: REQ-002" in result.stdout
     assert (status == "shown") != (f"  {cause or status}: REQ-001: {why}" in result.stdout)
+
+
+def test_a_skip_that_ci_refuses_is_an_error_of_its_requirement(tree):
+    """Of the harness, which could not show it, and not a failure of the product."""
+    (tree / "suites/doors/test_ways.py").write_text(WAYS.replace("{body}", "pytest.skip('x')"))
+    report = tree / ".evidence" / "reports" / "doors.xml"
+
+    result = run(tree, "pytest", "-q", "suites/doors", f"--junitxml={report}", ci="1")
+    shown = json.loads(run(tree, "harness_core.cli", "ledger", "doors", "--json").stdout)
+
+    assert ("error", "1 error, 2 passed") == (shown["doors"][0]["status"], shown["doors"][0]["why"])
+    assert "  error: REQ-001: 1 error, 2 passed" in result.stdout
 
 
 def test_a_part_of_its_tests_shows_no_requirement(tree):

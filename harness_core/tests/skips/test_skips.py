@@ -38,7 +38,6 @@ SKIPS = """
 def test_gate(): pass
 def test_subject(): not_run("subject", "it has no knob")
 def test_options(): not_run("options", "--live excludes it")
-def test_deferred(): not_run("deferred", "R-1: later")
 def test_plain(): pytest.skip("just so")
 @pytest.mark.skipif(True, reason="just so")
 def test_mark(): pass
@@ -107,7 +106,6 @@ def test_skips_are_counted_by_cause(run_suite, workers):
         "gate 'shut': it is closed today": 1,
         "it has no knob": 1,
         "--live excludes it": 1,
-        "deferred by the ledger of requirements (harness ledger)": 1,
         "just so": 3,
         "could not import 'no_such_module': No module named 'no_such_module'": 1,
     } == causes(done.stdout)
@@ -123,10 +121,7 @@ def test_a_skip_without_leave_is_an_error_in_ci(run_suite, workers):
 
     assert HARNESS_ERROR_EXIT == done.returncode, done.stdout
     assert {"test_gate", "test_subject", "test_plain", "test_mark"} == set(errors)
-    assert [
-        "--live excludes it",
-        "deferred by the ledger of requirements (harness ledger)",
-    ] == sorted(causes(done.stdout))
+    assert ["--live excludes it"] == sorted(causes(done.stdout))
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
@@ -192,7 +187,7 @@ def test_a_tree_of_its_own_skips_as_it_likes(run_suite, tmp_path):
     done = run_suite(PASSES, "test_plain.py", "--deselect=suites", ci="1")
 
     assert 0 == done.returncode, done.stdout
-    assert "6 skipped" in done.stdout
+    assert "5 skipped" in done.stdout
 
 
 @pytest.mark.parametrize("home", ["suite.toml", "pyproject.toml"])
