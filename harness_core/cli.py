@@ -350,9 +350,10 @@ def lint(root: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 @_root_option
 def ledger(*, suite: str | None, as_json: bool, root: Path | None) -> None:
-    """Print the requirements of SUITE: covered by which test, how many faults, the last result.
+    """Print the requirements of SUITE: what is shown of each by the newest reports, and why not.
 
-    All suites that have a ledger when none is named.
+    All suites that have a ledger when none is named. A row is shown when every case of every test
+    that covers it passed.
     """
     from harness_core.ledger import ledger_rows, render_ledger
 
