@@ -286,12 +286,22 @@ def down(*, run: str | None, every: bool) -> None:
     show_default=True,
     help="How many faults at once; each has a run of its own.",
 )
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Plant N faults of each suite, spread over its files, that the seed chooses.",
+)
+@click.option("--seed", metavar="WORD", help="Chooses the sample (default: the git commit).")
 @_root_option
-def faults(
+def faults(  # noqa: PLR0913 - the options of a command line
+    *,
     names: Sequence[str],
     ids: Sequence[str],
     files: Sequence[str],
     jobs: int,
+    sample: int | None,
+    seed: str | None,
     root: Path | None,
 ) -> None:
     """Plant faults: each must turn its named tests red, by assertion, for the right reason.
@@ -300,10 +310,22 @@ def faults(
     status 1 unless every fault was killed.
     """
     from harness_core.evidence import open_evidence
-    from harness_core.faults import Verdict, render_table, run_faults, to_json
+    from harness_core.faults import (
+        Choice,
+        Verdict,
+        commit_of,
+        render_table,
+        run_faults,
+        to_json,
+    )
 
     root = root or find_root(Path.cwd())
     chosen, wanted = _suites_and_faults(load_suites(root), names)
+    if sample is not None:
+        seed = seed or commit_of(root)
+    elif seed:
+        raise BadInput("harness faults", key="--seed", found=seed, expected="--sample N with it")
+    choice = Choice(only=[*wanted, *ids], files=files, sample=sample, seed=seed or "")
     missed = 0
     for suite in chosen:
         results = trio.run(
@@ -311,8 +333,7 @@ def faults(
                 run_faults,
                 suite,
                 root=root,
-                only=[*wanted, *ids],
-                files=files,
+                choice=choice,
                 jobs=jobs,
                 say=click.echo,
             )
@@ -321,7 +342,10 @@ def faults(
         report = open_evidence(folder).write_json("report.json", to_json(results))
         click.echo(render_table(results, title=f"planted faults of {suite.name}"))
         click.echo(f"  report: {os.path.relpath(report)}, logs beside it")
-        missed += sum(result.verdict is not Verdict.KILLED for result in results)
+        left = [result.fault.id for result in results if result.verdict is not Verdict.KILLED]
+        if left:
+            click.echo(f"  rerun: {Choice(only=left).rerun(suite.name)}")
+        missed += len(left)
     if missed:
         sys.exit(_FOUND)
 

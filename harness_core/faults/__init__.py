@@ -1,6 +1,7 @@
 """Planted faults: does each test go red, for the right reason, when the product is wrong?
 
 - ``_plan.py``: ``faults.toml`` read into :class:`Fault` rows.
+- ``_choice.py``: which of them to plant; a sample that a commit's hash decides.
 - ``_outcomes_plugin.py``: a pytest plugin; selects tests by id, writes what became of each.
 - ``_outcomes.py``: that record, read back.
 - ``_judge.py``: from outcomes to a :class:`Verdict`; only a failed assertion with the expected text
@@ -11,6 +12,7 @@
 Source: style 34, ``docs/planted-faults.md``.
 """
 
+from harness_core.faults._choice import Choice, choose_faults, commit_of, sample_faults
 from harness_core.faults._judge import FaultResult, TestResult, Verdict, judge, judge_control
 from harness_core.faults._outcomes import Outcomes, TestOutcome, read_outcomes
 from harness_core.faults._plan import Fault, load_faults
@@ -18,17 +20,21 @@ from harness_core.faults._report import render_table, to_json
 from harness_core.faults._run import run_faults
 
 __all__ = [
+    "Choice",
     "Fault",
     "FaultResult",
     "Outcomes",
     "TestOutcome",
     "TestResult",
     "Verdict",
+    "choose_faults",
+    "commit_of",
     "judge",
     "judge_control",
     "load_faults",
     "read_outcomes",
     "render_table",
     "run_faults",
+    "sample_faults",
     "to_json",
 ]

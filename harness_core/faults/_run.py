@@ -17,11 +17,11 @@ from typing import Final
 
 import trio
 
-from harness_core.errors import BadInput
 from harness_core.evidence import Evidence, open_evidence
+from harness_core.faults._choice import Choice, choose_faults
 from harness_core.faults._judge import FaultResult, judge, judge_control
 from harness_core.faults._outcomes import Outcomes, read_outcomes
-from harness_core.faults._plan import Fault, load_faults
+from harness_core.faults._plan import Fault
 from harness_core.process import Run, open_run
 from harness_core.suites import Suite
 
@@ -30,13 +30,14 @@ __all__ = ["run_faults"]
 #: After SIGINT, which lets pytest take its fixtures down; a stack of servers needs seconds.
 _TEAR_DOWN_S: Final = 20.0
 
+_ALL: Final = Choice()
+
 
 async def run_faults(
     suite: Suite,
     *,
     root: Path,
-    only: Sequence[str] = (),
-    files: Sequence[str] = (),
+    choice: Choice = _ALL,
     jobs: int = 1,
     say: Callable[[str], None] = lambda _line: None,
 ) -> tuple[FaultResult, ...]:
@@ -47,15 +48,18 @@ async def run_faults(
     Args:
         suite: the suite whose reference system is given the faults.
         root: where pytest starts.
-        only: ids of the faults to plant; empty for all.
-        files: names of the files whose faults to plant, without ``.toml``; empty for all.
+        choice: which of its faults to plant; all of them when left out.
         jobs: how many runs may be under way at once, after the control run.
         say: called with a line of progress.
 
     Raises:
-        BadInput: the suite has no faults, its file is malformed, or ``only`` names an unknown one.
+        BadInput: the suite has no faults, its file is malformed, or the choice names an unknown one.
     """
-    faults = _chosen(suite, only, files)
+    faults = choose_faults(suite, choice)
+    if choice.sample is not None:
+        ids = ", ".join(fault.id for fault in faults)
+        say(f"{suite.name}: {len(faults)} fault(s) chosen by the seed {choice.seed}: {ids}")
+        say(f"{suite.name}: the same again: {choice.rerun(suite.name)}")
     evidence = open_evidence(root / ".evidence" / "faults" / suite.name, wipe=True)
     prefix = suite.folder.relative_to(root).as_posix()
     wanted = {fault.id: [f"{prefix}/{test}" for test in fault.tests] for fault in faults}
@@ -154,37 +158,6 @@ class _Runner:
             with trio.move_on_after(limit_s) as scope:
                 await child.wait()
         return read_outcomes(record), scope.cancelled_caught
-
-
-def _chosen(suite: Suite, only: Sequence[str], files: Sequence[str]) -> tuple[Fault, ...]:
-    if suite.faults is None:
-        raise BadInput(
-            suite.folder / "suite.toml",
-            key="suite.faults",
-            found="nothing",
-            expected='a file of planted faults, e.g. faults = "faults.toml"',
-        )
-    faults = load_faults(suite.faults)
-    known = {fault.id for fault in faults}
-    for name in only:
-        if name not in known:
-            raise BadInput(
-                suite.faults,
-                key="fault.id",
-                found=name,
-                expected=f"one of {', '.join(sorted(known))}",
-            )
-    there = {fault.file for fault in faults}
-    for name in files:
-        if name not in there:
-            raise BadInput(
-                suite.faults, found=f"no {name}.toml", expected=f"one of {', '.join(sorted(there))}"
-            )
-    return tuple(
-        fault
-        for fault in faults
-        if (not only or fault.id in only) and (not files or fault.file in files)
-    )
 
 
 def _without_faults(env: Mapping[str, str], faults: Sequence[Fault]) -> dict[str, str]:

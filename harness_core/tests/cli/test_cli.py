@@ -110,6 +110,20 @@ def test_faults_ends_with_1_unless_all_are_killed(harness, tree):
     assert [("wrong", "killed")] == [(row["id"], row["verdict"]) for row in report]
 
 
+def test_faults_plants_a_sample_and_says_which(harness, tree):
+    """The seed's choice alone is planted, named, and can be planted again by the printed command."""
+    sampled = harness("faults", "demo", "--sample", "1", "--seed", "word-3")
+    without = harness("faults", "--seed", "word-3")
+
+    assert "demo: 1 fault(s) chosen by the seed word-3: harmless\n" in sampled.stdout
+    assert "again: nox -s faults -- demo --sample 1 --seed word-3\n" in sampled.stdout
+    assert "0 of 1 planted faults killed" in sampled.stdout
+    assert "rerun: nox -s faults -- demo harmless\n" in sampled.stdout
+    assert sampled.returncode == 1
+    assert without.returncode == 2
+    assert "--seed: found 'word-3', expected --sample N with it" in without.stderr
+
+
 @pytest.mark.parametrize(
     ("names", "text"),
     [

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from harness_core.errors import BadInput
-from harness_core.faults import Verdict, load_faults, render_table, run_faults, to_json
+from harness_core.faults import Choice, Verdict, load_faults, render_table, run_faults, to_json
 from harness_core.suites import load_suite
 
 # Every test of this project passes without a fault; DEMO says which way it goes wrong.
@@ -222,7 +222,7 @@ async def test_only_the_chosen_faults_run(tmp_path):
     suite = make_suite(tmp_path, row("negative", "test_total") + row("both", "test_rows"))
     lines = []
 
-    results = await run_faults(suite, root=tmp_path, only=["both"], say=lines.append)
+    results = await run_faults(suite, root=tmp_path, choice=Choice(only=["both"]), say=lines.append)
 
     assert ["both"] == [result.fault.id for result in results]
     assert "[1/1] both: killed" in lines[-1]
@@ -243,11 +243,11 @@ async def test_only_the_faults_of_a_file_run(tmp_path):
     """A file is chosen by its name, and a name that is none is refused."""
     suite = make_suite(tmp_path, row("negative", "test_total"))
 
-    (result,) = await run_faults(suite, root=tmp_path, files=["faults"])
+    (result,) = await run_faults(suite, root=tmp_path, choice=Choice(files=["faults"]))
 
     assert Verdict.KILLED is result.verdict
     with pytest.raises(BadInput, match=r"no other\.toml"):
-        await run_faults(suite, root=tmp_path, files=["other"])
+        await run_faults(suite, root=tmp_path, choice=Choice(files=["other"]))
 
 
 async def test_unknown_fault_is_refused(tmp_path):
@@ -255,7 +255,7 @@ async def test_unknown_fault_is_refused(tmp_path):
     suite = make_suite(tmp_path, row("negative", "test_total"))
 
     with pytest.raises(BadInput) as caught:
-        await run_faults(suite, root=tmp_path, only=["positive"])
+        await run_faults(suite, root=tmp_path, choice=Choice(only=["positive"]))
 
     assert "positive" == caught.value.found
     assert "one of negative" == caught.value.expected
