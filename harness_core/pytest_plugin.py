@@ -1,7 +1,7 @@
 """What installing the harness adds to pytest: options, gates, fixtures, evidence, honest outcomes.
 
 Options: ``--subject``, ``--services``, ``--llm``, ``--llm-budget-usd``, ``--llm-upstream``,
-``--llm-cassette``, ``--profile``, ``--evidence``.
+``--llm-cassette``, ``--profile``, ``--evidence``, ``--shard``, ``--durations-file``.
 Marker: ``requires("docker")``. Fixtures: ``harness_loop`` (a trio loop in a thread, for resources
 that outlive a test), ``harness_run`` (warden, ledger, directories), ``run_evidence``, ``evidence``
 (one directory per test), ``progress``, ``token`` (an unguessable word), ``subject_file``.
@@ -27,7 +27,7 @@ from typing import Any, Final
 
 import pytest
 
-from harness_core import gates, limits
+from harness_core import gates, limits, shards
 from harness_core.bridge import Loop, Mutex, open_loop
 from harness_core.errors import BadInput, HarnessError
 from harness_core.evidence import Evidence, Redactor, failure_text, open_evidence
@@ -122,6 +122,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="where evidence is written (default: .evidence in the root directory)",
     )
+    shards.add_options(group)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -167,6 +168,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except BadInput as error:
         raise pytest.UsageError(str(error)) from error
     open_session(config)
+    shards.configure(config)
 
 
 @pytest.hookimpl(tryfirst=True)
