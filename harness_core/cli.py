@@ -293,6 +293,12 @@ def down(*, run: str | None, every: bool) -> None:
     help="Plant N faults of each suite, spread over its files, that the seed chooses.",
 )
 @click.option("--seed", metavar="WORD", help="Chooses the sample (default: the git commit).")
+@click.option("--shard", metavar="I/N", help="Plant the I-th of N parts of each suite's faults.")
+@click.option(
+    "--durations-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Durations (JSON) that shards are balanced by; brought up to date, by a shard beside it.",
+)
 @_root_option
 def faults(  # noqa: PLR0913 - the options of a command line
     *,
@@ -302,6 +308,8 @@ def faults(  # noqa: PLR0913 - the options of a command line
     jobs: int,
     sample: int | None,
     seed: str | None,
+    shard: str | None,
+    durations_file: Path | None,
     root: Path | None,
 ) -> None:
     """Plant faults: each must turn its named tests red, by assertion, for the right reason.
@@ -318,6 +326,7 @@ def faults(  # noqa: PLR0913 - the options of a command line
         run_faults,
         to_json,
     )
+    from harness_core.shards import Durations, Shard, part_of, read_durations, update_durations
 
     root = root or find_root(Path.cwd())
     chosen, wanted = _suites_and_faults(load_suites(root), names)
@@ -325,7 +334,16 @@ def faults(  # noqa: PLR0913 - the options of a command line
         seed = seed or commit_of(root)
     elif seed:
         raise BadInput("harness faults", key="--seed", found=seed, expected="--sample N with it")
-    choice = Choice(only=[*wanted, *ids], files=files, sample=sample, seed=seed or "")
+    part = Shard.parse(shard) if shard is not None else None
+    durations = read_durations(durations_file) if durations_file is not None else Durations()
+    choice = Choice(
+        only=[*wanted, *ids],
+        files=files,
+        sample=sample,
+        seed=seed or "",
+        shard=part,
+        seconds=durations.seconds,
+    )
     missed = 0
     for suite in chosen:
         results = trio.run(
@@ -342,6 +360,10 @@ def faults(  # noqa: PLR0913 - the options of a command line
         report = open_evidence(folder).write_json("report.json", to_json(results))
         click.echo(render_table(results, title=f"planted faults of {suite.name}"))
         click.echo(f"  report: {os.path.relpath(report)}, logs beside it")
+        if durations_file is not None:
+            taken = {f"{suite.name}/{row.fault.id}": row.duration_s for row in results}
+            measured = {name: seconds for name, seconds in taken.items() if seconds > 0}
+            update_durations(part_of(durations_file, part), measured, workers=jobs)
         left = [result.fault.id for result in results if result.verdict is not Verdict.KILLED]
         if left:
             click.echo(f"  rerun: {Choice(only=left).rerun(suite.name)}")

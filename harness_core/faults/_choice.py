@@ -1,17 +1,18 @@
-"""Which of a suite's faults one run plants: by id, by file, or a sample that a seed decides."""
+"""Which of a suite's faults one run plants: by id, by file, a sample that a seed decides, a shard."""
 
 from __future__ import annotations
 
 import hashlib
 import shlex
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from harness_core.errors import BadInput, Unavailable
 from harness_core.faults._plan import Fault, load_faults
+from harness_core.shards import Shard, names_of
 from harness_core.suites import Suite
 
 __all__ = ["Choice", "choose_faults", "commit_of", "sample_faults"]
@@ -29,12 +30,23 @@ class Choice:
         files: names of their files, without ``.toml``.
         sample: how many of those, chosen by the seed; all when ``None``.
         seed: a word, e.g. a commit's hash; the same word chooses the same faults.
+        shard: which part of those; all when ``None``.
+        seconds: how long each took by ``SUITE/ID``, for shards that take equally long.
     """
 
     only: Sequence[str] = ()
     files: Sequence[str] = ()
     sample: int | None = None
     seed: str = ""
+    shard: Shard | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def chosen_by(self) -> str:
+        """What decided which faults, in words."""
+        seed = f"chosen by the seed {self.seed}" if self.sample is not None else ""
+        shard = f"of shard {self.shard}" if self.shard is not None else ""
+        return " ".join(word for word in (shard, seed) if word)
 
     def rerun(self, suite: str) -> str:
         """The command that plants the same faults again."""
@@ -50,7 +62,8 @@ def choose_faults(suite: Suite, choice: Choice) -> tuple[Fault, ...]:
     """The chosen faults, in the order of their files.
 
     Raises:
-        BadInput: the suite has no faults, its file is malformed, or an id or a file is unknown.
+        BadInput: the suite has no faults, its file is malformed, an id or a file is unknown, or
+            there are more shards than faults.
     """
     if suite.faults is None:
         raise BadInput(
@@ -81,9 +94,25 @@ def choose_faults(suite: Suite, choice: Choice) -> tuple[Fault, ...]:
         if (not choice.only or fault.id in choice.only)
         and (not choice.files or fault.file in choice.files)
     )
-    if choice.sample is None:
-        return named
-    return sample_faults(named, size=choice.sample, seed=choice.seed)
+    if choice.sample is not None:
+        named = sample_faults(named, size=choice.sample, seed=choice.seed)
+    return named if choice.shard is None else _of_shard(suite.name, named, choice, choice.shard)
+
+
+def _of_shard(
+    suite: str, faults: Sequence[Fault], choice: Choice, shard: Shard
+) -> tuple[Fault, ...]:
+    """The faults of one shard."""
+    names = {f"{suite}/{fault.id}": fault for fault in faults}
+    if shard.count > len(names):
+        raise BadInput(
+            suite,
+            key="--shard",
+            found=str(shard),
+            expected=f"no more shards than faults, which are {len(names)}",
+        )
+    mine = names_of(shard, names, seconds=choice.seconds)
+    return tuple(fault for name, fault in names.items() if name in mine)
 
 
 def sample_faults(faults: Sequence[Fault], *, size: int, seed: str) -> tuple[Fault, ...]:

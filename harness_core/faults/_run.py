@@ -56,10 +56,12 @@ async def run_faults(
         BadInput: the suite has no faults, its file is malformed, or the choice names an unknown one.
     """
     faults = choose_faults(suite, choice)
-    if choice.sample is not None:
-        ids = ", ".join(fault.id for fault in faults)
-        say(f"{suite.name}: {len(faults)} fault(s) chosen by the seed {choice.seed}: {ids}")
-        say(f"{suite.name}: the same again: {choice.rerun(suite.name)}")
+    if choice.sample is not None or choice.shard is not None:
+        ids = [fault.id for fault in faults]
+        # What is in a shard depends on durations that were measured elsewhere: it is named in full.
+        again = choice if choice.shard is None else Choice(only=ids)
+        say(f"{suite.name}: {len(faults)} fault(s) {choice.chosen_by}: {', '.join(ids)}")
+        say(f"{suite.name}: the same again: {again.rerun(suite.name)}")
     evidence = open_evidence(root / ".evidence" / "faults" / suite.name, wipe=True)
     prefix = suite.folder.relative_to(root).as_posix()
     wanted = {fault.id: [f"{prefix}/{test}" for test in fault.tests] for fault in faults}

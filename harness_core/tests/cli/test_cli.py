@@ -2,10 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+
+from harness_core.shards import read_durations
 
 
 @pytest.fixture
@@ -122,6 +125,30 @@ def test_faults_plants_a_sample_and_says_which(harness, tree):
     assert sampled.returncode == 1
     assert without.returncode == 2
     assert "--seed: found 'word-3', expected --sample N with it" in without.stderr
+
+
+def test_shards_of_faults_plant_each_once(harness, tree):
+    """Two shards plant both faults, each one of them, and write how long it took beside the file."""
+    file = tree / "durations" / "faults-demo.json"
+
+    shards = [
+        harness("faults", "demo", "--shard", f"{number}/2", f"--durations-file={file}")
+        for number in (1, 2)
+    ]
+    too_many = harness("faults", "demo", "--shard", "3/3")
+    files = sorted(path.name for path in file.parent.iterdir())
+    measured = [set(read_durations(file.parent / name).seconds) for name in files]
+
+    assert ["1 of 1 planted", "0 of 1 planted"] == [
+        next(part for part in ("1 of 1 planted", "0 of 1 planted") if part in shard.stdout)
+        for shard in sorted(shards, key=lambda shard: shard.returncode)
+    ]
+    assert "1 fault(s) of shard 2/2: " in shards[1].stdout
+    assert re.search(r"again: nox -s faults -- demo (wrong|harmless)\n", shards[1].stdout)
+    assert ["faults-demo.1-of-2.json", "faults-demo.2-of-2.json"] == files
+    assert [{"demo/wrong"}, {"demo/harmless"}] == sorted(measured, key=str, reverse=True)
+    assert too_many.returncode == 2
+    assert "expected no more shards than faults, which are 2" in too_many.stderr
 
 
 @pytest.mark.parametrize(

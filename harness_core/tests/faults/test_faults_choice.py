@@ -3,13 +3,16 @@
 import re
 import subprocess
 from collections import Counter
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness_core.errors import Unavailable
-from harness_core.faults import Choice, Fault, commit_of, sample_faults
+from harness_core.faults import Choice, Fault, choose_faults, commit_of, sample_faults
+from harness_core.shards import Shard
+from harness_core.suites import load_suite
 
 
 def plan(*sizes):
@@ -72,6 +75,52 @@ def test_over_many_seeds_each_fault_comes_up_as_often_as_any_other():
     expected = seeds * 6 / len(faults)
     # Five standard deviations of a binomial count.
     assert all(abs(count - expected) < 5 * expected**0.5 for count in counted.values())
+
+
+@given(
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4),
+    count=st.integers(1, 6),
+    sample=st.none() | st.integers(1, 20),
+)
+def test_shards_share_out_what_was_chosen(tmp_path_factory, sizes, count, sample):
+    """The shards together plant the sample, each fault once, in the order of the plan."""
+    suite = written(tmp_path_factory.mktemp("plan"), sizes)
+    whole = Choice(sample=sample, seed="s")
+    chosen = [fault.id for fault in choose_faults(suite, whole)]
+    assume(count <= len(chosen))
+
+    parts = [
+        [
+            fault.id
+            for fault in choose_faults(
+                suite, replace(whole, shard=Shard(number, count), seconds={"demo/fault-0-0": 9.0})
+            )
+        ]
+        for number in range(1, count + 1)
+    ]
+
+    assert sorted(chosen) == sorted(id_ for part in parts for id_ in part)
+    assert all(part == [id_ for id_ in chosen if id_ in part] for part in parts)
+
+
+def written(root, sizes):
+    """A suite with a folder of such files."""
+    folder = root / "suites" / "demo"
+    (folder / "faults").mkdir(parents=True)
+    (folder / "test_demo.py").write_text("def test_total(): pass\n")
+    (folder / "suite.toml").write_text(
+        '[suite]\nname = "demo"\nsummary = "s"\ngroup = "test"\nfaults = "faults"\n'
+        '[[session]]\nname = "demo"\nsummary = "s"\n'
+    )
+    for file, size in enumerate(sizes):
+        (folder / "faults" / f"file-{file}.toml").write_text(
+            "".join(
+                f'[[fault]]\nid = "fault-{file}-{number}"\nwhy = "w"\nrequirement = "R-1"\n'
+                'env = { DEMO = "x" }\ntests = ["test_demo.py::test_total"]\nsays = "x"\n'
+                for number in range(size)
+            )
+        )
+    return load_suite(folder)
 
 
 def test_the_commit_is_that_of_the_checkout(tmp_path):
