@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import platform
+import shlex
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -433,6 +434,89 @@ def suites(as_json: bool, root: Path | None) -> None:  # noqa: FBT001 - click pa
         for session in suite.sessions:
             mark = "*" if session.default else "-"
             click.echo(f"  {mark} {session.name}: {session.summary}")
+
+
+@cli.group("ci")
+def ci_() -> None:
+    """What a workflow asks: which jobs to start, what to show of those that ended."""
+
+
+@ci_.command("plan")
+@click.option(
+    "--durations",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".durations"),
+    show_default=True,
+    help="Folder of measured durations.",
+)
+@click.option("--arguments", default="", help="More words for what follows -- of every session.")
+@_root_option
+def ci_plan(*, durations: Path, arguments: str, root: Path | None) -> None:
+    """Read `nox -l --json` from stdin, print the jobs of a matrix as JSON on one line.
+
+    A session that takes longer than a job should is divided into shards.
+    """
+    from harness_core.ci import plan_jobs
+    from harness_core.faults import load_faults
+
+    text = sys.stdin.read()
+    try:
+        rows = json.loads(text or "[]")
+    except ValueError as error:
+        raise BadInput("stdin", found=text[:80], expected="the JSON of nox -l --json") from error
+    planted = {
+        f"faults-{suite.name}": len(load_faults(suite.faults))
+        for suite in load_suites(root or find_root(Path.cwd()))
+        if suite.faults is not None
+    }
+    jobs = plan_jobs(rows, durations=durations, faults=planted, arguments=shlex.split(arguments))
+    if not jobs:
+        raise BadInput("nox -l --json", found="no session", expected="at least one")
+    for job in jobs:
+        click.echo(f"{job.name:32} {job.minutes:3} min  {shlex.join(job.arguments)}", err=True)
+    click.echo(json.dumps([dataclasses.asdict(job) for job in jobs]))
+
+
+@ci_.command("report")
+@click.option("--title", default="tests", show_default=True, help="Heading of the summary.")
+@click.option(
+    "--summary",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="GITHUB_STEP_SUMMARY",
+    help="File that the summary is appended to (default: GITHUB_STEP_SUMMARY, else stdout).",
+)
+@_root_option
+def ci_report(*, title: str, summary: Path | None, root: Path | None) -> None:
+    """Print failures as annotations and write the summary, from the reports in .evidence.
+
+    Says what was found and judges nothing: the status is 0.
+    """
+    from harness_core.ci import annotate, read_faults, read_report, summarize
+
+    root = root or find_root(Path.cwd())
+    evidence = root / ".evidence"
+    tests = [read_report(path, root=root) for path in sorted(evidence.glob("reports/*.xml"))]
+    planted = [read_faults(path) for path in sorted(evidence.glob("faults/*/report.json"))]
+    for line in annotate([*tests, *planted]):
+        click.echo(line)
+    text = summarize([*tests, *planted], title=title)
+    if summary is None:
+        click.echo(text)
+        return
+    with summary.open("a", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
+@ci_.command("durations")
+@click.argument("into", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("parts", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def ci_durations(*, into: Path, parts: Path) -> None:
+    """Bring the durations of the folder INTO up to date with those that jobs left in PARTS."""
+    from harness_core.shards import merge_durations, read_durations
+
+    for path in merge_durations(into, parts):
+        durations = read_durations(path)
+        click.echo(f"{path}: {len(durations.measured)} measured, {durations.total_s:.0f} s")
 
 
 def _suites_and_faults(

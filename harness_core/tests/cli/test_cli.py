@@ -8,19 +8,19 @@ import sys
 
 import pytest
 
-from harness_core.shards import read_durations
+from harness_core.shards import read_durations, update_durations
 
 
 @pytest.fixture
 def harness(tmp_path):
     """Run the command in an empty folder, or where told."""
 
-    def run(*args, cwd=tmp_path, **env):
+    def run(*args, cwd=tmp_path, given="", **env):
         return subprocess.run(
             [sys.executable, "-m", "harness_core.cli", *args],
             cwd=cwd,
             env={**os.environ, **env},
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             text=True,
             check=False,
@@ -212,3 +212,64 @@ def test_gateway_has_its_own_options(harness):
 
     assert result.returncode == 0
     assert "--budget-usd" in result.stdout
+
+
+def test_ci_plan_prints_a_matrix_on_one_line(harness, tree):
+    """From what nox lists to jobs, faults by their number; people read the table on stderr."""
+    rows = [
+        {"session": "demo_all", "tags": ["tests"]},
+        {"session": "faults-demo", "tags": ["faults"]},
+    ]
+
+    planned = harness("ci", "plan", "--arguments=-k 'a b'", given=json.dumps(rows))
+    nothing = harness("ci", "plan", given="[]")
+    no_json = harness("ci", "plan", given="Sessions defined in noxfile.py:")
+
+    (line,) = planned.stdout.splitlines()
+    assert [
+        ["demo_all", ["--durations-file=.durations/demo_all.json", "-k", "a b"]],
+        [
+            "faults-demo",
+            ["--durations-file=.durations/faults-demo.json", "--jobs", "2", "-k", "a b"],
+        ],
+    ] == [[job["slug"], job["arguments"]] for job in json.loads(line)]
+    assert "-k 'a b'" in planned.stderr
+    assert (2, 2) == (nothing.returncode, no_json.returncode)
+    assert "found 'no session', expected at least one" in nothing.stderr
+    assert "expected the JSON of nox -l --json" in no_json.stderr
+
+
+def test_ci_report_annotates_and_appends_the_summary(harness, tree):
+    """Failures of tests and of faults are commands on stdout; the summary is added to, not replaced."""
+    harness("faults", "demo")
+    reports = tree / ".evidence" / "reports"
+    reports.mkdir()
+    (reports / "demo_all.xml").write_text(
+        '<testsuites><testsuite time="2"><testcase classname="suites.demo.test_demo" name="test_demo">'
+        '<failure message="AssertionError: the demo is wrong">suites/demo/test_demo.py:5: x</failure>'
+        "</testcase></testsuite></testsuites>"
+    )
+    summary = tree / "summary.md"
+    summary.write_text("before\n")
+
+    written = harness("ci", "report", "--title", "demo", GITHUB_STEP_SUMMARY=str(summary))
+    shown = harness("ci", "report", GITHUB_STEP_SUMMARY="")
+
+    first, second = written.stdout.splitlines()
+    assert first.startswith("::error file=suites/demo/test_demo.py,line=5,title=demo_all%3A failed")
+    assert second.startswith("::error title=faults-demo%3A survived%3A harmless::suites/demo/")
+    assert written.returncode == 0
+    assert summary.read_text().startswith("before\n### demo\n")
+    assert "| faults-demo | 1 | 1 | 0 |" in summary.read_text()
+    assert "### tests" in shown.stdout
+
+
+def test_ci_durations_merges_what_jobs_left(harness, tree):
+    """Two shards' files become one, and the session's total is printed."""
+    for number in (1, 2):
+        update_durations(tree / "left" / f"demo.{number}-of-2.json", {f"t{number}": 2.0}, workers=1)
+
+    merged = harness("ci", "durations", "kept", "left")
+
+    assert "kept/demo.json: 2 measured, 4 s\n" == merged.stdout
+    assert {"t1": 2.0, "t2": 2.0} == read_durations(tree / "kept" / "demo.json").seconds

@@ -1,0 +1,94 @@
+"""Jobs are planned by what was measured: none is longer than it should be, none is cut off."""
+
+from datetime import date
+
+import pytest
+
+from harness_core.ci import plan_jobs
+from harness_core.errors import BadInput
+from harness_core.shards import update_durations
+
+
+def rows(*names, tags=("tests",)):
+    """What nox lists of these sessions."""
+    return [{"session": name, "tags": list(tags), "python": None} for name in names]
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Plan with durations in an empty folder, or what a test measures first."""
+
+    def plan(*given, faults=(), arguments=(), **measured):
+        for session, (seconds, workers) in measured.items():
+            path = tmp_path / f"{session.replace('_', '-')}.json"
+            update_durations(path, seconds, workers=workers, today=date(2026, 3, 1))
+        return plan_jobs(given, durations=tmp_path, faults=dict(faults), arguments=arguments)
+
+    return plan
+
+
+def even(seconds, tests):
+    """So many tests that take so long together."""
+    return {f"test-{number}": seconds / tests for number in range(tests)}
+
+
+def test_a_session_that_was_never_measured_is_one_job(plan, tmp_path):
+    """It has a generous limit, and is told where to write what it measures."""
+    (job,) = plan(*rows("e2e"))
+
+    assert ("e2e", "e2e", "e2e", 60) == (job.name, job.slug, job.session, job.minutes)
+    assert (f"--durations-file={tmp_path}/e2e.json",) == job.arguments
+    assert job.tools
+
+
+def test_a_long_session_is_divided(plan):
+    """Forty minutes with two workers are two jobs of ten, each limited to 2.5 times that and its set-up."""
+    jobs = plan(*rows("e2e"), e2e=(even(2400, 100), 2))
+
+    assert ["e2e 1/2", "e2e 2/2"] == [job.name for job in jobs]
+    assert ["e2e-1-of-2", "e2e-2-of-2"] == [job.slug for job in jobs]
+    assert [("--shard", "1/2"), ("--shard", "2/2")] == [job.arguments[:2] for job in jobs]
+    assert {8 + 25} == {job.minutes for job in jobs}
+
+
+def test_a_short_session_is_one_job_with_a_short_limit(plan):
+    """Four minutes are no reason for two jobs, and what hangs ends after ten and its set-up."""
+    (job,) = plan(*rows("parity"), parity=(even(240, 40), 1))
+
+    assert (1, 8 + 10) == (len(job.arguments), job.minutes)
+
+
+def test_one_long_test_is_not_divided(plan):
+    """There is nothing to share out: one job, whose limit the test fits in."""
+    (job,) = plan(*rows("soak"), soak=({"test-soak": 1500.0}, 1))
+
+    assert (1, 8 + 63) == (len(job.arguments), job.minutes)
+
+
+def test_faults_are_divided_by_their_number_until_they_are_measured(plan):
+    """117 faults at 20 s, two at once, are two jobs; measured at 10 s they are one."""
+    faults = {"faults-e2e": 117, "faults-small": 1}
+    guessed = plan(*rows("faults-e2e", "faults-small", tags=["faults"]), faults=faults)
+    known = plan(
+        *rows("faults-e2e", tags=["faults"]), faults=faults, faults_e2e=(even(1170, 117), 2)
+    )
+
+    assert ["faults-e2e 1/2", "faults-e2e 2/2", "faults-small"] == [job.name for job in guessed]
+    assert {60} == {job.minutes for job in guessed}
+    assert ("--jobs", "2") == guessed[0].arguments[-2:]
+    assert [("faults-e2e", 8 + 25)] == [(job.name, job.minutes) for job in known]
+
+
+def test_lint_is_given_nothing_but_what_was_asked_for(plan):
+    """A session without tests has no durations, no shards, and no tools to install."""
+    (static,) = plan(*rows("lint", tags=["fast", "static"]))
+    (sample,) = plan(*rows("faults", tags=[]), arguments=["--sample", "4"])
+
+    assert ((), 15, False) == (static.arguments, static.minutes, static.tools)
+    assert (("--sample", "4"), True) == (sample.arguments, sample.tools)
+
+
+def test_what_is_no_session_is_refused(plan):
+    """Another program's JSON is an error, no empty matrix."""
+    with pytest.raises(BadInput, match="expected a session with tags"):
+        plan({"name": "e2e"})
