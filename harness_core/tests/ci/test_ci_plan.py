@@ -61,8 +61,12 @@ def test_a_short_session_is_one_job_with_a_short_limit(plan):
 def test_one_long_test_is_not_divided(plan):
     """There is nothing to share out: one job, whose limit the test fits in."""
     (job,) = plan(*rows("soak"), soak=({"test-soak": 1500.0}, 1))
+    beside = plan(*rows("mixed"), mixed=({"test-soak": 1500.0} | even(300, 30), 2))
 
     assert (1, 8 + 63) == (len(job.arguments), job.minutes)
+    assert [("mixed 1/2", 8 + 63), ("mixed 2/2", 8 + 63)] == [
+        (job.name, job.minutes) for job in beside
+    ]
 
 
 def test_faults_are_divided_by_their_number_until_they_are_measured(plan):

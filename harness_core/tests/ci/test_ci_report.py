@@ -23,6 +23,9 @@ def deep():
 def test_raises():
     deep()
 
+def test_helped(helper):
+    helper()  # the call
+
 def test_harness():
     raise NotReady("start postgres", observed="no answer in 5 s", next_step="Look at the log")
 
@@ -51,6 +54,17 @@ def test_passes(): pass
 """
 
 
+HELPER = """
+import pytest
+
+@pytest.fixture
+def helper():
+    def check():
+        raise ValueError("found by a helper")
+    return check
+"""
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
     """A tree in which pytest has run a file of failures, and one that cannot be imported."""
@@ -58,6 +72,7 @@ def tree(tmp_path_factory):
     folder = root / "suites" / "demo" / "deep"
     folder.mkdir(parents=True)
     (folder / "test_demo.py").write_text(TESTS)
+    (root / "suites" / "demo" / "conftest.py").write_text(HELPER)
     (folder / "test_broken.py").write_text("def broken(:\n")
     (root / "pyproject.toml").write_text("[tool.pytest]\n")
     subprocess.run(
@@ -85,22 +100,13 @@ FILE = "suites/demo/deep/test_demo.py"
 @pytest.mark.parametrize(
     ("name", "kind", "place", "cause"),
     [
-        (
-            "TestTotal::test_fails",
-            "failed",
-            ("assert {", 0),
-            "AssertionError: the total: 50 %, not",
-        ),
-        ("test_raises", "failed", ("raise ValueError", 0), "ValueError: first"),
-        (
-            "test_harness",
-            "HARNESS ERROR",
-            ("raise NotReady", 0),
-            "cannot start postgres: no answer",
-        ),
-        ("test_setup", "error", ('"no <room>"', 0), "RuntimeError: no <room>"),
-        ("test_teardown", "failed", ("and the test", 0), "AssertionError: and the test failed"),
-        ("test_teardown", "error", ('"it stays"', 1), "RuntimeError: it stays"),
+        ("TestTotal::test_fails", "failed", "assert {", "AssertionError: the total: 50 %, not"),
+        ("test_raises", "failed", "raise ValueError", "ValueError: first"),
+        ("test_helped", "failed", "# the call", "ValueError: found by a helper"),
+        ("test_harness", "HARNESS ERROR", "raise NotReady", "cannot start postgres: no answer"),
+        ("test_setup", "error", '"no <room>"', "RuntimeError: no <room>"),
+        ("test_teardown", "failed", "and the test", "AssertionError: and the test failed"),
+        ("test_teardown", "error", '"it stays"', "RuntimeError: it stays"),
     ],
 )
 def test_a_failure_is_shown_at_its_line(report, name, kind, place, cause):
@@ -108,8 +114,7 @@ def test_a_failure_is_shown_at_its_line(report, name, kind, place, cause):
     (failure,) = [
         each for each in report.failures if each.name == f"{FILE}::{name}" and each.kind == kind
     ]
-    text, _ = place
-    lines = [number for number, line in enumerate(TESTS.splitlines(), start=1) if text in line]
+    lines = [number for number, line in enumerate(TESTS.splitlines(), start=1) if place in line]
 
     assert FILE == failure.file
     assert failure.line in lines
@@ -130,7 +135,7 @@ def test_what_passed_and_what_was_skipped_is_counted(report):
     """A test that failed twice (body and teardown) passed not at all; skips stand by reason."""
     assert 2 == report.passed
     assert {"gate 'docker': no engine answers": 2} == report.skips
-    assert 7 == len(report.failures)
+    assert 8 == len(report.failures)
 
 
 def test_an_annotation_is_one_line_with_its_escapes(report):
@@ -148,7 +153,7 @@ def test_the_summary_has_a_table_and_no_markup_of_ours(report):
     text = summarize([report], title="demo 1/2")
 
     assert text.startswith("### demo 1/2\n")
-    assert "| demo | 2 | 7 | 2 |" in text
+    assert "| demo | 2 | 8 | 2 |" in text
     assert "no &lt;room&gt;" in text
     assert "| 2 | gate 'docker': no engine answers |" in text
     rows = [line for line in text.splitlines() if line.startswith("| ")]
