@@ -39,7 +39,7 @@ REPORTS = ROOT / ".evidence" / "reports"
 EXTRAS = ["postgres", "gateway", "containers", "mail", "telemetry", "s3", "stack", "temporal"]
 
 
-@nox.session(tags=["fast"])
+@nox.session(tags=["fast", "static"])
 def lint(session):
     """Ruff, import-linter, and the harness's own lint (black box, imports, suite files)."""
     install(session, groups=["lint"])
@@ -53,7 +53,7 @@ def lint(session):
     session.run("harness", "lint")
 
 
-@nox.session(tags=["fast"])
+@nox.session(tags=["fast", "static"])
 def types(session):
     """Mypy, strict, on harness_core."""
     install(session, extras=PYPROJECT["project"]["optional-dependencies"], groups=["types"])
@@ -97,7 +97,7 @@ def faults(session):
         session.notify(f"faults-{name}", posargs=rest)
 
 
-@nox.session(default=False)
+@nox.session(default=False, tags=["nightly"])
 def bench(session):
     """Benchmarks, side by side with peers (-- NAME …; suites declare their own)."""
     owners = {row["name"]: suite["name"] for suite in SUITES for row in suite.get("bench", [])}
@@ -133,7 +133,7 @@ def staging(session):
     )
 
 
-@nox.session(default=False)
+@nox.session(default=False, tags=["nightly"])
 def coverage(session):
     """Branch coverage of harness_core by its own tests."""
     install(session, extras=EXTRAS, groups=["coverage"])
@@ -183,7 +183,7 @@ def faults_session(suite):
         session.run("harness", "faults", suite["name"], *session.posargs, env=env)
 
     run.__doc__ = f"Planted faults of {suite['name']} alone."
-    nox.session(run, name=f"faults-{suite['name']}", tags=["faults"], default=False)
+    nox.session(run, name=f"faults-{suite['name']}", tags=["faults", "nightly"], default=False)
 
 
 def bench_session(suite):

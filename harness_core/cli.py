@@ -10,7 +10,6 @@ import dataclasses
 import json
 import os
 import platform
-import shlex
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -452,28 +451,27 @@ def ci_() -> None:
 @click.option("--arguments", default="", help="More words for what follows -- of every session.")
 @_root_option
 def ci_plan(*, durations: Path, arguments: str, root: Path | None) -> None:
-    """Read `nox -l --json` from stdin, print the jobs of a matrix as JSON on one line.
+    """Read what `nox -l --json` printed from stdin, print the jobs of a matrix as JSON on one line.
 
-    A session that takes longer than a job should is divided into shards.
+    Several lists may stand one after the other. A session that takes longer than a job should is
+    divided into shards.
     """
-    from harness_core.ci import plan_jobs
+    from harness_core.ci import plan_jobs, read_sessions
     from harness_core.faults import load_faults
 
-    text = sys.stdin.read()
-    try:
-        rows = json.loads(text or "[]")
-    except ValueError as error:
-        raise BadInput("stdin", found=text[:80], expected="the JSON of nox -l --json") from error
     planted = {
         f"faults-{suite.name}": len(load_faults(suite.faults))
         for suite in load_suites(root or find_root(Path.cwd()))
         if suite.faults is not None
     }
-    jobs = plan_jobs(rows, durations=durations, faults=planted, arguments=shlex.split(arguments))
-    if not jobs:
-        raise BadInput("nox -l --json", found="no session", expected="at least one")
+    jobs = plan_jobs(
+        read_sessions(sys.stdin.read()),
+        durations=durations,
+        faults=planted,
+        arguments=arguments.split(),
+    )
     for job in jobs:
-        click.echo(f"{job.name:32} {job.minutes:3} min  {shlex.join(job.arguments)}", err=True)
+        click.echo(f"{job.name:32} {job.minutes:3} min  {job.arguments}", err=True)
     click.echo(json.dumps([dataclasses.asdict(job) for job in jobs]))
 
 

@@ -9,7 +9,7 @@ Source: ``docs/ci.md``.
 
 from harness_core.ci._annotations import annotate, summarize
 from harness_core.ci._junit import Failure, Report, read_faults, read_report
-from harness_core.ci._plan import Job, plan_jobs
+from harness_core.ci._plan import Job, plan_jobs, read_sessions
 
 __all__ = [
     "Failure",
@@ -19,5 +19,6 @@ __all__ = [
     "plan_jobs",
     "read_faults",
     "read_report",
+    "read_sessions",
     "summarize",
 ]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from harness_core.errors import BadInput
-from harness_core.shards import Durations, Shard, read_durations
+from harness_core.shards import Durations, Shard, part_of, read_durations
 
-__all__ = ["Job", "plan_jobs"]
+__all__ = ["Job", "plan_jobs", "read_sessions"]
 
 #: What a job is meant to take, without its environment: a person waits for the longest of them.
 TARGET_S: Final = 600.0
@@ -43,17 +45,43 @@ class Job:
         name: what people see.
         slug: the same for names of files and artifacts.
         session: the nox session.
-        arguments: what follows ``--``, one word each.
+        arguments: what follows ``--``; words without blanks or quotes, so that a shell splits them.
         minutes: its time limit.
         tools: whether its tests drive tools of the system (tmux, Emacs, bubblewrap).
+        require: the gates that it is for, as HARNESS_REQUIRE names them.
+        measures: the file of durations that it writes; empty when it writes none.
     """
 
     name: str
     slug: str
     session: str
-    arguments: tuple[str, ...]
+    arguments: str
     minutes: int
     tools: bool
+    require: str
+    measures: str
+
+
+def read_sessions(text: str) -> tuple[Mapping[str, object], ...]:
+    """Read one or more lists that ``nox -l --json`` printed.
+
+    Raises:
+        BadInput: it is no such list, or there is no session.
+    """
+    rows: dict[str, Mapping[str, object]] = {}
+    rest = text.strip()
+    while rest:
+        try:
+            listed, end = json.JSONDecoder().raw_decode(rest)
+            rows |= {str(row["session"]): row for row in listed}
+        except (ValueError, LookupError, TypeError) as error:
+            raise BadInput(
+                "stdin", found=rest[:80], expected="what nox -l --json prints"
+            ) from error
+        rest = rest[end:].lstrip()
+    if not rows:
+        raise BadInput("stdin", found="no session", expected="at least one")
+    return tuple(rows.values())
 
 
 def plan_jobs(
@@ -80,31 +108,34 @@ def plan_jobs(
         if not isinstance(session, str) or not isinstance(tags, list):
             raise BadInput("nox -l --json", found=row, expected="a session with tags")
         path = durations / f"{session}.json"
+        measured = "tests" in tags or session in faults
         count, minutes = _shards_and_minutes(session, tags, read_durations(path), faults=faults)
-        shards = [Shard(number, count) for number in range(1, count + 1)] if count > 1 else [None]
-        for shard in shards:
-            of_shard = ["--shard", str(shard)] if shard else []
-            words = [*of_shard, *_words_of(session, tags, path, faults=faults), *arguments]
+        for number in range(1, count + 1):
+            shard = Shard(number, count) if count > 1 else None
+            words = ["--shard", str(shard)] if shard else []
+            words += [f"--durations-file={path}"] if measured else []
+            words += ["--jobs", str(FAULT_JOBS)] if session in faults else []
             jobs.append(
                 Job(
                     name=f"{session} {shard}" if shard else session,
-                    slug=f"{session}-{shard.number}-of-{shard.count}" if shard else session,
+                    slug=f"{session}-{number}-of-{count}" if shard else session,
                     session=session,
-                    arguments=tuple(words),
+                    arguments=_joined([*words, *arguments]),
                     minutes=minutes,
                     tools="static" not in tags,
+                    require="docker" if "docker" in tags else "",
+                    measures=str(part_of(path, shard)) if measured else "",
                 )
             )
     return tuple(jobs)
 
 
-def _words_of(
-    session: str, tags: Sequence[str], path: Path, *, faults: Mapping[str, int]
-) -> list[str]:
-    """What a session is given in any case: where its durations are, how much to do at once."""
-    if session in faults:
-        return [f"--durations-file={path}", "--jobs", str(FAULT_JOBS)]
-    return [f"--durations-file={path}"] if "tests" in tags else []
+def _joined(words: Sequence[str]) -> str:
+    """One string that ``read -ra`` of a shell takes apart again."""
+    for word in words:
+        if shlex.quote(word) != word:
+            raise BadInput("harness ci plan", key="--arguments", found=word, expected="plain words")
+    return " ".join(words)
 
 
 def _shards_and_minutes(

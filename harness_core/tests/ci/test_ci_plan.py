@@ -1,6 +1,7 @@
 """Jobs are planned by what was measured: none is longer than it should be, none is cut off."""
 
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -37,8 +38,9 @@ def test_a_session_that_was_never_measured_is_one_job(plan, tmp_path):
     (job,) = plan(*rows("e2e"))
 
     assert ("e2e", "e2e", "e2e", 60) == (job.name, job.slug, job.session, job.minutes)
-    assert (f"--durations-file={tmp_path}/e2e.json",) == job.arguments
-    assert job.tools
+    assert f"--durations-file={tmp_path}/e2e.json" == job.arguments
+    assert f"{tmp_path}/e2e.json" == job.measures
+    assert (True, "") == (job.tools, job.require)
 
 
 def test_a_long_session_is_divided(plan):
@@ -47,7 +49,8 @@ def test_a_long_session_is_divided(plan):
 
     assert ["e2e 1/2", "e2e 2/2"] == [job.name for job in jobs]
     assert ["e2e-1-of-2", "e2e-2-of-2"] == [job.slug for job in jobs]
-    assert [("--shard", "1/2"), ("--shard", "2/2")] == [job.arguments[:2] for job in jobs]
+    assert ["--shard 1/2", "--shard 2/2"] == [job.arguments.partition(" --dur")[0] for job in jobs]
+    assert ["e2e.1-of-2.json", "e2e.2-of-2.json"] == [Path(job.measures).name for job in jobs]
     assert {8 + 25} == {job.minutes for job in jobs}
 
 
@@ -55,7 +58,7 @@ def test_a_short_session_is_one_job_with_a_short_limit(plan):
     """Four minutes are no reason for two jobs, and what hangs ends after ten and its set-up."""
     (job,) = plan(*rows("parity"), parity=(even(240, 40), 1))
 
-    assert (1, 8 + 10) == (len(job.arguments), job.minutes)
+    assert (1, 8 + 10) == (job.arguments.count("-file"), job.minutes)
 
 
 def test_one_long_test_is_not_divided(plan):
@@ -63,7 +66,7 @@ def test_one_long_test_is_not_divided(plan):
     (job,) = plan(*rows("soak"), soak=({"test-soak": 1500.0}, 1))
     beside = plan(*rows("mixed"), mixed=({"test-soak": 1500.0} | even(300, 30), 2))
 
-    assert (1, 8 + 63) == (len(job.arguments), job.minutes)
+    assert (1, 8 + 63) == (job.arguments.count("-file"), job.minutes)
     assert [("mixed 1/2", 8 + 63), ("mixed 2/2", 8 + 63)] == [
         (job.name, job.minutes) for job in beside
     ]
@@ -79,7 +82,7 @@ def test_faults_are_divided_by_their_number_until_they_are_measured(plan):
 
     assert ["faults-e2e 1/2", "faults-e2e 2/2", "faults-small"] == [job.name for job in guessed]
     assert {60} == {job.minutes for job in guessed}
-    assert ("--jobs", "2") == guessed[0].arguments[-2:]
+    assert guessed[0].arguments.endswith(" --jobs 2")
     assert [("faults-e2e", 8 + 25)] == [(job.name, job.minutes) for job in known]
 
 
@@ -88,8 +91,22 @@ def test_lint_is_given_nothing_but_what_was_asked_for(plan):
     (static,) = plan(*rows("lint", tags=["fast", "static"]))
     (sample,) = plan(*rows("faults", tags=[]), arguments=["--sample", "4"])
 
-    assert ((), 15, False) == (static.arguments, static.minutes, static.tools)
-    assert (("--sample", "4"), True) == (sample.arguments, sample.tools)
+    assert ("", 15, False, "") == (static.arguments, static.minutes, static.tools, static.measures)
+    assert ("--sample 4", True, "") == (sample.arguments, sample.tools, sample.measures)
+
+
+def test_a_session_for_containers_demands_the_engine(plan):
+    """There every test would be skipped without one."""
+    (job,) = plan(*rows("e2e_containers", tags=["docker", "tests"]))
+
+    assert "docker" == job.require
+
+
+@pytest.mark.parametrize("word", ["a b", "$HOME", "'", ";"])
+def test_a_word_that_a_shell_would_read_otherwise_is_refused(plan, word):
+    """The workflow splits the arguments at blanks and nothing else."""
+    with pytest.raises(BadInput, match="expected plain words"):
+        plan(*rows("e2e"), arguments=[word])
 
 
 def test_what_is_no_session_is_refused(plan):

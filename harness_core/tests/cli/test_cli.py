@@ -221,22 +221,21 @@ def test_ci_plan_prints_a_matrix_on_one_line(harness, tree):
         {"session": "faults-demo", "tags": ["faults"]},
     ]
 
-    planned = harness("ci", "plan", "--arguments=-k 'a b'", given=json.dumps(rows))
+    lists = "".join(json.dumps([row]) + "\n" for row in [*rows, rows[0]])
+
+    planned = harness("ci", "plan", "--arguments=-k demo", given=lists)
     nothing = harness("ci", "plan", given="[]")
     no_json = harness("ci", "plan", given="Sessions defined in noxfile.py:")
 
     (line,) = planned.stdout.splitlines()
     assert [
-        ["demo_all", ["--durations-file=.durations/demo_all.json", "-k", "a b"]],
-        [
-            "faults-demo",
-            ["--durations-file=.durations/faults-demo.json", "--jobs", "2", "-k", "a b"],
-        ],
+        ["demo_all", "--durations-file=.durations/demo_all.json -k demo"],
+        ["faults-demo", "--durations-file=.durations/faults-demo.json --jobs 2 -k demo"],
     ] == [[job["slug"], job["arguments"]] for job in json.loads(line)]
-    assert "-k 'a b'" in planned.stderr
+    assert "60 min  --durations-file=.durations/demo_all.json" in planned.stderr
     assert (2, 2) == (nothing.returncode, no_json.returncode)
     assert "found 'no session', expected at least one" in nothing.stderr
-    assert "expected the JSON of nox -l --json" in no_json.stderr
+    assert "expected what nox -l --json prints" in no_json.stderr
 
 
 def test_ci_report_annotates_and_appends_the_summary(harness, tree):
