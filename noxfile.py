@@ -41,7 +41,7 @@ EXTRAS = ["postgres", "gateway", "containers", "mail", "telemetry", "s3", "stack
 
 @nox.session(tags=["fast", "static"])
 def lint(session):
-    """Ruff, import-linter, and the harness's own lint (black box, imports, suite files)."""
+    """Ruff, import-linter, the harness's own lint (black box, imports, suite files), the workflows."""
     install(session, groups=["lint"])
     session.run("ruff", "check", *session.posargs)
     session.run("ruff", "format", "--check")
@@ -51,6 +51,9 @@ def lint(session):
         session.run("ruff", "check", *basic, str(folder))
     session.run("lint-imports")
     session.run("harness", "lint")
+    if (ROOT / ".github" / "workflows").is_dir():
+        session.run("zizmor", "--offline", "--quiet", ".github")
+        session.run("jactionlint", "--profile=correctness", "--no-online")
 
 
 @nox.session(tags=["fast", "static"])
