@@ -146,6 +146,13 @@ def coverage(session):
     session.run("coverage", "report")
 
 
+@nox.session(default=False)
+def workflow(session):
+    """Run the steps of a workflow's job here, in a clean clone (-- FILE JOB; --help says more)."""
+    install(session, extras=["stack"])
+    session.run("python", ".ci/steps.py", *session.posargs)
+
+
 # --- Sessions of the suites -------------------------------------------------------------------------
 
 

@@ -13,7 +13,10 @@ __all__ = ["RESERVED", "Suite", "SuiteBench", "SuiteSession", "load_suite", "loa
 
 #: Sessions the noxfile has of its own; a test holds this set to the noxfile.
 RESERVED = frozenset(
-    {"bench", "core", "core_containers", "coverage", "faults", "lint", "staging", "types"}
+    {
+        *("bench", "core", "core_containers", "coverage", "faults", "lint", "staging", "types"),
+        "workflow",
+    }
 )
 
 _NAME = r"[a-z][a-z0-9_]*"
