@@ -216,11 +216,16 @@ class _Counter:
 
     def __init__(self) -> None:
         self.harness_errors = 0
+        self._blamed: set[str] = set()
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """One phase of one test is over."""
+        """One phase of one test is over; the JUnit report of the last one says whose error it was."""
         if report.failed and getattr(report, "harness_error", False):
             self.harness_errors += 1
+            self._blamed.add(report.nodeid)
+        if report.when == "teardown" and report.nodeid in self._blamed:
+            report.user_properties.append(("harness_error", "true"))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """One module has been collected."""

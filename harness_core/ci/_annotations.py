@@ -34,7 +34,9 @@ def summarize(reports: Sequence[Report], *, title: str) -> str:
     """Markdown: one line for each session, then what failed and why, then what was skipped."""
     lines = [f"### {_text(title)}", ""]
     if not reports:
-        return "\n".join([*lines, "No report: the job ended before its first test.", ""])
+        return "\n".join(
+            [*lines, "No report of tests: it has none, or it ended before the first.", ""]
+        )
     lines += ["| session | passed | failed | skipped | seconds |", "|---|--:|--:|--:|--:|"]
     lines += [
         f"| {_text(report.session)} | {report.passed} | {len(report.failures)}"

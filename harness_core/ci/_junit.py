@@ -21,7 +21,6 @@ CAUSE_LINES: Final = 3
 
 _PLACE = re.compile(r"^(?P<path>[^\s:]+\.py):(?P<line>[0-9]+): ", re.MULTILINE)
 _PHASE = re.compile(r'^failed on (setup|teardown) with "(?P<said>.*)"$', re.DOTALL)
-_HARNESS = re.compile(r"^(harness_core\.errors\.|Failed: gate )")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +79,13 @@ def read_report(path: Path, *, root: Path) -> Report:
     failures = []
     skips: Counter[str] = Counter()
     for case in suite.iter("testcase"):
-        file, name = _node_of(case, root=root)
+        _, name = node = _node_of(case, root=root)
         bad = case.find("failure") if case.find("failure") is not None else case.find("error")
         skipped = case.find("skipped")
         # A test whose body and teardown failed is there twice.
         outcomes[name] = bad is None and skipped is None
         if bad is not None:
-            failures.append(_failure(bad, name, file=file, session=path.stem, root=root))
+            failures.append(_failure(case, bad, node=node, session=path.stem, root=root))
         elif skipped is not None:
             skips[_reason(skipped)] += 1
     return Report(
@@ -147,14 +146,18 @@ def _node_of(case: ET.Element, *, root: Path) -> tuple[str, str]:
     return "", "::".join([".".join(dotted), name])
 
 
-def _failure(bad: ET.Element, name: str, *, file: str, session: str, root: Path) -> Failure:
-    text, message = bad.text or "", bad.get("message") or ""
+def _failure(
+    case: ET.Element, bad: ET.Element, *, node: tuple[str, str], session: str, root: Path
+) -> Failure:
+    (file, name), text, message = node, bad.text or "", bad.get("message") or ""
     phase = _PHASE.match(message)
     said = phase["said"] if phase else message
     if message == "collection failure":
         # The error itself comes last, below the line it is about.
         said = "\n".join(re.findall(r"^E +(.*)$", text, re.MULTILINE)[-CAUSE_LINES:]) or text
-    harness = _HARNESS.match(said) is not None
+    # The harness's plugin says so; a module that could not be collected has no such property.
+    blamed = case.find("properties/property[@name='harness_error']") is not None
+    harness = blamed or said.startswith("harness_core.errors.")
     kind = "HARNESS ERROR" if harness else "error" if bad.tag == "error" else "failed"
     cause = [line for line in said.splitlines() if line.strip()][:CAUSE_LINES]
     where, line = _place(text, file, root=root)
