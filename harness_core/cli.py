@@ -489,20 +489,44 @@ def ci_report(*, title: str, summary: Path | None, root: Path | None) -> None:
 
     Says what was found and judges nothing: the status is 0.
     """
-    from harness_core.ci import annotate, read_faults, read_report, summarize
+    from harness_core.ci import annotate, read_reports, summarize
 
-    root = root or find_root(Path.cwd())
-    evidence = root / ".evidence"
-    tests = [read_report(path, root=root) for path in sorted(evidence.glob("reports/*.xml"))]
-    planted = [read_faults(path) for path in sorted(evidence.glob("faults/*/report.json"))]
-    for line in annotate([*tests, *planted]):
+    reports = read_reports(root or find_root(Path.cwd()))
+    for line in annotate(reports):
         click.echo(line)
-    text = summarize([*tests, *planted], title=title)
+    text = summarize(reports, title=title)
     if summary is None:
         click.echo(text)
         return
     with summary.open("a", encoding="utf-8") as file:
         file.write(text + "\n")
+
+
+@ci_.command("table")
+@click.option(
+    "--nox",
+    "nox_report",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What `nox --report` wrote.",
+)
+@click.option("--left-out", multiple=True, metavar="REASON", help="What was not run; repeatable.")
+@_root_option
+def ci_table(*, nox_report: Path, left_out: Sequence[str], root: Path | None) -> None:
+    """Print what every session came to: passed, failed, skipped and why.
+
+    Ends with status 1 when a session failed, or showed nothing, or no planted fault was tried.
+    """
+    from harness_core.ci import missing_sessions, problems_of, read_reports, render_reports
+
+    reports = read_reports(root or find_root(Path.cwd()))
+    click.echo(render_reports(reports, left_out=left_out))
+    problems = [f"{name}: it did not succeed" for name in missing_sessions(nox_report)]
+    problems += problems_of(reports)
+    for problem in problems:
+        click.echo(problem, err=True)
+    if problems:
+        sys.exit(_FOUND)
 
 
 @ci_.command("durations")

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 from harness_core.errors import BadInput
 
-__all__ = ["Failure", "Report", "read_faults", "read_report"]
+__all__ = ["Failure", "Report", "read_faults", "read_report", "read_reports"]
 
 #: Lines of a cause that are shown; the evidence has the rest.
 CAUSE_LINES: Final = 3
@@ -61,6 +61,18 @@ class Report:
     failures: tuple[Failure, ...]
     seconds: float
     skips: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_reports(root: Path) -> tuple[Report, ...]:
+    """Every report in the evidence of a tree: of sessions first, then of planted faults.
+
+    Raises:
+        BadInput: a file is no report.
+    """
+    evidence = root / ".evidence"
+    tests = [read_report(path, root=root) for path in sorted(evidence.glob("reports/*.xml"))]
+    planted = [read_faults(path) for path in sorted(evidence.glob("faults/*/report.json"))]
+    return (*tests, *planted)
 
 
 def read_report(path: Path, *, root: Path) -> Report:

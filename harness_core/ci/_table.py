@@ -1,0 +1,60 @@
+"""The table that ends a run of CI: what each session came to, and why some tests were not run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from harness_core.ci._junit import Report
+from harness_core.errors import BadInput
+
+__all__ = ["missing_sessions", "problems_of", "render_reports"]
+
+
+def render_reports(reports: Sequence[Report], *, left_out: Iterable[str] = ()) -> str:
+    """One line for each session, one for each reason of its skips, in plain text.
+
+    Args:
+        reports: of all sessions.
+        left_out: what was not run at all, each with its reason.
+    """
+    width = max((len(report.session) for report in reports), default=0)
+    lines = [f"{'session':{width}}  passed  failed  skipped  why"]
+    for report in reports:
+        skipped = sum(report.skips.values())
+        reasons = [f"{count} {reason}" for reason, count in report.skips.items()] or [""]
+        figures = f"{report.passed:6}  {len(report.failures):6}  {skipped:7}"
+        lines.append(f"{report.session:{width}}  {figures}  {reasons[0]}".rstrip())
+        lines += [f"{'':{width}}  {'':23}  {reason}" for reason in reasons[1:]]
+    lines += [f"not run: {reason}" for reason in left_out]
+    return "\n".join(lines)
+
+
+def problems_of(reports: Sequence[Report]) -> list[str]:
+    """Why a run with these reports has not shown what it should, each in a sentence."""
+    problems = [f"{r.session}: {len(r.failures)} failed" for r in reports if r.failures]
+    problems += [
+        f"{r.session}: nothing ran, every test was skipped"
+        for r in reports
+        if not r.passed and not r.failures
+    ]
+    names = [report.session for report in reports]
+    if not any(name.startswith("faults-") for name in names):
+        problems.append("no planted fault was tried")
+    if not {name for name in names if not name.startswith("faults-")} - {"core"}:
+        problems.append("no suite ran: no session but core left a report")
+    return problems
+
+
+def missing_sessions(path: Path) -> list[str]:
+    """The sessions of a ``nox --report`` that did not succeed.
+
+    Raises:
+        BadInput: it is no such file.
+    """
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))["sessions"]
+        return [row["signature"] for row in rows if row["result"] != "success"]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise BadInput(path, found=repr(error), expected="a report of nox --report") from error
