@@ -17,8 +17,8 @@ from typing import Final
 
 from harness_core.ledger._requirements import Requirement
 
-#: Property of a report, and of a case of a JUnit file: the harness is to blame, not the product.
-HARNESS_ERROR: Final = "harness_error"
+#: Property of a case in a JUnit file: the harness is to blame, not the product.
+_HARNESS_ERROR: Final = "harness_error"
 
 
 class Status(StrEnum):
@@ -164,7 +164,7 @@ def read_reports(folder: Path) -> Outcomes:
 
 def _outcome(case: ET.Element) -> Outcome:
     if case.find("failure") is not None or case.find("error") is not None:
-        ours = any(each.get("name") == HARNESS_ERROR for each in case.iter("property"))
+        ours = any(each.get("name") == _HARNESS_ERROR for each in case.iter("property"))
         return Outcome(ending=Ending.ERROR if ours else Ending.FAILED)
     skipped = case.find("skipped")
     if skipped is not None:

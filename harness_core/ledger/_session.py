@@ -16,7 +16,7 @@ import pytest
 from harness_core.errors import BadInput
 from harness_core.ledger._coverage import Covering, check_coverage, covering_tests
 from harness_core.ledger._requirements import Ledger, Requirement, load_ledger
-from harness_core.ledger._results import HARNESS_ERROR, Ending, Outcome, Standing, tally, worse
+from harness_core.ledger._results import Ending, Outcome, Standing, tally, worse
 from harness_core.ledger._table import standings_of
 from harness_core.ledger._tree import suite_sources
 from harness_core.suites import Suite, load_suite
@@ -76,18 +76,13 @@ class Watch:
         self._prefix = prefix
         self._outcomes: dict[str, Outcome] = {}
 
-    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """One phase of one case is over; the last one carries whose error it was to a JUnit file."""
-        if not report.nodeid.startswith(f"{self._prefix}/"):
-            return
-        if report.when == "call" or not report.passed:
+        """One phase of one case is over."""
+        ours = report.nodeid.startswith(f"{self._prefix}/")
+        if ours and (report.when == "call" or not report.passed):
             outcome = _outcome(report)
             before = self._outcomes.get(report.nodeid, outcome)
             self._outcomes[report.nodeid] = worse(before, outcome)
-        ended = self._outcomes.get(report.nodeid)
-        if report.when == "teardown" and ended is not None and ended.ending is Ending.ERROR:
-            report.user_properties.append((HARNESS_ERROR, "yes"))
 
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
         """Print what is shown of the priorities that this session is about."""
