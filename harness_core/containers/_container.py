@@ -80,6 +80,7 @@ class Container:
 
     Attributes:
         name: its name in the engine.
+        id: the beginning of its id, as the engine lists it.
         host: where its port is published.
         port: the published port; the same for its whole life, over restarts too.
         engine: which engine holds it.
@@ -100,6 +101,7 @@ class Container:
         self._following = following
         self.log = following.path
         self.name = name
+        self.id = str(wrapped.short_id)
         self.host = host
         self.port = port
         self.engine = engine

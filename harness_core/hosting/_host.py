@@ -42,7 +42,8 @@ class Environment(Protocol):
     def describe(self) -> Mapping[str, Any]:
         """Everything a user needs to reach it, as JSON; ``parts`` lists its parts for people.
 
-        A part has ``name``, ``kind``, ``state``, ``address``, ``pid``, ``log`` and ``urls``.
+        A part has ``name``, ``kind``, ``state``, ``address``, ``pid``, ``log`` and ``urls``, and
+        ``container`` when it is one.
         """
 
     async def act(self, part: str, verb: str, arguments: Mapping[str, Any]) -> Any:

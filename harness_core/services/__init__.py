@@ -3,7 +3,7 @@
 PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised child), *container*
 (an image, by testcontainers) or *external* (somebody else looks after it).
 
-- ``_service.py``: what every service can do (start, stop, kill, pause, resume) and its address.
+- ``_service.py``: what every service can do (start, stop, kill, pause, resume), its address and place.
 - ``_handle.py``: what the handles of all services do alike.
 - ``_as_child.py``, ``_in_container.py``, ``_elsewhere.py``: a server by each of the providers.
 - ``_readiness.py``, ``_connection.py``, ``_program.py``: when it serves, how it is reached, where
@@ -45,7 +45,7 @@ from harness_core.services._s3_objects import (
 from harness_core.services._s3_protocol import S3RefusedError, make_bucket
 from harness_core.services._s3_sweep import name_bucket, sweep_bucket
 from harness_core.services._s3_url import S3Url, parse_s3_url
-from harness_core.services._service import Service
+from harness_core.services._service import Place, Service
 from harness_core.services._temporal import (
     TEMPORAL_ADDRESS_VARIABLE,
     TemporalService,
@@ -57,6 +57,7 @@ __all__ = [
     "S3_URL_VARIABLE",
     "SERVER_IMAGES",
     "TEMPORAL_ADDRESS_VARIABLE",
+    "Place",
     "PostgresBinaries",
     "PostgresService",
     "PostgresUrl",

@@ -13,6 +13,7 @@ import trio
 from harness_core.errors import HarnessError
 from harness_core.net import PortLease, Stage, await_ready, lease_port, listener_stages
 from harness_core.services._readiness import Readiness
+from harness_core.services._service import Place
 
 if TYPE_CHECKING:
     from harness_core.evidence import Evidence
@@ -67,6 +68,13 @@ class ChildServer:
     def address(self) -> str:
         """``127.0.0.1:port``; leased for the whole life of the service."""
         return f"127.0.0.1:{self._lease.port}"
+
+    @property
+    def place(self) -> Place:
+        """Its process."""
+        if self._child is None or self._child.returncode is not None:
+            return Place()
+        return Place(pid=self._child.pid)
 
     async def start(self) -> None:
         """Start it on its port and directory, and wait until it answers.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from harness_core.errors import HarnessError, Unavailable
+from harness_core.services._service import Place
 
 __all__ = ["ExternalServer"]
 
@@ -15,11 +16,13 @@ class ExternalServer:
     Attributes:
         name: kind of server.
         address: ``host:port``.
+        place: unknown.
     """
 
     def __init__(self, *, name: str, address: str) -> None:
         self.name = name
         self.address = address
+        self.place = Place()
 
     async def start(self) -> None:
         """Refused: it runs already."""

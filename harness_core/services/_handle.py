@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
 from harness_core.bridge import Loop, this_loop
-from harness_core.services._service import Service
+from harness_core.services._service import Place, Service
 
 __all__ = ["ServiceHandle", "opened_here"]
 
@@ -32,6 +32,11 @@ class ServiceHandle:
     def address(self) -> str:
         """``host:port``."""
         return self._service.address
+
+    @property
+    def place(self) -> Place:
+        """Where it runs now."""
+        return self._service.place
 
     async def start(self) -> None:
         """Bring it back after stop or kill; see :meth:`Service.start`."""

@@ -19,7 +19,7 @@ from harness_core.engine import find_engine
 from harness_core.errors import ChildExited, HarnessError
 from harness_core.services._connection import connect
 from harness_core.services._readiness import Readiness
-from harness_core.services._service import Say
+from harness_core.services._service import Place, Say
 from harness_core.wait import deadline, until
 
 if TYPE_CHECKING:
@@ -54,6 +54,11 @@ class ContainerServer:
     def address(self) -> str:
         """``host:port``; published on one port for good, so that it survives a restart."""
         return self._container.address
+
+    @property
+    def place(self) -> Place:
+        """Its container, whether that runs or not."""
+        return Place(container=self._container.id)
 
     async def start(self) -> None:
         """Start the stopped container again, data included.

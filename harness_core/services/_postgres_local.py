@@ -39,6 +39,7 @@ from harness_core.services._cluster import (
     write_settings,
 )
 from harness_core.services._postgres_protocol import execute_locally, greet
+from harness_core.services._service import Place
 from harness_core.wait import deadline, until
 
 if TYPE_CHECKING:
@@ -121,6 +122,13 @@ class LocalPostgres:
     def address(self) -> str:
         """``127.0.0.1:port``."""
         return f"127.0.0.1:{self._plan.port}"
+
+    @property
+    def place(self) -> Place:
+        """The process that forks all others of the server."""
+        if self._child is None or self._child.returncode is not None:
+            return Place()
+        return Place(pid=self._child.pid)
 
     @property
     def port(self) -> int:

@@ -6,12 +6,26 @@ How a particular server is started is left to the provider modules.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Say", "Service"]
+__all__ = ["Place", "Say", "Service"]
 
 #: Told what takes long while a service is opened, e.g. that its image is being built.
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a service runs now; nowhere when it is down, or not ours.
+
+    Attributes:
+        pid: of its main process on this machine.
+        container: id of its container, as the engine shows it.
+    """
+
+    pid: int | None = None
+    container: str = ""
 
 
 class Service(Protocol):
@@ -33,6 +47,10 @@ class Service(Protocol):
     @property
     def address(self) -> str:
         """``host:port``, the same for the whole life of the service."""
+
+    @property
+    def place(self) -> Place:
+        """Where it runs now."""
 
     async def start(self) -> None:
         """Bring a stopped or killed service back, with its data, and wait until it answers.

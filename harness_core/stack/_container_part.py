@@ -10,6 +10,7 @@ import trio
 from harness_core import limits
 from harness_core.containers import Container
 from harness_core.errors import ChildExited, HarnessError, NotReady
+from harness_core.services import Place
 from harness_core.stack._part import State
 from harness_core.wait import until
 
@@ -55,9 +56,9 @@ class ContainerPart:
         return State.ENDED if self._death is not None else self._state
 
     @property
-    def pid(self) -> int | None:
-        """Its engine looks after its processes."""
-        return None
+    def place(self) -> Place:
+        """Its container, whether that runs or not."""
+        return Place(container=self._container.id)
 
     async def processes(self) -> Sequence[str]:
         """As the engine lists them."""

@@ -9,6 +9,7 @@ import trio
 
 from harness_core.bridge import Loop, at_home
 from harness_core.errors import BadInput, HarnessError
+from harness_core.services import Place
 from harness_core.stack._part import VERBS, Part, State
 
 __all__ = ["Control", "PartsControl"]
@@ -108,12 +109,20 @@ class PartsControl:
                 nursery.start_soon(one, part)
         return {name: seen[name] for name in self._parts}
 
+    def places(self) -> Mapping[str, Place]:
+        """Where every service runs."""
+        return {name: part.place for name, part in self._parts.items()}
+
+    def known_states(self) -> Mapping[str, State]:
+        """Whether every service runs, as of the last look."""
+        return {name: part.state for name, part in self._parts.items()}
+
     @at_home
     async def states(self) -> Mapping[str, State]:
         """What is known of every service."""
         for part in self._parts.values():
             await part.refresh()
-        return {name: part.state for name, part in self._parts.items()}
+        return self.known_states()
 
     @at_home
     async def mend(self) -> Sequence[str]:

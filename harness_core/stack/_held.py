@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final
 
+from harness_core.stack._control import PartsControl
 from harness_core.stack._handle import Stack
 
 __all__ = ["LOOK", "PROCESSES", "STATES", "HeldStack", "hold_stack"]
@@ -26,20 +28,21 @@ class HeldStack:
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
-        self._states: Mapping[str, str] = {}
 
     def describe(self) -> Mapping[str, Any]:
         """Everything that another process needs to use it, and its services for people."""
-        description = self.stack.description
+        description, control = self.stack.description, self.stack.control
+        assert isinstance(control, PartsControl), "a stack is held where its driver runs"
+        states, places = control.known_states(), control.places()
         return {
             **description.as_json(),
             "parts": [
                 {
                     "name": name,
                     "kind": service.kind,
-                    "state": self._states.get(name, "running"),
+                    "state": str(states[name]),
                     "address": service.address,
-                    "pid": None,
+                    **dataclasses.asdict(places[name]),
                     "log": str(next(iter(self.stack.log_files(name)[-1:]), "")),
                     "urls": {"database": description.database_url}
                     if service.kind == "postgres"
@@ -60,15 +63,11 @@ class HeldStack:
             return list(await control.processes(part))
         if verb != STATES:
             await control.act(part, verb)
-        states = await control.states()
-        self._states = {name: str(state) for name, state in states.items()}
-        return self._states
+        return {name: str(state) for name, state in (await control.states()).items()}
 
     async def mend(self) -> Sequence[str]:
         """Put right what a user left broken; says what that was."""
-        found = await self.stack.control.mend()
-        self._states = {}
-        return found
+        return await self.stack.control.mend()
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness_core.errors import HarnessError
+from harness_core.services import Place
 
 __all__ = ["VERBS", "Part", "State"]
 
@@ -50,8 +51,8 @@ class Part(Protocol):
         """The stage of its start that it is at, or was at when that failed."""
 
     @property
-    def pid(self) -> int | None:
-        """Of its main process, where it has one here and that runs."""
+    def place(self) -> Place:
+        """Where it runs now."""
 
     async def processes(self) -> Sequence[str]:
         """The command lines of its processes now, where they are its own and can be seen."""

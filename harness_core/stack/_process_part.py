@@ -15,6 +15,7 @@ import trio
 from harness_core.errors import ChildExited, HarnessError
 from harness_core.net import PortLease, Stage, await_completion, await_ready, listener_stages
 from harness_core.process import Child, command_line, descendants
+from harness_core.services import Place
 from harness_core.stack._part import State
 
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ class ProcessPart:
         return self._state
 
     @property
-    def pid(self) -> int | None:
+    def place(self) -> Place:
         """Its process."""
-        return self._child.pid if self._child is not None and self._alive else None
+        return Place(pid=self._child.pid) if self._child and self._alive else Place()
 
     @property
     def _alive(self) -> bool:
@@ -155,7 +156,7 @@ class ProcessPart:
         if self._alive:
             raise HarnessError(
                 f"start {self.name}",
-                observed=f"it runs already, as pid {self.pid}",
+                observed=f"it runs already, as pid {self.place.pid}",
                 next_step="Stop or kill it first, or call restart",
             )
         await self._release()

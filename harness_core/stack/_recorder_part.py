@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -11,6 +12,7 @@ import trio
 
 from harness_core.errors import HarnessError
 from harness_core.http import Answer, Recorder, Rule, open_recorder
+from harness_core.services import Place
 from harness_core.stack._part import State
 
 if TYPE_CHECKING:
@@ -58,9 +60,9 @@ class RecorderPart:
         return self._state
 
     @property
-    def pid(self) -> int | None:
-        """It has no process."""
-        return None
+    def place(self) -> Place:
+        """The harness's own process, while it listens."""
+        return Place(pid=os.getpid()) if self._ending is not None else Place()
 
     async def processes(self) -> Sequence[str]:
         """None that a test would look at."""

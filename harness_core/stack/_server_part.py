@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import trio
 
 from harness_core.errors import HarnessError
+from harness_core.services import Place
 from harness_core.stack._part import State
 
 if TYPE_CHECKING:
@@ -85,9 +86,9 @@ class ServerPart(Generic[S]):
         return self._state
 
     @property
-    def pid(self) -> int | None:
-        """Its provider looks after its processes."""
-        return None
+    def place(self) -> Place:
+        """Where its provider runs it."""
+        return self._server.place if self._server else Place()
 
     async def processes(self) -> Sequence[str]:
         """None that a test would look at."""

@@ -26,7 +26,8 @@ class PartSeen:
         kind: what it is.
         state: ``running``, ``paused``, ``down`` or how it ended.
         address: where it is reached.
-        pid: of its process; ``None`` when it has none here.
+        pid: of its process on this machine; ``None`` when it has none.
+        container: id of its container; empty when it is none.
         log: its log file; empty when it has none yet.
         urls: where else it is reached, by what that is; passwords left out unless asked for.
         secrets: variable → value, only when asked for.
@@ -37,6 +38,7 @@ class PartSeen:
     state: str
     address: str
     pid: int | None
+    container: str
     log: str
     urls: Mapping[str, str]
     secrets: Mapping[str, str]
@@ -116,6 +118,7 @@ def _part(row: Mapping[str, Any], *, reveal: bool) -> PartSeen:
         state=str(row["state"]),
         address=str(row["address"]),
         pid=row["pid"],
+        container=str(row.get("container", "")),
         log=str(row["log"]),
         urls=urls,
         secrets=dict(row.get("secrets", {})) if reveal else {},
@@ -139,12 +142,18 @@ def render(runs: Sequence[Seen]) -> list[str]:
 
 def _part_lines(parts: Sequence[PartSeen]) -> list[str]:
     rows = [
-        (part.name, part.state, str(part.pid or "-"), part.address, part.urls.get("database", ""))
+        (
+            part.name,
+            part.state,
+            part.container or str(part.pid or "-"),
+            part.address,
+            part.urls.get("database", ""),
+        )
         for part in parts
     ]
     if not rows:
         return []
-    rows.insert(0, ("NAME", "STATE", "PID", "ADDRESS", "DATABASE"))
+    rows.insert(0, ("NAME", "STATE", "PID/CONTAINER", "ADDRESS", "DATABASE"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         "  "

@@ -5,6 +5,7 @@ The fake at the end passes it too; it is what tests of service users run on.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import trio.testing
 from harness_core import limits
 from harness_core.errors import HarnessError, Unavailable
 from harness_core.groups import lone_error
-from harness_core.services import Service
+from harness_core.services import Place, Service
 
 __all__ = ["FakeService", "ServiceState", "ask_fake", "check_service", "open_fake_service"]
 
@@ -89,6 +90,8 @@ async def check_service(
 
 
 async def _taken_away(service: Service, ask: Ask, state: ServiceState | None) -> None:
+    if service.place == Place():
+        raise AssertionError(f"expected a pid or a container of {service.name}, found neither")
     if state is not None:
         await state.write(service)
     await service.pause()
@@ -98,6 +101,8 @@ async def _taken_away(service: Service, ask: Ask, state: ServiceState | None) ->
 
     await service.stop()
     await _refuses(service, ask, "after stop")
+    if service.place.pid is not None:
+        raise AssertionError(f"expected no pid of {service.name} after stop, found {service.place}")
     await service.start()
     await _answers(service, ask, "after stop and start")
     await _remembers(service, state, "stop and start")
@@ -204,6 +209,11 @@ class FakeService:
     def address(self) -> str:
         """``127.0.0.1:port``."""
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def place(self) -> Place:
+        """This process, while it listens."""
+        return Place(pid=os.getpid()) if self._scope is not None else Place()
 
     async def start(self) -> None:
         """Listen.

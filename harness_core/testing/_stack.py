@@ -17,7 +17,8 @@ import trio
 
 from harness_core.errors import BadInput, HarnessError
 from harness_core.http import Silence, Unanswered
-from harness_core.stack import OUTAGES, ServiceFailed, Stack, State
+from harness_core.process import command_line
+from harness_core.stack import OUTAGES, HeldStack, ServiceFailed, Stack, State
 
 __all__ = ["SAMPLE_VARIABLE", "check_stack", "sample_stack", "write_sample_stack"]
 
@@ -145,6 +146,7 @@ async def check_stack(
     compose = write_sample_stack(folder, python=python)
     async with open_at(compose) as stack, open_at(compose) as other:
         await _serves(stack, passed_on=passed_on)
+        await _placed(stack)
         _apart(stack, other)
         for how in OUTAGES:
             await _outage(stack, how)
@@ -195,6 +197,26 @@ async def _serves(stack: Stack, *, passed_on: str) -> None:
     _expect(any(line.startswith("found:") for line in said), "the output of a one-shot", said)
     said = stack.logs("front")
     _expect(any("serving, pid" in line for line in said), "the output of front", said)
+
+
+async def _placed(stack: Stack) -> None:
+    """What `harness ps` shows of each service: its process, or its container."""
+    held = HeldStack(stack)
+    found = {part["name"]: part for part in held.describe()["parts"]}
+    for name in ("front", "back", "postgres"):
+        part = found[name]
+        pid, container = part["pid"], part["container"]
+        _expect(bool(pid or container), f"a pid or a container of {name}", part)
+        if pid:
+            _expect(bool(command_line(pid)), f"the pid of {name} to run", pid)
+    pid = found["front"]["pid"]
+    if pid:
+        last = [line for line in stack.logs("front") if "serving, pid" in line][-1]
+        _expect(str(pid) in last.split(), "the pid that front itself names", f"{pid}, {last!r}")
+    async with stack.outage("back", "kill"):
+        part = {part["name"]: part for part in held.describe()["parts"]}["back"]
+        shown = (part["state"], part["pid"])
+        _expect(shown == ("stopped", None), "a killed service shown as stopped, no pid", shown)
 
 
 def _apart(stack: Stack, other: Stack) -> None:

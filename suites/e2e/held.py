@@ -11,7 +11,6 @@ from typing import Any
 from harness_core.db import POSTGRES_URL_VARIABLE
 from harness_core.errors import BadInput
 from harness_core.evidence import Evidence
-from harness_core.net import listeners
 from harness_core.process import Run, StopReport
 from harness_core.staging import Options
 from harness_core.subject import load_subject
@@ -94,8 +93,6 @@ class HeldEcosystem:
 
     def _parts(self) -> Sequence[Mapping[str, Any]]:
         ecosystem = self.ecosystem
-        port = int(ecosystem.postgres.address.rpartition(":")[2])
-        owners = [entry.pid for entry in listeners(port=port) if entry.pid]
         state = ecosystem.server.state if ecosystem.server else "running"
         parts: list[Mapping[str, Any]] = [
             {
@@ -103,7 +100,7 @@ class HeldEcosystem:
                 "kind": f"PostgreSQL ({ecosystem.postgres.provider})",
                 "state": state,
                 "address": ecosystem.postgres.address,
-                "pid": min(owners, default=None),
+                **dataclasses.asdict(ecosystem.postgres.place),
                 "log": _existing(ecosystem, "postgres.log"),
                 "urls": {"database": ecosystem.postgres.url()},
                 "secrets": {},

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from harness_core.bridge import Loop
-from harness_core.services import PostgresService, Service, parse_postgres_url
+from harness_core.services import Place, PostgresService, Service, parse_postgres_url
 from suites.e2e.visit import Visit
 
 __all__ = ["Guarded", "guarded"]
@@ -40,6 +40,11 @@ class Guarded:
     def address(self) -> str:
         """``host:port``."""
         return self._service.address
+
+    @property
+    def place(self) -> Place:
+        """Where it runs now."""
+        return self._service.place
 
     async def start(self) -> None:
         """See :class:`Service`."""

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from harness_core.errors import Unavailable
-from harness_core.services import Service
+from harness_core.services import Place, Service
 from harness_core.testing import FakeService, ServiceState, ask_fake, check_service
 from harness_core.testing import open_fake_service as open_fake
 
@@ -118,6 +118,8 @@ async def moved(inner: FakeService) -> None:
             {"start": restarts_silently}, "a second start to be refused", id="starts-twice"
         ),
         pytest.param({"start": moves}, "the address", id="moves"),
+        pytest.param({"place": lambda _: Place()}, "expected a pid or a container", id="nowhere"),
+        pytest.param({"place": lambda _: Place(pid=1)}, "expected no pid of", id="still-somewhere"),
     ],
 )
 async def test_a_broken_promise_is_seen(replaced: dict[str, object], says: str) -> None:
