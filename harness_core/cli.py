@@ -214,7 +214,7 @@ def up(  # noqa: PLR0913 - the options of a command line
     from harness_core.evidence import open_evidence
     from harness_core.staging import Options, environment_of, hold
 
-    root = (root or find_root(Path.cwd())).absolute()
+    root = (root or find_root(Path.cwd())).resolve()
     chosen, opener = environment_of(load_suites(root), suite, root=root)
     options = Options(
         subject=subject.absolute() if subject else None,
@@ -227,7 +227,14 @@ def up(  # noqa: PLR0913 - the options of a command line
         root / ".evidence" / "staging" / f"{chosen.name}-{os.getpid()}", wipe=True
     )
     holding = partial(
-        hold, opener, options, title=chosen.name, evidence=evidence, say=click.echo, quiet=quiet
+        hold,
+        opener,
+        options,
+        title=chosen.name,
+        root=root,
+        evidence=evidence,
+        say=click.echo,
+        quiet=quiet,
     )
     if not trio.run(holding):
         sys.exit(_FOUND)
@@ -253,12 +260,19 @@ def ps(*, as_json: bool, reveal: bool) -> None:
 @click.option("-f", "--follow", is_flag=True, help="Go on until it ends, or Ctrl-C.")
 @click.option("-n", "--lines", type=click.IntRange(min=0), default=20, show_default=True)
 @click.option("--run", metavar="ID", help="Which run, or the beginning of its id.")
-def logs(*, names: Sequence[str], follow: bool, lines: int, run: str | None) -> None:
-    """Show the logs of the parts NAME (all of them when none is given)."""
+@_root_option
+def logs(
+    *, names: Sequence[str], follow: bool, lines: int, run: str | None, root: Path | None
+) -> None:
+    """Show the logs of the parts NAME (all of them when none is given).
+
+    Without --run, of the only run of this tree that holds something.
+    """
     from harness_core.staging import show_logs
 
+    root = root or _root_if_any()
     try:
-        show_logs(names, run=run, follow=follow, lines=lines, say=click.echo)
+        show_logs(names, run=run, root=root, follow=follow, lines=lines, say=click.echo)
     except KeyboardInterrupt:
         sys.exit(0)
 
@@ -266,11 +280,15 @@ def logs(*, names: Sequence[str], follow: bool, lines: int, run: str | None) -> 
 @cli.command()
 @click.argument("run", required=False)
 @click.option("--all", "every", is_flag=True, help="Every staged environment of this user.")
-def down(*, run: str | None, every: bool) -> None:
-    """Take down the staged environment RUN, or the only one; sweep it when it is dead."""
+@_root_option
+def down(*, run: str | None, every: bool, root: Path | None) -> None:
+    """Take down the staged environment RUN, or the only one of this tree.
+
+    One whose holder is dead is swept.
+    """
     from harness_core.staging import take_down
 
-    take_down(run, every=every, say=click.echo)
+    take_down(run, every=every, root=root or _root_if_any(), say=click.echo)
 
 
 @cli.command()
@@ -539,6 +557,14 @@ def ci_durations(*, into: Path, parts: Path) -> None:
     for path in merge_durations(into, parts):
         durations = read_durations(path)
         click.echo(f"{path}: {len(durations.measured)} measured, {durations.total_s:.0f} s")
+
+
+def _root_if_any() -> Path | None:
+    """The tree of the current folder; ``None`` outside of every tree."""
+    try:
+        return find_root(Path.cwd())
+    except Unavailable:
+        return None
 
 
 def _suites_and_faults(

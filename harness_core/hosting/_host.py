@@ -15,11 +15,12 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from harness_core.errors import BadInput, HarnessError
+from harness_core.errors import BadInput, HarnessError, Unavailable
 from harness_core.groups import lone_error, unwrap
 from harness_core.hosting._turns import Turns
 from harness_core.hosting._wire import decode, encode, error_as_json, reachable
 from harness_core.process import Run
+from harness_core.suites import find_root
 
 __all__ = ["CARD", "SOCKET", "Environment", "Host", "open_host"]
 
@@ -197,6 +198,7 @@ async def open_host(
     *,
     title: str,
     staged: bool = False,
+    root: Path | None = None,
     say: Callable[[str], None] = lambda _text: None,
 ) -> AsyncIterator[Host]:
     """Hold an environment and serve its control socket for the block.
@@ -208,6 +210,7 @@ async def open_host(
         opener: opens the environment.
         title: what ``harness ps`` calls it, e.g. the name of its suite.
         staged: a person holds it, and may ask it to stop.
+        root: the tree it belongs to; that of the current folder when left out.
         say: told what was found broken by users that died.
 
     Raises:
@@ -216,8 +219,13 @@ async def open_host(
     path = run.ledger.directory / SOCKET
     listener = _listen(path)
     card = run.ledger.directory / CARD
-    told = {"title": title, "staged": staged, "since": time.time()}
-    card.write_text(json.dumps(told), encoding="utf-8")
+    content = {
+        "title": title,
+        "staged": staged,
+        "since": time.time(),
+        "root": str(root or _root_here()),
+    }
+    card.write_text(json.dumps(content), encoding="utf-8")
     async with trio.open_nursery() as nursery:
         host = Host(opener, path, nursery)
         serving = trio.CancelScope()
@@ -239,6 +247,13 @@ async def open_host(
                 for line in host.mended:
                     say(f"put right after a user that died: {line}")
                 await host.close()
+
+
+def _root_here() -> Path:
+    try:
+        return find_root(Path.cwd())
+    except Unavailable:
+        return Path.cwd()
 
 
 def _listen(path: Path) -> socket.socket:

@@ -25,6 +25,7 @@ class RunSeen:
         command: its command line, empty when it is dead.
         title: what it holds for others, empty for a run that holds nothing.
         staged: a person holds it.
+        root: the tree that what it holds belongs to; empty for a run that holds nothing.
         since: when it began to hold it, in seconds since 1970.
         socket: where it can be asked; ``None`` for a run that holds nothing.
     """
@@ -35,6 +36,7 @@ class RunSeen:
     command: tuple[str, ...]
     title: str
     staged: bool
+    root: str
     since: float
     socket: Path | None
 
@@ -56,6 +58,7 @@ def find_runs() -> tuple[RunSeen, ...]:
                 command=tuple(command_line(pid)) if alive and pid else (),
                 title=str(card.get("title", "")),
                 staged=card.get("staged") is True,
+                root=str(card.get("root", "")),
                 since=float(card.get("since", 0.0)),
                 socket=ledger.directory / SOCKET if card else None,
             )

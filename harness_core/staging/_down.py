@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from harness_core.errors import HarnessError, NotReady
@@ -18,12 +19,15 @@ __all__ = ["take_down"]
 _DOWN_S: Final = 90.0
 
 
-def take_down(run: str | None, *, every: bool, say: Callable[[str], None]) -> None:
+def take_down(
+    run: str | None, *, every: bool, root: Path | None, say: Callable[[str], None]
+) -> None:
     """Take down one staged environment, or every one.
 
     Args:
-        run: id of the run, or its beginning; may be left out when there is one.
-        every: all of them.
+        run: id of the run, or its beginning; may be left out when there is one of ``root``.
+        every: all of them, of every tree.
+        root: the tree whose environments count when none is named; ``None`` for every tree.
         say: told what is done.
 
     Raises:
@@ -37,10 +41,8 @@ def take_down(run: str | None, *, every: bool, say: Callable[[str], None]) -> No
         if not staged:
             say("nothing is staged")
         return
-    candidates = staged
-    if run is not None:
-        candidates = list(runs_seen())
-    seen = chosen(candidates, run, what="harness down")
+    candidates = staged if run is None else list(runs_seen())
+    seen = chosen(candidates, run, root=root, command="harness down")
     if not seen.staged and seen.state != "dead":
         raise HarnessError(
             f"take down {seen.id}",

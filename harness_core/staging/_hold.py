@@ -23,11 +23,12 @@ __all__ = ["hold"]
 Say = Callable[[str], None]
 
 
-async def hold(
+async def hold(  # noqa: PLR0913 - what `harness up` knows of it
     opener: Opener,
     options: Options,
     *,
     title: str,
+    root: Path,
     evidence: Evidence,
     say: Say,
     quiet: bool = False,
@@ -38,6 +39,7 @@ async def hold(
         opener: opens the environment, see :class:`Options`.
         options: what is asked of it.
         title: the name of the suite.
+        root: the tree of the suite.
         evidence: directory for its logs.
         say: told what happens, line by line.
         quiet: do not follow the logs.
@@ -60,6 +62,7 @@ async def hold(
                         partial(opener, run, options=options, evidence=evidence, say=say),
                         title=title,
                         staged=True,
+                        root=root,
                         say=say,
                     ) as host,
                 ):

@@ -73,12 +73,21 @@ class Follower:
         await until(step)
 
 
-def show_logs(names: Sequence[str], *, run: str | None, follow: bool, lines: int, say: Say) -> None:
+def show_logs(
+    names: Sequence[str],
+    *,
+    run: str | None,
+    root: Path | None,
+    follow: bool,
+    lines: int,
+    say: Say,
+) -> None:
     """Tell the logs of parts.
 
     Args:
         names: of parts; all of them when empty.
-        run: id of the run, or its beginning; may be left out when only one holds something.
+        run: id of the run, or its beginning; may be left out when one of ``root`` holds something.
+        root: the tree whose runs count when none is named; ``None`` for those of every tree.
         follow: go on until the run ends, or Ctrl-C.
         lines: how many of the last lines are told, per part.
         say: told each line.
@@ -86,7 +95,8 @@ def show_logs(names: Sequence[str], *, run: str | None, follow: bool, lines: int
     Raises:
         BadInput: no such run or part, or several to choose from.
     """
-    held = chosen([seen for seen in runs_seen() if seen.parts], run, what="harness logs")
+    holding = [seen for seen in runs_seen() if seen.parts]
+    held = chosen(holding, run, root=root, command="harness logs --run")
     parts = _named(held, names)
     follower = Follower([(part.name, Path(part.log)) for part in parts], say=say, lines=lines)
     if follow:
@@ -97,28 +107,50 @@ def show_logs(names: Sequence[str], *, run: str | None, follow: bool, lines: int
         trio.run(follower.follow, ended)
 
 
-def chosen(runs: Sequence[Seen], run: str | None, *, what: str) -> Seen:
+def chosen(runs: Sequence[Seen], run: str | None, *, root: Path | None, command: str) -> Seen:
     """The one run that is meant.
 
+    Args:
+        runs: to choose from.
+        run: its id, or the beginning of that; ``None`` for the only one of ``root``.
+        root: the tree whose runs count when none is named; ``None`` for those of every tree.
+        command: what takes the id as its next word.
+
     Raises:
-        BadInput: none of that id, or there are several.
-        HarnessError: there are none at all.
+        BadInput: none of that id, or there are several; lists them.
+        HarnessError: there are none at all, or none of this tree.
     """
-    matching = [seen for seen in runs if run is None or seen.id.startswith(run)]
+    if run is not None:
+        matching = [seen for seen in runs if seen.id.startswith(run)]
+    else:
+        matching = [seen for seen in runs if root is None or seen.root == str(root.resolve())]
     if len(matching) == 1:
         return matching[0]
+    action = f"find the run that `{command.removesuffix(' --run')}` is for"
     if not runs:
         raise HarnessError(
-            f"find what `{what}` means",
-            observed="nothing is held by any run of this user",
-            next_step="Start it: harness up (or nox -s staging)",
+            action,
+            observed="no run of this user holds anything",
+            next_step="Start one: harness up (or nox -s staging)",
         )
-    listed = ", ".join(f"{seen.id} ({seen.holds or 'a run'})" for seen in matching or runs)
+    listed = ", ".join(_shown(seen) for seen in matching or runs)
+    if run is None and not matching:
+        raise HarnessError(
+            action,
+            observed=f"no run of {root} holds anything; of other trees there are {listed}",
+            next_step=f"Name one of them ({command} ID), or start one here: harness up",
+        )
     raise BadInput(
-        what,
-        key="RUN",
-        found=run if run is not None else f"{len(matching)} runs to choose from",
+        command,
+        found=run or f"{len(matching)} runs to choose from",
         expected=f"one of {listed}",
+        next_step=f"Name one: {command} ID" if run is None else "",
+    )
+
+
+def _shown(seen: Seen) -> str:
+    return (
+        f"{seen.id} ({seen.holds}, in {seen.root})" if seen.holds else f"{seen.id} ({seen.state})"
     )
 
 

@@ -55,6 +55,7 @@ class Seen:
             yet), ``running`` for another one, ``dead`` for what a sweep may remove.
         holds: the suite whose environment it holds; empty for none.
         staged: a person holds it (``harness up``), and may take it down.
+        root: the tree that it belongs to; empty for a run that holds nothing.
         age_s: since it began to hold it, in seconds.
         command: the command line of the process.
         parts: what it holds.
@@ -65,6 +66,7 @@ class Seen:
     state: str
     holds: str
     staged: bool
+    root: str
     age_s: float
     command: str
     parts: tuple[PartSeen, ...]
@@ -90,6 +92,7 @@ def _seen(run: RunSeen, *, reveal: bool) -> Seen:
         state=state,
         holds=run.title,
         staged=run.staged,
+        root=run.root,
         age_s=round(time.time() - run.since, 1) if run.since else 0.0,
         command=" ".join(run.command),
         parts=parts,
@@ -135,7 +138,8 @@ def render(runs: Sequence[Seen]) -> list[str]:
         what = f"{run.holds} {run.state}" if run.holds else run.state
         age = f" for {_age(run.age_s)}" if run.age_s and run.state != "dead" else ""
         hint = "remove what it left: harness sweep" if run.state == "dead" else command
-        lines.append(f"{run.id}  {what}{age}  pid {run.pid}  {hint}")
+        where = f"  in {run.root}" if run.root else ""
+        lines.append(f"{run.id}  {what}{age}  pid {run.pid}{where}  {hint}")
         lines.extend(_part_lines(run.parts))
     return lines
 

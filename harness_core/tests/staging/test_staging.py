@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,11 +70,11 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "tree"
 
 
-def harness(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def harness(root: Path, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Another terminal."""
     return subprocess.run(
         [sys.executable, "-m", "harness_core.cli", *words],
-        cwd=root,
+        cwd=cwd or root,
         env=environment(root),
         capture_output=True,
         text=True,
@@ -229,8 +230,8 @@ def test_logs_are_followed_until_it_ends(root: Path) -> None:
     ("words", "named"),
     [
         pytest.param(("up", "nothing"), "one of toy", id="unknown-suite"),
-        pytest.param(("down",), "nothing is held", id="nothing-to-take-down"),
-        pytest.param(("logs",), "nothing is held", id="nothing-to-read"),
+        pytest.param(("down",), "holds anything", id="nothing-to-take-down"),
+        pytest.param(("logs",), "holds anything", id="nothing-to-read"),
     ],
 )
 def test_bad_input_is_one_clear_error(root: Path, words: tuple[str, ...], named: str) -> None:
@@ -256,6 +257,31 @@ def test_several_are_told_apart(root: Path) -> None:
             assert "hello" in harness(root, "logs", "thing", "--run", first).stdout
             assert 0 == harness(root, "down", "--all").returncode
             assert [0, 0] == [one.wait(SOON_S), two.wait(SOON_S)]
+    assert [] == left(root)
+
+
+def test_runs_of_other_trees_count_when_they_are_named_alone(root: Path) -> None:
+    """Without an id, logs and down mean the run of this tree, and say which others there are."""
+    other = root.with_name("other")
+    shutil.copytree(root, other)
+    with up(other) as elsewhere:
+        (theirs,) = (run["id"] for run in runs(root))
+        (root.parent / "up.txt").unlink()
+        refused = [harness(root, command) for command in ("logs", "down")]
+
+        for done in refused:
+            assert 2 == done.returncode
+            assert f"{theirs} (toy, in {other})" in done.stderr
+        assert "hello" in harness(root, "logs", "thing", "--run", theirs).stdout
+        assert "hello" in harness(root, "logs", cwd=root.parent).stdout  # of no tree: all count
+        with up(root) as here:
+            assert {str(root), str(other)} == {run["root"] for run in runs(root)}
+            assert "thing | hello from it\n" == harness(root, "logs").stdout
+            assert 0 == harness(root, "down").returncode
+            assert 0 == here.wait(SOON_S)
+        assert [theirs] == [run["id"] for run in runs(root)]
+        assert 0 == harness(root, "down", theirs[:-1]).returncode
+        assert 0 == elsewhere.wait(SOON_S)
     assert [] == left(root)
 
 
