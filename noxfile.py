@@ -264,37 +264,24 @@ def install(session, *, extras=(), groups=(), libraries=()):
 
 
 def subject_env(session, suite, *, options=()):
-    """Install the suite's reference system into an environment of its own; say where its commands are.
+    """See to it that the suite's reference system is installed; say where its commands are.
 
     A suite without a subject, or a run with --subject, needs no such environment.
     """
     if subject_given(session, options) or "subject" not in suite:
         return {}
-    subject = ROOT / "suites" / suite["name"] / suite["subject"]
-    try:
-        project = subject.parent / nox.project.load_toml(subject)["subject"]["project"]
-        wanted = fingerprint(project / "pyproject.toml", sys.version, str(project))
-    except (OSError, KeyError, ValueError) as error:
-        session.error(
-            f"cannot read {subject.relative_to(ROOT)}: {error!r}. See docs/suite-toml.md."
-        )
-    env = Path(session.virtualenv.location).with_name(f"{suite['name']}-subject")
-    stamp = env / ".installed"
-    if not (stamp.is_file() and stamp.read_text() == wanted):
-        # The tools remove what was there, and only when they run: nox -R installs nothing.
-        uv = ["uv", "venv", "--clear", "-p", sys.executable]
-        virtualenv = [sys.executable, "-m", "virtualenv", "--clear"]
-        new = uv if session.venv_backend == "uv" else virtualenv
-        session.run_install(*new, str(env), external=True, silent=True)
-        into = installer(session, str(env / "bin" / "python"))
-        made = session.run_install(*into, "-e", str(project), external=True, silent=True)
-        if made is not None:
-            stamp.write_text(wanted)
-        elif not stamp.is_file():
-            session.error(f"cannot use {env.relative_to(ROOT)}: it is not installed. Leave out -R")
-        else:
-            session.warn(f"{env.relative_to(ROOT)} was built from something else; -R leaves it so.")
-    return {"HARNESS_SUBJECT_BIN": str(env / "bin")}
+    into = Path(session.virtualenv.location).parent
+    command = ["harness", "reference", suite["name"], "--into", str(into)]
+    uv = {"UV": nox.virtualenv.UV} if session.venv_backend == "uv" else {}
+    said = session.run_install(*command, env=uv, silent=True)
+    if said is None:  # nox -R installs nothing
+        said = session.run(*command, "--as-it-is", silent=True)
+    if not said:  # nor does it run anything with --install-only
+        return {}
+    *notes, commands = said.splitlines()
+    for note in notes:
+        session.log(note)
+    return {"HARNESS_SUBJECT_BIN": commands}
 
 
 def installer(session, python):

@@ -21,9 +21,13 @@ import trio
 
 from harness_core import limits
 from harness_core.errors import BadInput, HarnessError, Unavailable
+from harness_core.subject import subject_bin
 from harness_core.suites import Suite, find_root, load_suites
 
 __all__ = ["cli", "main"]
+
+#: Before a command sets it itself, for one suite after the other.
+_SUBJECT_BIN_GIVEN = bool(os.environ.get("HARNESS_SUBJECT_BIN"))
 
 _FOUND = 1
 _COULD_NOT = 2
@@ -187,6 +191,41 @@ def new_suite(name: str, root: Path | None) -> None:
 
 
 @cli.command()
+@click.argument("suite")
+@click.option(
+    "--into",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of environments; .nox of the tree when left out.",
+)
+@click.option("--as-it-is", is_flag=True, help="Make nothing; use what is there.")
+@_root_option
+def reference(*, suite: str, into: Path | None, as_it_is: bool, root: Path | None) -> None:
+    """Find or make the environment of SUITE's reference system; print where its commands are.
+
+    `up` and `faults` do so by themselves. For pytest without nox:
+    HARNESS_SUBJECT_BIN=$(harness reference SUITE) pytest suites/SUITE
+    """
+    from harness_core.staging import reference_commands
+
+    root = (root or find_root(Path.cwd())).resolve()
+    found = {each.name: each for each in load_suites(root)}
+    if suite not in found:
+        expected = f"one of {', '.join(found)}"
+        raise BadInput("harness reference", key="SUITE", found=suite, expected=expected)
+    commands = trio.run(
+        partial(
+            reference_commands,
+            found[suite],
+            root=root,
+            into=into,
+            make=not as_it_is,
+            say=partial(click.echo, err=True),
+        )
+    )
+    click.echo(str(commands or subject_bin()))
+
+
+@cli.command()
 @click.argument("suite", required=False)
 @click.option("--subject", type=click.Path(path_type=Path), help="Subject file (TOML).")
 @click.option("--services", type=click.Choice(["local", "container", "external"]), default="local")
@@ -216,6 +255,8 @@ def up(  # noqa: PLR0913 - the options of a command line
 
     root = (root or find_root(Path.cwd())).resolve()
     chosen, opener = environment_of(load_suites(root), suite, root=root)
+    if subject is None:
+        _provide_reference(chosen, root=root)
     options = Options(
         subject=subject.absolute() if subject else None,
         services=services,
@@ -345,8 +386,9 @@ def faults(  # noqa: PLR0913 - the options of a command line
         to_json,
     )
     from harness_core.shards import Durations, Shard, part_of, read_durations, update_durations
+    from harness_core.staging import check_libraries
 
-    root = root or find_root(Path.cwd())
+    root = (root or find_root(Path.cwd())).resolve()
     chosen, wanted = _suites_and_faults(load_suites(root), names)
     if sample is not None:
         seed = seed or commit_of(root)
@@ -364,6 +406,9 @@ def faults(  # noqa: PLR0913 - the options of a command line
     )
     missed = 0
     for suite in chosen:
+        action = f"plant the faults of {suite.name}"
+        check_libraries(suite, root=root, action=action, seen=None)
+        _provide_reference(suite, root=root)
         results = trio.run(
             partial(
                 run_faults,
@@ -557,6 +602,20 @@ def ci_durations(*, into: Path, parts: Path) -> None:
     for path in merge_durations(into, parts):
         durations = read_durations(path)
         click.echo(f"{path}: {len(durations.measured)} measured, {durations.total_s:.0f} s")
+
+
+def _provide_reference(suite: Suite, *, root: Path) -> None:
+    """See to it that ``{bin}`` in the suite's own subject file is where its commands are.
+
+    Whoever has set the variable, as nox does, has seen to it.
+    """
+    from harness_core.staging import reference_commands
+
+    if _SUBJECT_BIN_GIVEN:
+        return
+    found = trio.run(partial(reference_commands, suite, root=root, say=click.echo))
+    if found is not None:
+        os.environ["HARNESS_SUBJECT_BIN"] = str(found)
 
 
 def _root_if_any() -> Path | None:

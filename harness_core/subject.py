@@ -56,6 +56,7 @@ class Subject:
     Attributes:
         path: the file.
         name: what reports call it.
+        project: the folder of its distribution, for one that is to be installed; ``None`` otherwise.
         argv: command line with ``{fields}``; none for a system that has a ``[stack]``.
         env: environment with ``{fields}`` in names and values.
         inherit: patterns of environment variables that are passed on besides the usual few.
@@ -65,6 +66,7 @@ class Subject:
 
     path: Path
     name: str
+    project: Path | None
     argv: tuple[str, ...]
     env: Mapping[str, str]
     inherit: tuple[str, ...]
@@ -157,12 +159,13 @@ def load_subject(path: Path) -> Subject:
             path, key=f"subject.{key}", found=key, expected=f"one of {', '.join(sorted(_KEYS))}"
         )
     env = _environment(path, content.pop("env", {}))
-    for key in ("project", "summary"):
-        if key in subject:
-            _text(path, subject, key)
+    if "summary" in subject:
+        _text(path, subject, "summary")
+    project = _text(path, subject, "project") if "project" in subject else None
     return Subject(
         path=path.resolve(),
         name=_text(path, subject, "name"),
+        project=(path.parent / project).resolve() if project else None,
         # A system of several processes says in a compose file how each of them is started.
         argv=_texts(path, subject, "argv", at_least_one="stack" not in content),
         env=env,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness_core import limits
 from harness_core.errors import BadInput
+from harness_core.staging._missing import check_libraries
 
 if TYPE_CHECKING:
     from harness_core.hosting import Environment
@@ -70,16 +71,16 @@ def _load(suite: Suite, *, root: Path) -> Opener:
     module, _, function = suite.environment.partition(":")
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
-    where = suite.folder / "suite.toml"
     try:
         opener: Opener = getattr(importlib.import_module(f"suites.{suite.name}.{module}"), function)
     except (ImportError, AttributeError) as error:
+        if isinstance(error, ImportError):
+            action = f"boot what {suite.name} tests"
+            check_libraries(suite, root=root, action=action, seen=error)
         raise BadInput(
-            where,
+            suite.folder / "suite.toml",
             key="suite.environment",
             found=suite.environment,
-            expected="MODULE:FUNCTION of the suite",
-            next_step=f"{error}. Run it where the suite's group and extras are installed "
-            f"(nox -s staging)",
+            expected=f"MODULE:FUNCTION of the suite ({error})",
         ) from error
     return opener

@@ -85,7 +85,8 @@ def harness(root: Path, *words: str, cwd: Path | None = None) -> subprocess.Comp
 
 def environment(root: Path) -> dict[str, str]:
     """With runs that are nobody else's."""
-    return os.environ | {"HARNESS_STATE_DIR": str(root.parent / "state")}
+    own = {key: value for key, value in os.environ.items() if key != "HARNESS_SUBJECT_BIN"}
+    return own | {"HARNESS_STATE_DIR": str(root.parent / "state")}
 
 
 def runs(root: Path) -> list[dict]:
@@ -94,14 +95,16 @@ def runs(root: Path) -> list[dict]:
 
 
 @contextmanager
-def up(root: Path, *words: str, until: str = "another terminal") -> Iterator[subprocess.Popen]:
+def up(
+    root: Path, *words: str, until: str = "another terminal", uv: Path | None = None
+) -> Iterator[subprocess.Popen]:
     """`harness up` in a terminal of its own, once it has said ``until``."""
     output = root.parent / "up.txt"
     with output.open("wb") as file:
         process = subprocess.Popen(
             [sys.executable, "-m", "harness_core.cli", "up", *words],
             cwd=root,
-            env=environment(root),
+            env=environment(root) | ({"UV": str(uv)} if uv else {}),
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -272,17 +275,62 @@ def test_runs_of_other_trees_count_when_they_are_named_alone(root: Path) -> None
         for done in refused:
             assert 2 == done.returncode
             assert f"{theirs} (toy, in {other})" in done.stderr
-        assert "hello" in harness(root, "logs", "thing", "--run", theirs).stdout
         assert "hello" in harness(root, "logs", cwd=root.parent).stdout  # of no tree: all count
         with up(root) as here:
             assert {str(root), str(other)} == {run["root"] for run in runs(root)}
             assert "thing | hello from it\n" == harness(root, "logs").stdout
             assert 0 == harness(root, "down").returncode
             assert 0 == here.wait(SOON_S)
-        assert [theirs] == [run["id"] for run in runs(root)]
         assert 0 == harness(root, "down", theirs[:-1]).returncode
         assert 0 == elsewhere.wait(SOON_S)
     assert [] == left(root)
+
+
+def test_libraries_that_are_missing_are_named_with_the_one_command(root: Path) -> None:
+    """All of what the suite's group asks for at once, not the first that an import misses."""
+    (root / "pyproject.toml").write_text(
+        "[dependency-groups]\n"
+        'base = ["no-such-one>=2,<3"]\n'
+        'test = [{ include-group = "base" }, "pytest>=8", "no-such-two[extra]"]\n'
+    )
+    toy = root / "suites" / "toy" / "toy.py"
+    toy.write_text("import no_such_one\n" + toy.read_text())
+    done = harness(root, "up")
+    (line,) = done.stderr.splitlines()
+
+    assert 2 == done.returncode
+    assert "2 of the libraries that suite toy asks for are not installed" in line
+    assert "(No module named 'no_such_one')" in line
+    assert line.endswith(
+        f"Run `{sys.executable} -m pip install 'no-such-one>=2,<3' 'no-such-two[extra]'`."
+    )
+
+
+def test_it_finds_where_the_commands_of_its_reference_system_are(root: Path) -> None:
+    """Nobody has to set a variable: ``{bin}`` is what nox, or an earlier ``up``, has installed."""
+    suite = root / "suites" / "toy"
+    (suite / "suite.toml").write_text(
+        (suite / "suite.toml")
+        .read_text()
+        .replace('group = "test"\n', 'group = "test"\nsubject = "subject.toml"\n')
+    )
+    (suite / "subject.toml").write_text(
+        '[subject]\nname = "toy"\nproject = "."\nargv = ["{bin}/toy"]\n'
+    )
+    (suite / "pyproject.toml").write_text("[project]\n")
+    uv = root.parent / "uv"
+    uv.write_text(
+        '#!/bin/sh\n[ "$1" = venv ] || exit 0\nfor last; do :; done\nmkdir -p "$last/bin"\n'
+    )
+    uv.chmod(0o755)
+    toy = suite / "toy.py"
+    toy.write_text(
+        toy.read_text().replace("began pid=", "{os.environ['HARNESS_SUBJECT_BIN']} pid=")
+    )
+    with up(root, uv=uv):
+        assert f"{root}/.nox/toy-subject/bin pid=" in said(root)
+    with up(root, uv=Path("/nowhere/uv")):  # and nothing is installed again
+        assert f"{root}/.nox/toy-subject/bin pid=" in said(root)
 
 
 def test_an_opener_that_is_not_there_is_named(root: Path) -> None:
