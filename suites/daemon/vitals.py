@@ -46,13 +46,14 @@ def read_vitals(pid: int) -> Vitals:
 
     assert started is not None, f"the daemon (pid {pid}) is gone"
     try:
-        descriptors = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
-    except (FileNotFoundError, ProcessLookupError) as error:
-        raise AssertionError(f"the daemon (pid {pid}) died while it was looked at") from error
-    memory = [line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:")]
+        memory = [line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:")]
 
-    assert memory, f"the daemon (pid {pid}) has ended and was not reaped"
+        assert memory, f"the daemon (pid {pid}) has ended and was not reaped"
+        descriptors = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+    except (FileNotFoundError, PermissionError, ProcessLookupError) as error:
+        # The files of a process that has ended are for root alone to see.
+        raise AssertionError(f"the daemon (pid {pid}) died while it was looked at") from error
     return Vitals(
         pid=pid,
         started=started,
