@@ -38,6 +38,9 @@ REPORTS = ROOT / ".evidence" / "reports"
 #: What the harness's own tests and benchmarks use of it.
 EXTRAS = ["postgres", "gateway", "containers", "mail", "telemetry", "s3", "stack", "temporal"]
 
+#: Benchmarks of the harness itself; a suite's has another name.
+BENCHES = ["containers", "postgres"]
+
 
 @nox.session(tags=["fast", "static"])
 def lint(session):
@@ -219,12 +222,34 @@ def read_suites():
             content = tomllib.loads(path.read_text(encoding="utf-8"))
             suite = content["suite"] | {"name": path.parent.name}
             suite["sessions"] = [row | {"name": str(row["name"])} for row in content["session"]]
-            suite["bench"] = content.get("bench", [])
+            suite["bench"] = [row | {"name": str(row["name"])} for row in content.get("bench", [])]
             nox.project.dependency_groups(PYPROJECT, suite["group"])
         except (tomllib.TOMLDecodeError, LookupError, TypeError, ValueError) as error:
             sys.exit(f"cannot read {path.relative_to(ROOT)}: {error!r}. See docs/suite-toml.md.")
         suites.append(suite)
+    check_names(suites)
     return suites
+
+
+def check_names(suites):
+    """Refuse a name that is taken: nox would run the last of two and say nothing of the first."""
+    taken = {
+        "session": dict.fromkeys(nox.registry.get(), "noxfile.py"),
+        "bench": dict.fromkeys(BENCHES, "python -m harness_core.bench"),
+    }
+    for suite in suites:
+        for prefix in ("faults", "bench"):
+            taken["session"][f"{prefix}-{suite['name']}"] = "noxfile.py"
+    for suite in suites:
+        file = f"suites/{suite['name']}/suite.toml"
+        for kind, rows in (("session", suite["sessions"]), ("bench", suite["bench"])):
+            for row in rows:
+                if other := taken[kind].get(row["name"]):
+                    sys.exit(
+                        f"cannot read {file}: {kind}.name: found {row['name']!r}, expected a name "
+                        f"that is not taken. {other} has this one."
+                    )
+                taken[kind][row["name"]] = file
 
 
 # --- Environments -----------------------------------------------------------------------------------

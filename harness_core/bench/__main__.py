@@ -8,7 +8,7 @@ import sys
 from harness_core.bench._containers import bench_containers
 from harness_core.bench._postgres import bench_postgres
 
-_SUBJECTS = {"containers": bench_containers, "postgres": bench_postgres}
+SUBJECTS = {"containers": bench_containers, "postgres": bench_postgres}
 
 #: What needs no container engine.
 _DEFAULT = ("postgres",)
@@ -18,17 +18,17 @@ def main() -> int:
     """Run one benchmark and print its tables."""
     parser = argparse.ArgumentParser(prog="python -m harness_core.bench", description=__doc__)
     parser.add_argument(
-        "subjects", nargs="*", metavar="SUBJECT", help=f"{', '.join(_SUBJECTS)} (default: postgres)"
+        "subjects", nargs="*", metavar="SUBJECT", help=f"{', '.join(SUBJECTS)} (default: postgres)"
     )
     parser.add_argument("--rounds", type=int, default=9, help="times each contender runs (9)")
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         parser.error(f"argument --rounds: {arguments.rounds} is below 1")
-    for unknown in set(arguments.subjects) - set(_SUBJECTS):
-        parser.error(f"unknown subject {unknown!r}: expected {', '.join(_SUBJECTS)}")
+    for unknown in set(arguments.subjects) - set(SUBJECTS):
+        parser.error(f"unknown subject {unknown!r}: expected {', '.join(SUBJECTS)}")
     complete = True
     for subject in arguments.subjects or _DEFAULT:
-        for table in _SUBJECTS[subject](rounds=arguments.rounds):
+        for table in SUBJECTS[subject](rounds=arguments.rounds):
             sys.stdout.write(f"{table.text()}\n\n")
             complete = complete and not table.failures
     return 0 if complete else 1

@@ -11,6 +11,7 @@ because it must run where harness_core is not installed.
 from harness_core.suites._root import find_root
 from harness_core.suites._suite import (
     RESERVED,
+    RESERVED_BENCHES,
     Suite,
     SuiteBench,
     SuiteSession,
@@ -21,6 +22,7 @@ from harness_core.suites._table import Table, read_toml
 
 __all__ = [
     "RESERVED",
+    "RESERVED_BENCHES",
     "Suite",
     "SuiteBench",
     "SuiteSession",

@@ -9,7 +9,15 @@ from pathlib import Path
 from harness_core.errors import BadInput
 from harness_core.suites._table import Table, read_toml
 
-__all__ = ["RESERVED", "Suite", "SuiteBench", "SuiteSession", "load_suite", "load_suites"]
+__all__ = [
+    "RESERVED",
+    "RESERVED_BENCHES",
+    "Suite",
+    "SuiteBench",
+    "SuiteSession",
+    "load_suite",
+    "load_suites",
+]
 
 #: Sessions the noxfile has of its own; a test holds this set to the noxfile.
 RESERVED = frozenset(
@@ -18,6 +26,8 @@ RESERVED = frozenset(
         "workflow",
     }
 )
+#: Benchmarks of the harness itself; a test holds this set to them and to the noxfile.
+RESERVED_BENCHES = frozenset({"containers", "postgres"})
 
 _NAME = r"[a-z][a-z0-9_]*"
 _SESSION = r"[a-z][a-z0-9_-]*"
@@ -112,20 +122,23 @@ def load_suites(root: Path) -> tuple[Suite, ...]:
 
     Raises:
         BadInput: a suite.toml is malformed, names what the tree does not have, or two suites want
-            the same session name.
+            the same name for a session or a benchmark.
     """
     suites = tuple(load_suite(path.parent) for path in sorted(root.glob("suites/*/suite.toml")))
     _check_against_pyproject(root, suites)
-    owner: dict[str, Suite] = {}
+    owner: dict[tuple[str, str], Path] = {}
     for suite in suites:
-        for session in suite.sessions:
-            other = owner.setdefault(session.name, suite)
-            if other is not suite:
+        file = suite.folder / "suite.toml"
+        names = [("session", session.name) for session in suite.sessions]
+        names += [("bench", bench.name) for bench in suite.benches]
+        for kind, name in names:
+            other = owner.setdefault((kind, name), file)
+            if other != file:
                 raise BadInput(
-                    suite.folder / "suite.toml",
-                    key="session.name",
-                    found=session.name,
-                    expected=f"a name that suite {other.name} does not use",
+                    file,
+                    key=f"{kind}.name",
+                    found=name,
+                    expected=f"a name that {other} does not use",
                 )
     return suites
 
@@ -182,6 +195,8 @@ def _bench(row: Table, folder: Path) -> SuiteBench:
         name=row.text("name", pattern=_SESSION), summary=row.text("summary"), script=script
     )
     row.done()
+    if bench.name in RESERVED_BENCHES:
+        raise row.bad("name", bench.name, expected="a name no benchmark of the harness has")
     return bench
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.bench.__main__ import SUBJECTS
 from harness_core.errors import BadInput, Unavailable
-from harness_core.suites import RESERVED, find_root, load_suite, load_suites
+from harness_core.suites import RESERVED, RESERVED_BENCHES, find_root, load_suite, load_suites
 
 GOOD = """
 [suite]
@@ -110,6 +111,7 @@ def test_suite_is_read(tree):
         ("docker =", "docker.engine =", "optional_gates.docker", "a non-empty string"),
         ('"only the big machines have it"', '""', "optional_gates.docker", "a non-empty string"),
         ("[optional_gates]", "[optional_gate]", "optional_gate", "one of the keys"),
+        ('"scale"', '"postgres"', "bench[0].name", "a name no benchmark of the harness has"),
         ("[suite]", "[suite", "", "TOML"),
     ],
 )
@@ -144,7 +146,8 @@ def test_two_suites_cannot_share_a_session_name(tree):
         load_suites(tree)
 
     assert "demo" == caught.value.found
-    assert "a name that suite demo does not use" == caught.value.expected
+    assert str(tree / "suites/other/suite.toml") == caught.value.where
+    assert f"a name that {tree / 'suites/demo/suite.toml'} does not use" == caught.value.expected
 
 
 def test_missing_file_and_binary_file_are_refused(tmp_path):
@@ -177,3 +180,15 @@ def test_reserved_names_are_those_of_the_noxfile():
     }
 
     assert own == RESERVED
+
+
+def test_reserved_benchmarks_are_those_of_the_harness():
+    """The set of names a suite's benchmark may not have follows the harness and the noxfile."""
+    noxfile = ast.parse((Path(__file__).parents[3] / "noxfile.py").read_text())
+    (written,) = (
+        ast.literal_eval(node.value)
+        for node in noxfile.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "BENCHES"
+    )
+
+    assert RESERVED_BENCHES == set(SUBJECTS) == set(written)

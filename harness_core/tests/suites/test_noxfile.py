@@ -1,0 +1,103 @@
+"""The noxfile refuses a name that two files want: nox itself would keep the last and say nothing."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+SUITE = """
+[suite]
+name = "{name}"
+summary = "s"
+group = "test"
+faults = "faults.toml"
+[[session]]
+name = "{session}"
+summary = "s"
+[[bench]]
+name = "{bench}"
+summary = "s"
+script = "bench.py"
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A tree with this noxfile and one suite."""
+    shutil.copy(ROOT / "noxfile.py", tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[dependency-groups]\ntest = []\n")
+    add(tmp_path, "alpha", session="alpha", bench="scale")
+    return tmp_path
+
+
+def add(tree: Path, name: str, *, session: str, bench: str) -> None:
+    """Write a suite."""
+    folder = tree / "suites" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    text = SUITE.format(name=name, session=session, bench=bench)
+    (folder / "suite.toml").write_text(text)
+
+
+def nox(tree: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """What nox says of the tree."""
+    return subprocess.run(
+        [sys.executable, "-m", "nox", "-l", *words],
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_names_of_their_own_are_listed(tree):
+    """Sessions of two suites, with the faults and the benchmarks of each."""
+    add(tree, "beta", session="beta", bench="depth")
+    listed = {row["session"] for row in json.loads(nox(tree, "--json", "-t", "tests").stdout)}
+    faults = {row["session"] for row in json.loads(nox(tree, "--json", "-t", "faults").stdout)}
+
+    assert {"alpha", "beta", "core"} == listed
+    assert {"faults-alpha", "faults-beta"} == faults
+
+
+@pytest.mark.parametrize(
+    ("session", "bench", "key", "other"),
+    [
+        pytest.param("alpha", "b", "session.name: found 'alpha'", "suites/alpha/", id="suite"),
+        pytest.param("core", "b", "session.name: found 'core'", "noxfile.py", id="noxfile"),
+        pytest.param(
+            "faults-alpha", "b", "session.name: found 'faults-alpha'", "noxfile.py", id="faults"
+        ),
+        pytest.param(
+            "bench-beta", "b", "session.name: found 'bench-beta'", "noxfile.py", id="own-bench"
+        ),
+        pytest.param("b", "scale", "bench.name: found 'scale'", "suites/alpha/", id="bench"),
+        pytest.param(
+            "b", "postgres", "bench.name: found 'postgres'", "harness_core.bench", id="core"
+        ),
+    ],
+)
+def test_a_name_that_is_taken_is_refused(tree, session, bench, key, other):
+    """One sentence with both files, and nothing is listed or run."""
+    add(tree, "beta", session=session, bench=bench)
+    refused = nox(tree)
+    (line,) = [line for line in refused.stderr.splitlines() if "cannot read" in line]
+
+    assert 0 != refused.returncode
+    assert f"cannot read suites/beta/suite.toml: {key}, expected a name that is not taken." in line
+    assert other in line.partition("not taken.")[2]
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_session_that_is_there_twice_in_one_suite_is_refused(tree):
+    """The file names itself."""
+    path = tree / "suites/alpha/suite.toml"
+    path.write_text(path.read_text() + '[[session]]\nname = "alpha"\nsummary = "again"\n')
+    refused = nox(tree)
+
+    assert 0 != refused.returncode
+    assert "not taken. suites/alpha/suite.toml has this one." in refused.stderr
