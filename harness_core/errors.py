@@ -53,7 +53,9 @@ class HarnessError(Exception):
     def __str__(self) -> str:
         sentence = f"cannot {self.action}: {self.observed.rstrip('.')}."
         if self.next_step:
-            sentence += f" {self.next_step.rstrip('.')}."
+            sentence += f" {self.next_step.rstrip('.')}" + (
+                "" if self.next_step.endswith("?") else "."
+            )
         lines = [sentence]
         if self.tail:
             lines.append(f"last {len(self.tail)} lines of output:")
@@ -69,7 +71,8 @@ class BadInput(HarnessError):  # noqa: N818 - names what was wrong, as the messa
     Args:
         where: file, ``file:line``, row id or option that holds the mistake.
         key: the key or field inside it, empty when the whole is unreadable.
-        found: the offending value as written (shortened by the caller when it is long).
+        found: the offending value as written (shortened by the caller when it is long); ``None``
+            for a key that is not there.
         expected: what would have been accepted.
     """
 
@@ -77,8 +80,9 @@ class BadInput(HarnessError):  # noqa: N818 - names what was wrong, as the messa
         self, where: str | Path, *, key: str = "", found: object, expected: str, next_step: str = ""
     ) -> None:
         at = f"{where}: {key}" if key else str(where)
+        shown = "nothing" if found is None else repr(found)
         super().__init__(
-            f"read {at}", observed=f"found {found!r}, expected {expected}", next_step=next_step
+            f"read {at}", observed=f"found {shown}, expected {expected}", next_step=next_step
         )
         self.where = str(where)
         self.key = key

@@ -14,7 +14,7 @@ import platform
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from harness_core.confinement import cannot_confine
 from harness_core.engine import engine_reason
 from harness_core.errors import BadInput
 from harness_core.profiler import cannot_profile
+from harness_core.suites import closest
 
 __all__ = ["Gate", "check_names", "closed_reason", "gates", "register", "required"]
 
@@ -151,17 +152,37 @@ def closed_reason(name: str) -> str:
     return gate.probe()
 
 
-def check_names(names: Sequence[object], *, where: str) -> None:
-    """Check what a ``requires`` marker names.
+def check_names(
+    names: Sequence[object],
+    *,
+    where: str | Path,
+    key: str = "",
+    registered: Collection[str] = (),
+) -> None:
+    """Check what a ``requires`` marker names, or a file.
+
+    Args:
+        names: of gates.
+        where: the marker or file, for messages.
+        key: the table of the file that has the names as keys.
+        registered: further gates, of whose registration the caller knows.
 
     Raises:
         BadInput: nothing at all, or no such gate.
     """
+    known = sorted({*_GATES, *registered})
     if not names:
-        raise BadInput(where, found="no gate", expected=f"one of {', '.join(sorted(_GATES))}")
+        raise BadInput(where, found="no gate", expected=f"one of {', '.join(known)}")
     for name in names:
-        if name not in _GATES:
-            raise BadInput(where, found=name, expected=f"one of {', '.join(sorted(_GATES))}")
+        if name not in known:
+            near = closest(str(name), known)
+            raise BadInput(
+                where,
+                key=f"{key}.{name}" if key else "",
+                found=name,
+                expected=f"a gate, one of {', '.join(known)}",
+                next_step=f"Did you mean {near}?" if near else "",
+            )
 
 
 def required(environment: Iterable[str] | None = None) -> frozenset[str]:
@@ -176,10 +197,8 @@ def required(environment: Iterable[str] | None = None) -> frozenset[str]:
     if environment is None:
         environment = os.environ.get("HARNESS_REQUIRE", "").split(",")
     names = frozenset(name.strip() for name in environment if name.strip())
-    for name in sorted(names - _GATES.keys()):
-        raise BadInput(
-            "HARNESS_REQUIRE", found=name, expected=f"names among {', '.join(sorted(_GATES))}"
-        )
+    if names:
+        check_names(sorted(names), where="HARNESS_REQUIRE")
     return names
 
 

@@ -62,6 +62,8 @@ _GATE_DEMANDED: Final = pytest.StashKey[bool]()
 _AUDIT: Final = pytest.StashKey[ExitStack]()
 _AUDITED: Final = pytest.StashKey[Audit]()
 _LEAKS: Final = pytest.StashKey[list[str]]()
+_SKIP_RULE: Final = pytest.StashKey[SkipRule]()
+_REFUSED: Final = pytest.StashKey[dict[str, None]]()
 _COUNTER: Final = pytest.StashKey["_Counter"]()
 _UNCLOSED: Final = pytest.StashKey[Unclosed]()
 
@@ -73,6 +75,7 @@ _FOLDERS_LEFT_OUT: Final = frozenset({"tests", "harness_core", "suites", "."})
 _XDIST_EVIDENCE: Final = "harness_evidence"
 _XDIST_SUMMARY: Final = "harness_summary"
 _XDIST_LEAKS: Final = "harness_leaks"
+_XDIST_REFUSED: Final = "harness_refused"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -146,11 +149,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SUMMARY] = []
     config.stash[_COUNTER] = _Counter()
     config.stash[_LEAKS] = []
+    config.stash[_REFUSED] = {}
     config.stash[_AUDIT] = ExitStack()
     config.add_cleanup(config.stash[_AUDIT].close)
     config.stash[_AUDITED] = config.stash[_AUDIT].enter_context(open_audit())
     config.pluginmanager.register(config.stash[_COUNTER])
     rule = SkipRule(config.rootpath, foreign=bool(config.getoption("--subject")))
+    config.stash[_SKIP_RULE] = rule
     config.pluginmanager.register(SkipHooks(rule))
     budget_usd = config.getoption("--llm-budget-usd")
     if not 0 <= budget_usd < math.inf:
@@ -201,14 +206,50 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
         raise unclosed_error(left, where=item.nodeid)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a marker that names no gate."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
+    """Refuse to run with a mistake in a marker or a file, also one that a suite's conftest finds."""
+    collected = list(items)
+    try:
+        yield
+        _check_collection(config, collected)
+    except HarnessError as error:
+        refusal = str(error)
+    else:
+        return
+    workeroutput = getattr(config, "workeroutput", None)
+    if workeroutput is None:
+        raise pytest.UsageError(refusal)
+    # An error here would be an INTERNALERROR of xdist: the controller tells it.
+    workeroutput[_XDIST_REFUSED] = refusal
+    items.clear()
+
+
+def _check_collection(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Markers and files that name no gate, now that every conftest has registered its own.
+
+    Raises:
+        BadInput: the first one.
+    """
+    config.stash[_SKIP_RULE].check(item.path for item in items)
     for item in items:
         for marker in item.iter_markers("requires"):
-            try:
-                gates.check_names(marker.args, where=f"{item.nodeid}: requires")
-            except BadInput as error:
-                raise pytest.UsageError(str(error)) from error
+            gates.check_names(marker.args, where=f"{item.nodeid}: requires")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """What a module finds wrong with a file, a row of scenarios for one, is told in one sentence."""
+    report = yield
+    call: pytest.CallInfo[Any] | None = getattr(report, "call", None)
+    if report.failed and call is not None and call.excinfo is not None:
+        error = unwrap(call.excinfo.value)
+        if isinstance(error, HarnessError):
+            report.longrepr = str(error)
+            report.harness_error = True  # type: ignore[attr-defined]
+    return report
 
 
 class _Counter:
@@ -313,6 +354,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]
     only_harness = 0 < harness_errors == session.testsfailed
     if only_harness and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
         session.exitstatus = HARNESS_ERROR_EXIT
+    if session.config.stash[_REFUSED]:
+        session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
 
 @pytest.hookimpl(trylast=True, specname="pytest_sessionfinish")
@@ -345,6 +388,8 @@ def pytest_testnodedown(node: Any) -> None:
     for title, text in getattr(node, "workeroutput", {}).get(_XDIST_SUMMARY, ()):
         add_summary(node.config, title, text)
     node.config.stash[_LEAKS].extend(getattr(node, "workeroutput", {}).get(_XDIST_LEAKS, ()))
+    if refusal := getattr(node, "workeroutput", {}).get(_XDIST_REFUSED):
+        node.config.stash[_REFUSED][refusal] = None  # every worker refuses the same
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -353,6 +398,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.ensure_newline()
         terminalreporter.section(title)
         terminalreporter.write_line(text)
+    for refusal in config.stash.get(_REFUSED, {}):
+        terminalreporter.ensure_newline()
+        terminalreporter.write_line(f"ERROR: {refusal}", red=True)
 
 
 def add_summary(config: pytest.Config, title: str, text: str) -> None:

@@ -28,11 +28,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness_core.errors import BadInput
+from harness_core.suites import Shape, check_shape, closest
 
 __all__ = ["Subject", "load_subject", "subject_bin"]
 
 _FIELD: Final = re.compile(r"\{(\w+)\}")
-_KEYS: Final = frozenset({"name", "project", "argv", "capabilities", "inherit", "summary"})
+#: Of the table ``[subject]``.
+_SHAPE: Final[Shape] = {
+    "name!": str,
+    "project": str,
+    "argv": [str],
+    "capabilities": [str],
+    "inherit": [str],
+    "summary": str,
+}
 
 #: What every program may need of the machine's own environment. Nothing else reaches the subject
 #: but what its file says: a developer's keys and settings must not change what is tested.
@@ -114,6 +123,16 @@ class Subject:
             raise BadInput(self.path, key=name, found=found, expected="a table")
         return found
 
+    def check_tables(self, shape: Shape) -> None:
+        """Check that the file has no tables, and these no keys, but those that a suite reads.
+
+        Raises:
+            BadInput: a table or key that is unknown, missing, or of another kind: misspelt, it
+                would do nothing.
+        """
+        known = {"subject": {}, "env": {}, **shape}
+        check_shape(self.tables, known, where=self.path)
+
     def resolve(self, path: str) -> Path:
         """A path written in the file: relative to the file itself."""
         return (self.path.parent / path).resolve()
@@ -153,52 +172,38 @@ def load_subject(path: Path) -> Subject:
         raise BadInput(path, found=str(error), expected="valid TOML") from error
     subject = content.pop("subject", None)
     if not isinstance(subject, dict):
-        raise BadInput(path, key="subject", found=subject, expected="a [subject] table")
-    for key in sorted(subject.keys() - _KEYS):
+        near = "" if subject is not None else closest("subject", content)
         raise BadInput(
-            path, key=f"subject.{key}", found=key, expected=f"one of {', '.join(sorted(_KEYS))}"
+            path,
+            key=near or "subject",
+            found=content.get(near, subject),
+            expected="a [subject] table",
+            next_step="Did you mean subject?" if near else "",
         )
-    env = _environment(path, content.pop("env", {}))
-    if "summary" in subject:
-        _text(path, subject, "summary")
-    project = _text(path, subject, "project") if "project" in subject else None
+    shape = _SHAPE | ({} if "stack" in content else {"argv!": [str]})
+    check_shape({"subject": subject}, {"subject": shape}, where=path)
+    for key in ("name", "project", "summary", "argv"):
+        # A system of several processes says in a compose file how each of them is started.
+        if key in subject and not subject[key] and not (key == "argv" and "stack" in content):
+            raise BadInput(
+                path, key=f"subject.{key}", found=subject[key], expected="at least one word"
+            )
     return Subject(
         path=path.resolve(),
-        name=_text(path, subject, "name"),
-        project=(path.parent / project).resolve() if project else None,
-        # A system of several processes says in a compose file how each of them is started.
-        argv=_texts(path, subject, "argv", at_least_one="stack" not in content),
-        env=env,
-        inherit=_texts(path, subject, "inherit"),
-        capabilities=frozenset(_texts(path, subject, "capabilities")),
+        name=subject["name"],
+        project=(path.parent / subject["project"]).resolve() if "project" in subject else None,
+        argv=tuple(subject.get("argv", ())),
+        env=_environment(path, content.pop("env", {})),
+        inherit=tuple(subject.get("inherit", ())),
+        capabilities=frozenset(subject.get("capabilities", ())),
         tables=content,
     )
 
 
 def _environment(path: Path, env: object) -> dict[str, str]:
-    if not isinstance(env, dict):
-        raise BadInput(path, key="env", found=env, expected="a table of texts")
-    for key, value in env.items():
-        if not isinstance(value, str):
-            raise BadInput(path, key=f"env.{key}", found=value, expected="a text")
+    check_shape({"env": env}, {"env": {"*": str}}, where=path)
+    assert isinstance(env, dict)
+    for key in env:
         if not key or "=" in key:
             raise BadInput(path, key="env", found=key, expected="the name of a variable")
     return env
-
-
-def _text(path: Path, table: Mapping[str, Any], key: str) -> str:
-    value = table.get(key)
-    if not isinstance(value, str) or not value:
-        raise BadInput(path, key=f"subject.{key}", found=value, expected="a text")
-    return value
-
-
-def _texts(
-    path: Path, table: Mapping[str, Any], key: str, *, at_least_one: bool = False
-) -> tuple[str, ...]:
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise BadInput(path, key=f"subject.{key}", found=value, expected="a list of texts")
-    if at_least_one and not value:
-        raise BadInput(path, key=f"subject.{key}", found=value, expected="at least one word")
-    return tuple(value)

@@ -69,7 +69,7 @@ def choose_faults(suite: Suite, choice: Choice) -> tuple[Fault, ...]:
         raise BadInput(
             suite.folder / "suite.toml",
             key="suite.faults",
-            found="nothing",
+            found=None,
             expected='a file of planted faults, e.g. faults = "faults.toml"',
         )
     faults = load_faults(suite.faults)

@@ -29,7 +29,7 @@ from harness_core.ledger._problem import Problem, SourceFile
 from harness_core.ledger._requirements import Ledger, Requirement, load_ledger
 from harness_core.ledger._session import open_session
 from harness_core.ledger._table import LedgerRow, ledger_rows, render_ledger
-from harness_core.ledger._tree import check_tree, suite_sources
+from harness_core.ledger._tree import check_gates, check_tree, suite_sources
 
 __all__ = [
     "Covering",
@@ -42,6 +42,7 @@ __all__ = [
     "check_coverage",
     "check_fail_path",
     "check_faults",
+    "check_gates",
     "check_outside",
     "check_reference_imports",
     "check_stand_ins",

@@ -8,16 +8,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness_core.faults import load_faults
+from harness_core.gates import check_names
 from harness_core.ledger._blackbox import Rules, check_test_file
 from harness_core.ledger._coverage import check_coverage, check_faults, covering_tests
 from harness_core.ledger._fail_path import check_fail_path
 from harness_core.ledger._imports import check_core_imports, check_reference_imports
 from harness_core.ledger._outside import check_outside, check_stand_ins
-from harness_core.ledger._problem import Problem, SourceFile
+from harness_core.ledger._problem import Problem, SourceFile, dotted
 from harness_core.ledger._requirements import Ledger, load_ledger
 from harness_core.suites import Suite, load_suites
 
-__all__ = ["check_tree", "suite_sources"]
+__all__ = ["check_gates", "check_tree", "suite_sources"]
 
 _REFERENCE = "reference-system"
 
@@ -26,10 +27,11 @@ def check_tree(root: Path) -> tuple[Problem, ...]:
     """Check everything below ``root`` that this lint knows; findings in reading order.
 
     Raises:
-        BadInput: a suite.toml or faults.toml is malformed.
+        BadInput: a suite.toml or faults.toml is malformed, or names a gate that there is not.
     """
     problems: list[Problem] = []
     for suite in load_suites(root):
+        check_gates(suite, root=root)
         problems.extend(_check_suite(suite, root=root))
     core = [path for path in _python(root / "harness_core") if "tests" not in path.parts]
     problems.extend(check_core_imports(SourceFile.read(path, root=root) for path in core))
@@ -65,6 +67,26 @@ def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
             advice="write README.md: what is under test, how to run one test, what it needs, "
             "how to add one, how to read a failure",
         )
+
+
+def check_gates(suite: Suite, *, root: Path) -> None:
+    """Check that what a suite lists as optional are gates: the harness's, or of its own files.
+
+    Raises:
+        BadInput: a name that is none.
+    """
+    if not suite.optional_gates:
+        return
+    own = {
+        keyword.value.value
+        for file in suite_sources(suite, root=root).values()
+        for node in ast.walk(file.tree)
+        if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "Gate"
+        for keyword in node.keywords
+        if keyword.arg == "name" and isinstance(keyword.value, ast.Constant)
+    }
+    where = suite.folder / "suite.toml"
+    check_names(list(suite.optional_gates), where=where, key="optional_gates", registered=own)
 
 
 def suite_sources(suite: Suite, *, root: Path) -> dict[Path, SourceFile]:

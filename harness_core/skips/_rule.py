@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from harness_core.gates import check_names
 from harness_core.skips._cause import Cause, Why
 from harness_core.suites import Table, load_suite, read_toml
 
@@ -51,6 +52,19 @@ class SkipRule:
         if cause.why is Why.SUBJECT:
             return "" if self._foreign else _REFERENCE
         return _SAY_WHY if cause.why is Why.UNKNOWN else ""
+
+    def check(self, tests: Iterable[Path]) -> None:
+        """Check that what the files of these tests list as optional are gates.
+
+        Called when conftests have registered theirs.
+
+        Raises:
+            BadInput: a name that is none: misspelt, it would make a skip an error, or none.
+        """
+        for home in {_home(test, self._root) for test in set(tests)} - {None}:
+            assert home is not None
+            if names := list(optional_gates(home)):
+                check_names(names, where=home, key="optional_gates")
 
     def applies(self, test: Path) -> bool:
         """Whether the tree of a test is held to this rule at all."""

@@ -81,7 +81,7 @@ def read_recipe(path: Path, where: str, value: object, *, has_port: bool) -> Rec
         raise BadInput(
             path,
             key=at,
-            found="nothing",
+            found=None,
             expected="how to run it without a container: { command: [...] } or { service: KIND }",
         )
     if not isinstance(value, Mapping):

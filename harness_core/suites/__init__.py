@@ -2,6 +2,7 @@
 
 - ``_root.py``: the root of a tree of suites, found from any folder below it.
 - ``_suite.py``: ``suite.toml`` read and checked into :class:`Suite` and :class:`SuiteSession`.
+- ``_shape.py``: which keys a table may have, said as a table.
 - ``_table.py``: a TOML table read key by key; whatever is wrong names file, key and value.
 
 ``docs/suite-toml.md`` is the page for people; the noxfile reads the same files with fewer checks,
@@ -9,6 +10,7 @@ because it must run where harness_core is not installed.
 """
 
 from harness_core.suites._root import find_root
+from harness_core.suites._shape import Shape, check_shape
 from harness_core.suites._suite import (
     RESERVED,
     RESERVED_BENCHES,
@@ -18,15 +20,18 @@ from harness_core.suites._suite import (
     load_suite,
     load_suites,
 )
-from harness_core.suites._table import Table, read_toml
+from harness_core.suites._table import Table, closest, read_toml
 
 __all__ = [
     "RESERVED",
     "RESERVED_BENCHES",
+    "Shape",
     "Suite",
     "SuiteBench",
     "SuiteSession",
     "Table",
+    "check_shape",
+    "closest",
     "find_root",
     "load_suite",
     "load_suites",

@@ -9,12 +9,12 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from harness_core.errors import BadInput
 
-__all__ = ["Table", "read_toml"]
+__all__ = ["Table", "closest", "read_toml"]
 
 
 def read_toml(path: Path) -> Table:
@@ -109,12 +109,11 @@ class Table:
     def mapping(self, key: str, *, default: Mapping[str, str] | None = None) -> dict[str, str]:
         """A non-empty table of strings; required unless there is a default."""
         value = self._take(key, default)
-        if (
-            not isinstance(value, Mapping)
-            or not (value or value is default)
-            or not all(isinstance(item, str) for item in value.values())
-        ):
+        if not isinstance(value, Mapping) or not (value or value is default):
             raise self.bad(key, value, expected="a table of strings with at least one entry")
+        for name, item in value.items():
+            if not isinstance(item, str):
+                raise self.bad(f"{key}.{name}", item, expected="a string")
         return dict(value)
 
     def phrases(self, key: str) -> dict[str, str]:
@@ -164,30 +163,28 @@ class Table:
             BadInput: a key is left; the nearest known one is suggested.
         """
         for key, value in self._left.items():
-            near = difflib.get_close_matches(key, self._known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else ""
+            near = closest(key, self._known)
             known = ", ".join(sorted(self._known))
             raise BadInput(
                 self.where,
                 key=f"{self.prefix}{key}",
                 found=_short(value),
                 expected=f"one of the keys {known}",
-                next_step=hint,
+                next_step=f"Did you mean {near}?" if near else "",
             )
 
     def bad(self, key: str, found: object, *, expected: str, next_step: str = "") -> BadInput:
         """The error for a value of this table; the caller raises it.
 
-        A required key that is not there may be there under a misspelt name, which is then named.
+        A key that is not there, where one of nearly that name is, is taken to be misspelt.
         """
-        if found is None:
-            near = difflib.get_close_matches(key, self._left, n=1)
-            if near and not next_step:
-                next_step = f"Rename the key {near[0]} to {key}"
+        if found is None and (near := closest(key, set(self._left) - set(self._known))):
+            found, expected = self._left[near], f"{expected}, as {key}"
+            key, next_step = near, f"Did you mean {key}?"
         return BadInput(
             self.where,
             key=f"{self.prefix}{key}",
-            found=_Nothing() if found is None else _short(found),
+            found=None if found is None else _short(found),
             expected=expected,
             next_step=next_step,
         )
@@ -197,11 +194,9 @@ class Table:
         return self._left.pop(key, default)
 
 
-class _Nothing:
-    """What is found where a key is missing; not the word in quotes, which a file could hold."""
-
-    def __repr__(self) -> str:
-        return "nothing"
+def closest(word: str, known: Iterable[str]) -> str:
+    """The one of ``known`` that was probably meant; empty when none is near."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1)), "")
 
 
 #: A value of a configuration file longer than this says no more when it is shown whole.

@@ -63,9 +63,7 @@ def layout_of(subject: Subject) -> Layout:
         if not isinstance(value, str):
             raise BadInput(subject.path, key=f"stack.{key}", found=value, expected="a text")
     if not table.get("compose"):
-        raise BadInput(
-            subject.path, key="stack.compose", found="nothing", expected="a compose file"
-        )
+        raise BadInput(subject.path, key="stack.compose", found=None, expected="a compose file")
     return Layout(
         compose=subject.resolve(str(table["compose"])),
         api_key=str(table.get("api_key", "WORKBENCH_API_KEY")),

@@ -284,7 +284,7 @@ def test_report_names_the_tests_that_prove_nothing(verdicts):
         (row("a", "test_total", says=".*"), "fault[0].says", "does not match everything"),
         (row("a", "test_total", more="limit_s = 0"), "fault[0].limit_s", "a positive number"),
         (row("a", "test_total", more="test = 1"), "fault[0].test", "one of the keys"),
-        (row("a", "test_total").replace('DEMO = "a"', "DEMO = 1"), "fault[0].env", "of strings"),
+        (row("a", "test_total").replace('DEMO = "a"', "DEMO = 1"), "fault[0].env.DEMO", "a string"),
         (row("a", "test_total").replace("requirement", "x"), "fault[0].requirement", "non-empty"),
         ("fault = 1\n", "fault", "at least one [[fault]]"),
         ("[[fault]\n", "", "TOML"),

@@ -109,8 +109,8 @@ MISTAKES = {
     "misspelt": (
         'title = "Doors creak"',
         'titel = "Doors creak"',
-        "title",
-        "found nothing, expected a non-empty string. Rename the key titel to title",
+        "titel",
+        "found 'Doors creak', expected a non-empty string, as title. Did you mean title?",
     ),
     "misspelt-optional": (
         "no_fail_path",

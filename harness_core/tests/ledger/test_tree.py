@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness_core.errors import BadInput
 from harness_core.ledger import SourceFile, check_core_imports, check_reference_imports, check_tree
 
 SUITE = """
@@ -75,6 +76,33 @@ def test_broken_rule_is_found_where_it_is(tree, path, text, finding):
     (tree / path).write_text(text)
 
     assert finding in [problem.rule for problem in check_tree(tree)]
+
+
+OPTIONAL = '[optional_gates]\n{} = "the big machines have it"\n[[session]]'
+
+
+def test_optional_gate_that_there_is_not_is_refused(tree):
+    """Misspelt, it would make every skip for want of the real one an error."""
+    path = tree / "suites/demo/suite.toml"
+    path.write_text(SUITE.replace("[[session]]", OPTIONAL.format("dokcer")))
+
+    with pytest.raises(BadInput) as refused:
+        check_tree(tree)
+
+    assert (str(path), "optional_gates.dokcer") == (refused.value.where, refused.value.key)
+    assert "Did you mean docker?" in str(refused.value)
+
+
+def test_optional_gate_of_the_suites_own_is_known(tree):
+    """It is registered in a conftest, which the lint reads and does not run."""
+    path = tree / "suites/demo/suite.toml"
+    path.write_text(SUITE.replace("[[session]]", OPTIONAL.format("big-machine")))
+    (tree / "suites/demo/conftest.py").write_text(
+        "from harness_core import gates\n"
+        "gates.register(gates.Gate(name='big-machine', summary='s', probe=lambda: ''))\n"
+    )
+
+    assert () == check_tree(tree)
 
 
 def test_suite_without_readme_is_found(tree):

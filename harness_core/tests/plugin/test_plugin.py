@@ -435,6 +435,86 @@ def test_marker_without_a_gate_is_refused_at_collection(run_pytest, names):
     assert "passed" not in result.stdout
 
 
+ONE_TEST = "def test_one(): pass\n"
+SUITE = """
+[suite]
+name = "demo"
+summary = "s"
+group = "test"
+[optional_gates]
+{} = "a reason"
+[[session]]
+name = "demo"
+summary = "s"
+"""
+BAD_INPUT = """
+from harness_core.errors import BadInput
+{}raise BadInput("rows.toml", key="row[3].id", found="", expected="an id")
+"""
+
+
+@pytest.fixture(params=["-n0", "-n2"])
+def refuses(run_pytest, request):
+    """Run pytest in one process, and on two workers: one sentence, status 4 and nothing else."""
+
+    def run(**files: str) -> str:
+        result = run_pytest(request.param, **files)
+        said = result.stdout + result.stderr
+        (line,) = [line for line in said.splitlines() if line.startswith("ERROR: ")]
+
+        assert pytest.ExitCode.USAGE_ERROR == result.returncode, said
+        for word in ("INTERNALERROR", "Traceback", "passed"):
+            assert word not in said
+        return line
+
+    return run
+
+
+def test_unknown_gate_of_a_suite_is_refused(refuses, project):
+    """What CI may do without must be a gate: misspelt, the skip would be an error, or none."""
+    (project / "demo").mkdir()
+    (project / "demo" / "suite.toml").write_text(SUITE.format("emcas"))
+    line = refuses(demo__test_one=ONE_TEST)
+
+    assert f"{project / 'demo' / 'suite.toml'}: optional_gates.emcas: found 'emcas'" in line
+    assert line.endswith(" Did you mean emacs?")
+
+
+def test_gate_that_a_conftest_registers_is_known(run_pytest, project):
+    """A suite may list its own gates as optional."""
+    (project / "demo").mkdir()
+    (project / "demo" / "suite.toml").write_text(SUITE.format("shut"))
+    result = run_pytest(demo__conftest=GATED, demo__test_one=ONE_TEST)
+
+    assert 0 == result.returncode, result.stderr
+
+
+def test_misspelt_marker_is_refused(refuses):
+    """On workers too, where an error of the collection would be one of xdist's own."""
+    line = refuses(test_one=REQUIRES.format("'dokcer'", "pass"))
+
+    assert "test_one.py::test_one: requires: found 'dokcer'" in line
+
+
+def test_mistake_that_a_conftest_finds_is_refused(refuses):
+    """A suite checks its own files when tests have been collected."""
+    conftest = BAD_INPUT.format("def pytest_collection_modifyitems(): ")
+    line = refuses(conftest=conftest, test_one=ONE_TEST)
+
+    assert "ERROR: cannot read rows.toml: row[3].id: found '', expected an id." == line
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_mistake_that_a_module_finds_is_one_sentence(run_pytest, workers):
+    """A malformed row is an error of the collection, without the lines of our code that found it."""
+    result = run_pytest(workers, test_one=BAD_INPUT.format(""), test_two=ONE_TEST)
+
+    assert result.returncode in {pytest.ExitCode.INTERRUPTED, HARNESS_ERROR_EXIT}
+    assert "cannot read rows.toml: row[3].id: found '', expected an id." in result.stdout
+    assert "Traceback" not in result.stdout
+    assert "raise BadInput" not in result.stdout
+
+
 RUN = """
 import sys
 def test_one(harness_run, harness_loop, run_evidence, token):

@@ -148,10 +148,10 @@ HEAD = '[subject]\nname = "x"\nargv = ["x"]\n'
         pytest.param('[subject]\nname = 3\nargv = ["x"]', "subject.name", id="number-as-name"),
         pytest.param('[subject]\nname = "x"', "subject.argv", id="no-argv"),
         pytest.param('[subject]\nname = "x"\nargv = "x"', "subject.argv", id="argv-as-text"),
-        pytest.param('[subject]\nname = "x"\nargv = [1]', "subject.argv", id="argv-of-numbers"),
+        pytest.param('[subject]\nname = "x"\nargv = [1]', "subject.argv[0]", id="argv-of-numbers"),
         pytest.param(HEAD + 'capabilties = ["a"]', "subject.capabilties", id="misspelt"),
         pytest.param(HEAD + 'capabilities = "a"', "subject.capabilities", id="capability-text"),
-        pytest.param(HEAD + "inherit = [1]", "subject.inherit", id="inherit-number"),
+        pytest.param(HEAD + "inherit = [1]", "subject.inherit[0]", id="inherit-number"),
         pytest.param(HEAD + "project = 1", "subject.project", id="project-number"),
         pytest.param(HEAD + 'summary = ""', "subject.summary", id="empty-summary"),
         pytest.param("env = 1\n" + HEAD, "env", id="env-no-table"),
@@ -193,3 +193,43 @@ def test_table_that_is_none_is_refused(tmp_path):
         subject.table("readiness")
 
     assert ("readiness", 3) == (refused.value.key, refused.value.found)
+
+
+SHAPE = {"ports": {"source": str, "*": int}, "chains": [{"path!": str}], "on": {"flag": bool}}
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "said"),
+    [
+        pytest.param("[pots]\nsource = 'x'", "pots", "Did you mean ports?", id="table"),
+        pytest.param("[evn]\nA = 'x'", "evn", "Did you mean env?", id="env"),
+        pytest.param("[ports]\nhealth = 'x'", "ports.health", "a whole number", id="other-key"),
+        pytest.param("[ports]\nhealth = true", "ports.health", "a whole number", id="flag"),
+        pytest.param("[ports]\nsource = 3", "ports.source", "a text", id="number"),
+        pytest.param("[[chains]]\npaht = 'x'", "chains[0].paht", "Did you mean path?", id="row"),
+        pytest.param("[[chains]]", "chains[0].path", "found nothing, expected a text", id="none"),
+        pytest.param("[chains]\npath = 'x'", "chains", "a list of tables", id="no-list"),
+        pytest.param("on = 1", "on", "a table", id="no-table"),
+        pytest.param("[on]\nflag = 1", "on.flag", "true or false", id="no-flag"),
+    ],
+)
+def test_table_of_a_suite_has_the_keys_that_it_reads(tmp_path, text, key, said):
+    """A misspelt table or key would do nothing; it is refused, and the right one is named."""
+    if text == "on = 1":  # a key of the top must stand before the tables
+        subject = load(tmp_path, f"{text}\n{HEAD}")
+    else:
+        subject = load(tmp_path, f"{HEAD}\n{text}")
+
+    with pytest.raises(BadInput) as refused:
+        subject.check_tables(SHAPE)
+
+    assert (str(subject.path), key) == (refused.value.where, refused.value.key)
+    assert said in str(refused.value)
+
+
+def test_tables_that_are_read_pass(tmp_path):
+    """Every kind of value, and tables that are left out."""
+    text = "[ports]\nsource = 'lease'\nhealth = 8103\n[[chains]]\npath = 'x'\n[on]\nflag = true"
+
+    assert load(tmp_path, f"{HEAD}\n{text}").check_tables(SHAPE) is None
+    assert load(tmp_path, HEAD).check_tables(SHAPE) is None

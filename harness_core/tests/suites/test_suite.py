@@ -102,7 +102,7 @@ def test_suite_is_read(tree):
         ("default = true", 'default = "yes"', "session[0].default", "true or false"),
         ('tags = ["fast"]', 'tags = ["fast", "fast"]', "session[0].tags", "without repetition"),
         ('paths = ["more"]', 'paths = ["less"]', "session[1].paths", "a file or folder below"),
-        ("[[session]]", "[[sessions]]", "session", "at least one [[session]]"),
+        ("[[session]]", "[[sessions]]", "sessions", "at least one [[session]]"),
         ('"heavy"', '"heavvy"', "session.demo_p1.group", "a dependency group of pyproject.toml"),
         ('"demo_p1"', '"bench-demo"', "session[1].name", "a name the noxfile does not use"),
         ('"bench.py"', '"nowhere.py"', "bench[0].script", "a file relative to"),

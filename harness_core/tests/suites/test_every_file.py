@@ -1,0 +1,101 @@
+"""Every file of this repository that the harness reads, with every mistake that a hurry makes."""
+
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from harness_core.faults import load_faults
+from harness_core.ledger import check_gates, load_ledger
+from harness_core.subject import load_subject
+from harness_core.suites import load_suites
+from harness_core.testing import check_reader, to_toml
+
+ROOT = Path(__file__).parents[3]
+
+
+def files(pattern: str) -> list:
+    """Files of the tree as parameters, named by their path."""
+    found = sorted(path.relative_to(ROOT) for path in ROOT.glob(pattern))
+    return [pytest.param(path, id=str(path)) for path in found]
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """A copy of what the files speak of."""
+    tree = tmp_path_factory.mktemp("tree")
+    leave = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "suites", tree / "suites", ignore=leave)
+    shutil.copytree(ROOT / "roster", tree / "roster", ignore=leave)
+    shutil.copy(ROOT / "pyproject.toml", tree)
+    return tree
+
+
+@pytest.fixture
+def tree(copied, request):
+    """The copy, and the file of the test as it was."""
+    yield copied
+    relative = request.node.callspec.params["path"]
+    shutil.copy(ROOT / relative, copied / relative)
+
+
+@pytest.mark.parametrize("path", files("suites/*/suite.toml"))
+def test_suite_toml(tree, path):
+    """Whatever key of it is misspelt, missing or of another kind is named with the file."""
+    content = tomllib.loads((ROOT / path).read_text())
+
+    def read() -> None:
+        for suite in load_suites(tree):
+            check_gates(suite, root=tree)
+
+    assert 40 < check_reader(read, tree / path, content=content, write=to_toml)
+
+
+@pytest.mark.parametrize("path", files("suites/*/faults.toml") + files("suites/*/faults/*.toml"))
+def test_faults(tree, path):
+    """The variables that switch a fault on have names of the product's choice."""
+    content = tomllib.loads((ROOT / path).read_text())
+    folder = tree / path.parts[0] / path.parts[1]
+    where = folder / ("faults" if path.parent.name == "faults" else "faults.toml")
+
+    assert 18 < check_reader(
+        lambda: load_faults(where),
+        tree / path,
+        content=content,
+        write=to_toml,
+        named_by_the_author=("fault.env.*",),
+    )
+
+
+@pytest.mark.parametrize("path", files("suites/*/ledger.toml"))
+def test_ledger(tree, path):
+    """Priorities and stand-ins have names of the suite's choice."""
+    content = tomllib.loads((ROOT / path).read_text())
+
+    assert 20 < check_reader(
+        lambda: load_ledger(tree / path),
+        tree / path,
+        content=content,
+        write=to_toml,
+        named_by_the_author=("ledger.priorities.*", "ledger.stand_ins.*"),
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    files("suites/*/reference-system/subject*.toml") + files("suites/*/subjects/*.toml"),
+)
+def test_subject(tree, path):
+    """What every subject file has; the tables of a suite are that suite's to check."""
+    content = tomllib.loads((ROOT / path).read_text())
+    own = [key for key in content if key not in {"subject", "env"}]
+
+    assert 5 < check_reader(
+        lambda: load_subject(tree / path),
+        tree / path,
+        content=content,
+        write=to_toml,
+        named_by_the_author=("env", "env.*"),
+        left_to_others=own,
+    )
