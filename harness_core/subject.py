@@ -180,7 +180,7 @@ def load_subject(path: Path) -> Subject:
             expected="a [subject] table",
             next_step="Did you mean subject?" if near else "",
         )
-    shape = _SHAPE | ({} if "stack" in content else {"argv!": [str]})
+    shape = {**_SHAPE, **({} if "stack" in content else {"argv!": [str]})}
     check_shape({"subject": subject}, {"subject": shape}, where=path)
     for key in ("name", "project", "summary", "argv"):
         # A system of several processes says in a compose file how each of them is started.

@@ -78,7 +78,7 @@ def check_gates(suite: Suite, *, root: Path) -> None:
     if not suite.optional_gates:
         return
     own = {
-        keyword.value.value
+        str(keyword.value.value)
         for file in suite_sources(suite, root=root).values()
         for node in ast.walk(file.tree)
         if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "Gate"

@@ -46,6 +46,10 @@ _SERVICE_KEYS: Final = frozenset(
         *("user", "volumes", "working_dir", "x-harness"),
     }
 )
+#: Of these, what compose alone reads and takes in one form only: a slip shows with the local driver
+#: too, which would pass over it.
+_LISTS: Final = ("cap_add", "cap_drop", "security_opt", "volumes")
+_MAPPINGS: Final = ("healthcheck", "ulimits")
 
 
 class Condition(StrEnum):
@@ -165,6 +169,10 @@ def _service(
     for key in body:
         if key not in _SERVICE_KEYS:
             raise _unknown(path, key, known=_SERVICE_KEYS, prefix=f"{where}.")
+        if key in _LISTS and not isinstance(body[key], list):
+            raise BadInput(path, key=f"{where}.{key}", found=body[key], expected="a list")
+        if key in _MAPPINGS:
+            _mapping(path, f"{where}.{key}", body[key])
     ports = _ports(path, where, body, variables)
     recipe = read_recipe(path, where, body.get("x-harness"), has_port=bool(ports))
     bucket = substituted(recipe.bucket, variables, path=path, key=f"{where}.x-harness.bucket")
@@ -231,7 +239,8 @@ def _port(path: Path, at: str, row: object, variables: Mapping[str, str]) -> int
     text = substituted(str(target), variables, path=path, key=at)
     number = text.rpartition(":")[2].removesuffix("/tcp")
     if isinstance(target, bool) or not (number.isascii() and number.isdigit()):
-        raise BadInput(path, key=at, found=row, expected="[[ADDRESS:]HOSTPORT:]PORT, of TCP")
+        expected = "[[ADDRESS:]HOSTPORT:]PORT, of TCP, or { target: PORT }"
+        raise BadInput(path, key=at, found=row, expected=expected)
     if not 0 < int(number) <= _HIGHEST_PORT:
         raise BadInput(path, key=at, found=row, expected=f"a port from 1 to {_HIGHEST_PORT}")
     return int(number)

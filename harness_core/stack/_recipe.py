@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness_core.errors import BadInput
+from harness_core.suites import check_shape
 
 __all__ = ["KINDS", "Recipe", "read_recipe"]
 
@@ -31,6 +32,8 @@ _KEYS: Final = frozenset(
 )
 #: Keys that only one kind of service has.
 _KEYS_OF: Final[Mapping[str, str]] = {"answers": "recorder", "bucket": "s3", "mode": "gateway"}
+#: One of ``answers``.
+_ANSWER: Final = {"path": str, "method": str, "status": int, "json": object}
 _FIELD: Final = re.compile(r"\{(\w+)\}")
 _FIELDS: Final = ("bin", "data", "host", "port")
 
@@ -101,7 +104,7 @@ def read_recipe(path: Path, where: str, value: object, *, has_port: bool) -> Rec
             path, key=at, found=sorted(value), expected="either command or service, and not both"
         )
     kind = value.get("service", "")
-    if "service" in value and kind not in KINDS:
+    if "service" in value and (not isinstance(kind, str) or kind not in KINDS):
         known = ", ".join(sorted(KINDS))
         raise BadInput(path, key=f"{at}.service", found=kind, expected=f"one of {known}")
     for key, owner in _KEYS_OF.items():
@@ -172,8 +175,5 @@ def _text(path: Path, at: str, value: object) -> str:
 def _answers(path: Path, at: str, value: object) -> tuple[Mapping[str, Any], ...]:
     if not isinstance(value, list) or not all(isinstance(row, Mapping) for row in value):
         raise BadInput(path, key=at, found=value, expected="a list of { path, status, json }")
-    for row in value:
-        for key in row:
-            if key not in {"path", "method", "status", "json"}:
-                raise BadInput(path, key=at, found=key, expected="path, method, status and json")
+    check_shape({at: value}, {at: [_ANSWER]}, where=path)
     return tuple(value)

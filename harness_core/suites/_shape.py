@@ -3,7 +3,7 @@
     {"directory!": str, "context": [str], "knobs": {"*": {"*": str}}, "migrations": [{"path!": str}]}
 
 ``!`` marks a key that must be there, ``*`` stands for every other key; ``str``, ``int`` and ``bool``
-are values, ``[…]`` lists of such, ``{…}`` tables.
+are values, ``object`` any value, ``[…]`` lists of such, ``{…}`` tables.
 """
 
 from __future__ import annotations
