@@ -47,6 +47,7 @@ class Table:
 
     def __init__(self, content: Mapping[str, object], *, where: Path, prefix: str = "") -> None:
         self._left = dict(content)
+        self._present = frozenset(content)
         self._known: list[str] = []
         self.where = where
         self.prefix = prefix
@@ -86,8 +87,8 @@ class Table:
             raise self.bad(key, value, expected="true or false")
         return value
 
-    def number(self, key: str, *, default: int) -> int:
-        """A whole number."""
+    def number(self, key: str, *, default: int | None = None) -> int:
+        """A whole number; required unless there is a default."""
         value = self._take(key, default)
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.bad(key, value, expected="a whole number")
@@ -133,6 +134,10 @@ class Table:
             raise self.bad(key, value, expected="a table")
         return Table(value, where=self.where, prefix=f"{self.prefix}{key}.")
 
+    def inner(self, key: str) -> Table:
+        """A sub-table that may be absent."""
+        return Table(self.optional(key), where=self.where, prefix=f"{self.prefix}{key}.")
+
     def optional(self, key: str) -> Mapping[str, object]:
         """A table that may be absent, as parsed; for files this harness does not own."""
         value = self._take(key, {})
@@ -172,6 +177,20 @@ class Table:
                 expected=f"one of the keys {known}",
                 next_step=f"Did you mean {near}?" if near else "",
             )
+
+    def done_but_for_others(self) -> None:
+        """Of a file that is somebody else's too, refuse what is nearly a key that is not there.
+
+        A key of another length (``scheduler`` beside ``schedule``) may well be theirs.
+
+        Raises:
+            BadInput: a key is left that is one of ours, misspelt.
+        """
+        absent = set(self._known) - self._present
+        for key, value in self._left.items():
+            near = closest(key, absent)
+            if near and len(near) == len(key):
+                raise self.bad(key, value, expected=near, next_step=f"Did you mean {near}?")
 
     def bad(self, key: str, found: object, *, expected: str, next_step: str = "") -> BadInput:
         """The error for a value of this table; the caller raises it.

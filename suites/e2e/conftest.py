@@ -8,7 +8,6 @@ themselves while they run.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
@@ -31,14 +30,16 @@ from harness_core.pytest_plugin import (
     progress_of,
 )
 from harness_core.skips import not_run
-from harness_core.subject import Subject, load_subject
+from harness_core.subject import Subject
 from suites.e2e.attached import attach
 from suites.e2e.connected import MODULES, Connected, open_connected, wanted
-from suites.e2e.ecosystem import REFERENCE_SUBJECT, TRACING, Ecosystem, open_ecosystem
+from suites.e2e.ecosystem import TRACING, Ecosystem, open_ecosystem, roster_directory
 from suites.e2e.held import holding
-from suites.e2e.layout import OWN_PROCESS, layout_of
+from suites.e2e.layout import OWN_PROCESS
 from suites.e2e.logwatch import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 from suites.e2e.profiles import profiled
+from suites.e2e.roster import read_roster
+from suites.e2e.subject_file import read_subject
 
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
@@ -107,12 +108,22 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In whatever order tests run, those with an ecosystem of their own run in a row."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In whatever order tests run, those with an ecosystem of their own run in a row.
+
+    Raises:
+        BadInput: a mistake in the subject file, or in a butler's: nothing is run.
+    """
+    read_roster(roster_directory(read_subject(_given_subject(config))))
     first = {}
     for place, item in enumerate(items):
         first.setdefault(_group_of(item), place)
     items.sort(key=lambda item: first[_group_of(item)])
+
+
+def _given_subject(config: pytest.Config) -> Path | None:
+    given = config.getoption("--subject")
+    return Path(given).absolute() if given else None
 
 
 def _group_of(item: pytest.Item) -> str:
@@ -142,8 +153,7 @@ async def opening(
     say: Callable[[str], None],
 ) -> AsyncIterator[Ecosystem]:
     """The ecosystem that the options of the command line ask for; reports its cost at the end."""
-    given = config.getoption("--subject")
-    subject = read_subject(Path(given).absolute() if given else None)
+    subject = read_subject(_given_subject(config))
     say(f"booting {subject.name}")
     cassette = config.getoption("--llm-cassette")
     opened: AbstractAsyncContextManager[Ecosystem] = open_ecosystem(
@@ -167,14 +177,6 @@ async def opening(
         evidence.write_json("cost.json", totals)
         booted = f"booted in {ecosystem.boot_s:.1f} s; evidence: {evidence.path}"
         add_summary(config, "cost of the model", f"{cost_summary(totals)}\n{booted}")
-
-
-def read_subject(path: Path | None) -> Subject:
-    """A subject file, with the capability that its layout of processes implies."""
-    subject = load_subject(path or REFERENCE_SUBJECT)
-    if layout_of(subject).one_process:
-        return subject
-    return dataclasses.replace(subject, capabilities=subject.capabilities | {OWN_PROCESS})
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ from harness_core.errors import BadInput
 from harness_core.evidence import Evidence
 from harness_core.process import Run, StopReport
 from harness_core.staging import Options
-from harness_core.subject import load_subject
 from suites.e2e.attached_collector import collector_act
-from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, open_ecosystem
+from suites.e2e.ecosystem import Ecosystem, open_ecosystem
+from suites.e2e.subject_file import read_subject
 
 __all__ = ["HeldEcosystem", "holding", "open_environment"]
 
@@ -151,7 +151,7 @@ async def open_environment(
     Raises:
         HarnessError: something did not start.
     """
-    subject = load_subject(options.subject or REFERENCE_SUBJECT)
+    subject = read_subject(options.subject)
     say(f"booting {subject.name}")
     opened = open_ecosystem(
         run,

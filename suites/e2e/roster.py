@@ -6,16 +6,15 @@ Read as any outsider may read it (seed 000, "Dimension 1"); the harness keeps no
 from __future__ import annotations
 
 import dataclasses
-import re
-import tomllib
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from harness_core.errors import BadInput
+from harness_core.suites import check_shape, read_toml
 
 __all__ = ["ButlerConfig", "read_roster"]
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_NAME: Final = r"[a-z][a-z0-9_-]*"
 _HIGHEST_PORT: Final = 65_535
 
 
@@ -76,41 +75,27 @@ def read_roster(directory: Path) -> dict[str, ButlerConfig]:
 
 
 def _read(path: Path) -> ButlerConfig:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(path, found=str(error), expected="valid TOML") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(path, found=str(error), expected="a readable TOML file") from error
-    butler = _table(path, content, "butler")
-    name = butler.get("name")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise BadInput(path, key="butler.name", found=name, expected="a lower-case name")
-    port = butler.get("port")
-    if not isinstance(port, int) or isinstance(port, bool) or not 0 < port <= _HIGHEST_PORT:
-        raise BadInput(path, key="butler.port", found=port, expected="a port from 1 to 65535")
-    database = _table(path, butler, "db", where="butler.").get("name", f"butler_{name}")
-    if not isinstance(database, str) or not database:
-        raise BadInput(path, key="butler.db.name", found=database, expected="a database name")
-    capabilities = butler.get("capabilities", [])
-    if not isinstance(capabilities, list) or not all(isinstance(c, str) for c in capabilities):
-        raise BadInput(
-            path, key="butler.capabilities", found=capabilities, expected="a list of texts"
-        )
-    return ButlerConfig(
+    content = read_toml(path)
+    butler = content.table("butler")
+    name = butler.text("name", pattern=_NAME)
+    port = butler.number("port")
+    if not 0 < port <= _HIGHEST_PORT:
+        raise butler.bad("port", port, expected=f"a port from 1 to {_HIGHEST_PORT}")
+    database = butler.inner("db")
+    modules = content.optional("modules")
+    check_shape(modules, {"*": {"*": object}}, where=path, prefix="modules.")
+    schedules = butler.tables("schedule", default=())
+    found = ButlerConfig(
         directory=path.parent,
         name=name,
         port=port,
-        database=database,
-        description=str(butler.get("description", "")),
-        capabilities=tuple(capabilities),
-        modules=tuple(sorted(_table(path, content, "modules"))),
-        schedules=tuple(row.get("name", "") for row in butler.get("schedule", [])),
+        database=database.text("name", default=f"butler_{name}"),
+        description=butler.text("description", default=""),
+        capabilities=butler.texts("capabilities", default=()),
+        modules=tuple(sorted(modules)),
+        schedules=tuple(row.text("name", default="") for row in schedules),
     )
-
-
-def _table(path: Path, content: dict[str, Any], key: str, *, where: str = "") -> dict[str, Any]:
-    value = content.get(key, {} if key != "butler" else None)
-    if not isinstance(value, dict):
-        raise BadInput(path, key=f"{where}{key}", found=value, expected=f"a [{where}{key}] table")
-    return value
+    # The file is the product's, and has keys that only the product knows.
+    for table in (content, butler, database, *schedules):
+        table.done_but_for_others()
+    return found

@@ -22,13 +22,13 @@ from harness_core.scenario import (
     fill,
     new_token,
 )
-from harness_core.subject import load_subject
 from suites.e2e.ahead import Ahead
-from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, Sent, roster_directory
+from suites.e2e.ecosystem import Ecosystem, Sent, roster_directory
 from suites.e2e.journey import Journey, follow
 from suites.e2e.judgement import expect_scenario, trouble_of_the_provider
 from suites.e2e.roster import read_roster
 from suites.e2e.scenarios import SCENARIOS
+from suites.e2e.subject_file import read_subject
 
 #: Trials of one scenario that the provider may spoil before nothing can be said about it.
 SPOILED: Final = 3
@@ -46,7 +46,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test per row; a malformed row is one error of the collection."""
     if "scenario" in metafunc.fixturenames:
         given = metafunc.config.getoption("--subject")
-        subject = load_subject(Path(given or REFERENCE_SUBJECT))
+        subject = read_subject(Path(given) if given else None)
         rows = check_scenarios(
             SCENARIOS,
             where="suites/e2e/scenarios.py",

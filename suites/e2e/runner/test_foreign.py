@@ -12,9 +12,10 @@ import pytest
 
 from harness_core.net import lease_port
 from harness_core.skips import not_run
-from harness_core.subject import load_subject, subject_bin
+from harness_core.subject import subject_bin
 from suites.e2e.layout import layout_of
 from suites.e2e.roster import read_roster
+from suites.e2e.subject_file import read_subject
 from suites.e2e.tools import HttpTools, tools_of
 
 pytestmark = pytest.mark.aside("runs the suite itself, on another product")
@@ -40,7 +41,7 @@ END_S = 420
 
 def test_the_template_is_a_subject_file() -> None:
     """What is handed to people to copy is read without a mistake, and differs in every respect."""
-    subject = load_subject(TEMPLATE)
+    subject = read_subject(TEMPLATE)
     layout = layout_of(subject)
     tools = tools_of(subject, name="health", port=1234)
 
