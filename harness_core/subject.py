@@ -180,8 +180,16 @@ def load_subject(path: Path) -> Subject:
             expected="a [subject] table",
             next_step="Did you mean subject?" if near else "",
         )
-    shape = {**_SHAPE, **({} if "stack" in content else {"argv!": [str]})}
-    check_shape({"subject": subject}, {"subject": shape}, where=path)
+    check_shape({"subject": subject}, {"subject": _SHAPE}, where=path)
+    if "argv" not in subject and "stack" not in content:
+        near = closest("stack", content)
+        raise BadInput(
+            path,
+            key=near or "subject.argv",
+            found=content.get(near),
+            expected="a command line, or a table [stack] that names a compose file",
+            next_step="Did you mean stack?" if near else "",
+        )
     for key in ("name", "project", "summary", "argv"):
         # A system of several processes says in a compose file how each of them is started.
         if key in subject and not subject[key] and not (key == "argv" and "stack" in content):

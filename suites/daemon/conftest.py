@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +13,10 @@ from harness_core.evidence import Evidence
 from harness_core.process import Run, open_run
 from harness_core.pytest_plugin import has_failed
 from harness_core.skips import not_run
-from harness_core.subject import Subject, load_subject
+from harness_core.subject import Subject
 from harness_core.wire import Connection
-from suites.daemon.daemon import REFERENCE_SUBJECT, Daemon, Settings, open_daemon
+from suites.daemon.daemon import Daemon, Settings, open_daemon
+from suites.daemon.subject_file import read_subject
 
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
@@ -27,9 +29,19 @@ Start = Callable[..., AbstractAsyncContextManager[Daemon]]
 
 
 @pytest.fixture(scope="session")
-def subject(subject_file: object) -> Subject:
+def subject(subject_file: Path | None) -> Subject:
     """What is tested: the reference daemon, or the file given with ``--subject``."""
-    return load_subject(subject_file or REFERENCE_SUBJECT)
+    return read_subject(subject_file)
+
+
+def pytest_collection_modifyitems(config: pytest.Config) -> None:
+    """Nothing is run with a mistake in the subject file.
+
+    Raises:
+        BadInput: the first one.
+    """
+    given = config.getoption("--subject")
+    read_subject(Path(given).absolute() if given else None)
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from harness_core.hosting import HeldHost, Line, hold_host
 from harness_core.http import HttpClient
 from harness_core.pytest_plugin import add_summary, fail_run, open_run_evidence, progress_of
 from harness_core.skips import not_run
-from harness_core.stack import Stack, attach_stack, hold_stack
+from harness_core.stack import Stack, attach_stack, hold_stack, read_compose
 from harness_core.subject import Subject, load_subject
 from suites.integration.episodes import Episodes
 from suites.integration.stack import REFERENCE_SUBJECT, layout_of, open_workbench
@@ -94,6 +94,16 @@ def _host(config: pytest.Config, name: str, *, evidence: Evidence) -> Any:
 def _read_subject(config: pytest.Config) -> Subject:
     given = config.getoption("--subject")
     return load_subject(Path(given).absolute() if given else REFERENCE_SUBJECT)
+
+
+def pytest_collection_modifyitems(config: pytest.Config) -> None:
+    """Nothing is run with a mistake in the subject file or in its compose file.
+
+    Raises:
+        BadInput: the first one.
+    """
+    subject = _read_subject(config)
+    read_compose(layout_of(subject).compose, variables=subject.environment())
 
 
 @pytest.fixture(scope="session")

@@ -14,13 +14,14 @@ from typing import Any, Final
 
 from harness_core import limits
 from harness_core.db import POSTGRES_URL_VARIABLE
-from harness_core.errors import BadInput, Unavailable
+from harness_core.errors import Unavailable
 from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.services import S3_URL_VARIABLE, TEMPORAL_ADDRESS_VARIABLE
 from harness_core.stack import HeldStack, Stack, StackOptions, hold_stack, open_stack
 from harness_core.staging import Options
 from harness_core.subject import Subject, load_subject, subject_bin
+from harness_core.suites import Shape
 
 __all__ = ["REFERENCE_SUBJECT", "Layout", "layout_of", "open_environment", "open_workbench"]
 
@@ -28,7 +29,8 @@ REFERENCE_SUBJECT: Final = Path(__file__).with_name("reference-system") / "subje
 
 _DRIVERS: Final = {"container": "docker", "external": "local", "local": "local"}
 
-_KEYS: Final = ("api_key", "compose", "model", "recorder")
+#: Every table of a subject file but ``[subject]`` and ``[env]``.
+TABLES: Final[Shape] = {"stack!": {"compose!": str, "api_key": str, "model": str, "recorder": str}}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +57,8 @@ def layout_of(subject: Subject) -> Layout:
     Raises:
         BadInput: a key is missing, unknown or no text.
     """
+    subject.check_tables(TABLES)
     table = subject.table("stack")
-    for key, value in table.items():
-        if key not in _KEYS:
-            expected = f"one of {', '.join(_KEYS)}"
-            raise BadInput(subject.path, key=f"stack.{key}", found=key, expected=expected)
-        if not isinstance(value, str):
-            raise BadInput(subject.path, key=f"stack.{key}", found=value, expected="a text")
-    if not table.get("compose"):
-        raise BadInput(subject.path, key="stack.compose", found=None, expected="a compose file")
     return Layout(
         compose=subject.resolve(str(table["compose"])),
         api_key=str(table.get("api_key", "WORKBENCH_API_KEY")),

@@ -1,0 +1,42 @@
+"""The reference's subject file, with every mistake that a hurry makes: no daemon is started."""
+
+import tomllib
+
+import pytest
+
+from harness_core.errors import BadInput
+from harness_core.testing import check_reader, to_toml
+from suites.daemon.daemon import REFERENCE_SUBJECT
+from suites.daemon.subject_file import read_subject
+
+
+def test_subject_file(tmp_path):
+    """Every table, key and kind of value that a test reads; variables and skills are the product's."""
+    path = tmp_path / "subject.toml"
+
+    assert 80 < check_reader(
+        lambda: read_subject(path),
+        path,
+        content=tomllib.loads(REFERENCE_SUBJECT.read_text()),
+        write=to_toml,
+        named_by_the_author=(
+            "env.*",
+            "knobs.*.*",
+            "providers.env.*",
+            "providers.each.*",
+            "skills.answers.*",
+            "skills.files.*.toml",
+            "skills.reasons.*",
+        ),
+    )
+
+
+def test_a_capability_needs_what_its_tests_read(tmp_path):
+    """Claimed without the text it is asked with, it would be an error of ours in every test of it."""
+    path = tmp_path / "subject.toml"
+    path.write_text('[subject]\nname = "x"\nargv = ["x"]\ncapabilities = ["echo"]\n')
+
+    with pytest.raises(BadInput, match="'echo' is claimed") as refused:
+        read_subject(path)
+
+    assert (str(path), "texts.echo") == (refused.value.where, refused.value.key)

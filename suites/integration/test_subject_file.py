@@ -1,0 +1,23 @@
+"""The reference's subject file, with every mistake that a hurry makes: no stack is booted."""
+
+import tomllib
+
+import pytest
+
+from harness_core.subject import load_subject
+from harness_core.testing import check_reader, to_toml
+from suites.integration.stack import REFERENCE_SUBJECT, layout_of
+
+
+@pytest.mark.integration_p0
+@pytest.mark.aside("reads a file of the suite")
+def test_subject_file(tmp_path) -> None:
+    """Every table, key and kind of value that the adapter reads."""
+    path = tmp_path / "subject.toml"
+
+    assert 20 < check_reader(
+        lambda: layout_of(load_subject(path)),
+        path,
+        content=tomllib.loads(REFERENCE_SUBJECT.read_text()),
+        write=to_toml,
+    )
