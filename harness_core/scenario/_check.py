@@ -96,9 +96,13 @@ def _mistakes_of_judgement(row: E2EScenario, butlers: Collection[str]) -> Iterat
         if name not in butlers or name in row.expected_butlers:
             yield "alternatives", name, f"another one of {', '.join(sorted(butlers))}"
     wanted = {tool.rpartition(".")[2] for tool in row.expected_tool_calls}
+    if not _are_texts(row.forbidden_tool_calls):
+        yield "forbidden_tool_calls", row.forbidden_tool_calls, "a list of bare names of tools"
     for tool in row.forbidden_tool_calls:
         if not _is_text(tool) or "." in tool or tool in wanted:
             yield "forbidden_tool_calls", tool, "the bare name of a tool that is not expected"
+    if row.pass_rate is not None and not _is_number(row.pass_rate):
+        yield "pass_rate", row.pass_rate, "a share between 0 and 1, or None"
     if row.pass_rate is not None:
         try:
             SequentialPlan.for_rate(row.pass_rate)

@@ -3,16 +3,49 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from harness_core import limits
+from harness_core.errors import BadInput
+from harness_core.suites import closest
 
 __all__ = ["DbAssertion", "E2EScenario", "Golden"]
 
 
+class _Row:
+    """A row whose misspelt and missing fields are told with its file and line, as in any file."""
+
+    __slots__ = ()
+
+    def __new__(cls, **fields: Any) -> Self:
+        """Check the names of the fields."""
+        known = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        unknown = [name for name in fields if name not in known]
+        missing = [
+            name
+            for name, field in known.items()
+            if name not in fields
+            and field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING
+        ]
+        if fields and (unknown or missing):  # a copy is made without any
+            caller = sys._getframe(1)  # noqa: SLF001 - where the row is written
+            row = f"{cls.__name__} {fields['id']!r}" if "id" in fields else cls.__name__
+            near = closest(unknown[0], known.keys() - fields.keys()) if unknown else ""
+            raise BadInput(
+                f"{caller.f_code.co_filename}:{caller.f_lineno}",
+                key=f"{row}: {(unknown or missing)[0]}",
+                found=fields[unknown[0]] if unknown else None,
+                expected=f"one of the fields {', '.join(known)}" if unknown else "a value",
+                next_step=f"Did you mean {near}?" if near else "",
+            )
+        return object.__new__(cls)
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class DbAssertion:
+class DbAssertion(_Row):
     """What must stand in one table afterwards.
 
     Attributes:
@@ -40,7 +73,7 @@ class Golden:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class E2EScenario:
+class E2EScenario(_Row):
     """One message and everything that must follow from it.
 
     Attributes:

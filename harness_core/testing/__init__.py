@@ -6,7 +6,7 @@
   Imported from there, since a stack needs libraries that a service does not.
 """
 
-from harness_core.testing._mistakes import check_reader, to_toml
+from harness_core.testing._mistakes import Mistake, check_reader, mistakes_in, to_toml
 from harness_core.testing._services import (
     FakeService,
     ServiceState,
@@ -17,10 +17,12 @@ from harness_core.testing._services import (
 
 __all__ = [
     "FakeService",
+    "Mistake",
     "ServiceState",
     "ask_fake",
     "check_reader",
     "check_service",
+    "mistakes_in",
     "open_fake_service",
     "to_toml",
 ]
