@@ -258,6 +258,7 @@ class _Counter:
     def __init__(self) -> None:
         self.harness_errors = 0
         self._blamed: set[str] = set()
+        self.told: set[str] = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -272,6 +273,7 @@ class _Counter:
         """One module has been collected."""
         if report.failed and getattr(report, "harness_error", False):
             self.harness_errors += 1
+            self.told.add(report.longreprtext)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -399,8 +401,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.section(title)
         terminalreporter.write_line(text)
     for refusal in config.stash.get(_REFUSED, {}):
-        terminalreporter.ensure_newline()
-        terminalreporter.write_line(f"ERROR: {refusal}", red=True)
+        if refusal not in config.stash[_COUNTER].told:
+            terminalreporter.ensure_newline()
+            terminalreporter.write_line(f"ERROR: {refusal}", red=True)
 
 
 def add_summary(config: pytest.Config, title: str, text: str) -> None:

@@ -2,8 +2,8 @@
 
     {"directory!": str, "context": [str], "knobs": {"*": {"*": str}}, "migrations": [{"path!": str}]}
 
-``!`` marks a key that must be there, ``*`` stands for every other key; ``str``, ``int`` and ``bool``
-are values, ``object`` any value, ``[…]`` lists of such, ``{…}`` tables.
+``!`` marks a key that must be there, ``*`` stands for every other key; ``str``, ``int``, ``float``
+and ``bool`` are values, ``object`` any value, ``[…]`` lists of such, ``{…}`` tables.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ Shape = Mapping[str, Any]
 
 _ANY: Final = "*"
 _MUST: Final = "!"
-_WORDS: Final = {bool: "true or false", int: "a whole number", str: "a text"}
+_WORDS: Final = {
+    bool: "true or false",
+    float: "a number",
+    int: "a whole number",
+    str: "a text",
+}
 
 
 def check_shape(content: Mapping[str, Any], shape: Shape, *, where: Path, prefix: str = "") -> None:
@@ -62,8 +67,9 @@ def _check_value(value: object, kind: Any, *, where: Path, key: str) -> None:
         for number, item in enumerate(value):
             _check_value(item, kind[0], where=where, key=f"{key}[{number}]")
         return
-    plain = isinstance(kind, type) and isinstance(value, kind)
-    if not plain or (kind is int and isinstance(value, bool)):
+    kinds = (int, float) if kind is float else kind
+    plain = isinstance(kind, type) and isinstance(value, kinds)
+    if not plain or (kind in {int, float} and isinstance(value, bool)):
         raise BadInput(where, key=key, found=value, expected=_described(kind))
 
 

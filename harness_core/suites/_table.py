@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from harness_core.errors import BadInput
 
@@ -160,6 +161,10 @@ class Table:
             Table(item, where=self.where, prefix=f"{self.prefix}{key}[{index}].")
             for index, item in enumerate(value)
         )
+
+    def content(self) -> dict[str, Any]:
+        """Everything that was not asked for yet, as parsed: for :func:`check_shape`."""
+        return dict(self._left)
 
     def done(self) -> None:
         """Refuse keys nobody asked for.

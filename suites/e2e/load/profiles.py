@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from harness_core.errors import BadInput
+from harness_core.suites import Shape, check_shape, read_toml
 
 __all__ = ["Profile", "read_profiles"]
 
@@ -24,6 +24,16 @@ _MOST: Final[Mapping[str, float]] = {
     "workers": 8,
 }
 _LEAST: Final[Mapping[str, float]] = {"pace_s": 0.0, "resend_every": 0, "workers": 0}
+_SHAPE: Final[Shape] = {
+    "profile!": [
+        {
+            "name!": str,
+            "summary!": str,
+            "texts!": [str],
+            **{f"{key}!": float if key == "pace_s" else int for key in _MOST},
+        }
+    ]
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +69,11 @@ def read_profiles(path: Path, *, scenarios: Collection[str]) -> tuple[Profile, .
     Raises:
         BadInput: with file, row and field of the first mistake.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(path, found=str(error), expected="a TOML file") from error
-    rows = content.pop("profile", None)
-    if content or not isinstance(rows, list) or not rows:
-        found = ", ".join(content) or rows
-        raise BadInput(path, found=found, expected="[[profile]] rows and nothing else")
+    content = read_toml(path).content()
+    check_shape(content, _SHAPE, where=path)
+    rows = content["profile"]
+    if not rows:
+        raise BadInput(path, key="profile", found=rows, expected="at least one row")
     profiles = tuple(_profile(path, number, row, scenarios) for number, row in enumerate(rows))
     names = [profile.name for profile in profiles]
     for name in names:
@@ -79,22 +86,16 @@ def _profile(
     path: Path, number: int, row: Mapping[str, Any], scenarios: Collection[str]
 ) -> Profile:
     at = f"profile[{number}]"
-    fields = {field.name for field in dataclasses.fields(Profile)}
-    for key in sorted(fields ^ row.keys()):
-        found = row.get(key, "nothing")
-        expected = "a value" if key in fields else f"one of {', '.join(sorted(fields))}"
-        raise BadInput(path, key=f"{at}.{key}", found=found, expected=expected)
     for key, most in _MOST.items():
         value, least = row[key], _LEAST.get(key, 1)
-        kinds = int | float if key == "pace_s" else int
-        if not isinstance(value, kinds) or isinstance(value, bool) or not least <= value <= most:
+        if not least <= value <= most:
             raise BadInput(path, key=f"{at}.{key}", found=value, expected=f"{least} to {most}")
-    if not isinstance(row["name"], str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", row["name"]):
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", row["name"]):
         raise BadInput(path, key=f"{at}.name", found=row["name"], expected="kebab-case")
-    if not isinstance(row["summary"], str) or not row["summary"].strip():
+    if not row["summary"].strip():
         raise BadInput(path, key=f"{at}.summary", found=row["summary"], expected="a sentence")
     texts = row["texts"]
-    if not isinstance(texts, list) or not texts or not set(texts) <= set(scenarios):
+    if not texts or not set(texts) <= set(scenarios):
         expected = "ids of rows in scenarios.py, at least one"
         raise BadInput(path, key=f"{at}.texts", found=texts, expected=expected)
     return Profile(**{**row, "texts": tuple(texts)})
