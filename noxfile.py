@@ -214,21 +214,60 @@ def bench_session(suite):
     nox.session(run, name=f"bench-{suite['name']}", tags=["bench"], default=False)
 
 
+#: What this file needs of a suite.toml; `harness lint` checks the rest.
+SUITE = {"group": str, "extras": list, "library": str, "subject": str}
+SESSION = {"name": str, "summary": str, "default": bool, "group": str, "markers": str}
+SESSION |= {"options": list, "paths": list, "tags": list}
+BENCH = {"name": str, "script": str}
+
+
 def read_suites():
-    """Read every suites/<name>/suite.toml for what this file needs; `harness lint` checks the rest."""
+    """Read every suites/<name>/suite.toml."""
     suites = []
     for path in sorted(ROOT.glob("suites/*/suite.toml")):
+        file = path.relative_to(ROOT)
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
-            suite = content["suite"] | {"name": path.parent.name}
-            suite["sessions"] = [row | {"name": str(row["name"])} for row in content["session"]]
-            suite["bench"] = [row | {"name": str(row["name"])} for row in content.get("bench", [])]
-            nox.project.dependency_groups(PYPROJECT, suite["group"])
-        except (tomllib.TOMLDecodeError, LookupError, TypeError, ValueError) as error:
-            sys.exit(f"cannot read {path.relative_to(ROOT)}: {error!r}. See docs/suite-toml.md.")
+        except (OSError, ValueError) as error:
+            sys.exit(f"cannot read {file}: {error}.")
+        suite = take(content, "suite", dict, file=file)
+        check_keys(suite, SUITE, required=["group"], file=file, at="suite.")
+        suite["name"] = path.parent.name
+        suite["sessions"] = take(content, "session", list, file=file)
+        suite["bench"] = content.get("bench", [])
+        for number, row in enumerate(suite["sessions"]):
+            at = f"session[{number}]."
+            check_keys(row, SESSION, required=["name", "summary"], file=file, at=at)
+        for number, row in enumerate(suite["bench"]):
+            check_keys(row, BENCH, required=["name", "script"], file=file, at=f"bench[{number}].")
+        for group in {suite["group"], *(row.get("group") for row in suite["sessions"])} - {None}:
+            if group not in PYPROJECT["dependency-groups"]:
+                sys.exit(
+                    f"cannot read {file}: group: found {group!r}, expected one of pyproject.toml."
+                )
         suites.append(suite)
     check_names(suites)
     return suites
+
+
+def check_keys(table, kinds, *, required, file, at):
+    """Refuse a key that is missing, or a value of another kind."""
+    if not isinstance(table, dict):
+        sys.exit(f"cannot read {file}: {at}: found {table!r}, expected a table.")
+    for key, kind in kinds.items():
+        if key in table or key in required:
+            take(table, key, kind, file=file, at=at)
+
+
+def take(table, key, kind, *, file, at=""):
+    """The value of a key that must be there."""
+    found = table.get(key)
+    if not isinstance(found, kind):
+        sys.exit(
+            f"cannot read {file}: {at}{key}: found {found!r}, expected a {kind.__name__}. "
+            "See docs/suite-toml.md."
+        )
+    return found
 
 
 def check_names(suites):

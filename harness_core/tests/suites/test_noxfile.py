@@ -1,12 +1,17 @@
 """The noxfile refuses a name that two files want: nox itself would keep the last and say nothing."""
 
 import json
+import runpy
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import nox as nox_package
 import pytest
+
+from harness_core.testing import mistakes_in, to_toml
 
 ROOT = Path(__file__).parents[3]
 
@@ -101,3 +106,45 @@ def test_a_session_that_is_there_twice_in_one_suite_is_refused(tree):
 
     assert 0 != refused.returncode
     assert "not taken. suites/alpha/suite.toml has this one." in refused.stderr
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """The sessions of this process: none but those of the noxfile that a test loads."""
+    # Given back whatever the noxfile does to them.
+    monkeypatch.setenv("UV_COMPILE_BYTECODE", "1")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    registered = nox_package.registry._REGISTRY
+    before = dict(registered)
+    yield registered
+    registered.clear()
+    registered.update(before)
+
+
+@pytest.mark.parametrize(
+    "path", [path.relative_to(ROOT) for path in sorted(ROOT.glob("suites/*/suite.toml"))], ids=str
+)
+def test_a_mistake_in_a_suite_toml_is_one_sentence_or_the_lints(tmp_path, registry, path):
+    """Whatever is misspelt, missing or of another kind: the file and the key, and no traceback."""
+    for name in ("noxfile.py", "pyproject.toml", path):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    refused = 0
+    for mistake in mistakes_in(tomllib.loads((ROOT / path).read_text())):
+        (tmp_path / path).write_text(to_toml(mistake.content))
+        registry.clear()
+        said = refusal(tmp_path / "noxfile.py")
+        refused += bool(said)
+
+        assert not said or f"cannot read {path}: " in said, mistake
+        assert not said or any(name in said for name in mistake.names), (mistake, said)
+    assert 20 < refused
+
+
+def refusal(noxfile: Path) -> str:
+    """What it ends with when it is loaded; empty when it has read everything."""
+    try:
+        runpy.run_path(str(noxfile))
+    except SystemExit as exit_:
+        return str(exit_.code)
+    return ""
