@@ -136,9 +136,12 @@ def load_ledger(path: Path) -> Ledger:
 def _requirement(row: Table, *, prefix: str, priorities: dict[str, str]) -> Requirement:
     identity = row.text("id", pattern=f"{prefix}{_REST}")
     row = row.called(identity)
-    priority = row.text("priority", pattern=_PRIORITY) if priorities else ""
-    if priorities and priority not in priorities:
-        raise row.bad("priority", priority, expected=f"one of {', '.join(priorities)}")
+    priority = row.text("priority", default=None if priorities else "", pattern=_PRIORITY)
+    if priority not in (priorities or {""}):
+        known = (
+            f"one of {', '.join(priorities)}" if priorities else "none: [ledger] has no priorities"
+        )
+        raise row.bad("priority", priority, expected=known)
     status = row.text("status")
     if status not in {_COVERED, _DEFERRED}:
         raise row.bad("status", status, expected=f"{_COVERED} or {_DEFERRED}")

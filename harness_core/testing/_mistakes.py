@@ -112,7 +112,8 @@ def mistakes_in(content: Mapping[str, Any]) -> Iterator[Mistake]:
         last = str(steps[-1])
         for kind, names, change in (
             ("misspelt", (last, _misspelt(last)), _misspell),
-            ("missing", (last,), _drop),
+            # A table that has nothing left is named itself.
+            ("missing", (last, str(steps[-2:][0])), _drop),
             ("of another kind", (last,), _turn),
         ):
             wrong = copy.deepcopy(content)

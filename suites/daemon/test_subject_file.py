@@ -9,6 +9,8 @@ from harness_core.testing import check_reader, to_toml
 from suites.daemon.daemon import REFERENCE_SUBJECT
 from suites.daemon.subject_file import read_subject
 
+pytestmark = pytest.mark.aside("reads a file of the suite")
+
 
 def test_subject_file(tmp_path):
     """Every table, key and kind of value that a test reads; variables and skills are the product's."""

@@ -16,6 +16,8 @@ from suites.e2e.subject_file import read_subject
 HERE = Path(__file__).parent
 ROSTER = HERE.parents[1] / "roster"
 
+pytestmark = pytest.mark.aside("reads files of the suite")
+
 
 @pytest.mark.parametrize(
     "path",
