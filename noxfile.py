@@ -81,7 +81,7 @@ def core(session):
     )
 
 
-@nox.session(default=False, tags=["docker"])
+@nox.session(default=False, tags=["docker", "tests"])
 def core_containers(session):
     """Tests of harness_core against a container engine: core -- --services container."""
     install(session, extras=EXTRAS, groups=["core"])
