@@ -7,6 +7,8 @@
   :class:`Answer`, what a recorder says, how late, or that it says nothing.
 - ``_connection.py``: one connection of a recorder, from its first byte to its end.
 - ``_encoding.py``: bodies that arrive compressed, opened within bounds.
+- ``_own_host.py``: :class:`OwnHosts`, which requests are meant for a server of ours.
+  ``_misdirected.py``: :func:`misdirected`, those that a server on loopback must refuse.
 - ``_head.py``: :func:`get_head`, the head of one answer; what probes look at.
 
 h11 does the protocol, trio the sockets; nothing here leaves 127.0.0.1.
@@ -14,21 +16,28 @@ h11 does the protocol, trio the sockets; nothing here leaves 127.0.0.1.
 
 from harness_core.http._client import HttpClient, Response, Silence, Unanswered
 from harness_core.http._head import Head, NotHttp, get_head
+from harness_core.http._misdirected import Addressed, directed, misdirected
+from harness_core.http._own_host import Misaddressed, OwnHosts
 from harness_core.http._recorded import Recorded
 from harness_core.http._recorder import Recorder, open_recorder
 from harness_core.http._rules import Answer, Rule
 
 __all__ = [
+    "Addressed",
     "Answer",
     "Head",
     "HttpClient",
+    "Misaddressed",
     "NotHttp",
+    "OwnHosts",
     "Recorded",
     "Recorder",
     "Response",
     "Rule",
     "Silence",
     "Unanswered",
+    "directed",
     "get_head",
+    "misdirected",
     "open_recorder",
 ]

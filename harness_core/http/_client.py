@@ -9,6 +9,7 @@ an outage can expect: :class:`Unanswered`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import time
@@ -22,6 +23,7 @@ import trio
 
 from harness_core.bridge import anywhere
 from harness_core.errors import BadInput
+from harness_core.http._misdirected import Addressed
 from harness_core.http._recorded import shown_body, shown_headers
 
 if TYPE_CHECKING:
@@ -128,6 +130,21 @@ class Response:
         return f"{self.method} {self.url} -> {self.status} {self.text[:600]}"
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """One request, as the evidence keeps it.
+
+    Attributes:
+        head_suffices: an answer that may be without end is read no further than its head.
+    """
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    head_suffices: bool = False
+
+
 class HttpClient:
     """Asks one server.
 
@@ -223,18 +240,71 @@ class HttpClient:
         if body or method in {"POST", "PUT", "PATCH"}:
             sent["content-length"] = str(len(body))
         sent["connection"] = "close"
-        url = f"{self.base_url}{target}"
+        try:
+            data = _serialised(
+                h11.Request(method=method, target=target, headers=list(sent.items())), body
+            )
+        except h11.LocalProtocolError as error:
+            raise BadInput("request", found=f"{method} {path}", expected=str(error)) from error
+        asked = _Asked(
+            method=method, url=f"{self.base_url}{target}", headers=tuple(sent.items()), body=body
+        )
+        return await self._ask(asked, data, seconds=seconds)
+
+    @anywhere
+    async def send(
+        self,
+        addressed: Addressed,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        seconds: float | None = None,
+    ) -> Response:
+        """Ask once, with the ``Host`` headers and the form of target that ``addressed`` has.
+
+        An answer that says yes and does not say how long it is, is read no further than its head:
+        it may be a stream without end.
+
+        Args:
+            addressed: whom the request says that it is for.
+            method: of HTTP.
+            path: beginning with ``/``, sent as it is.
+            json: sent as the body, unless ``None``.
+            seconds: how long the answer may take.
+
+        Raises:
+            Unanswered: no answer came.
+        """
+        body = _json(json) if json is not None else b""
+        sent = {name.lower(): value for name, value in self.headers.items()}
+        if json is not None:
+            sent["content-type"] = "application/json"
+        if body or method in {"POST", "PUT", "PATCH"}:
+            sent["content-length"] = str(len(body))
+        sent["connection"] = "close"
+        data = addressed.request(method, path, headers=sent, body=body)
+        named = tuple(("host", host) for host in addressed.hosts)
+        asked = _Asked(
+            method=method,
+            url=f"{addressed.origin or self.base_url}{path}",
+            headers=(*named, *sent.items(), *addressed.headers),
+            body=body,
+            head_suffices=True,
+        )
+        return await self._ask(asked, data, seconds=seconds)
+
+    async def _ask(self, asked: _Asked, data: bytes, *, seconds: float | None) -> Response:
         limit_s = self._seconds if seconds is None else seconds
         began_s, stamp = time.monotonic(), time.time()
         response: Response | None = None
         problem = ""
         try:
             with trio.move_on_after(limit_s) as scope:
-                request = h11.Request(method=method, target=target, headers=list(sent.items()))
-                head, answer = await self._exchange(request, body)
+                head, answer = await self._exchange(asked, data)
                 response = Response(
-                    method=method,
-                    url=url,
+                    method=asked.method,
+                    url=asked.url,
                     status=head.status_code,
                     headers=tuple(
                         (name.decode("latin-1").lower(), value.decode("latin-1"))
@@ -247,8 +317,6 @@ class HttpClient:
             how = Silence.LATE
             if response is None and scope.cancelled_caught:
                 problem = f"nothing came within {limit_s:g} s"
-        except h11.LocalProtocolError as error:
-            raise BadInput("request", found=f"{method} {path}", expected=str(error)) from error
         except ConnectionRefusedError:
             how, problem = Silence.REFUSED, "nobody accepts connections"
         except (OSError, trio.BrokenResourceError, h11.RemoteProtocolError) as error:
@@ -257,24 +325,24 @@ class HttpClient:
             problem = (
                 "nobody accepts connections" if refused else f"{type(error).__name__}: {error}"
             )
-        self._write(stamp, method, url, sent, body, response, problem, time.monotonic() - began_s)
+        self._write(stamp, asked, response, problem, time.monotonic() - began_s)
         if response is None:
-            text = f"expected an answer to {method} {url} from {self.name}, found none: {problem}"
+            text = (
+                f"expected an answer to {asked.method} {asked.url} from {self.name}, "
+                f"found none: {problem}"
+            )
             raise Unanswered(text, how=how)
         return response
 
-    async def _exchange(self, request: h11.Request, body: bytes) -> tuple[h11.Response, bytes]:
+    async def _exchange(self, asked: _Asked, data: bytes) -> tuple[h11.Response, bytes]:
         connection = h11.Connection(our_role=h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
-        data = connection.send(request) or b""
-        if body:
-            data += connection.send(h11.Data(data=body)) or b""
-        data += connection.send(h11.EndOfMessage()) or b""
+        # What was sent may be no HTTP; how the answer is read depends on the method alone.
+        connection.send(h11.Request(method=asked.method, target="/", headers=[("host", "")]))
+        connection.send(h11.EndOfMessage())
         async with await trio.open_tcp_stream(self._host, self._port) as stream:
-            try:
+            # It may have answered before it had read everything: an answer of 413, say.
+            with contextlib.suppress(trio.BrokenResourceError):
                 await stream.send_all(data)
-            except trio.BrokenResourceError:
-                # It may have answered before it had read everything: an answer of 413, say.
-                connection.send_failed()
             head: h11.Response | None = None
             answer = bytearray()
             while True:
@@ -283,6 +351,8 @@ class HttpClient:
                     connection.receive_data(await stream.receive_some(_READ_BYTES))
                 elif isinstance(event, h11.Response):
                     head = event
+                    if asked.head_suffices and _endless(head):
+                        return head, b""
                 elif isinstance(event, h11.Data):
                     answer += event.data
                     if len(answer) > _BODY_BYTES:
@@ -292,13 +362,10 @@ class HttpClient:
                 elif isinstance(event, h11.ConnectionClosed):
                     raise h11.RemoteProtocolError("it closed the connection without an answer")
 
-    def _write(  # noqa: PLR0913, PLR0917 - one line of the evidence, written in one place
+    def _write(
         self,
         stamp: float,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
+        asked: _Asked,
         response: Response | None,
         problem: str,
         duration_s: float,
@@ -310,10 +377,10 @@ class HttpClient:
             "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(stamp))
             + f".{int(stamp % 1 * 1000):03d}Z",
             "duration_s": round(duration_s, 4),
-            "method": method,
-            "url": redactor.redact(url),
-            "headers": shown_headers(tuple(headers.items()), redactor),
-            "body": shown_body(body, redactor),
+            "method": asked.method,
+            "url": redactor.redact(asked.url),
+            "headers": shown_headers(asked.headers, redactor),
+            "body": shown_body(asked.body, redactor),
         }
         if response is None:
             row["problem"] = problem
@@ -324,6 +391,19 @@ class HttpClient:
                 "body": shown_body(response.body, redactor),
             }
         self._evidence.append_json(f"{self.name}.exchanges.jsonl", row)
+
+
+def _serialised(request: h11.Request, body: bytes) -> bytes:
+    connection = h11.Connection(our_role=h11.CLIENT)
+    data = connection.send(request) or b""
+    if body:
+        data += connection.send(h11.Data(data=body)) or b""
+    return data + (connection.send(h11.EndOfMessage()) or b"")
+
+
+def _endless(head: h11.Response) -> bool:
+    """Whether an answer that says yes does not say how long it is."""
+    return head.status_code < _BAD_REQUEST and b"content-length" not in dict(head.headers)
 
 
 def _json(value: Any) -> bytes:

@@ -14,6 +14,7 @@ import h11
 import trio
 
 from harness_core.http._encoding import BadBody, decoded
+from harness_core.http._own_host import OwnHosts
 from harness_core.http._recorded import Recorded
 from harness_core.http._rules import Answer, Drop
 
@@ -31,6 +32,7 @@ class Desk(Protocol):
     """Where a connection takes its requests."""
 
     body_bytes: int
+    own: OwnHosts
 
     def begin(self) -> int:
         """Number the next request."""
@@ -68,6 +70,7 @@ async def _one_request(stream: trio.SocketStream, connection: h11.Connection, de
         if not isinstance(head, h11.Request):
             return False  # the client closed between two requests
         request = _begun(desk, head)
+        _check_host(desk, head)
         body = await _read_body(stream, connection, limit_bytes=desk.body_bytes)
         encoding = request.header("content-encoding")
         whole = dataclasses.replace(request, body=body)
@@ -93,6 +96,17 @@ async def _one_request(stream: trio.SocketStream, connection: h11.Connection, de
     desk.record(dataclasses.replace(whole, status=said, rule=rule))
     await _send(stream, connection, answer, method=whole.method)
     return answer.drop == "" and connection.our_state is h11.DONE
+
+
+def _check_host(desk: Desk, head: h11.Request) -> None:
+    """Before its body is read, and before a rule is asked.
+
+    Raises:
+        _Bad: the request is for another host.
+    """
+    hosts = [value for name, value in head.headers if name == b"host"]
+    if astray := desk.own.refuse(target=head.target, hosts=hosts):
+        raise _Bad(problem=astray.problem, status=astray.status)
 
 
 def _begun(desk: Desk, head: h11.Request | None) -> Recorded:

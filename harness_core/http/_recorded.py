@@ -31,8 +31,8 @@ class Recorded:
         target: path and query as sent.
         headers: names in lower case, in the order sent, repeated ones repeated.
         body: with its content encoding undone; what came of it when ``problem`` is set.
-        problem: why it is not whole or no request at all (client gone, malformed, too large);
-            empty for a good one.
+        problem: why it is not whole or no request to it at all (client gone, malformed, for another
+            host, too large); empty for a good one.
         status: what it was answered; 0 for no answer.
         rule: the rule that answered, as its author called it; empty for none.
     """

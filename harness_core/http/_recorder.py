@@ -18,6 +18,7 @@ from harness_core.errors import HarnessError
 from harness_core.evidence import Evidence
 from harness_core.groups import lone_error
 from harness_core.http._connection import serve_connection
+from harness_core.http._own_host import OwnHosts
 from harness_core.http._recorded import Recorded, written
 from harness_core.http._rules import Answer, Rule
 from harness_core.wait import deadline, until
@@ -50,7 +51,14 @@ class Recorder:
     """
 
     def __init__(
-        self, *, name: str, port: int, evidence: Evidence, rules: Sequence[Rule], body_bytes: int
+        self,
+        *,
+        name: str,
+        port: int,
+        hosts: Sequence[str],
+        evidence: Evidence,
+        rules: Sequence[Rule],
+        body_bytes: int,
     ) -> None:
         self.name = name
         self.port = port
@@ -60,6 +68,7 @@ class Recorder:
             evidence=evidence,
             rules=tuple(_Live(rule) for rule in rules),
             body_bytes=body_bytes,
+            own=OwnHosts(port, further=hosts),
         )
 
     @property
@@ -79,7 +88,7 @@ class Recorder:
 
     @property
     def problems(self) -> tuple[Recorded, ...]:
-        """The requests that were malformed, too large or cut off."""
+        """The requests that were malformed, for another host, too large or cut off."""
         return tuple(request for request in self.requests if request.problem)
 
     def matching(self, path: str = "*", *, method: str = "", since: int = 0) -> list[Recorded]:
@@ -159,6 +168,7 @@ class _Desk:
     evidence: Evidence
     rules: tuple[_Live, ...]
     body_bytes: int
+    own: OwnHosts
     sequence: int = 0
     kept: list[Recorded] = dataclasses.field(default_factory=list)
     kept_bytes: int = 0
@@ -196,6 +206,7 @@ async def open_recorder(
     evidence: Evidence,
     rules: Sequence[Rule] = (),
     port: int = 0,
+    hosts: Sequence[str] = (),
     body_bytes: int = _BODY_BYTES,
 ) -> AsyncIterator[Recorder]:
     """Serve on 127.0.0.1 for the block and record everything that is asked.
@@ -205,6 +216,8 @@ async def open_recorder(
         evidence: where the requests are written, redacted.
         rules: tried in order; the first that matches and is not spent answers, else 404.
         port: a fixed one, e.g. of a :class:`~harness_core.net.PortLease` handed over; 0 for any.
+        hosts: ``HOST:PORT`` that callers know it by, besides ``127.0.0.1`` and ``localhost``; a
+            request for any other is refused with 421.
         body_bytes: a larger body is refused with 413.
 
     Raises:
@@ -220,6 +233,7 @@ async def open_recorder(
     recorder = Recorder(
         name=name,
         port=listener.socket.getsockname()[1],
+        hosts=hosts,
         evidence=evidence,
         rules=rules,
         body_bytes=body_bytes,

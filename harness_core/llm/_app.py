@@ -7,8 +7,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from harness_core.http import OwnHosts
 from harness_core.llm._control import control_routes
 from harness_core.llm._desk import Desk
 from harness_core.llm._dialect import Dialect, MessagesDialect
@@ -30,10 +31,29 @@ class _Endpoint:
         await self._desk.serve(self._dialect, scope, receive, send, counting=self._counting)
 
 
-def gateway_app(desk: Desk, *, control_token: str) -> Starlette:
+class _Addressed:
+    """Refuses what is meant for another host, before anything behind it sees the request."""
+
+    def __init__(self, app: ASGIApp, own: OwnHosts) -> None:
+        self._app = app
+        self._own = own
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            hosts = [value for name, value in scope["headers"] if name == b"host"]
+            astray = self._own.refuse(target=scope["raw_path"], hosts=hosts)
+            if astray is not None:
+                refusal = Refusal(astray.status, f"cannot take this request: {astray.problem}")
+                response = JSONResponse(refusal.body(), status_code=refusal.status)
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def gateway_app(desk: Desk, *, control_token: str, own: OwnHosts) -> ASGIApp:
     """The ASGI application of a gateway."""
     messages = MessagesDialect()
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/v1/messages", _Endpoint(desk, messages), methods=["POST"]),
             Route(
@@ -49,6 +69,7 @@ def gateway_app(desk: Desk, *, control_token: str) -> Starlette:
         ],
         exception_handlers={404: _refused, 405: _refused},
     )
+    return _Addressed(app, own)
 
 
 async def _hello(request: Request) -> Response:  # noqa: ARG001 - a route's signature

@@ -79,6 +79,14 @@ def _parser() -> argparse.ArgumentParser:
     add("--mode", choices=MODES, default="offline", help="who answers (default: %(default)s)")
     add("--port", type=int, default=0, help="TCP port; 0 takes any (default)")
     add("--fd", type=int, help="inherited listening socket, instead of --port")
+    add(
+        "--host",
+        action="append",
+        default=[],
+        metavar="HOST:PORT",
+        help="name that callers know it by, besides 127.0.0.1 and localhost with its port;"
+        " repeatable. A request for any other host is refused",
+    )
     add("--ledger", type=Path, help="append every call to this JSONL file")
     add("--ready-file", type=Path, help="write the ready line there when listening")
     add("--quiet", action="store_true", help="do not print the ready line")
@@ -125,6 +133,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         charge_offline=options.budget_applies_offline,
         ledger=options.ledger,
         port=options.port,
+        hosts=tuple(options.host),
         descriptor=options.fd,
         ready_file=options.ready_file,
         announce=not options.quiet,

@@ -16,6 +16,7 @@ ERROR_TYPES: Final[Mapping[int, str]] = {
     404: "not_found_error",
     405: "invalid_request_error",
     413: "request_too_large",
+    421: "invalid_request_error",
     429: "rate_limit_error",
     500: "api_error",
     502: "api_error",

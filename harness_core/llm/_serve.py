@@ -17,6 +17,7 @@ from hypercorn.trio import serve as serve_http
 from harness_core.bridge import blocking
 from harness_core.errors import BadInput, HarnessError
 from harness_core.evidence import Redactor
+from harness_core.http import OwnHosts
 from harness_core.llm._app import gateway_app
 from harness_core.llm._backend import Backend
 from harness_core.llm._budget import Budget
@@ -47,6 +48,7 @@ class Settings:
     Attributes:
         backend: its mode.
         port: TCP port on 127.0.0.1; 0 for any. Unused with ``descriptor``.
+        hosts: ``HOST:PORT`` that callers know it by, besides ``127.0.0.1`` and ``localhost``.
         descriptor: an inherited listening socket.
         redactor: knows further secrets; removes them from whatever is written.
         ready_file: receives the ready line, whole or not at all.
@@ -62,6 +64,7 @@ class Settings:
     charge_offline: bool = False
     ledger: Path | None = None
     port: int = 0
+    hosts: tuple[str, ...] = ()
     descriptor: int | None = None
     ready_file: Path | None = None
     announce: bool = True
@@ -84,7 +87,9 @@ async def serve(settings: Settings) -> None:
 
 
 async def _serve_desk(settings: Settings, ledger: Ledger) -> None:
-    listener = _listen(settings)
+    with _listen(settings) as listener:
+        own = OwnHosts(listener.getsockname()[1], further=settings.hosts)
+        descriptor = listener.detach()
     desk = Desk(
         backend=settings.backend,
         ledger=ledger,
@@ -95,11 +100,11 @@ async def _serve_desk(settings: Settings, ledger: Ledger) -> None:
         redactor=settings.redactor,
     )
     config = Config()
-    config.bind = [f"fd://{listener.detach()}"]
+    config.bind = [f"fd://{descriptor}"]
     config.graceful_timeout = _DRAIN_S
     config.keep_alive_timeout = _KEEP_ALIVE_S
     config.loglevel = "WARNING"
-    app = gateway_app(desk, control_token=settings.control_token)
+    app = gateway_app(desk, control_token=settings.control_token, own=own)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
 
         async def stopped() -> None:

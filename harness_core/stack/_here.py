@@ -18,6 +18,7 @@ from harness_core.stack._options import StackOptions
 from harness_core.stack._part import Part
 from harness_core.stack._probe import healthy
 from harness_core.stack._process_part import ProcessPart, ProcessPlan
+from harness_core.stack._recipe import KINDS
 from harness_core.stack._recorder_part import RecorderPart
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Here:
         """The model gateway."""
         lease = self._lease()
         command = gateway_command(
-            ("--port", str(lease.port)),
+            ("--port", str(lease.port), "--host", _host_of(service)),
             mode=self._options.llm or service.recipe.mode or "offline",
             evidence=self._evidence,
             api_key=service.environment.get(KEY_VARIABLE, ""),
@@ -100,7 +101,13 @@ class Here:
         return RecorderPart(
             service.name,
             lease=self._lease(),
+            host=_host_of(service),
             answers=service.recipe.answers,
             nursery=self._nursery,
             evidence=self._evidence,
         )
+
+
+def _host_of(service: ComposeService) -> str:
+    """What it is called in the network of the stack."""
+    return f"{service.name}:{service.port or KINDS[service.recipe.service]}"

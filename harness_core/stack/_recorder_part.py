@@ -35,6 +35,7 @@ class RecorderPart:
         name: str,
         *,
         lease: PortLease,
+        host: str,
         answers: Sequence[Mapping[str, Any]],
         nursery: trio.Nursery,
         evidence: Evidence,
@@ -42,6 +43,7 @@ class RecorderPart:
         self.name = name
         self.stage = "port"
         self._lease = lease
+        self._host = host
         self._rules = [*(_rule(row) for row in answers), Rule(answer=Answer(json={}))]
         self._nursery = nursery
         self._evidence = evidence
@@ -107,6 +109,7 @@ class RecorderPart:
                         evidence=self._evidence,
                         rules=self._rules,
                         port=self._lease.port,
+                        hosts=(self._host,),
                     )
                 )
                 task_status.started(recorder)

@@ -29,7 +29,7 @@ async def talk(port: int, *parts: bytes, close: bool = False) -> bytes:
     async with stream:
         with contextlib.suppress(trio.BrokenResourceError):
             for part in parts:
-                await stream.send_all(part)
+                await stream.send_all(meant_for(port, part))
         answer = b""
         with trio.fail_after(5):
             while not close:
@@ -38,6 +38,11 @@ async def talk(port: int, *parts: bytes, close: bool = False) -> bytes:
                     break
                 answer += data
     return answer
+
+
+def meant_for(port: int, request: bytes) -> bytes:
+    """A request with the recorder's own host in place of ``h``."""
+    return request.replace(b"Host: h\r\n", b"Host: 127.0.0.1:%d\r\n" % port)
 
 
 def post(body: bytes, *headers: str, path: str = "/x", close: bool = True) -> bytes:
@@ -184,7 +189,8 @@ async def test_a_client_that_asks_first_may_go_on(evidence):
     async with open_recorder("api", evidence=evidence, rules=[OK]) as recorder:
         stream = await trio.open_tcp_stream("127.0.0.1", recorder.port)
         async with stream:
-            head, _, body = post(b"body", "Expect: 100-continue").partition(b"\r\n\r\n")
+            asked = meant_for(recorder.port, post(b"body", "Expect: 100-continue"))
+            head, _, body = asked.partition(b"\r\n\r\n")
             await stream.send_all(head + b"\r\n\r\n")
             with trio.fail_after(5):
                 first = await stream.receive_some(1000)
@@ -228,7 +234,7 @@ async def test_an_answer_takes_its_time(evidence, autojump_clock):
         began = trio.current_time()
         stream = await trio.open_tcp_stream("127.0.0.1", recorder.port)
         async with stream:
-            await stream.send_all(post(b"now"))
+            await stream.send_all(meant_for(recorder.port, post(b"now")))
             answer = await stream.receive_some(1000)
 
         assert 30 <= trio.current_time() - began < 31
@@ -255,7 +261,7 @@ async def test_a_silent_answer_holds_the_client(evidence):
     async with open_recorder("api", evidence=evidence, rules=[rule]) as recorder:
         stream = await trio.open_tcp_stream("127.0.0.1", recorder.port)
         async with stream:
-            await stream.send_all(post(b"x"))
+            await stream.send_all(meant_for(recorder.port, post(b"x")))
             await recorded(recorder)
             with trio.move_on_after(0.05) as waited:
                 await stream.receive_some(1)
@@ -367,7 +373,10 @@ async def test_it_serves_loopback_only_and_ends_with_its_block(evidence):
     """Its socket is bound to 127.0.0.1, and nothing listens there afterwards."""
     async with open_recorder("api", evidence=evidence) as recorder:
         head = await get_head(
-            host="127.0.0.1", port=recorder.port, authority="127.0.0.1", target="/nothing"
+            host="127.0.0.1",
+            port=recorder.port,
+            authority=f"127.0.0.1:{recorder.port}",
+            target="/nothing",
         )
 
         assert (404, "application/json") == (head.status, head.content_type)

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
@@ -30,13 +29,10 @@ from harness_core.llm._offline import OfflineBackend
 from harness_core.llm._scripted import ScriptedBackend
 from harness_core.llm._serve import Settings, serve
 from harness_core.process import open_run
-from harness_core.wait import deadline, until
+from harness_core.tests.llm.served import HAIKU, HI, KEY, TOKEN, served
+from harness_core.wait import until
 
-HAIKU = "claude-haiku-4-5-20251001"
-KEY = "sk-ant-harness-0123456789abcdef"
-TOKEN = "hgt-0123456789abcdef"
 UPSTREAM_KEY = "sk-ant-real-0123456789abcdef"
-HI = {"model": HAIKU, "max_tokens": 100, "messages": [{"role": "user", "content": "hi"}]}
 LOG = {
     **HI,
     "messages": [{"role": "user", "content": "log the pain zx9f3k21"}],
@@ -52,31 +48,6 @@ LOG = {
         }
     ],
 }
-
-
-@asynccontextmanager
-async def served(
-    backend: Backend | None = None, *, key: str = KEY, **settings
-) -> AsyncIterator[tuple[httpx.AsyncClient, GatewayClient]]:
-    """A gateway in this process: a client that holds its key, and its control API."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    chosen = Settings(
-        backend=backend or OfflineBackend(),
-        api_key=key,
-        control_token=TOKEN,
-        descriptor=listener.detach(),
-        announce=False,
-        **({"budget_usd": 1.0} | settings),
-    )
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve, chosen)
-        with deadline("serve a gateway", seconds=10):
-            async with httpx.AsyncClient(
-                base_url=url, headers={"x-api-key": key}, timeout=10, trust_env=False
-            ) as http:
-                yield http, GatewayClient(url, TOKEN)
-        nursery.cancel_scope.cancel()
 
 
 def test_an_entry_is_there_as_soon_as_the_answer_is() -> None:

@@ -22,7 +22,9 @@ async def test_a_relay_passes_on_both_ways_and_follows_the_server(tmp_path):
     evidence, port = open_evidence(tmp_path), free_port()
     rules = [Rule(answer=Answer(body=b"x" * 1_000_000))]
     async with (
-        open_recorder("server", evidence=evidence, rules=rules) as server,
+        open_recorder(
+            "server", evidence=evidence, rules=rules, hosts=[f"127.0.0.2:{port}"]
+        ) as server,
         open_relay("127.0.0.2", port, to=server.port, name="server"),
     ):
         answer = await HttpClient(f"http://127.0.0.2:{port}").get("/through")

@@ -1,0 +1,51 @@
+"""A gateway that serves in the test's own process."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import httpx
+import trio
+
+from harness_core.llm import GatewayClient
+from harness_core.llm._backend import Backend
+from harness_core.llm._offline import OfflineBackend
+from harness_core.llm._serve import Settings, serve
+from harness_core.wait import deadline
+
+HAIKU: Final = "claude-haiku-4-5-20251001"
+KEY: Final = "sk-ant-harness-0123456789abcdef"
+TOKEN: Final = "hgt-0123456789abcdef"
+HI: Final[dict[str, Any]] = {
+    "model": HAIKU,
+    "max_tokens": 100,
+    "messages": [{"role": "user", "content": "hi"}],
+}
+
+
+@asynccontextmanager
+async def served(
+    backend: Backend | None = None, *, key: str = KEY, **settings
+) -> AsyncIterator[tuple[httpx.AsyncClient, GatewayClient]]:
+    """A gateway in this process: a client that holds its key, and its control API."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    chosen = Settings(
+        backend=backend or OfflineBackend(),
+        api_key=key,
+        control_token=TOKEN,
+        descriptor=listener.detach(),
+        announce=False,
+        **({"budget_usd": 1.0} | settings),
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve, chosen)
+        with deadline("serve a gateway", seconds=10):
+            async with httpx.AsyncClient(
+                base_url=url, headers={"x-api-key": key}, timeout=10, trust_env=False
+            ) as http:
+                yield http, GatewayClient(url, TOKEN)
+        nursery.cancel_scope.cancel()
