@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from butlers import faults, tracing
 from butlers.errors import StartError
+from butlers.hosts import OwnHost
 
 if TYPE_CHECKING:
     import uvicorn
@@ -104,9 +105,15 @@ class Server:
             def capture_signals(self) -> Any:
                 yield
 
+        app = OwnHost(
+            mcp.http_app(path="/sse", transport="sse"),
+            port=listener.getsockname()[1],
+            log=self._butler.log,
+        )
         self._server = Quiet(
             uvicorn.Config(
-                mcp.http_app(path="/sse", transport="sse"),
+                app,
+                http="h11",  # the other one hides the host that a target names
                 log_config=None,
                 access_log=False,
                 lifespan="on",
