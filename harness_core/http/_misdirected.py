@@ -97,7 +97,7 @@ def misdirected(
 def _hosts(port: int) -> Iterator[str]:
     """Values of one ``Host`` header, a few of them its own."""
     ports = ["", ":", ":80", ":0", f":{port}", f":{port}0", f":{str(port)[:-1]}", f":{port}x"]
-    ports += [f":{port + 1}", f":-{port}", f":+{port}", f":{port}:{port}", ":65536", ":port"]
+    ports += [f":{port + 1}", f":-{port}", f":+{port}", f":{port}:{port}", ":65536", ":port", ":*"]
     names = [*_FOREIGN, *_ADDRESSES]
     for name in _NAMES:
         names += [name, f"{name}.evil.example", f"evil.{name}", f"evil{name}", f"evil-{name}"]

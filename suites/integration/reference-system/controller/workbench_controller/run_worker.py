@@ -7,6 +7,10 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator
 
+# Not in a function: what an operation answers is looked up by name, for the OpenAPI document.
+from fastapi import FastAPI, Response
+from fastapi.responses import JSONResponse
+
 from workbench_foundation.keys import App
 from workbench_foundation.serving import run_service
 
@@ -15,9 +19,6 @@ _PAUSE_S = 0.2
 
 
 async def _make() -> App:
-    from fastapi import FastAPI, Response
-    from fastapi.responses import JSONResponse
-
     from workbench_contract.health import Health
     from workbench_controller import database
     from workbench_controller.settings import Settings, read_settings

@@ -44,7 +44,7 @@ class KeyRequired:
             await self._app(scope, receive, _nowhere)
         problem = "missing" if not given else "wrong"
         log.warning("refused", path=scope["path"], reason=f"{HEADER} is {problem}")
-        await _refuse(send, f"cannot serve this request: {HEADER} is {problem}. Send the key")
+        await refuse(send, 401, f"cannot serve this request: {HEADER} is {problem}. Send the key")
 
     def _fits(self, given: bytes) -> bool:
         if faults.on("wrong-key-accepted"):
@@ -54,10 +54,11 @@ class KeyRequired:
         return hmac.compare_digest(given, self._key)
 
 
-async def _refuse(send: Send, detail: str) -> None:
+async def refuse(send: Send, status: int, detail: str) -> None:
+    """Answer with a sentence that says why."""
     body = json.dumps({"detail": detail}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": 401, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 

@@ -14,7 +14,7 @@ _SCHEME = "ApiKey"
 
 
 def describe_app(app: FastAPI, *, health: type[BaseModel]) -> None:
-    """Add the key, its refusal, and the body of ``/health`` to the app's document."""
+    """Add the key, the refusals, and the body of ``/health`` to the app's document."""
     original = app.openapi
 
     def document() -> dict[str, Any]:
@@ -32,10 +32,11 @@ def describe_app(app: FastAPI, *, health: type[BaseModel]) -> None:
                 if path == "/health":
                     schema = {"$ref": f"#/components/schemas/{health.__name__}"}
                     operation["responses"]["200"] = _body("Healthy", schema)
+                schema = {"$ref": "#/components/schemas/Problem"}
+                operation["responses"]["421"] = _body("The request is for another host", schema)
                 if path in OPEN:
                     continue
                 operation["security"] = [{_SCHEME: []}]
-                schema = {"$ref": "#/components/schemas/Problem"}
                 operation["responses"]["401"] = _body("The key is missing or wrong", schema)
         app.openapi_schema = found
         return found

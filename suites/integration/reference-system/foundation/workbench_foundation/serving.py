@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable
 
 from workbench_foundation import log
 from workbench_foundation.errors import ConfigError
+from workbench_foundation.hosts import OwnHost, own_hosts
 from workbench_foundation.keys import App
+from workbench_foundation.settings import Environment
 
 #: Requests under way at SIGTERM get this long.
 _GRACE_S = 2
@@ -41,8 +43,10 @@ def run_service(service: str, make: Callable[[], Awaitable[App]]) -> int:
 async def _serve(make: Callable[[], Awaitable[App]], *, host: str, port: int) -> None:
     import uvicorn
 
+    own = own_hosts(Environment(), host=host, port=port)
     config = uvicorn.Config(
-        await make(),
+        OwnHost(await make(), own=own),
+        http="h11",  # the other one hides the host that a target names
         host=host,
         port=port,
         log_config=None,
