@@ -20,7 +20,7 @@ From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and
 """
 
 from harness_core.llm._backend import Answer, Backend, Call, Relay
-from harness_core.llm._cli import KEY_VARIABLE, TOKEN_VARIABLE
+from harness_core.llm._cli import KEY_VARIABLE, SHORTEST_KEY, TOKEN_VARIABLE
 from harness_core.llm._client import GatewayClient
 from harness_core.llm._faults import Fault
 from harness_core.llm._gateway import Gateway, GatewayCommand, gateway_command, open_gateway
@@ -31,6 +31,7 @@ from harness_core.llm._summary import cost_summary
 
 __all__ = [
     "KEY_VARIABLE",
+    "SHORTEST_KEY",
     "TOKEN_VARIABLE",
     "Answer",
     "Backend",

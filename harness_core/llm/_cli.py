@@ -24,7 +24,15 @@ from harness_core.llm._replay import ReplayBackend
 from harness_core.llm._scripted import ScriptedBackend
 from harness_core.llm._serve import Settings, serve
 
-__all__ = ["CASSETTE_MODES", "DEFAULT_MODEL", "DEFAULT_UPSTREAM", "MODES", "PAID_MODES", "main"]
+__all__ = [
+    "CASSETTE_MODES",
+    "DEFAULT_MODEL",
+    "DEFAULT_UPSTREAM",
+    "MODES",
+    "PAID_MODES",
+    "SHORTEST_KEY",
+    "main",
+]
 
 DEFAULT_MODEL: Final = "claude-haiku-4-5-20251001"
 DEFAULT_UPSTREAM: Final = "https://api.anthropic.com"
@@ -41,7 +49,8 @@ KEY_VARIABLE: Final = "HARNESS_GATEWAY_KEY"
 TOKEN_VARIABLE: Final = "HARNESS_GATEWAY_TOKEN"  # noqa: S105 - a name, not a token
 UPSTREAM_KEY_VARIABLE: Final = "ANTHROPIC_API_KEY"
 
-_SHORTEST_KEY: Final = 16
+#: Shorter keys could be guessed.
+SHORTEST_KEY: Final = 16
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -184,10 +193,10 @@ def _secret(variable: str, *, prefix: str) -> str:
     given = os.environ.get(variable, "")
     if not given:
         return prefix + secrets.token_urlsafe(24)
-    if len(given) < _SHORTEST_KEY:
+    if len(given) < SHORTEST_KEY:
         raise BadInput(
             variable,
             found=f"{len(given)} characters",
-            expected=f"at least {_SHORTEST_KEY}, so that nobody guesses it",
+            expected=f"at least {SHORTEST_KEY}, so that nobody guesses it",
         )
     return given

@@ -5,6 +5,7 @@
 - ``_description.py``: how a stack is reached, as data.
 - ``_compose.py``: the compose file; ``_recipe.py``: its ``x-harness`` blocks; ``_order.py``: who
   waits for whom; ``_variables.py``: ``${NAME}``; ``_yaml.py``: YAML, strictly.
+- ``_keys.py``: the keys that servers of ours demand, looked at before anything starts.
 - ``_external.py``, ``_credentials.py``: servers of somebody else, and who the stack is on them.
 - ``_local.py``: the driver without containers; ``_rewrite.py``: ``name:port`` without a network.
 - ``_docker.py``: the driver with containers; ``_project_file.py``: what compose is told,

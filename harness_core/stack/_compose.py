@@ -73,6 +73,7 @@ class ComposeService:
         one_shot: it is to end, with status 0, before others go on.
         image: what its container runs; empty when it is built.
         built: its image is built from this tree.
+        env_file: further variables of it stand in files that are not read here.
     """
 
     name: str
@@ -83,6 +84,7 @@ class ComposeService:
     one_shot: bool
     image: str = ""
     built: bool = False
+    env_file: bool = False
 
     @property
     def port(self) -> int:
@@ -189,6 +191,7 @@ def _service(
         one_shot=one_shot or recipe.once,
         image=substituted(image, variables, path=path, key=f"{where}.image"),
         built="build" in body,
+        env_file=bool(body.get("env_file")),
     )
 
 

@@ -47,6 +47,7 @@ from harness_core.stack._credentials import database_url
 from harness_core.stack._description import Description, ServiceSeen
 from harness_core.stack._handle import Stack
 from harness_core.stack._here import Here
+from harness_core.stack._keys import s3_keys
 from harness_core.stack._local import bottom_up
 from harness_core.stack._options import StackOptions
 from harness_core.stack._part import Part
@@ -301,12 +302,8 @@ class _Maker:
 
     def _s3_url(self, service: ComposeService, address: str) -> S3Url:
         host, _, port = address.rpartition(":")
-        return S3Url(
-            host=host,
-            port=int(port),
-            access_key=service.environment.get("MINIO_ROOT_USER", ""),
-            secret_key=service.environment.get("MINIO_ROOT_PASSWORD", ""),
-        )
+        access, secret = s3_keys(service)
+        return S3Url(host=host, port=int(port), access_key=access, secret_key=secret)
 
     def description(self, parts: Mapping[str, Part], *, boot_s: float) -> Description:
         """How the running stack is reached."""

@@ -41,6 +41,7 @@ from harness_core.stack._description import Description, ServiceSeen
 from harness_core.stack._external import open_external_postgres, open_external_s3
 from harness_core.stack._handle import Stack
 from harness_core.stack._here import Here
+from harness_core.stack._keys import s3_keys
 from harness_core.stack._options import StackOptions
 from harness_core.stack._part import Part
 from harness_core.stack._probe import healthy
@@ -289,13 +290,9 @@ class _Maker:
         )
 
     def _s3(self, service: ComposeService) -> Part:
-        user, secret = (
-            service.environment.get(name, "") for name in ("MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD")
-        )
         evidence, provider = self._evidence, self._options.services
-        keys = (user, secret) if user and secret else None
         opener: Callable[[], Any] = partial(
-            open_s3, self._run, evidence=evidence, provider=provider, keys=keys
+            open_s3, self._run, evidence=evidence, provider=provider, keys=s3_keys(service)
         )
         if provider == "external":
             url, bucket = self._options.urls["s3"], service.recipe.bucket

@@ -12,6 +12,7 @@ from harness_core.stack._compose import read_compose
 from harness_core.stack._docker import open_docker_stack
 from harness_core.stack._external import external_variables
 from harness_core.stack._handle import Stack
+from harness_core.stack._keys import check_keys
 from harness_core.stack._local import open_local_stack
 from harness_core.stack._options import StackOptions
 
@@ -48,7 +49,8 @@ def open_stack(
         say: told how the boot goes.
 
     Raises:
-        BadInput: unknown driver, or a mistake in the compose file: names service and key.
+        BadInput: unknown driver, or a mistake in the compose file: names service and key. So is a key
+            of a server of ours that is missing, too short, or not the one its users hold.
         ServiceFailed: a service did not come up: names the culprit, not those that waited for it,
             with stage, last words and log.
     """
@@ -58,7 +60,9 @@ def open_stack(
         raise BadInput("open_stack", key="driver", found=driver, expected=expected)
     options = options or StackOptions()
     read = read_compose(compose, variables=options.environment)
-    if driver == "local" and options.services == "external":
+    external = driver == "local" and options.services == "external"
+    if external:
         theirs = external_variables(run, read, options.urls)
         read = read_compose(compose, variables={**options.environment, **theirs})
+    check_keys(read, external=external)
     return opener(run, read, options=options, evidence=evidence, say=say)
