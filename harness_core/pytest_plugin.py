@@ -13,6 +13,7 @@ exits with ``HARNESS_ERROR_EXIT`` instead of 1.
 
 from __future__ import annotations
 
+import datetime as dt
 import fcntl
 import gc
 import math
@@ -43,6 +44,7 @@ __all__ = [
     "SUMMARY",
     "add_kept",
     "add_summary",
+    "explain_failures",
     "fail_run",
     "has_failed",
     "open_run_evidence",
@@ -66,6 +68,14 @@ _SKIP_RULE: Final = pytest.StashKey[SkipRule]()
 _REFUSED: Final = pytest.StashKey[dict[str, None]]()
 _COUNTER: Final = pytest.StashKey["_Counter"]()
 _UNCLOSED: Final = pytest.StashKey[Unclosed]()
+_BEGAN: Final = pytest.StashKey[dt.datetime]()
+
+#: What may be said of a failed test that began then; empty for nothing.
+Explain = Callable[[pytest.Item, dt.datetime], str]
+_EXPLAIN: Final = pytest.StashKey[list[Explain]]()
+
+#: How a test ends that has not failed.
+_NO_FAILURES: Final = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 
 #: Options that change what is tested, so a rerun needs them too.
 _RERUN_OPTIONS: Final = ("--subject", "--services", "--llm", "--llm-cassette")
@@ -278,6 +288,7 @@ class _Counter:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip, or fail where CI demands it, what cannot run here."""
+    item.stash[_BEGAN] = dt.datetime.now(dt.UTC)
     for marker in item.iter_markers("requires"):
         for name in marker.args:
             reason = gates.closed_reason(name)
@@ -317,6 +328,8 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Tell harness errors from failures; say where the evidence of a failed test lies."""
+    if call.excinfo is not None and call.when != "teardown":
+        _explain(item, call.excinfo.value)
     report = yield
     if call.excinfo is None:
         return report
@@ -333,6 +346,31 @@ def pytest_runtest_makereport(
             text = failure_text(evidence=evidence.path, rerun=_rerun(item), kept=kept)
             report.sections.append(("where to look", text))
     return report
+
+
+def _explain(item: pytest.Item, error: BaseException) -> None:
+    """Add to a failure what is known of its cause; it stands in its text."""
+    if isinstance(error, _NO_FAILURES):
+        return
+    for explain in item.config.stash.get(_EXPLAIN, []):
+        try:
+            said = explain(item, item.stash.get(_BEGAN, dt.datetime.now(dt.UTC)))
+        except HarnessError as unexplained:
+            said = f"nothing more is known: {unexplained}"
+        # One error of a fixture fails every test that uses it.
+        if said and said not in getattr(error, "__notes__", ()):
+            error.add_note(said)
+
+
+def explain_failures(config: pytest.Config, explain: Explain) -> None:
+    """Ask ``explain`` about every test that fails, in its setup or its call.
+
+    Args:
+        config: of the run.
+        explain: what may be said of the failure of a test, given when it began; it becomes part of
+            the failure's text. Empty for nothing.
+    """
+    config.stash.setdefault(_EXPLAIN, []).append(explain)
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:

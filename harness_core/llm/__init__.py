@@ -14,7 +14,7 @@ From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and
 - ``_dialect.py``: the wire formats; ``_request.py``, ``_reply.py``, ``_sse.py``, ``_refusal.py``:
   the Messages API; ``_openai.py``: chat completions.
 - ``_ledger.py``, ``_prices.py``, ``_budget.py``, ``_summary.py``: what was called, what it costs,
-  what it may cost, and the table for people.
+  what it may cost, and the table for people. ``_refused.py``: what was refused for its key.
 - ``_faults.py``, ``_scopes.py``, ``_models.py``: trouble on request, whose call it was, which
   models may be asked.
 """
@@ -25,6 +25,7 @@ from harness_core.llm._client import GatewayClient
 from harness_core.llm._faults import Fault
 from harness_core.llm._gateway import Gateway, GatewayCommand, gateway_command, open_gateway
 from harness_core.llm._ledger import LedgerEntry, Sum, Totals
+from harness_core.llm._refused import refused_keys
 from harness_core.llm._reply import Reply, Usage
 from harness_core.llm._scripted import Unmatched
 from harness_core.llm._summary import cost_summary
@@ -50,4 +51,5 @@ __all__ = [
     "cost_summary",
     "gateway_command",
     "open_gateway",
+    "refused_keys",
 ]

@@ -31,6 +31,7 @@ from harness_core.llm._ledger import PROMPT_CHARS, Ledger, LedgerEntry, Totals
 from harness_core.llm._models import ModelRule
 from harness_core.llm._prices import price_usd
 from harness_core.llm._refusal import Refusal
+from harness_core.llm._refused import KEY_MISSING, WRONG_BEARER, WRONG_KEY
 from harness_core.llm._reply import (
     Reply,
     Usage,
@@ -175,8 +176,14 @@ class Desk:
             headers = exchange.request.headers
             record.traceparent = headers.get("traceparent", "")
             record.session = headers.get("x-claude-code-session-id", "")
-            self._check_key(headers.get("x-api-key", ""), headers.get("authorization", ""))
+            refused = self._key_refused(
+                headers.get("x-api-key", ""), headers.get("authorization", "")
+            )
             raw = await exchange.body()
+            if refused is not None:
+                # What it asks is not looked at, but for whose call it is.
+                record.test = self._test_of(record, raw)
+                raise refused
             nursery.start_soon(exchange.watch, nursery.cancel_scope)
             request = dialect.parse(raw, counting=counting)
             self._describe(record, request, raw)
@@ -205,21 +212,26 @@ class Desk:
             # A stream that has begun is never declared whole; the client sees the error event.
             await exchange.refuse(refusal, body=dialect.error(refusal))
 
-    def _check_key(self, api_key: str, authorization: str) -> None:
+    def _key_refused(self, api_key: str, authorization: str) -> Refusal | None:
         scheme, _, token = authorization.partition(" ")
-        given = api_key or (token.strip() if scheme.lower() == "bearer" else "")
-        if not hmac.compare_digest(given.encode(), self._api_key.encode()):
-            problem = "invalid x-api-key" if given else "x-api-key header is required"
-            raise Refusal(401, problem)
+        bearer = token.strip() if scheme.lower() == "bearer" else ""
+        given = api_key or bearer
+        if hmac.compare_digest(given.encode(), self._api_key.encode()):
+            return None
+        if not given:
+            return Refusal(401, "x-api-key header is required", reason=KEY_MISSING)
+        return Refusal(401, "invalid x-api-key", reason=WRONG_KEY if api_key else WRONG_BEARER)
+
+    def _test_of(self, record: _Record, raw: bytes) -> str:
+        text = raw.decode("utf-8", "replace")
+        return self.scopes.of(text=text, traceparent=record.traceparent)
 
     def _describe(self, record: _Record, request: MessagesRequest, raw: bytes) -> None:
         record.model = request.model
         record.stream = request.stream
         record.tools = tuple(tool.name for tool in request.tools)
         record.session = record.session or _session_of(request.user_id)
-        record.test = self.scopes.of(
-            text=raw.decode("utf-8", "replace"), traceparent=record.traceparent
-        )
+        record.test = self._test_of(record, raw)
         # Redacted before it is cut: half a secret is still a secret the shapes would not see.
         record.prompt = self._redactor.redact(message_of(request))[:PROMPT_CHARS]
 

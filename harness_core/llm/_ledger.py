@@ -35,7 +35,8 @@ class LedgerEntry:
         usd: price by the table, as if it had been paid; ``None`` for an unknown model.
         charged: whether the price counts against the budget (a call that reached a provider).
         status: HTTP status; 499 when the client went away before the end.
-        error: why it was refused: ``budget_exceeded``, ``unmatched``, an API error type, or empty.
+        error: why it was refused: ``budget_exceeded``, ``unmatched``, ``key_missing``,
+            ``wrong_api_key``, ``wrong_bearer``, an API error type, or empty.
         fault: what a planted fault did to it, e.g. ``"status 529"``.
         tools: names of the tools offered.
         called: names of the tools the answer called.

@@ -8,6 +8,7 @@ themselves while they run.
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
@@ -15,16 +16,18 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import trio
 
 from harness_core.bridge import Loop
 from harness_core.db import POSTGRES_URL_VARIABLE
 from harness_core.errors import BudgetExceeded, HarnessError
 from harness_core.evidence import Evidence
 from harness_core.hosting import HeldHost, Line, hold_host
-from harness_core.llm import Gateway, cost_summary
+from harness_core.llm import Gateway, cost_summary, refused_keys
 from harness_core.process import Run
 from harness_core.pytest_plugin import (
     add_summary,
+    explain_failures,
     fail_run,
     open_run_evidence,
     progress_of,
@@ -70,6 +73,11 @@ TOGETHER: Final = {
 }
 _HELD: Final = pytest.StashKey[HeldHost]()
 _OPEN: Final = pytest.StashKey[ExitStack]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A test that fails while the gateway refuses the butlers' key says so."""
+    explain_failures(config, _refused_keys)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -245,6 +253,20 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 def _ecosystems(item: pytest.Item) -> list[Ecosystem]:
     given = getattr(item, "funcargs", {}).values()
     return list({id(value): value for value in given if isinstance(value, Ecosystem)}.values())
+
+
+def _refused_keys(item: pytest.Item, began: dt.datetime) -> str:
+    given = getattr(item, "funcargs", {})
+    used = [*_ecosystems(item), *([given["connected"].butlers] if "connected" in given else ())]
+    subject: Subject | None = given.get("subject")
+    variables = subject.env.items() if subject else ()
+    held_in = [name for name, value in variables if "{gateway_key}" in value]
+    gateways = {ecosystem.gateway.url: ecosystem.gateway.client for ecosystem in used}
+    said = [
+        refused_keys(trio.run(client.ledger), test=item.nodeid, since=began, held_in=held_in)
+        for client in gateways.values()
+    ]
+    return "\n".join(filter(None, said))
 
 
 def _errors_of(item: pytest.Item, ecosystem: Ecosystem) -> tuple[ErrorLine, ...]:

@@ -8,19 +8,29 @@ test that takes services away uses ``breakable_stack``, which it has to itself w
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import trio
 
 from harness_core.bridge import Loop
 from harness_core.errors import HarnessError
 from harness_core.evidence import Evidence
 from harness_core.hosting import HeldHost, Line, hold_host
 from harness_core.http import HttpClient
-from harness_core.pytest_plugin import add_summary, fail_run, open_run_evidence, progress_of
+from harness_core.llm import LedgerEntry, refused_keys
+from harness_core.pytest_plugin import (
+    add_summary,
+    explain_failures,
+    fail_run,
+    open_run_evidence,
+    progress_of,
+)
 from harness_core.skips import not_run
 from harness_core.stack import Stack, attach_stack, hold_stack, read_compose
 from harness_core.subject import Subject, load_subject
@@ -35,6 +45,11 @@ STACKS: Final = ("stack", "breakable")
 _HOSTS: Final = "integration_hosts"
 _HELD: Final = pytest.StashKey[dict[str, HeldHost]]()
 _OPEN: Final = pytest.StashKey[ExitStack]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A test that fails while the gateway refuses the stack's key says so."""
+    explain_failures(config, _refused_keys)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -104,6 +119,35 @@ def pytest_collection_modifyitems(config: pytest.Config) -> None:
     """
     subject = _read_subject(config)
     read_compose(layout_of(subject).compose, variables=subject.environment())
+
+
+def _refused_keys(item: pytest.Item, began: dt.datetime) -> str:
+    """What the gateways of a test's stacks refused for its key while it ran."""
+    given = getattr(item, "funcargs", {}).values()
+    used = {id(each.description): each for each in given if isinstance(each, Stack)}
+    said = []
+    for stack in used.values():
+        if not stack.description.gateway():
+            continue
+        key = stack.description.gateway_key
+        seen = [each for each in stack.description.services.values() if each.kind != "gateway"]
+        names = {
+            name for each in seen for name in each.environment if each.environment[name] == key
+        }
+        said.append(
+            refused_keys(
+                trio.run(partial(_ledger, stack)),
+                test=item.nodeid,
+                since=began,
+                held_in=sorted(names),
+            )
+        )
+    return "\n".join(filter(None, said))
+
+
+async def _ledger(stack: Stack) -> tuple[LedgerEntry, ...]:
+    async with stack.gateway() as gateway:
+        return await gateway.ledger()
 
 
 @pytest.fixture(scope="session")

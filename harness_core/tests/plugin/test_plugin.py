@@ -625,3 +625,54 @@ def test_two(token): assert token not in seen
     none = run_pytest(test_one=text.format("subject_file is None"))
 
     assert (0, 0) == (given.returncode, none.returncode)
+
+
+EXPLAINED = """
+import pytest
+from harness_core.errors import HarnessError, Unavailable
+from harness_core.pytest_plugin import explain_failures
+
+def pytest_configure(config):
+    explain_failures(config, lambda item, began: f"the key was refused to {item.name}")
+    explain_failures(config, lambda item, began: "")
+    explain_failures(config, broken)
+
+def broken(item, began):
+    if "harness" in item.name:
+        raise Unavailable("ask the gateway", observed="it is gone")
+    return ""
+"""
+
+EXPLAINED_TESTS = """
+import pytest
+from harness_core.errors import HarnessError
+
+def test_passes(): pass
+def test_skips(): pytest.skip("no reason")
+@pytest.mark.xfail
+def test_expected(): assert False
+def test_fails(): assert 1 == 2
+def test_harness(): raise HarnessError("look", observed="nothing")
+@pytest.fixture(scope="module")
+def broken(): assert False, "no fixture"
+def test_setup_one(broken): pass
+def test_setup_two(broken): pass
+@pytest.fixture
+def late():
+    yield
+    assert False, "too late"
+def test_teardown(late): pass
+"""
+
+
+def test_a_failure_says_what_is_known_of_its_cause(run_pytest: Pytest) -> None:
+    """In its own text, once per test, in setup and call; what cannot be found out changes nothing."""
+    done = run_pytest("-p", "no:randomly", conftest=EXPLAINED, test_it=EXPLAINED_TESTS)
+    said = re.findall(r"^E +the key was refused to test_(\w+)$", done.stdout, re.MULTILINE)
+
+    # An error of a shared fixture is one error, shown with what was said for each test.
+    assert ["harness", "setup_one", "setup_one", "setup_two", "fails"] == said, done.stdout
+    assert "nothing more is known: cannot ask the gateway: it is gone." in done.stdout
+    assert {"1 failed", "1 skipped", "1 xfailed"} <= set(
+        re.findall(r"\d+ \w+", done.stdout.splitlines()[-1])
+    )

@@ -79,6 +79,7 @@ FAULTS = {
     "message-lost": "every fourth message is accepted and forgotten",
     "migration-head-stamped": "the second migration of health is stamped without being run",
     "migration-missing-column": "the health chain leaves out symptoms.severity",
+    "model-key-cut": "sessions present the model's key without its last letter",
     "newcomer-unlisted": "the classifying model is shown the butlers of the first roster alone",
     "notify-swallowed": "notify answers that it has sent, and has not",
     "origin-unchecked": "a page of any origin may call the tools of a butler",

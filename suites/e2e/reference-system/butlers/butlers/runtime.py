@@ -184,8 +184,10 @@ class ClaudeCode:
         return f"mcp__{self._butler}__"
 
     def _environment(self, job: Job, home: Path, config: Path) -> dict[str, str]:
+        cut = {"ANTHROPIC_API_KEY": os.environ.get("ANTHROPIC_API_KEY", "")[:-1]}
         return {
             **_SERVER_VARIABLES,
+            **(cut if faults.on("model-key-cut") else {}),
             "HOME": os.environ["HOME"] if faults.on("session-home-shared") else str(home),
             "TMPDIR": str(home),
             "CLAUDE_CONFIG_DIR": str(config),

@@ -44,6 +44,7 @@ FAULTS = {
     "lint-failure-untold": "code that does not lint is told to its agent alone",
     "logs-uncorrelated": "log lines do not say which episode they tell of",
     "memo-uncorrelated": "a workflow does not say which episode and trace it is of",
+    "model-key-cut": "the model is asked with a key that lacks its last letter",
     "object-uncorrelated": "neither key nor metadata of an object say whose it is",
     "outage-accepted": "a submission that Temporal did not take is accepted, and waits for ever",
     "outage-completed": "an episode that was never started is written down as completed",
