@@ -20,6 +20,7 @@ import click
 import trio
 
 from harness_core import limits
+from harness_core.budget import model_budget
 from harness_core.errors import BadInput, HarnessError, Unavailable
 from harness_core.subject import subject_bin
 from harness_core.suites import Suite, find_root, load_suites
@@ -231,7 +232,13 @@ def reference(*, suite: str, into: Path | None, as_it_is: bool, root: Path | Non
 @click.option("--services", type=click.Choice(["local", "container", "external"]), default="local")
 @click.option("--llm", type=click.Choice(["offline", "live"]), default="offline")
 @click.option("--llm-upstream", metavar="URL", help="Base URL of the provider for --llm live.")
-@click.option("--llm-budget-usd", type=click.FloatRange(min=0), default=limits.LLM_BUDGET_USD)
+@click.option(
+    "--llm-budget-usd",
+    type=click.FloatRange(min=0),
+    metavar="USD",
+    help="Hard limit of what its models may cost.  [default: budget_usd of its suite.toml, else "
+    f"{limits.LLM_BUDGET_USD:.2f}]",
+)
 @click.option("--quiet", is_flag=True, help="Do not follow the logs.")
 @_root_option
 def up(  # noqa: PLR0913 - the options of a command line
@@ -241,7 +248,7 @@ def up(  # noqa: PLR0913 - the options of a command line
     services: str,
     llm: str,
     llm_upstream: str | None,
-    llm_budget_usd: float,
+    llm_budget_usd: float | None,
     quiet: bool,
     root: Path | None,
 ) -> None:
@@ -257,12 +264,15 @@ def up(  # noqa: PLR0913 - the options of a command line
     chosen, opener = environment_of(load_suites(root), suite, root=root)
     if subject is None:
         _provide_reference(chosen, root=root)
+    budget = model_budget(chosen.folder, given=llm_budget_usd)
+    if llm == "live":
+        click.echo(f"models (live): {chosen.name} may spend {budget.usd:.2f} USD ({budget.source})")
     options = Options(
         subject=subject.absolute() if subject else None,
         services=services,
         llm=llm,
         llm_upstream=llm_upstream,
-        budget_usd=llm_budget_usd,
+        budget_usd=budget.usd,
     )
     evidence = open_evidence(
         root / ".evidence" / "staging" / f"{chosen.name}-{os.getpid()}", wipe=True

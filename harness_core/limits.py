@@ -107,7 +107,8 @@ ROWS_SHOWN: Final = 5
 #: Largest HTTP body the gateway reads (a Claude Code request with tools is about 100 kB).
 HTTP_BODY_BYTES: Final = 32 * 1024 * 1024
 
-#: Cost limit of a run in USD (seed 000, design goal 3).
+#: What the models of a suite may cost in a run, in USD, where its suite.toml names no budget_usd. A
+#: gateway of a few live tests: one call of Claude Code reserves about 0.02 (seed 000, design goal 3).
 LLM_BUDGET_USD: Final = 0.20
 
 #: One service of a stack, for each stage of its start; a service of eight Python processes that boot

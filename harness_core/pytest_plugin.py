@@ -30,6 +30,7 @@ import pytest
 
 from harness_core import gates, limits, shards
 from harness_core.bridge import Loop, Mutex, open_loop
+from harness_core.budget import CostHooks
 from harness_core.errors import BadInput, HarnessError
 from harness_core.evidence import Evidence, Redactor, failure_text, open_evidence
 from harness_core.groups import unwrap
@@ -111,9 +112,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--llm-budget-usd",
         type=float,
-        default=limits.LLM_BUDGET_USD,
         metavar="USD",
-        help=f"hard limit of a run's model cost (default: {limits.LLM_BUDGET_USD:.2f})",
+        help="hard limit of what the models of a suite may cost in this run (default: budget_usd of "
+        f"its suite.toml, else {limits.LLM_BUDGET_USD:.2f})",
     )
     group.addoption(
         "--llm-upstream",
@@ -167,8 +168,9 @@ def pytest_configure(config: pytest.Config) -> None:
     rule = SkipRule(config.rootpath, foreign=bool(config.getoption("--subject")))
     config.stash[_SKIP_RULE] = rule
     config.pluginmanager.register(SkipHooks(rule))
+    config.pluginmanager.register(CostHooks(config), CostHooks.NAME)
     budget_usd = config.getoption("--llm-budget-usd")
-    if not 0 <= budget_usd < math.inf:
+    if budget_usd is not None and not 0 <= budget_usd < math.inf:
         message = f"--llm-budget-usd: found {budget_usd:g}, expected USD of zero or more"
         raise pytest.UsageError(message)
     cassette, mode = config.getoption("--llm-cassette"), config.getoption("--llm")

@@ -1,6 +1,6 @@
 """What a suite folder declares about itself, and where the suites of a tree are.
 
-- ``_root.py``: the root of a tree of suites, found from any folder below it.
+- ``_root.py``: the root of a tree of suites, and the suite of a file, found from below.
 - ``_suite.py``: ``suite.toml`` read and checked into :class:`Suite` and :class:`SuiteSession`.
 - ``_shape.py``: which keys a table may have, said as a table.
 - ``_table.py``: a TOML table read key by key; whatever is wrong names file, key and value.
@@ -9,7 +9,7 @@
 because it must run where harness_core is not installed.
 """
 
-from harness_core.suites._root import find_root
+from harness_core.suites._root import find_root, suite_folder
 from harness_core.suites._shape import Shape, check_shape
 from harness_core.suites._suite import (
     RESERVED,
@@ -36,4 +36,5 @@ __all__ = [
     "load_suite",
     "load_suites",
     "read_toml",
+    "suite_folder",
 ]

@@ -1,4 +1,4 @@
-"""Where the tree is that holds ``suites/``."""
+"""Where the tree is that holds ``suites/``, and which of them a file belongs to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness_core.errors import Unavailable
 
-__all__ = ["find_root"]
+__all__ = ["find_root", "suite_folder"]
 
 
 def find_root(start: Path) -> Path:
@@ -23,3 +23,8 @@ def find_root(start: Path) -> Path:
         observed=f"no folder above {start.resolve()} holds suites/ and pyproject.toml",
         next_step="Change into the tree, or name it with --root",
     )
+
+
+def suite_folder(path: Path) -> Path | None:
+    """The folder of the suite that a file belongs to; ``None`` outside of every suite."""
+    return next((each for each in path.parents if (each / "suite.toml").is_file()), None)

@@ -95,6 +95,7 @@ class Suite:
         optional_gates: what CI may do without, gate → why; any other closed gate is an error there.
         ledger: its requirements, by id; with one, its tests are held to the rules of
             ``harness_core.ledger`` for tests from outside.
+        budget_usd: most that a run of it may spend on models; ``None`` for the usual.
         sessions: its nox sessions.
         benches: its benchmarks.
     """
@@ -115,6 +116,7 @@ class Suite:
     benches: tuple[SuiteBench, ...] = ()
     ledger: Path | None = None
     optional_gates: Mapping[str, str] = field(default_factory=dict)
+    budget_usd: float | None = None
 
 
 def load_suites(root: Path) -> tuple[Suite, ...]:
@@ -175,6 +177,7 @@ def load_suite(folder: Path) -> Suite:
         benches=tuple(_bench(row, folder) for row in benches),
         ledger=_file(table, "ledger", folder),
         optional_gates=optional_gates,
+        budget_usd=table.usd("budget_usd", default=None),
     )
     table.done()
     for kind, names in (

@@ -10,6 +10,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,15 @@ class Table:
         value = self._take(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             raise self.bad(key, value, expected="a positive number of seconds")
+        return float(value)
+
+    def usd(self, key: str, *, default: float | None) -> float | None:
+        """An amount of USD, from 0 on."""
+        value = self._take(key, default)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+            raise self.bad(key, value, expected="USD, from 0 on")
         return float(value)
 
     def mapping(self, key: str, *, default: Mapping[str, str] | None = None) -> dict[str, str]:

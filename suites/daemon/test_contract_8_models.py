@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from harness_core.bridge import Loop
+from harness_core.budget import llm_budget_usd
 from harness_core.confinement import confinement
 from harness_core.llm import Fault, Gateway, GatewayClient, LedgerEntry, open_gateway
 from harness_core.wire import Connection, Message
@@ -281,12 +283,12 @@ async def test_what_a_model_proposes_is_judged(run, subject, evidence, token: st
 @pytest.mark.aside("a check of the way to a real provider; the cascade is shown by the others")
 @pytest.mark.requires("live-llm")
 async def test_a_real_provider_answers(run, subject, evidence, pytestconfig) -> None:
-    """With a key at hand the cascade works with the real provider, within the run's budget."""
+    """With a key at hand the cascade works with the real provider, within the suite's budget."""
     live = open_gateway(
         run,
         mode="live",
         evidence=evidence,
-        budget_usd=pytestconfig.getoption("--llm-budget-usd"),
+        budget_usd=llm_budget_usd(pytestconfig, Path(__file__).parent),
         upstream=pytestconfig.getoption("--llm-upstream"),
     )
     async with live as gateway:

@@ -19,6 +19,7 @@ import pytest
 import trio
 
 from harness_core.bridge import Loop
+from harness_core.budget import keep_costs, llm_budget_usd
 from harness_core.db import POSTGRES_URL_VARIABLE
 from harness_core.errors import BudgetExceeded, HarnessError
 from harness_core.evidence import Evidence
@@ -47,6 +48,7 @@ from suites.e2e.subject_file import read_subject
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
 
+FOLDER: Final = Path(__file__).parent
 HOST: Final = "e2e_host"
 
 #: The ecosystems besides the one of the run, and the tests of each; test ids begin at the root.
@@ -173,7 +175,7 @@ async def opening(
         llm=config.getoption("--llm"),
         llm_upstream=config.getoption("--llm-upstream"),
         llm_cassette=Path(cassette).absolute() if cassette else None,
-        budget_usd=config.getoption("--llm-budget-usd"),
+        budget_usd=llm_budget_usd(config, FOLDER),
         loop=loop,
         say=say,
     )
@@ -183,6 +185,7 @@ async def opening(
             yield ecosystem
         totals = await ecosystem.gateway.client.totals()
         evidence.write_json("cost.json", totals)
+        keep_costs(config, FOLDER, {test: group.usd for test, group in totals.by_test.items()})
         booted = f"booted in {ecosystem.boot_s:.1f} s; evidence: {evidence.path}"
         add_summary(config, "cost of the model", f"{cost_summary(totals)}\n{booted}")
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,11 +18,12 @@ import pytest
 import trio
 
 from harness_core.bridge import Loop
+from harness_core.budget import llm_budget_usd
 from harness_core.errors import HarnessError
 from harness_core.evidence import Evidence
 from harness_core.hosting import HeldHost, Line, hold_host
 from harness_core.http import HttpClient
-from harness_core.llm import LedgerEntry, refused_keys
+from harness_core.llm import refused_keys
 from harness_core.pytest_plugin import (
     add_summary,
     explain_failures,
@@ -39,6 +39,8 @@ from suites.integration.stack import REFERENCE_SUBJECT, layout_of, open_workbenc
 
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
+
+FOLDER: Final = Path(__file__).parent
 
 #: The stacks of a run: the shared one, and the one that may be broken.
 STACKS: Final = ("stack", "breakable")
@@ -98,7 +100,7 @@ def _host(config: pytest.Config, name: str, *, evidence: Evidence) -> Any:
             services=config.getoption("--services"),
             llm=config.getoption("--llm"),
             llm_upstream=config.getoption("--llm-upstream"),
-            budget_usd=config.getoption("--llm-budget-usd"),
+            budget_usd=llm_budget_usd(config, FOLDER),
             say=say,
         )
         return hold_stack(opening)
@@ -136,18 +138,13 @@ def _refused_keys(item: pytest.Item, began: dt.datetime) -> str:
         }
         said.append(
             refused_keys(
-                trio.run(partial(_ledger, stack)),
+                trio.run(stack.gateway().ledger),
                 test=item.nodeid,
                 since=began,
                 held_in=sorted(names),
             )
         )
     return "\n".join(filter(None, said))
-
-
-async def _ledger(stack: Stack) -> tuple[LedgerEntry, ...]:
-    async with stack.gateway() as gateway:
-        return await gateway.ledger()
 
 
 @pytest.fixture(scope="session")

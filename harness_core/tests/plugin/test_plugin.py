@@ -342,6 +342,75 @@ def test_budget_that_is_none_is_refused(run_pytest, value):
     assert f"--llm-budget-usd: found {value}, expected USD of zero or more" in result.stderr
 
 
+BUDGETED = """
+from pathlib import Path
+from harness_core.budget import keep_costs, llm_budget_usd
+
+def pytest_sessionfinish(session):
+    if not hasattr(session.config, "workerinput"):
+        folder = Path(__file__).parent
+        costs = {"suites/demo/test_one.py::test_dear": 1.25, "elsewhere": 9.0}
+        keep_costs(session.config, folder, costs)
+        print(f"budget {llm_budget_usd(session.config, folder)}")
+"""
+
+BUDGETED_TESTS = """
+def test_dear(): pass
+def test_free(): pass
+def test_fails(): assert False
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+def test_a_run_for_money_begins_with_its_budget(run_pytest, project, workers):
+    """Its limit and who set it, the tests chosen, and what they would have cost offline."""
+    (project / "pytest.ini").write_text("[pytest]\naddopts = -p cacheprovider\n")
+    suite = project / "suites" / "demo"
+    suite.mkdir(parents=True)
+    (suite / "suite.toml").write_text(
+        '[suite]\nname = "demo"\nsummary = "A demo."\ngroup = "test"\nbudget_usd = 1.5\n'
+        '[[session]]\nname = "demo"\nsummary = "All of it."\n'
+    )
+    files = {"suites__demo__conftest": BUDGETED, "suites__demo__test_one": BUDGETED_TESTS}
+
+    def run(*options: str) -> str:
+        return run_pytest("-s", *workers, *options, "suites/demo", **files).stdout
+
+    limit = "models (live): demo may spend 1.50 USD (budget_usd in demo/suite.toml); 3 tests chosen"
+    first = run("--llm=live")
+    offline = run()
+    second = run("--llm=live")
+    small = run("--llm=live", "--llm-budget-usd=1")
+
+    assert "may spend" not in offline
+    assert f"{limit}\n  none of them was run offline here" in first
+    assert "budget 1.5\n" in first
+    assert (
+        f"{limit}\n  once each, at the tokens counted offline: 1.25 USD; 1 test of them" in second
+    )
+    assert "may spend 1.00 USD (--llm-budget-usd); 3 tests chosen\n" in small
+    assert "the run will stop before its end" in small
+    assert "budget 1.0\n" in small
+    assert 1 == small.count("models (live)"), small
+
+
+def test_a_test_that_asks_a_provider_by_itself_is_counted(run_pytest):
+    """One for which a key is enough costs money in every mode of the gateway."""
+    text = """
+import pytest
+@pytest.mark.requires("live-llm")
+def test_real(): pass
+def test_other(): pass
+"""
+    with_key = run_pytest(test_one=text, env={"ANTHROPIC_API_KEY": "sk-ant-some-key"})
+    without = run_pytest(test_one=text, env={"ANTHROPIC_API_KEY": ""})
+
+    assert "models (live): no suite may spend 0.20 USD (the default); 1 test chosen" in (
+        with_key.stdout
+    )
+    assert "may spend" not in without.stdout
+
+
 @pytest.mark.parametrize(
     ("options", "found"),
     [

@@ -194,6 +194,27 @@ def test_a_signal_in_mid_boot_ends_the_boot(root: Path) -> None:
     assert "before it was up" in said(root)
 
 
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        ((), "may spend 0.70 USD (budget_usd in toy/suite.toml)"),
+        (("--llm-budget-usd", "0.3"), "may spend 0.30 USD (--llm-budget-usd)"),
+    ],
+    ids=["suite", "command-line"],
+)
+def test_what_models_may_cost_is_said_before_it_boots(root: Path, words, limit) -> None:
+    """With a provider, the limit and who set it; offline nothing is spent and nothing said."""
+    toml = root / "suites" / "toy" / "suite.toml"
+    toml.write_text(
+        toml.read_text().replace('group = "test"\n', 'group = "test"\nbudget_usd = 0.7\n')
+    )
+    with up(root, "--llm", "live", *words, until="began pid=") as process:
+        process.send_signal(signal.SIGINT)
+        process.wait(SOON_S)
+
+    assert said(root).startswith(f"models (live): toy {limit}\n")
+
+
 def test_down_of_a_dead_one_sweeps_it(root: Path) -> None:
     """After SIGKILL to its holder, ps calls it dead and down removes what it left."""
     with up(root) as process:

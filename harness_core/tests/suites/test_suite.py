@@ -69,7 +69,7 @@ def test_suite_is_read(tree):
     assert ("demo", "A demo.", "test") == (suite.name, suite.summary, suite.group)
     assert ("postgres",) == suite.extras
     assert tree / "suites/demo/faults.toml" == suite.faults
-    assert suite.subject is None
+    assert (None, None) == (suite.subject, suite.budget_usd)
     first, second = suite.sessions
     assert (True, ("fast",), "", (".",)) == (first.default, first.tags, first.markers, first.paths)
     assert ("", "heavy") == (first.group, second.group)
@@ -112,6 +112,9 @@ def test_suite_is_read(tree):
         ('"only the big machines have it"', '""', "optional_gates.docker", "a non-empty string"),
         ("[optional_gates]", "[optional_gate]", "optional_gate", "one of the keys"),
         ('"scale"', '"postgres"', "bench[0].name", "a name no benchmark of the harness has"),
+        ("extras =", "budget_usd = -1\nextras =", "suite.budget_usd", "USD, from 0 on"),
+        ("extras =", "budget_usd = inf\nextras =", "suite.budget_usd", "USD, from 0 on"),
+        ("extras =", 'budget_usd = "1"\nextras =', "suite.budget_usd", "USD, from 0 on"),
         ("[suite]", "[suite", "", "TOML"),
     ],
 )

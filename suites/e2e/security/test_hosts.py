@@ -17,6 +17,7 @@ import pytest
 from harness_core import limits
 from harness_core.evidence import Evidence
 from harness_core.http import Addressed, HttpClient, directed, misdirected
+from harness_core.skips import not_run
 from harness_core.subject import Subject
 from harness_core.wait import deadline
 from suites.e2e.butler import Butler
@@ -88,7 +89,7 @@ async def test_what_is_for_another_host_is_not_done(
 ) -> None:
     """In a session that is open, calls for another host leave no row; the same call for it does."""
     if subject.table("tools"):
-        pytest.skip(f"{subject.name}: its tools are not called over MCP")
+        not_run("subject", f"{subject.name}: its tools are not called over MCP")
     butler = ecosystem["general"]
     client = client_of(butler, evidence)
     async with stream_of(butler) as path:
