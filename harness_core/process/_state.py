@@ -5,18 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tempfile
 from pathlib import Path
-from typing import Final
 
 from harness_core.errors import HarnessError
+from harness_core.machine import MEMORY_FREE_BYTES, memory_place, state_place
 
-__all__ = ["memory_place", "memory_root", "state_root"]
-
-_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - the kernel's own tmpfs, checked below
-
-#: Below this a database cluster in memory could fill the machine's tmpfs.
-_MEMORY_FREE_BYTES: Final = 512 * 1024 * 1024
+__all__ = ["memory_root", "state_root"]
 
 
 def state_root() -> Path:
@@ -28,28 +22,15 @@ def state_root() -> Path:
     Raises:
         HarnessError: the path exists and belongs to somebody else.
     """
-    configured = os.environ.get("HARNESS_STATE_DIR")
-    if configured:
-        return _own(Path(configured).absolute())
-    return _own(Path(tempfile.gettempdir()) / f"staging-harness-{os.getuid()}")
+    return _own(state_place())
 
 
 def memory_root() -> Path | None:
     """A directory on tmpfs to make things in, or ``None`` where there is none with 512 MiB free."""
     place = memory_place()
-    if place is None or shutil.disk_usage(_MEMORY).free < _MEMORY_FREE_BYTES:
+    if place is None or shutil.disk_usage(place.parent).free < MEMORY_FREE_BYTES:
         return None
     return _own(place)
-
-
-def memory_place() -> Path | None:
-    """Where on tmpfs this user's runs are, whether or not there is room for more."""
-    if os.environ.get("HARNESS_STATE_DIR") or not os.access(_MEMORY, os.W_OK):
-        # A moved state directory is a wish to keep everything there.
-        return None
-    if not os.path.ismount(_MEMORY):
-        return None
-    return _MEMORY / f"staging-harness-{os.getuid()}"
 
 
 def _own(path: Path) -> Path:

@@ -6,25 +6,28 @@ PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised c
 - ``_service.py``: what every service can do (start, stop, kill, pause, resume), its address and place.
 - ``_handle.py``: what the handles of all services do alike.
 - ``_as_child.py``, ``_in_container.py``, ``_elsewhere.py``: a server by each of the providers.
-- ``_readiness.py``, ``_connection.py``, ``_program.py``: when it serves, how it is reached, where
-  its program is.
+- ``_readiness.py``, ``_connection.py``: when it serves, how it is reached.
 - ``_s3.py``: S3; ``_s3_protocol.py``, ``_s3_url.py``: a signed request, and an address;
   ``_s3_objects.py``: what lies in a bucket; ``_s3_sweep.py``: what a dead run left elsewhere.
 - ``_temporal.py``: Temporal; ``_temporal_protocol.py``: one gRPC call.
 - ``_postgres.py``: PostgreSQL; ``_postgres_local.py``, ``_postgres_container.py``,
   ``_postgres_external.py``: its providers.
+- ``_postgres_settings.py``: what our PostgreSQL servers are set to.
 - ``_postgres_protocol.py``: enough of its protocol to know that a server answers.
 - ``_postgres_url.py``: a PostgreSQL URL in parts.
 - ``_images.py``: which images are such servers.
-- ``_binaries.py``: where the PostgreSQL binaries are, and whether the server's user can read them.
 - ``_cluster.py``: the cached initialised data directory, and its copies.
-- ``_cache.py``: the per-user cache directory, and locks between processes.
 - ``_processes.py``: the processes a server forked, which live in sessions of their own.
 
 Every provider of every service passes ``harness_core.testing.check_service``.
 """
 
-from harness_core.services._binaries import PostgresBinaries, find_postgres_binaries
+from harness_core.machine import (
+    PostgresBinaries,
+    find_postgres_binaries,
+    server_account,
+    usable_binaries,
+)
 from harness_core.services._images import SERVER_IMAGES
 from harness_core.services._postgres import (
     PROVIDERS,
@@ -32,7 +35,6 @@ from harness_core.services._postgres import (
     open_postgres,
     postgres_answers,
 )
-from harness_core.services._postgres_local import server_account, usable_binaries
 from harness_core.services._postgres_url import PostgresUrl, parse_postgres_url
 from harness_core.services._s3 import S3_URL_VARIABLE, S3Service, open_s3
 from harness_core.services._s3_objects import (

@@ -1,19 +1,20 @@
 """The data directory of a disposable server: initialised once, cached, copied for every start.
 
 ``initdb`` costs 300 ms and more; a copy in memory costs 25. The cache key covers everything that
-shapes the result (server version, options of ``initdb``), so a changed option makes a new entry.
+shapes the result (the server's build, options of ``initdb``), so a changed option makes a new entry.
 Passwords and server settings are no part of it: those are written into each copy.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,14 +22,30 @@ from typing import TYPE_CHECKING, Final
 
 from harness_core.bridge import blocking
 from harness_core.errors import ChildExited
-from harness_core.services._cache import cache_directory, locked
+from harness_core.machine import (
+    STATE_ELSEWHERE,
+    PostgresBinaries,
+    cache_directory,
+    disk_full,
+    locked,
+    writing,
+)
 
 if TYPE_CHECKING:
     from harness_core.evidence import Evidence
     from harness_core.process import Run
-    from harness_core.services._binaries import PostgresBinaries
 
-__all__ = ["Job", "Owner", "new_cluster", "server_environment", "write_settings"]
+__all__ = [
+    "Job",
+    "Owner",
+    "met_full_disk",
+    "new_cluster",
+    "server_environment",
+    "write_settings",
+]
+
+#: What a full disk keeps us from writing.
+_WHAT: Final = "the data directory of a PostgreSQL server"
 
 #: Raise it when the content of a cached directory changes for a reason the key does not see.
 _LAYOUT: Final = 1
@@ -58,6 +75,11 @@ def server_environment() -> dict[str, str]:
     }
 
 
+def met_full_disk(tail: Sequence[str]) -> bool:
+    """Whether a program's last words say that there is no room (``LC_ALL`` is C)."""
+    return any(os.strerror(errno.ENOSPC) in line for line in tail)
+
+
 Job = Callable[[], Awaitable[None]]
 
 
@@ -73,18 +95,20 @@ async def new_cluster(
 
     Raises:
         ChildExited: ``initdb`` failed; carries its output.
-        Unavailable: there is no usable cache directory.
+        Unavailable: there is no usable cache directory, or no room for another data directory.
     """
     options = _initdb_options(binaries.major)
     key = _key(binaries, options)
     home = await blocking(_home)
     entry = home / key
-    if await blocking(_copy_cached, entry, target, owner):
-        return None
+    with writing(target, what=_WHAT, elsewhere=STATE_ELSEWHERE):
+        if await blocking(_copy_cached, entry, target, owner):
+            return None
     # Several processes may get here at once; each initialises, the first one is kept. That costs
     # no more than waiting for the first one, and no lock outlives an await.
     made = await _initialise(run, binaries, options, owner=owner, evidence=evidence)
-    await blocking(_copy_tree, made, target, owner=owner)
+    with writing(target, what=_WHAT, elsewhere=STATE_ELSEWHERE):
+        await blocking(_copy_tree, made, target, owner=owner)
 
     async def keep() -> None:
         try:
@@ -115,7 +139,7 @@ def _initdb_options(major: int) -> tuple[str, ...]:
 
 
 def _key(binaries: PostgresBinaries, options: tuple[str, ...]) -> str:
-    text = json.dumps([_LAYOUT, binaries.version, options])
+    text = json.dumps([_LAYOUT, binaries.build, options])
     return f"{binaries.version}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
@@ -148,6 +172,10 @@ async def _initialise(
         group=owner.gid if owner is not None else None,
     ) as child:
         returncode = await child.wait()
+        if returncode != 0 and met_full_disk(child.tail()):
+            raise disk_full(
+                work, what=_WHAT, elsewhere=STATE_ELSEWHERE, tail=child.tail(), log=child.log
+            )
         if returncode != 0:
             raise ChildExited(
                 "initialise a PostgreSQL data directory",
@@ -276,10 +304,14 @@ def write_settings(data: Path, settings: Mapping[str, str], *, owner: Owner | No
     it may be trusted, and it is how the password is set.
     """
     lines = [f"{key} = '{_quoted(value)}'" for key, value in settings.items()]
-    rules = ["local all all trust", "host all all 127.0.0.1/32 scram-sha-256"]
+    rules = [  # "all" is every database, which replication is not
+        "local all,replication all trust",
+        "host all,replication all 127.0.0.1/32 scram-sha-256",
+    ]
     for name, content in (("postgresql.conf", lines), ("pg_hba.conf", rules)):
         path = data / name
-        path.write_text("\n".join(content) + "\n")
+        with writing(data, what=_WHAT, elsewhere=STATE_ELSEWHERE):
+            path.write_text("\n".join(content) + "\n")
         if owner is not None:
             os.chown(path, owner.uid, owner.gid)
 

@@ -17,6 +17,7 @@ from harness_core.containers import (
 )
 from harness_core.engine import find_engine
 from harness_core.errors import ChildExited, HarnessError
+from harness_core.machine import need_extra
 from harness_core.services._connection import connect
 from harness_core.services._readiness import Readiness
 from harness_core.services._service import Place, Say
@@ -183,10 +184,13 @@ async def open_container_server(
         say: told what takes long.
 
     Raises:
-        Unavailable: no engine, no image, no space.
+        Unavailable: no library, no engine, no image, no space.
         ChildExited: the container ended while the server started.
         NotReady: it did not serve in time.
     """
+    need_extra(
+        "containers", action="run a server in a container", instead="run with --services local"
+    )
     engine = await blocking(find_engine)
     image = await blocking(provide_image, engine, images, say=say)
     made = spec(image)

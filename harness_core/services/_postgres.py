@@ -13,6 +13,7 @@ from harness_core.services._postgres_container import open_container_postgres
 from harness_core.services._postgres_external import open_external_postgres
 from harness_core.services._postgres_local import open_local_postgres
 from harness_core.services._postgres_protocol import greet
+from harness_core.services._postgres_settings import settings_from_environment
 from harness_core.services._postgres_url import PostgresUrl, parse_postgres_url
 from harness_core.services._service import Say, Service
 
@@ -129,7 +130,8 @@ def open_postgres(
         evidence: directory for its log and settings.
         provider: a key of :data:`PROVIDERS`.
         url: of the server, for the provider ``external`` alone.
-        settings: changes to the server's settings; not for the provider ``external``.
+        settings: changes to the server's settings, and to what ``HARNESS_POSTGRES_SETTINGS``
+            names; not for the provider ``external``.
         say: told what takes long: an image that is pulled or built.
 
     Raises:
@@ -144,7 +146,8 @@ def open_postgres(
             found=provider,
             expected=f"one of {', '.join(sorted(PROVIDERS))}",
         )
-    return opened_here(opener(run, evidence=evidence, url=url, settings=settings or {}, say=say))
+    everything = {**settings_from_environment(), **(settings or {})}
+    return opened_here(opener(run, evidence=evidence, url=url, settings=everything, say=say))
 
 
 async def postgres_answers(service: Service) -> str:

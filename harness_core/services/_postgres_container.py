@@ -16,6 +16,7 @@ from harness_core import limits
 from harness_core.containers import ContainerSpec, ImageChoice
 from harness_core.services._in_container import ContainerServer, open_container_server
 from harness_core.services._postgres_protocol import greet
+from harness_core.services._postgres_settings import COMMON_SETTINGS
 from harness_core.services._postgres_url import PostgresUrl
 from harness_core.services._readiness import Readiness
 from harness_core.services._service import Say
@@ -33,19 +34,6 @@ POSTGRES_IMAGES: Final = ImageChoice(
 )
 
 _PORT: Final = 5432
-
-#: As in the provider *local*: enough for a dozen services, and nothing kept for a crash.
-_SETTINGS: Final[Mapping[str, str]] = {
-    "max_connections": "200",
-    "shared_buffers": "32MB",
-    "fsync": "off",
-    "full_page_writes": "off",
-    "wal_level": "minimal",
-    "max_wal_senders": "0",
-    "autovacuum": "off",
-    "jit": "off",
-    "timezone": "UTC",
-}
 
 _READINESS: Final = Readiness(probe=greet, seconds=limits.POSTGRES_READY_S)
 
@@ -67,7 +55,7 @@ async def open_container_postgres(
         Unavailable: no engine, no image, no space.
         ChildExited: the container ended while the server started.
     """
-    words = [f"{key}={value}" for key, value in {**_SETTINGS, **settings}.items()]
+    words = [f"{key}={value}" for key, value in {**COMMON_SETTINGS, **settings}.items()]
 
     def spec(image: str) -> ContainerSpec:
         return ContainerSpec(

@@ -1,12 +1,11 @@
 """Provider *local*: a PostgreSQL server of our own, as a supervised child process.
 
-Sized and set for tests: small memory, no fsync, reachable on 127.0.0.1 with a password of this run.
+Reachable on 127.0.0.1 with a password of this run.
 """
 
 from __future__ import annotations
 
 import os
-import pwd
 import secrets
 import shutil
 import signal
@@ -14,6 +13,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,24 +21,28 @@ import trio
 
 from harness_core import limits
 from harness_core.bridge import blocking
-from harness_core.errors import ChildExited, HarnessError, PortTaken, Unavailable
+from harness_core.errors import ChildExited, HarnessError, PortTaken
 from harness_core.groups import lone_error
+from harness_core.machine import (
+    STATE_ELSEWHERE,
+    PostgresBinaries,
+    disk_full,
+    server_account,
+    usable_binaries,
+)
 from harness_core.net import owner_of
 from harness_core.process import memory_root
 from harness_core.services import _processes
-from harness_core.services._binaries import (
-    PostgresBinaries,
-    find_postgres_binaries,
-    readable_binaries,
-)
 from harness_core.services._cluster import (
     Job,
     Owner,
+    met_full_disk,
     new_cluster,
     server_environment,
     write_settings,
 )
 from harness_core.services._postgres_protocol import execute_locally, greet
+from harness_core.services._postgres_settings import COMMON_SETTINGS
 from harness_core.services._service import Place
 from harness_core.wait import deadline, until
 
@@ -46,29 +50,20 @@ if TYPE_CHECKING:
     from harness_core.evidence import Evidence
     from harness_core.process import Child, Run
 
-__all__ = ["LocalPostgres", "open_local_postgres", "server_account", "usable_binaries"]
+__all__ = ["LocalPostgres", "open_local_postgres"]
 
-#: Small enough that a server costs 40 MB; enough for a dozen services with pools of ten.
 _SETTINGS: Final[Mapping[str, str]] = {
+    **COMMON_SETTINGS,
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": ".",
     "unix_socket_permissions": "0700",
-    "max_connections": "200",
-    "shared_buffers": "32MB",
     "dynamic_shared_memory_type": "mmap",  # in the data directory: goes with it after a kill
     "huge_pages": "off",
-    "fsync": "off",
     "synchronous_commit": "on",  # a killed server keeps what it committed; cheap without fsync
-    "full_page_writes": "off",
-    "wal_level": "minimal",
-    "max_wal_senders": "0",
-    "max_logical_replication_workers": "0",
+    "max_logical_replication_workers": "0",  # one process less; nobody subscribes here
     "max_wal_size": "256MB",
     "checkpoint_timeout": "1h",
     "log_checkpoints": "off",
-    "autovacuum": "off",  # a worker inside a template would block its clone for seconds
-    "jit": "off",
-    "timezone": "UTC",
     "log_timezone": "UTC",
     "lc_messages": "C",
     "log_line_prefix": "%m [%p] %q%u@%d ",
@@ -78,9 +73,6 @@ _SETTINGS: Final[Mapping[str, str]] = {
 _SETTINGS_16: Final[Mapping[str, str]] = {"scram_iterations": "1"}
 #: No worker processes for reading files in memory.
 _SETTINGS_18: Final[Mapping[str, str]] = {"io_method": "sync"}
-
-#: Users to become when we are root, which PostgreSQL refuses to run as.
-_UNPRIVILEGED: Final = ("nobody", "daemon", "postgres")
 
 #: Interval between two looks at a starting server, in seconds. Constant: a doubling interval
 #: would add up to its last step (30 ms) to a start of 40.
@@ -210,6 +202,14 @@ class LocalPostgres:
     def _gave_up(self, child: Child) -> HarnessError:
         if any("Address already in use" in line for line in child.tail()):
             return PortTaken(self._plan.port, owner=owner_of(self._plan.port))
+        if met_full_disk(child.tail()):
+            return disk_full(
+                self._plan.data,
+                what="what a PostgreSQL server starts with",
+                elsewhere=STATE_ELSEWHERE,
+                tail=child.tail(),
+                log=child.log,
+            )
         return ChildExited(
             f"start postgres on {self.address}",
             name="postgres",
@@ -309,14 +309,17 @@ async def open_local_postgres(
     Raises:
         Unavailable: no server binaries, or nobody to run them as.
     """
-    owner = _unprivileged_owner()
+    account = server_account()
+    owner = Owner(uid=account[0], gid=account[1]) if account is not None else None
     binaries = await blocking(usable_binaries)
     uid = owner.uid if owner is not None else os.geteuid()
     await blocking(_processes.sweep_shared_memory, uid=uid)
-    home = run.directory("postgres", in_memory=True)
-    data = home / "data"
-    store = await new_cluster(run, binaries, data, owner=owner, evidence=evidence)
-    async with _meanwhile(store):
+    async with AsyncExitStack() as cleanup:
+        home = run.directory("postgres", in_memory=True)
+        cleanup.push_async_callback(_remove, home)
+        data = home / "data"
+        store = await new_cluster(run, binaries, data, owner=owner, evidence=evidence)
+        await cleanup.enter_async_context(_meanwhile(store))
         with _held_port() as port:
             everything = {**_all_settings(binaries.major, port), **settings}
             await blocking(write_settings, data, everything, owner=owner)
@@ -343,7 +346,6 @@ async def open_local_postgres(
             finally:
                 with trio.CancelScope(shield=True):
                     await service.dispose()
-                    await blocking(_remove, home)
 
 
 @asynccontextmanager
@@ -355,53 +357,12 @@ async def _meanwhile(job: Job | None) -> AsyncIterator[None]:
         yield
 
 
-def server_account() -> tuple[int, int] | None:
-    """Uid and gid that our servers run as; ``None`` when they run as ourselves.
-
-    Raises:
-        Unavailable: we are root and there is nobody else to run them as.
-    """
-    owner = _unprivileged_owner()
-    return (owner.uid, owner.gid) if owner is not None else None
-
-
-def usable_binaries() -> PostgresBinaries:
-    """The server binaries, at a place where the server's account can run them; blocks.
-
-    Raises:
-        Unavailable: there are none, or they are closed to that account.
-    """
-    binaries = find_postgres_binaries()
-    owner = _unprivileged_owner()
-    if owner is None:
-        return binaries
-    return readable_binaries(binaries, uid=owner.uid, gid=owner.gid)
-
-
 def _all_settings(major: int, port: int) -> dict[str, str]:
     settings = {**_SETTINGS, "port": str(port)}
     for since, more in ((16, _SETTINGS_16), (18, _SETTINGS_18)):
         if major >= since:
             settings |= more
     return settings
-
-
-def _unprivileged_owner() -> Owner | None:
-    """Whom the server runs as: ourselves, or somebody harmless when we are root."""
-    if os.geteuid() != 0:
-        return None
-    for name in _UNPRIVILEGED:
-        try:
-            entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return Owner(uid=entry.pw_uid, gid=entry.pw_gid)
-    raise Unavailable(
-        "start postgres as root",
-        observed=f"the server refuses to run as root and none of the users "
-        f"{', '.join(_UNPRIVILEGED)} exists",
-        next_step="Add one of them, or run the harness as an ordinary user",
-    )
 
 
 @contextmanager
@@ -446,5 +407,6 @@ def _gone(pids: tuple[int, ...]) -> Callable[[], Awaitable[bool]]:
     return probe
 
 
-def _remove(home: Path) -> None:
-    shutil.rmtree(home, ignore_errors=True)
+async def _remove(home: Path) -> None:
+    with trio.CancelScope(shield=True):
+        await blocking(partial(shutil.rmtree, home, ignore_errors=True))

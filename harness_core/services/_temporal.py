@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 from harness_core import limits
 from harness_core.bridge import anywhere
 from harness_core.containers import ContainerSpec, ImageChoice
-from harness_core.errors import BadInput, Unavailable
+from harness_core.errors import BadInput
+from harness_core.machine import find_program, need_extra
 from harness_core.services._as_child import ServerCommand, open_child_server
 from harness_core.services._elsewhere import ExternalServer
 from harness_core.services._handle import ServiceHandle, opened_here
 from harness_core.services._in_container import open_container_server
-from harness_core.services._program import find_program
 from harness_core.services._readiness import Readiness, reach
 from harness_core.services._service import Say, Service
 
@@ -68,14 +68,9 @@ def _readiness(namespace: str) -> Readiness:
     """Temporal's words, from a library that only who uses Temporal has installed."""
 
     async def probe(address: str) -> None:
-        try:
-            from harness_core.services._temporal_protocol import describe_namespace
-        except ImportError as error:
-            raise Unavailable(
-                "talk to Temporal",
-                observed=f"the package {error.name} is not installed",
-                next_step="pip install 'staging-harness[temporal]'",
-            ) from error
+        need_extra("temporal", action="talk to Temporal")
+        from harness_core.services._temporal_protocol import describe_namespace
+
         await describe_namespace(address, namespace)
 
     return Readiness(probe=probe, seconds=limits.TEMPORAL_READY_S)

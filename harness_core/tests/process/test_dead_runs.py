@@ -105,7 +105,7 @@ def test_sweep_removes_directories_on_tmpfs_even_when_it_is_full(
     runner.process.kill()
     runner.process.wait()
 
-    monkeypatch.setattr(_state, "_MEMORY_FREE_BYTES", 2**62)
+    monkeypatch.setattr(_state, "MEMORY_FREE_BYTES", 2**62)
     report = sweep()
 
     assert () == report.problems

@@ -16,7 +16,12 @@ from harness_core.db import Database
 from harness_core.errors import BadInput, PortTaken
 from harness_core.evidence import Evidence
 from harness_core.process import Run, open_run
-from harness_core.services import PostgresService, open_postgres, postgres_answers
+from harness_core.services import (
+    PostgresService,
+    find_postgres_binaries,
+    open_postgres,
+    postgres_answers,
+)
 
 pytestmark = pytest.mark.real
 
@@ -128,8 +133,6 @@ async def test_missing_binaries_are_one_clear_error(
     run: Run, evidence: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A directory without a server is refused by naming the variable that holds it."""
-    from harness_core.services import find_postgres_binaries
-
     find_postgres_binaries.cache_clear()
     monkeypatch.setenv("HARNESS_POSTGRES_BIN", str(tmp_path))
     try:
@@ -140,3 +143,59 @@ async def test_missing_binaries_are_one_clear_error(
         find_postgres_binaries.cache_clear()
 
     assert "HARNESS_POSTGRES_BIN" == caught.value.key
+
+
+async def test_a_backup_of_the_running_server_can_be_taken(
+    run: Run, evidence: Evidence, tmp_path: Path
+) -> None:
+    """wal_level is what PostgreSQL has by default: pg_basebackup copies the server as it runs."""
+    tool = find_postgres_binaries().directory / "pg_basebackup"
+    async with open_postgres(run, evidence=evidence) as service:
+        await write_mark(service)
+        argv = [tool, "--pgdata", tmp_path / "copy", "--dbname", service.url(), "--no-sync"]
+        done = await blocking(subprocess.run, argv, capture_output=True, text=True, check=False)
+
+    assert 0 == done.returncode, done.stderr
+    assert (tmp_path / "copy/PG_VERSION").is_file()
+
+
+async def test_text_search_speaks_what_initdb_chose(run: Run, evidence: Evidence) -> None:
+    """Our configuration file replaces that of initdb; without a word on it words are not stemmed."""
+    async with (
+        open_postgres(run, evidence=evidence) as service,
+        Database(service.url()) as database,
+    ):
+        found = await database.rows("select to_tsvector('the running servers')::text as words")
+
+    assert [{"words": "'run':2 'server':3"}] == found
+
+
+async def test_settings_of_a_run_come_from_its_environment(
+    run: Run, evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HARNESS_POSTGRES_SETTINGS turns logical decoding on; what an opener asks for comes last."""
+    monkeypatch.setenv("HARNESS_POSTGRES_SETTINGS", "wal_level=logical 'work_mem=3 MB' jit=on")
+    async with (
+        open_postgres(run, evidence=evidence, settings={"jit": "off"}) as service,
+        Database(service.url()) as database,
+    ):
+        slot = "select slot_name::text from pg_create_logical_replication_slot('mark', 'pgoutput')"
+        made = await database.rows(slot)
+        found = await database.rows(
+            "select current_setting('work_mem') work_mem, current_setting('jit') jit"
+        )
+
+    assert [{"slot_name": "mark"}] == made
+    assert [{"work_mem": "3MB", "jit": "off"}] == found
+
+
+@pytest.mark.parametrize("text", ["wal_level", "=logical", "a-b=c", "a='"])
+async def test_a_malformed_setting_is_refused(
+    run: Run, evidence: Evidence, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """A word that is no name=value names the variable, before a server is started."""
+    monkeypatch.setenv("HARNESS_POSTGRES_SETTINGS", text)
+    with pytest.raises(BadInput) as caught:
+        open_postgres(run, evidence=evidence)
+
+    assert ("HARNESS_POSTGRES_SETTINGS", text) == (caught.value.key, caught.value.found)

@@ -207,7 +207,7 @@ async def test_a_missing_program_is_one_clear_error(
     run: Run, evidence: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is not installed is named, with the extra that brings it."""
-    monkeypatch.setattr("harness_core.services._program.shutil.which", lambda *_args, **_more: None)
+    monkeypatch.setattr("harness_core.machine._programs.shutil.which", lambda *_args, **_more: None)
     with pytest.raises(Unavailable, match=r"staging-harness\[s3\]"):
         async with open_s3(run, evidence=evidence):
             pass

@@ -18,9 +18,9 @@ from harness_core.containers import build_images
 from harness_core.engine import find_engine
 from harness_core.errors import BadInput, Unavailable
 from harness_core.evidence import Evidence
+from harness_core.machine import find_program
 from harness_core.process import Run
 from harness_core.services import TEMPORAL_ADDRESS_VARIABLE, TemporalService, open_temporal
-from harness_core.services._program import find_program
 from harness_core.services._temporal_protocol import TemporalRefusedError, describe_namespace
 from harness_core.skips import not_run
 from harness_core.testing import ServiceState, check_service

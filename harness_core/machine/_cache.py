@@ -12,7 +12,7 @@ from pathlib import Path
 from harness_core.errors import HarnessError, Unavailable
 from harness_core.wait import until_blocking
 
-__all__ = ["cache_directory", "can_reach", "locked"]
+__all__ = ["cache_directory", "cache_place", "can_reach", "locked"]
 
 _NAME = "staging-harness"
 
@@ -41,6 +41,11 @@ def cache_directory(*, reachable_by: tuple[int, int] | None = None) -> Path:
         observed="; ".join(tried),
         next_step="Set XDG_CACHE_HOME to a directory that you own",
     )
+
+
+def cache_place() -> Path:
+    """The first of them, whether or not it can be used; makes nothing."""
+    return next(_candidates())
 
 
 def _candidates() -> Iterator[Path]:
