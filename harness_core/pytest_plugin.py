@@ -31,11 +31,18 @@ import pytest
 from harness_core import gates, limits, shards
 from harness_core.bridge import Loop, Mutex, open_loop
 from harness_core.budget import CostHooks
-from harness_core.errors import BadInput, HarnessError
-from harness_core.evidence import Evidence, Redactor, failure_text, open_evidence
+from harness_core.errors import BadInput, HarnessError, Unavailable
+from harness_core.evidence import (
+    Evidence,
+    Redactor,
+    failure_text,
+    open_evidence,
+    writing_evidence,
+)
 from harness_core.groups import unwrap
 from harness_core.leaks import Audit, Unclosed, open_audit, unclosed_error, watch_unclosed
 from harness_core.ledger import open_session
+from harness_core.machine import disk_full, is_disk_full
 from harness_core.process import Run, open_run
 from harness_core.scenario import new_token
 from harness_core.skips import SkipHooks, SkipRule, not_run
@@ -418,10 +425,26 @@ def pytest_audit_leaks(session: pytest.Session) -> None:
         )
 
 
+@pytest.hookimpl(wrapper=True, trylast=True, specname="pytest_sessionfinish")
+def pytest_survive_full_disk(session: pytest.Session) -> Generator[None, None, None]:
+    """Print the end of a run also where its report finds no room, which fails the run."""
+    try:
+        yield
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        path = Path(getattr(session.config.option, "xmlpath", None) or session.config.rootpath)
+        lack = disk_full(path, what="the report of the run", elsewhere="--junitxml=FILE")
+        fail_run(session, "disk", str(lack))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell an xdist worker where this run writes its evidence."""
-    node.workerinput[_XDIST_EVIDENCE] = str(_root_evidence(node.config).path)
+    """Tell an xdist worker where this run writes its evidence; end the run where it cannot."""
+    try:
+        node.workerinput[_XDIST_EVIDENCE] = str(_root_evidence(node.config).path)
+    except Unavailable as error:
+        pytest.exit(str(error), returncode=HARNESS_ERROR_EXIT)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -570,8 +593,9 @@ def _own_directory(path: Path, config: pytest.Config) -> Path:
     """``path``, or a directory in it while another run is at work there: no run wipes another's."""
     candidate, number = path, 2
     while True:
-        candidate.mkdir(parents=True, exist_ok=True)
-        lock = (candidate / ".lock").open("wb")
+        with writing_evidence(candidate):
+            candidate.mkdir(parents=True, exist_ok=True)
+            lock = (candidate / ".lock").open("wb")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -589,7 +613,8 @@ def _is_harness_error(error: BaseException) -> bool:
         harness, _ = error.split(HarnessError)
         failures, _ = error.split(AssertionError)
         return harness is not None and failures is None
-    return isinstance(error, HarnessError)
+    # A disk without room says nothing of the product, whoever met it.
+    return isinstance(error, HarnessError) or is_disk_full(error)
 
 
 def _rerun(item: pytest.Item) -> str:

@@ -5,8 +5,8 @@
 - ``_failure.py``: :func:`failure_text`, where the evidence lies and the command that reruns a test.
 """
 
-from harness_core.evidence._directory import Evidence, open_evidence
+from harness_core.evidence._directory import Evidence, open_evidence, writing_evidence
 from harness_core.evidence._failure import failure_text
 from harness_core.evidence._redaction import REDACTED, Redactor
 
-__all__ = ["REDACTED", "Evidence", "Redactor", "failure_text", "open_evidence"]
+__all__ = ["REDACTED", "Evidence", "Redactor", "failure_text", "open_evidence", "writing_evidence"]

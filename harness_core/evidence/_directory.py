@@ -7,12 +7,14 @@ import hashlib
 import json
 import re
 import shutil
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
 from harness_core.evidence._redaction import Redactor
+from harness_core.machine import writing
 
-__all__ = ["Evidence", "open_evidence"]
+__all__ = ["Evidence", "open_evidence", "writing_evidence"]
 
 #: Longest directory name made of a test's name; file systems stop at 255 bytes.
 _NAME_CHARS: Final = 120
@@ -29,7 +31,8 @@ class Evidence:
     def __init__(self, path: Path, redactor: Redactor) -> None:
         self.path = path
         self.redactor = redactor
-        path.mkdir(parents=True, exist_ok=True)
+        with writing_evidence(path):
+            path.mkdir(parents=True, exist_ok=True)
 
     def child(self, name: str) -> Evidence:
         """A directory below this one; ``name`` is made safe for file systems."""
@@ -38,7 +41,8 @@ class Evidence:
     def write_text(self, name: str, text: str) -> Path:
         """Write (or replace) a text file and return its path."""
         path = self._file(name)
-        path.write_text(self.redactor.redact(text), encoding="utf-8", errors="backslashreplace")
+        with writing_evidence(path):
+            path.write_text(self.redactor.redact(text), encoding="utf-8", errors="backslashreplace")
         return path
 
     def write_json(self, name: str, value: object) -> Path:
@@ -48,7 +52,10 @@ class Evidence:
     def append(self, name: str, line: str) -> Path:
         """Append one line to a text file and return its path."""
         path = self._file(name)
-        with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+        with (
+            writing_evidence(path),
+            path.open("a", encoding="utf-8", errors="backslashreplace") as file,
+        ):
             file.write(self.redactor.redact(line.rstrip("\n")) + "\n")
         return path
 
@@ -61,7 +68,8 @@ class Evidence:
         if self.path.resolve() not in path.resolve().parents:
             message = f"cannot write evidence {name!r}: it lies outside {self.path}"
             raise ValueError(message)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with writing_evidence(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
 
@@ -70,6 +78,11 @@ def open_evidence(path: Path, *, redactor: Redactor | None = None, wipe: bool = 
     if wipe and path.exists():
         shutil.rmtree(path)
     return Evidence(path, redactor or Redactor())
+
+
+def writing_evidence(path: Path) -> AbstractContextManager[None]:
+    """Say in one sentence that the disk of the evidence is full; see :func:`machine.writing`."""
+    return writing(path, what="evidence", elsewhere="--evidence DIR")
 
 
 def safe_name(name: str) -> str:

@@ -253,8 +253,8 @@ class Child:
                 await trio.lowlevel.checkpoint()
         finally:
             self._drained.set()
-            self._lines.close()
             os.close(self._output)
+            self._lines.close()
 
     def _read_rest(self) -> None:
         """Read what an ended child wrote, which is in the pipe by now, and no more.

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from harness_core.machine import STATE_ELSEWHERE, writing
 from harness_core.process import _warden
 from harness_core.process._state import state_root
 
@@ -56,13 +57,18 @@ class RunLedger:
         return cls(unnamed.rename(runs / run_id))
 
     def record(self, kind: str, **fields: object) -> None:
-        """Append one entry; call it before the thing is made wherever its name is known before."""
+        """Append one entry; call it before the thing is made wherever its name is known before.
+
+        Raises:
+            Unavailable: the disk of the ledger is full.
+        """
         line = (json.dumps({"kind": kind, **fields}) + "\n").encode()
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            _warden.write_whole(descriptor, line)
-        finally:
-            os.close(descriptor)
+        with writing(self.path, what="the run's ledger", elsewhere=STATE_ELSEWHERE):
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                _warden.write_whole(descriptor, line)
+            finally:
+                os.close(descriptor)
 
     def entries(self) -> Iterator[Mapping[str, Any]]:
         """Every whole line, oldest first; a line cut short by a crash is passed over."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from harness_core import limits
-from harness_core.evidence import Redactor
+from harness_core.evidence import Redactor, writing_evidence
 from harness_core.process._redactions import Redactions
 
 __all__ = ["OutputLog"]
@@ -35,6 +35,7 @@ class OutputLog:
     def __init__(self, path: Path, *, redactor: Redactor, limit_bytes: int | None = None) -> None:
         self._room_bytes = limit_bytes
         self._left_out_bytes = 0
+        self._path = path
         # Held open: the log goes on even if somebody moves its directory.
         self._file = path.open("wb")
         self._redactor = redactor
@@ -57,11 +58,24 @@ class OutputLog:
         self._watchers.append(watcher)
 
     def feed(self, data: bytes) -> None:
-        """Take what was read."""
-        self._take(self._decoder.decode(data))
+        """Take what was read.
+
+        Raises:
+            Unavailable: the disk of the log is full.
+        """
+        with writing_evidence(self._path):
+            self._take(self._decoder.decode(data))
 
     def end(self) -> None:
-        """Write what is left of the last line; nothing follows."""
+        """Write what is left of the last line; nothing follows.
+
+        Raises:
+            Unavailable: the disk of the log is full.
+        """
+        with writing_evidence(self._path):
+            self._end()
+
+    def _end(self) -> None:
         self._take(self._decoder.decode(b"", final=True))
         if self._rest:
             self._write(self._rest)
@@ -70,15 +84,19 @@ class OutputLog:
             self._end_line()
 
     def close(self) -> None:
-        """End the output and close the log; of what was left out, its end is written."""
+        """End the output and close the log; of what was left out, its end is written.
+
+        Raises:
+            Unavailable: the disk of the log is full.
+        """
         if self._file.closed:
             return
-        self.end()
-        if self._left_out_bytes:
-            last = "".join(f"{line}\n" for line in self._tail)
-            note = f"\n… ({self._left_out_bytes} bytes more; the last lines of them:)\n{last}"
-            self._file.write(note.encode("utf-8", errors="replace"))
-        self._file.close()
+        with writing_evidence(self._path), self._file:
+            self._end()
+            if self._left_out_bytes:
+                last = "".join(f"{line}\n" for line in self._tail)
+                note = f"\n… ({self._left_out_bytes} bytes more; the last lines of them:)\n{last}"
+                self._file.write(note.encode("utf-8", errors="replace"))
 
     def _take(self, text: str) -> None:
         text = self._rest + text

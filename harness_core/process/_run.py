@@ -19,6 +19,7 @@ from harness_core.bridge import reading as read_in_thread
 from harness_core.errors import HarnessError
 from harness_core.evidence import Evidence
 from harness_core.groups import lone_error
+from harness_core.machine import STATE_ELSEWHERE, writing
 from harness_core.process import _warden
 from harness_core.process._child import Child
 from harness_core.process._control import WardenClient
@@ -90,6 +91,7 @@ class Run:
 
         Raises:
             BadInput: ``name`` is no single path component, so it would lie elsewhere.
+            Unavailable: the disk is full.
         """
         check_name(name, where="directory")
         memory = memory_root() if in_memory else None
@@ -99,8 +101,9 @@ class Run:
             path = path.with_name(f"{name}-{number}")
             number += 1
         self.ledger.record("directory", path=str(path))
-        home.mkdir(exist_ok=True, mode=0o711)
-        path.mkdir(mode=0o711)
+        with writing(path, what="a directory of the run", elsewhere=STATE_ELSEWHERE):
+            home.mkdir(exist_ok=True, mode=0o711)
+            path.mkdir(mode=0o711)
         return path
 
     def start_soon(self, task: Callable[[], Awaitable[None]], *, name: str) -> None:
