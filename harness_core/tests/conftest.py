@@ -62,15 +62,15 @@ def caller(request: pytest.FixtureRequest) -> Caller:
     return found
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def interruptible() -> Iterator[None]:
-    """What tests start can be interrupted, also in a run that a shell started in the background.
+    """A test and what it starts can be interrupted, whatever was there before.
 
-    Such a run ignores SIGINT, and so would every program that it starts.
+    A run that a shell started in the background ignores SIGINT, and so would every program that it
+    starts; two servers in one test, ended in the order of their start, leave the handler of a loop
+    that is no more.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
