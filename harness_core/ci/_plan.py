@@ -30,7 +30,7 @@ UNMEASURED_MINUTES: Final = 60
 #: The limit of one that runs no tests (lint, types): seconds, and its environment.
 STATIC_MINUTES: Final = 15
 
-#: A planted fault that was never measured. Mean of the 117 of e2e on 2 cores: see docs/ci.md.
+#: A planted fault that was never measured: a guess, which the first nightly run replaces.
 FAULT_S: Final = 20.0
 
 #: Faults planted at once in a job.
