@@ -2,7 +2,7 @@
 
 Order: the directory named by ``HARNESS_POSTGRES_BIN``, the wheels, ``PATH``, ``pg_config``, the usual
 system directories. Wheels come before the system so that a suite runs on the same server version on
-every machine; which wheel is first is decision 0120.
+every machine; which wheel is first is decision 0124.
 """
 
 from __future__ import annotations
