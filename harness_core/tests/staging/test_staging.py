@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.errors import HarnessError
+from harness_core.hosting import ask
+from harness_core.staging import take_down
 from harness_core.wait import until_blocking
 
 #: A boot or an end of something that does nothing, on a loaded machine.
@@ -167,6 +170,26 @@ def test_secrets_are_shown_on_request_alone(root: Path) -> None:
     assert "sk-secret" not in seen
     assert "hunter2secret" in revealed
     assert "KEY=sk-secret" in revealed
+
+
+def test_a_host_that_hangs_up_before_it_answers_is_taken_down(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was asked, and it ends: that its answer is lost on the way is no error."""
+    monkeypatch.setenv("HARNESS_STATE_DIR", str(root.parent / "state"))
+
+    def hangs_up(path: Path, word: str) -> None:
+        ask(path, word)
+        raise HarnessError(f"ask the host of this run to {word}", observed="it hung up")
+
+    monkeypatch.setattr("harness_core.staging._down.ask", hangs_up)
+    lines: list[str] = []
+    with up(root) as process:
+        take_down(None, every=False, root=root, say=lines.append)
+
+        assert 0 == process.wait(SOON_S)
+    assert lines[0].endswith("(toy) is down")
+    assert [] == left(root)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
