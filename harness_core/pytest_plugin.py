@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import datetime as dt
 import fcntl
-import gc
 import math
 import os
 import shlex
@@ -200,12 +199,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Watch what tests leave to the garbage collector; later than pytest's own watch, which it joins."""
     config = session.config
     config.stash[_UNCLOSED] = config.stash[_AUDIT].enter_context(watch_unclosed())
-
-
-def pytest_collection_finish() -> None:
-    """What is there before the first test is no test's: collections need not look at it again."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -412,7 +405,7 @@ def pytest_audit_leaks(session: pytest.Session) -> None:
     """Fail a run that left something behind, when everything of it should be gone."""
     leaks = session.config.stash[_LEAKS]
     leaks.extend(leak.text() for leak in session.config.stash[_AUDITED].close())
-    leaks.extend(str(thing) for thing in session.config.stash[_UNCLOSED].collect())
+    leaks.extend(str(thing) for thing in session.config.stash[_UNCLOSED].collect(last=True))
     workeroutput = getattr(session.config, "workeroutput", None)
     if workeroutput is not None:
         workeroutput[_XDIST_LEAKS] = leaks

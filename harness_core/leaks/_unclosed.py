@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import time
 import tracemalloc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ _FRAMES: Final = 24
 _ORIGIN_FRAMES: Final = 6
 #: Places kept; a thing that lives while so many others are opened is named without its place.
 _PLACES: Final = 20_000
+#: A collection of what one test made takes a millisecond; of a large library, a hundred.
+_SLOW_S: Final = 0.005
 _WHAT_CHARS: Final = 160
 _HARNESS: Final = "/harness_core/"
 _NOT_OURS: Final = ("/site-packages/", "/dist-packages/", "<frozen", "<string>")
@@ -60,9 +63,21 @@ class Unclosed:
     def __init__(self) -> None:
         self._found: list[UnclosedThing] = []
 
-    def collect(self) -> tuple[UnclosedThing, ...]:
-        """Force a collection; what was found since the last one, each thing once."""
+    def collect(self, *, last: bool = False) -> tuple[UnclosedThing, ...]:
+        """Force a collection; what was found since the last one, each thing once.
+
+        What is there when a collection gets slow, modules for the most part, is passed over by the
+        next ones.
+
+        Args:
+            last: look at everything once more.
+        """
+        if last:
+            gc.unfreeze()
+        began = time.monotonic()
         gc.collect()
+        if time.monotonic() - began > _SLOW_S:
+            gc.freeze()
         found, self._found = self._found, []
         return tuple(dict.fromkeys(found))
 

@@ -21,6 +21,8 @@ import threading
 
 import pytest
 
+from harness_core.skips import not_run
+
 DEMO = os.environ.get("DEMO", "")
 
 
@@ -37,7 +39,7 @@ def test_error():
 
 def test_skip():
     if DEMO == "skip":
-        pytest.skip("the total is not there")
+        not_run("options", "the total is not there")
     assert not DEMO
 
 
@@ -134,11 +136,11 @@ CASES = [
     ("half", ["test_total", "test_rows"], Verdict.SURVIVED, "AssertionError: the total is -1"),
     ("error", ["test_error"], Verdict.NO_VERDICT, "raised, which is no assertion, in call"),
     ("mixed-group", ["test_group"], Verdict.NO_VERDICT, "raised, which is no assertion, in call"),
-    ("skip", ["test_skip"], Verdict.NO_VERDICT, "skipped: Skipped: the total is not there"),
+    ("skip", ["test_skip"], Verdict.NO_VERDICT, "skipped: NotRun: the total is not there"),
     ("crash", ["test_crash"], Verdict.NO_VERDICT, "it did not run to its end"),
     ("setup", ["test_setup"], Verdict.NO_VERDICT, "failed an assertion in setup"),
     ("fail", ["test_fail"], Verdict.NO_VERDICT, "raised, which is no assertion, in call"),
-    ("hang", ["test_hang"], Verdict.NO_VERDICT, "no end within 3 s"),
+    ("hang", ["test_hang"], Verdict.NO_VERDICT, "no end within 6 s"),
     ("red", ["test_red_anyway"], Verdict.NO_VERDICT, "control run: failed an assertion in call"),
     ("missing", ["test_missing"], Verdict.NO_VERDICT, "control run: no test has this id"),
     ("other-reason", ["test_total"], Verdict.NO_VERDICT, "wrong reason: nothing like /the sum/"),
@@ -167,7 +169,7 @@ def verdicts(tmp_path_factory):
             *tests,
             id_=id_,
             says=SAYS.get(id_, "the total"),
-            more="limit_s = 3" if id_ == "hang" else "",
+            more="limit_s = 6" if id_ == "hang" else "",
         )
         for id_, tests, _, _ in CASES
     ]

@@ -137,7 +137,10 @@ def test_the_test_that_left_it_is_an_error(tmp_path, workers):
             f"cannot end test_leaves.py::{name} with everything closed: unclosed <socket"
             in done.stdout
         )
-    assert 2 == done.stdout.count(f"opened at test_leaves.py:{line}. Close it where it is opened")
+    told = f"opened at test_leaves.py:{line}. Close it where it is opened"
+    errors = [row for row in done.stdout.splitlines() if row.startswith("E ") and told in row]
+
+    assert 2 == len(errors), done.stdout
     assert "4 passed" not in done.stdout
     assert "FAILED test_leaves.py::test_fails_and_leaves_one" in done.stdout
     assert HARNESS_ERROR_EXIT != done.returncode
