@@ -53,7 +53,7 @@ def read_vitals(pid: int) -> Vitals:
         descriptors = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
     except (FileNotFoundError, PermissionError, ProcessLookupError) as error:
         # The files of a process that has ended are for root alone to see.
-        raise AssertionError(f"the daemon (pid {pid}) died while it was looked at") from error
+        raise AssertionError(f"the daemon (pid {pid}) has ended while it was looked at") from error
     return Vitals(
         pid=pid,
         started=started,
