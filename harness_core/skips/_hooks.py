@@ -55,6 +55,8 @@ class SkipHooks:
             report.outcome = "failed"
             report.harness_error = True
             report.longrepr = f"cannot leave a test out in CI: {cause.text()}. {refusal}."
+            # Each test is an error; its cause is shown once, with their number.
+            report.not_run, report.not_run_judged = f"{cause.text()} (refused in CI)", True
             return
         accepted = self._rule.accepted(cause, path)
         text = cause.text()
@@ -87,7 +89,7 @@ class SkipHooks:
         if self._judged and not self._executed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         """The causes of this run, the most frequent first."""
         if not self._causes:
             return
@@ -96,5 +98,5 @@ class SkipHooks:
         terminalreporter.section(f"not run: {total}")
         for text, count in self._causes.most_common():
             terminalreporter.write_line(f"{count:5} {text}")
-        if self._judged and not self._executed:
+        if self._judged and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             terminalreporter.write_line("Nothing was shown: every test was skipped.")
