@@ -55,6 +55,6 @@ def missing_sessions(path: Path) -> list[str]:
     """
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))["sessions"]
-        return [row["signature"] for row in rows if row["result"] != "success"]
+        return [row["name"] for row in rows if row["result"] != "success"]
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise BadInput(path, found=repr(error), expected="a report of nox --report") from error

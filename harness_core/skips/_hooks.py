@@ -27,6 +27,7 @@ class SkipHooks:
         self._causes: Counter[str] = Counter()
         self._executed = 0
         self._judged = False
+        self._nothing_shown = False
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -88,8 +89,9 @@ class SkipHooks:
             return
         if self._judged and not self._executed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+            self._nothing_shown = True
 
-    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The causes of this run, the most frequent first."""
         if not self._causes:
             return
@@ -98,5 +100,5 @@ class SkipHooks:
         terminalreporter.section(f"not run: {total}")
         for text, count in self._causes.most_common():
             terminalreporter.write_line(f"{count:5} {text}")
-        if self._judged and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        if self._nothing_shown:
             terminalreporter.write_line("Nothing was shown: every test was skipped.")

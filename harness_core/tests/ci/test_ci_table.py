@@ -39,7 +39,7 @@ def planted(tree: Path, suite: str, *verdicts: str) -> None:
 
 def table(tree: Path, *arguments: str, **sessions: str) -> "subprocess.CompletedProcess[str]":
     """Run the command on what nox says of its sessions."""
-    rows = [{"signature": name, "result": result} for name, result in sessions.items()]
+    rows = [{"name": name, "signatures": [name], "result": r} for name, r in sessions.items()]
     (tree / "nox.json").write_text(json.dumps({"sessions": rows}))
     words = ["ci", "table", "--nox", "nox.json", *arguments]
     return subprocess.run(
@@ -91,6 +91,22 @@ def test_what_keeps_a_run_from_passing(tree, cases, verdicts, result, problem):
 
     assert 1 == done.returncode
     assert [problem] == [line[: len(problem)] for line in done.stderr.splitlines()]
+
+
+def test_what_nox_writes_is_what_is_read(tree):
+    """The report of nox itself, of a session that ends well and of one that does not."""
+    report(tree, "core", "")
+    report(tree, "demo", "")
+    planted(tree, "demo", "killed")
+    (tree / "noxfile.py").write_text(
+        "import nox\n@nox.session(venv_backend='none')\ndef demo(session): session.error('no')\n"
+        "@nox.session(venv_backend='none')\ndef core(session): pass\n"
+    )
+    nox = [sys.executable, "-m", "nox", "--report", "nox-report.json"]
+    subprocess.run(nox, cwd=tree, capture_output=True, check=False)
+    done = table(tree, "--nox=nox-report.json")
+
+    assert (1, ["demo: it did not succeed"]) == (done.returncode, done.stderr.splitlines())
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"sessions": [1]}'])
