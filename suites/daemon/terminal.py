@@ -48,17 +48,21 @@ class Terminal:
     async def expect(
         self, what: str, shown: Callable[[str], bool], *, seconds: float = 15.0
     ) -> str:
-        """Wait until the screen shows something; returns it.
+        """Wait until the screen shows something in two looks in a row; returns it.
+
+        One look may meet a program in the middle of drawing, with a line gone that is there before
+        and after.
 
         Raises:
             AssertionError: it does not within ``seconds``; shows the screen.
         """
-        screen = ""
+        screen, before = "", False
 
         async def looks_so() -> bool:
-            nonlocal screen
+            nonlocal screen, before
             screen = await self.screen()
-            return shown(screen)
+            shown_before, before = before, shown(screen)
+            return shown_before and before
 
         try:
             with deadline(f"see {what}", seconds=seconds):

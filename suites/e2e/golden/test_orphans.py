@@ -53,10 +53,12 @@ def test_an_orphan_and_a_difference_fail_the_run(
 def run(folder: Path, config: pytest.Config, *options: str) -> subprocess.CompletedProcess[str]:
     """Pytest on the small project."""
     command = [sys.executable, "-m", "pytest", "--color=no", "-p", "no:cacheprovider", "."]
+    # What a worker of pytest has in its environment would make a worker of this run too.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     return subprocess.run(
         [*command, f"--rootdir={folder}", f"--evidence={folder / 'evidence'}", *options],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(config.rootpath)},
+        env=own | {"PYTHONPATH": str(config.rootpath)},
         capture_output=True,
         text=True,
         timeout=180,
