@@ -1,5 +1,6 @@
 """INT-002: what an agent writes is executed on the worker, and by nothing of the controller."""
 
+from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,6 +11,7 @@ from suites.integration.document import live_document
 from suites.integration.episodes import FINAL, Episodes, calls, new_token, said, use
 from suites.integration.patience import EPISODE_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
+from suites.integration.sessions import Session, new_session
 
 #: Where nothing of an agent may run.
 CONTROLLER = ("controller", "controller-worker")
@@ -18,6 +20,10 @@ CONTROLLER = ("controller", "controller-worker")
 _WAIT = (
     "touch begun-{token}; until [ -e go-on ]; do sleep 0.05; done; env > environment.txt; : {token}"
 )
+
+#: Listings that were shorter than the one before; one that trips does so within a few of them.
+_REMOVALS = 40
+_AT_ONCE = 4
 
 
 @pytest.mark.covers("INT-002")
@@ -31,6 +37,40 @@ async def test_int_002_agents_run_on_the_worker_only(breakable):
     await nothing_executes_on_the_controller(breakable)
     await runs_on_the_worker(breakable)
     await runs_nowhere_without_a_worker(breakable)
+
+
+@pytest.mark.covers("INT-002")
+@pytest.mark.integration_p0
+async def test_int_002_files_are_listed_while_code_removes_some(worker):
+    """The files of code that runs can be listed; what comes and goes meanwhile is no error."""
+    session = new_session(worker)
+    await session.write("kept.txt", "kept")
+    churn = (
+        "set -- $(seq 100 160); touch begun; until [ -e go-on ]; do touch \"$@\"; rm \"$@\"; done"
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(session.execute, churn, timeout_s=EPISODE_S))
+
+        async def begun() -> bool:
+            return "begun" in await session.files()
+
+        await eventually(begun, seconds=SOON_S, expected="the session's code to run")
+        async with trio.open_nursery() as listing:
+            for _ in range(_AT_ONCE):
+                listing.start_soon(lists_while_some_go, session)
+        await session.write("go-on", "")
+
+
+async def lists_while_some_go(session: Session) -> None:
+    """List until enough listings were shorter than the one before."""
+    before: set[str] = set()
+    removals = 0
+    while removals < _REMOVALS:
+        found = await session.files()
+
+        assert "kept.txt" in found, f"a file that stays is not listed: {sorted(found)}"
+        removals += len(found) < len(before)
+        before = found
 
 
 async def runs_on_the_worker(episodes: Episodes) -> None:

@@ -42,6 +42,7 @@ FAULTS = {
     "key-checked-late": "a request with a wrong key is carried out, and its answer withheld",
     "key-prefix-accepted": "the beginning of the key is taken for the key",
     "lint-failure-untold": "code that does not lint is told to its agent alone",
+    "listing-trips": "a listing fails when a file goes away while it is made",
     "logs-uncorrelated": "log lines do not say which episode they tell of",
     "memo-uncorrelated": "a workflow does not say which episode and trace it is of",
     "model-key-cut": "the model is asked with a key that lacks its last letter",

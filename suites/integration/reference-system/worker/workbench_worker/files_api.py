@@ -255,12 +255,18 @@ def _split(path: str) -> tuple[str, str]:
 
 
 def _entries(folder: int, prefix: str, recursive: bool) -> list[Entry]:
+    """What is in a folder; what the session's code removes meanwhile is not in it."""
     found: list[Entry] = []
     for where, folders, files, fd in os.fwalk(".", dir_fd=folder, follow_symlinks=False):
         for name in (*folders, *files):
             if len(found) >= _ENTRIES:
                 return found
-            state = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            try:
+                state = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            except FileNotFoundError:
+                if faults.on("listing-trips"):
+                    raise
+                continue
             kind = EntryKind.FILE
             if stat.S_ISDIR(state.st_mode):
                 kind = EntryKind.DIRECTORY
