@@ -44,11 +44,12 @@ def leftovers(run: Run) -> Callable[[str], list[str]]:
             and run.id in (command := _command(entry))
             and "_warden.py" not in command  # the run's own, there as long as the run
         ]
-        # Line by line and without times: attaching and detaching elsewhere is not ours.
+        # Made by a process of this run: a server of another one may have been killed just now.
+        pids = {entry["pid"] for entry in run.ledger.entries() if entry["kind"] == "process"}
         segments = [
             f"segment {row.split()[1]}"
             for row in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-            if row.split()[3] == "56" and row.split()[6] == "0"
+            if int(row.split()[4]) in pids and row.split()[6] == "0"
         ]
         return [*directories, *processes, *segments, *_containers(run)]
 
