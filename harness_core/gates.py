@@ -13,7 +13,9 @@ import os
 import platform
 import shutil
 import socket
+import stat
 import subprocess
+import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -58,7 +60,11 @@ class Gate:
 
 
 def _root() -> str:
-    return "" if os.geteuid() == 0 else "this is an ordinary user; run as root"
+    if os.geteuid() != 0:
+        return "this is an ordinary user; run as root"
+    python = Path(sys.executable).resolve()
+    shut = next((each for each in python.parents if not each.stat().st_mode & stat.S_IXOTH), None)
+    return f"no other user may run {python}: {shut} is closed to them" if shut else ""
 
 
 def _ordinary_user() -> str:
