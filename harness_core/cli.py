@@ -229,7 +229,7 @@ def reference(*, suite: str, into: Path | None, as_it_is: bool, root: Path | Non
 @click.argument("suite", required=False)
 @click.option("--subject", type=click.Path(path_type=Path), help="Subject file (TOML).")
 @click.option("--services", type=click.Choice(["local", "container", "external"]), default="local")
-@click.option("--llm", type=click.Choice(["offline", "live"]), default="offline")
+@click.option("--llm", type=click.Choice(["rehearsed", "live"]), default="rehearsed")
 @click.option("--llm-upstream", metavar="URL", help="Base URL of the provider for --llm live.")
 @click.option(
     "--llm-budget-usd",

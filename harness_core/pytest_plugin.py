@@ -111,9 +111,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--llm",
-        choices=("offline", "scripted", "live", "record", "replay"),
-        default="offline",
-        help="how the model gateway answers (default: offline, no key, no network)",
+        choices=("rehearsed", "scripted", "live", "record", "replay"),
+        default="rehearsed",
+        help="how the model gateway answers (default: rehearsed, no key, no network)",
     )
     group.addoption(
         "--llm-budget-usd",
@@ -614,7 +614,7 @@ def _rerun(item: pytest.Item) -> str:
     words = [item.nodeid]
     for option in _RERUN_OPTIONS:
         value = item.config.getoption(option)
-        if value and value not in {"local", "offline"}:
+        if value and value not in {"local", "rehearsed"}:
             words.append(f"{option}={value}")
     session = os.environ.get("HARNESS_SESSION")
     start = ["nox", "-s", session, "--"] if session else ["pytest"]

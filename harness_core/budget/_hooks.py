@@ -38,7 +38,7 @@ def keep_costs(config: pytest.Config, folder: Path, costs: Mapping[str, float]) 
     """
     cache = getattr(config, "cache", None)
     hooks: CostHooks | None = config.pluginmanager.get_plugin(CostHooks.NAME)
-    if cache is None or hooks is None or config.getoption("--llm") != "offline":
+    if cache is None or hooks is None or config.getoption("--llm") != "rehearsed":
         return
     own = f"{folder.relative_to(config.rootpath).as_posix()}/"
     found = {test: costs.get(test, 0.0) for test in hooks.passed if test.startswith(own)}

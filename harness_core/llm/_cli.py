@@ -18,11 +18,12 @@ from harness_core.evidence import Redactor
 from harness_core.llm._backend import Backend
 from harness_core.llm._live import LiveBackend
 from harness_core.llm._models import ModelRule
-from harness_core.llm._offline import OfflineBackend
 from harness_core.llm._record import RecordBackend
 from harness_core.llm._replay import ReplayBackend
 from harness_core.llm._scripted import ScriptedBackend
 from harness_core.llm._serve import Settings, serve
+from harness_core.llm.rehearsed import RehearsedBackend, read_form
+from harness_core.turns import read_rehearsals
 
 __all__ = [
     "CASSETTE_MODES",
@@ -36,7 +37,7 @@ __all__ = [
 
 DEFAULT_MODEL: Final = "claude-haiku-4-5-20251001"
 DEFAULT_UPSTREAM: Final = "https://api.anthropic.com"
-MODES: Final = ("offline", "scripted", "live", "record", "replay")
+MODES: Final = ("rehearsed", "scripted", "live", "record", "replay")
 
 #: Modes that ask a provider with a key.
 PAID_MODES: Final = ("live", "record")
@@ -85,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         ),
     )
     add = parser.add_argument
-    add("--mode", choices=MODES, default="offline", help="who answers (default: %(default)s)")
+    add("--mode", choices=MODES, default="rehearsed", help="who answers (default: %(default)s)")
     add("--port", type=int, default=0, help="TCP port; 0 takes any (default)")
     add("--fd", type=int, help="inherited listening socket, instead of --port")
     add(
@@ -116,6 +117,20 @@ def _parser() -> argparse.ArgumentParser:
         help="provider of modes live and record (default: %(default)s)",
     )
     add("--cassette", type=Path, metavar="DIR", help="what record writes and replay reads")
+    add(
+        "--turns",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="what the model does in mode rehearsed, as TOML (docs/gateway.md); repeatable",
+    )
+    add(
+        "--form",
+        type=Path,
+        metavar="FILE",
+        help="a TOML file whose [model] says where in the prompts things stand (docs/gateway.md)",
+    )
     add(
         "--allow-model",
         action="append",
@@ -159,8 +174,8 @@ def _backend(options: argparse.Namespace, redactor: Redactor) -> Backend:
         )
     if options.mode == "scripted":
         return ScriptedBackend()
-    if options.mode == "offline":
-        return OfflineBackend()
+    if options.mode == "rehearsed":
+        return _rehearsed(options)
     if options.mode == "replay":
         return ReplayBackend(options.cassette, redactor=redactor)
     key = os.environ.get(UPSTREAM_KEY_VARIABLE, "")
@@ -169,7 +184,7 @@ def _backend(options: argparse.Namespace, redactor: Redactor) -> Backend:
         raise Unavailable(
             action,
             observed=f"{UPSTREAM_KEY_VARIABLE} is not set",
-            next_step="Set it, or use --mode offline, which needs no key",
+            next_step="Set it, or use --mode rehearsed, which needs no key",
         )
     if not options.upstream.startswith(("http://", "https://")):
         raise BadInput("--upstream", found=options.upstream, expected="an http or https URL")
@@ -178,6 +193,14 @@ def _backend(options: argparse.Namespace, redactor: Redactor) -> Backend:
     if options.mode == "record":
         return RecordBackend(live, cassette=options.cassette, redactor=redactor)
     return live
+
+
+def _rehearsed(options: argparse.Namespace) -> RehearsedBackend:
+    backend = RehearsedBackend(read_form(options.form) if options.form is not None else None)
+    for path in options.turns:
+        for rehearsal in read_rehearsals(path):
+            backend.stage.load(rehearsal)
+    return backend
 
 
 def _models(options: argparse.Namespace) -> ModelRule:

@@ -18,6 +18,7 @@ from harness_core.http import HttpClient, Unanswered
 from harness_core.llm._faults import Fault
 from harness_core.llm._ledger import LedgerEntry, Totals
 from harness_core.llm._scripted import Unmatched
+from harness_core.turns import Rehearsal
 
 __all__ = ["GatewayClient"]
 
@@ -101,6 +102,15 @@ class GatewayClient:
     async def totals(self) -> Totals:
         """Everything added up, and how the budget stands."""
         return Totals.from_json(await self._ask("GET", "totals"))
+
+    async def rehearse(self, *rehearsals: Rehearsal) -> None:
+        """Say what the model does for some messages, from now on; the latest counts.
+
+        Raises:
+            BadInput: a gateway in another mode than ``rehearsed``.
+        """
+        rows = [each.to_json() for each in rehearsals]
+        await self._ask("POST", "rehearsals", json={"rehearsals": rows})
 
     async def load_script(self, name: str, turns: Sequence[Mapping[str, Any]]) -> None:
         """Load a transcript into a gateway in mode ``scripted``.

@@ -22,6 +22,8 @@ from harness_core.llm._faults import fault_as_json, fault_from_json
 from harness_core.llm._replay import ReplayBackend
 from harness_core.llm._scopes import Scope
 from harness_core.llm._scripted import ScriptedBackend, script_from_json
+from harness_core.llm.rehearsed import RehearsedBackend
+from harness_core.turns import Rehearsal
 
 __all__ = ["control_routes"]
 
@@ -36,6 +38,7 @@ def control_routes(desk: Desk, *, token: str) -> list[Route]:
         "scope": (control.scope, ["POST"]),
         "ledger": (control.ledger, ["GET"]),
         "totals": (control.totals, ["GET"]),
+        "rehearsals": (control.rehearsals, ["POST"]),
         "scripts": (control.script, ["POST"]),
         "unmatched": (control.unmatched, ["GET"]),
         "faults": (control.faults, ["GET", "POST", "DELETE"]),
@@ -92,6 +95,23 @@ class _Control:
 
     async def totals(self, request: Request) -> JSONResponse:  # noqa: ARG002
         return JSONResponse(dataclasses.asdict(self._desk.totals()))
+
+    async def rehearsals(self, request: Request) -> JSONResponse:
+        backend = self._desk.backend
+        if not isinstance(backend, RehearsedBackend):
+            expected = "a gateway started with --mode rehearsed"
+            raise BadInput("rehearsals", key="mode", found=backend.name, expected=expected)
+        body = await _object(request, "rehearsals")
+        rows = body.get("rehearsals")
+        if not isinstance(rows, list):
+            raise BadInput("rehearsals", key="rehearsals", found=rows, expected="a list")
+        read = [
+            Rehearsal.from_json(row, where="rehearsals", at=f"[{number}]")
+            for number, row in enumerate(rows)
+        ]
+        for rehearsal in read:
+            backend.stage.load(rehearsal)
+        return JSONResponse({"loaded": len(read)})
 
     async def script(self, request: Request) -> JSONResponse:
         loaded = script_from_json(await _object(request, "script"))

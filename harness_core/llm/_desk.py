@@ -21,13 +21,13 @@ import trio
 from starlette.types import Receive, Scope, Send
 
 from harness_core.evidence import Redactor
-from harness_core.llm._backend import Backend, Call, Relay, Trouble
+from harness_core.llm._backend import Answer, Backend, Call, Relay, Trouble
 from harness_core.llm._budget import Budget, Reservation
 from harness_core.llm._dialect import Dialect
 from harness_core.llm._endless import never_end
 from harness_core.llm._exchange import Exchange
 from harness_core.llm._faults import Fault, FaultBoard, Planted
-from harness_core.llm._ledger import PROMPT_CHARS, Ledger, LedgerEntry, Totals
+from harness_core.llm._ledger import ANSWER_CHARS, PROMPT_CHARS, Ledger, LedgerEntry, Totals
 from harness_core.llm._models import ModelRule
 from harness_core.llm._prices import price_usd
 from harness_core.llm._refusal import Refusal
@@ -43,7 +43,7 @@ from harness_core.llm._reply import (
 from harness_core.llm._request import Block, MessagesRequest, TextBlock, ToolUseBlock
 from harness_core.llm._scopes import Scopes
 from harness_core.llm._sse import UsageReader
-from harness_core.llm.policy import message_of
+from harness_core.llm.rehearsed._prompt import message_of
 
 __all__ = ["Desk"]
 
@@ -82,6 +82,9 @@ class _Record:
     tools: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
     prompt: str = ""
+    answer: str = ""
+    missing: str = ""
+    unrehearsed: str = ""
 
 
 class Desk:
@@ -263,7 +266,7 @@ class Desk:
                 await never_end(dialect, exchange, call)
         record.reservation = await self._reserve(call.request)
         record.asked = self.backend.charges
-        answer = await self.backend.answer(call)
+        answer = await self._asked(call, record)
         if isinstance(answer, Trouble):
             record.fault = answer.fault.describe()
             if not await _trouble(answer.fault, exchange) and answer.fault.kind == "answer":
@@ -275,6 +278,16 @@ class Desk:
             await _send_reply(dialect, exchange, record, call, answer, cut=cut)
         else:
             await _pass_on(exchange, record, answer, cut=cut)
+
+    async def _asked(self, call: Call, record: _Record) -> Answer:
+        """The backend's answer; a mistake of ours is recorded as ours."""
+        try:
+            return await self.backend.answer(call)
+        except Refusal:
+            raise
+        except Exception as error:
+            record.unrehearsed = f"the gateway itself failed: {error!r}"
+            raise
 
     async def _reserve(self, request: MessagesRequest) -> Reservation | None:
         if not self._charges:
@@ -323,6 +336,9 @@ class Desk:
                 tools=record.tools,
                 called=record.called,
                 prompt=record.prompt,
+                answer=self._redactor.redact(record.answer)[:ANSWER_CHARS],
+                missing=self._redactor.redact(record.missing),
+                unrehearsed=self._redactor.redact(record.unrehearsed),
                 hit=not self.backend.charges,
             )
         )
@@ -385,6 +401,8 @@ async def _send_reply(
     record.usage = reply.usage
     record.stop_reason = reply.stop_reason
     record.called = tuple(block.name for block in reply.blocks if isinstance(block, ToolUseBlock))
+    record.answer = "\n".join(map(_shown, reply.blocks))
+    record.missing, record.unrehearsed = reply.missing, reply.unrehearsed
     message_id = new_id("msg", record.sequence, record.arrived, call.raw)
     model = call.request.model
     if not call.request.stream:
@@ -406,6 +424,14 @@ async def _send_reply(
             exchange.close()
         await exchange.write(event)
     await exchange.finish()
+
+
+def _shown(block: object) -> str:
+    if isinstance(block, TextBlock):
+        return block.text
+    if isinstance(block, ToolUseBlock):
+        return f"{block.name}({json.dumps(block.input, ensure_ascii=False)})"
+    return type(block).__name__
 
 
 async def _pass_on(exchange: Exchange, record: _Record, relay: Relay, *, cut: int | None) -> None:

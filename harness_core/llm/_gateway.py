@@ -26,6 +26,7 @@ from harness_core.llm._cli import (
     UPSTREAM_KEY_VARIABLE,
 )
 from harness_core.llm._client import GatewayClient
+from harness_core.llm.rehearsed import read_form
 from harness_core.wait import deadline, until
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Gateway:
 async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the run with defaults
     run: Run,
     *,
-    mode: str = "offline",
+    mode: str = "rehearsed",
     evidence: Evidence,
     budget_usd: float = limits.LLM_BUDGET_USD,
     budget_applies_offline: bool = False,
@@ -83,12 +84,13 @@ async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the
     models: Sequence[str] = (),
     forced_model: str = "",
     cassette: Path | None = None,
+    form: Path | None = None,
 ) -> AsyncIterator[Gateway]:
     """Start a gateway for a run and stop it at the end of the block.
 
     Args:
         run: the run it is a child of.
-        mode: ``offline``, ``scripted``, ``live``, ``record`` or ``replay``.
+        mode: ``rehearsed``, ``scripted``, ``live``, ``record`` or ``replay``.
         evidence: keeps its log and ``ledger.jsonl``.
         budget_usd: most that live calls may cost together.
         budget_applies_offline: count calls that cost nothing as if they were live.
@@ -97,6 +99,7 @@ async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the
         models: models that live calls may ask for; the default model when empty.
         forced_model: asked for in place of whatever the subject names.
         cassette: directory that ``record`` writes and ``replay`` reads.
+        form: TOML file whose ``[model]`` says how prompts are shaped, in mode ``rehearsed``.
 
     Raises:
         BadInput: an unknown mode, no cassette where one is needed, or a malformed one.
@@ -115,6 +118,7 @@ async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the
         models=models,
         forced_model=forced_model,
         cassette=cassette,
+        form=form,
     )
     # The socket listens before the process exists: its address is known and calls may queue.
     listener = socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG)
@@ -164,7 +168,7 @@ class GatewayCommand:
 def gateway_command(  # noqa: PLR0913 - the options of a gateway, all but where it listens optional
     where: Sequence[str],
     *,
-    mode: str = "offline",
+    mode: str = "rehearsed",
     evidence: Evidence,
     api_key: str = "",
     token: str = "",
@@ -175,6 +179,7 @@ def gateway_command(  # noqa: PLR0913 - the options of a gateway, all but where 
     models: Sequence[str] = (),
     forced_model: str = "",
     cassette: Path | None = None,
+    form: Path | None = None,
 ) -> GatewayCommand:
     """The command line of a gateway; :func:`open_gateway` says what its options mean.
 
@@ -188,6 +193,8 @@ def gateway_command(  # noqa: PLR0913 - the options of a gateway, all but where 
     if mode not in MODES:
         raise BadInput("open_gateway", key="mode", found=mode, expected=" or ".join(MODES))
     _check_cassette(mode, cassette)
+    if form is not None:
+        read_form(form)
     api_key = api_key or "sk-ant-harness-" + secrets.token_urlsafe(24)
     token = token or "hgt-" + secrets.token_urlsafe(24)
     evidence.redactor.add(api_key, token)
@@ -198,6 +205,7 @@ def gateway_command(  # noqa: PLR0913 - the options of a gateway, all but where 
     argv += ["--ledger", str(ledger), "--budget-usd", repr(budget_usd)]
     argv += ["--budget-applies-offline"] if budget_applies_offline else []
     argv += ["--cassette", str(cassette)] if cassette is not None else []
+    argv += ["--form", str(form)] if form is not None and mode == "rehearsed" else []
     if mode in PAID_MODES:
         key = upstream_key or os.environ.get(UPSTREAM_KEY_VARIABLE, "")
         if not key:
@@ -205,7 +213,7 @@ def gateway_command(  # noqa: PLR0913 - the options of a gateway, all but where 
             raise Unavailable(
                 action,
                 observed=f"{UPSTREAM_KEY_VARIABLE} is not set",
-                next_step="Set it, or use mode offline, which needs no key",
+                next_step="Set it, or use mode rehearsed, which needs no key",
             )
         evidence.redactor.add(key)
         environment[UPSTREAM_KEY_VARIABLE] = key

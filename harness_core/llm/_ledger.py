@@ -16,6 +16,9 @@ __all__ = ["Ledger", "LedgerEntry", "Sum", "Totals", "add_up"]
 #: Characters of the prompt kept in an entry.
 PROMPT_CHARS: Final = 200
 
+#: Characters of the answer kept in an entry.
+ANSWER_CHARS: Final = 400
+
 #: Entries kept in memory; a run of the whole suite makes a few hundred. The file has them all.
 _ENTRIES_KEPT: Final = 100_000
 
@@ -41,6 +44,9 @@ class LedgerEntry:
         tools: names of the tools offered.
         called: names of the tools the answer called.
         prompt: the first characters of the last user text, redacted.
+        answer: the first characters of what was answered, calls of tools included, redacted.
+        missing: what the prompt lacked of what a rehearsed turn needed: the product's fault.
+        unrehearsed: why no turn was there for the call: the harness's fault.
         hit: answered without a provider.
     """
 
@@ -67,6 +73,9 @@ class LedgerEntry:
     tools: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
     prompt: str = ""
+    answer: str = ""
+    missing: str = ""
+    unrehearsed: str = ""
     hit: bool = True
 
     @property

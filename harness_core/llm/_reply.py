@@ -54,12 +54,16 @@ class Reply:
         blocks: text and tool calls, in order.
         stop_reason: ``end_turn``, ``tool_use``, ``max_tokens`` or ``stop_sequence``.
         stop_sequence: which one it was.
+        missing: what the request lacked of what a rehearsed turn needed; empty for nothing.
+        unrehearsed: why nothing could be rehearsed for the request; empty when something was.
     """
 
     blocks: tuple[Block | OtherBlock, ...]
     stop_reason: str = "end_turn"
     stop_sequence: str | None = None
     usage: Usage = field(default_factory=Usage)
+    missing: str = ""
+    unrehearsed: str = ""
 
 
 def estimate_tokens(text: str) -> int:

@@ -15,6 +15,7 @@ from harness_core.errors import BadInput
 from harness_core.scenario._rows import DbAssertion, E2EScenario, Golden
 from harness_core.scenario._sequential import SequentialPlan
 from harness_core.scenario._token import TOKEN_FIELD
+from harness_core.turns import Route, Use, is_turn
 
 __all__ = ["check_scenarios"]
 
@@ -87,6 +88,7 @@ def _mistakes(row: E2EScenario, butlers: Collection[str]) -> Iterator[_Mistake]:
     if not isinstance(row.db_assertions, list | tuple):
         yield "db_assertions", row.db_assertions, "a list of DbAssertion"
     yield from _mistakes_of_judgement(row, butlers)
+    yield from _mistakes_of_model(row)
     if not row.expected_tool_calls and not row.db_assertions and not row.alternatives:
         yield "db_assertions", [], "a row or a tool call to check: it asserts no effect"
 
@@ -108,6 +110,32 @@ def _mistakes_of_judgement(row: E2EScenario, butlers: Collection[str]) -> Iterat
             SequentialPlan.for_rate(row.pass_rate)
         except BadInput as error:
             yield "pass_rate", row.pass_rate, error.expected
+
+
+def _mistakes_of_model(row: E2EScenario) -> Iterator[_Mistake]:
+    """Turns that could not be what the row expects; a row for real models alone has none."""
+    for turn in row.model:
+        if not is_turn(turn):
+            yield "model", turn, "turns: route(…), use(…), say(…) and so on, or a tuple of use(…)"
+    routes = [turn for turn in row.model if isinstance(turn, Route)]
+    for turn in routes:
+        if turn.target not in {*row.expected_butlers, *row.alternatives}:
+            expected = f"a butler that the row expects: {', '.join(row.expected_butlers)}"
+            yield "model", f"route({turn.target!r})", expected
+        if turn.prompt and turn.prompt not in row.input_prompt:
+            yield "model", f"route(…, {turn.prompt!r})", "a part of input_prompt, word for word"
+    if row.model and not routes:
+        yield "model", row.model, f"a route to {' and '.join(row.expected_butlers)}"
+    used = {use.tool for turn in row.model for use in _uses(turn)}
+    for tool in row.expected_tool_calls if row.model else ():
+        if tool.rpartition(".")[2] not in used:
+            yield "model", sorted(used), f"a use of {tool!r}, which the row expects"
+
+
+def _uses(turn: object) -> tuple[Use, ...]:
+    if isinstance(turn, tuple):
+        return turn
+    return (turn,) if isinstance(turn, Use) else ()
 
 
 def _mistakes_of_prompt(row: E2EScenario) -> Iterator[_Mistake]:

@@ -10,6 +10,7 @@ from typing import Any, Self
 from harness_core import limits
 from harness_core.errors import BadInput
 from harness_core.suites import closest
+from harness_core.turns import Turn, Use
 
 __all__ = ["DbAssertion", "E2EScenario", "Golden"]
 
@@ -81,6 +82,8 @@ class E2EScenario(_Row):
         description: one sentence for the reader.
         input_prompt: what the user says. ``{token}`` in it is replaced by an unguessable word, so
             that a row can be traced to this very run.
+        model: what the model does for this message when it is rehearsed (docs/gateway.md). With a
+            real model it is a comment.
         expected_butler: where the message must be routed; several for a message of several
             domains. No other butler may run a session for it.
         expected_tool_calls: tools that must have been called, as ``tool`` or ``butler.tool``.
@@ -103,6 +106,7 @@ class E2EScenario(_Row):
     description: str
     input_prompt: str
     expected_butler: str | Sequence[str]
+    model: Sequence[Turn | Sequence[Use]] = ()
     expected_tool_calls: Sequence[str] = ()
     db_assertions: Sequence[DbAssertion] = ()
     tags: Sequence[str] = ()

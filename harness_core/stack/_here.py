@@ -68,7 +68,7 @@ class Here:
         lease = self._lease()
         command = gateway_command(
             ("--port", str(lease.port), "--host", _host_of(service)),
-            mode=self._options.llm or service.recipe.mode or "offline",
+            mode=self._options.llm or service.recipe.mode or "rehearsed",
             evidence=self._evidence,
             api_key=service.environment.get(KEY_VARIABLE, ""),
             token=service.environment.get(TOKEN_VARIABLE, ""),

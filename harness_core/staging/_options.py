@@ -35,7 +35,7 @@ class Options:
 
     subject: Path | None = None
     services: str = "local"
-    llm: str = "offline"
+    llm: str = "rehearsed"
     llm_upstream: str | None = None
     budget_usd: float = limits.LLM_BUDGET_USD
 

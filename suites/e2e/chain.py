@@ -8,7 +8,7 @@ whole journey.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from suites.e2e.journey import Journey, Row, as_data, recorded_calls
@@ -24,6 +24,7 @@ __all__ = [
     "expect_routing",
     "expect_sessions",
     "expect_trace",
+    "expect_understood",
     "fallback_reason",
     "words_of",
 ]
@@ -55,11 +56,42 @@ def expect_journey(journey: Journey, butlers: Sequence[str]) -> None:
     Raises:
         AssertionError: the first broken link, and the whole journey.
     """
+    expect_understood(journey)
+    _expect_way(journey, butlers)
     expect_inbox(journey, butlers)
     expect_routing(journey, butlers)
     expect_sessions(journey, butlers)
     expect_trace(journey)
     expect_accounted(journey)
+
+
+def expect_understood(journey: Journey) -> None:
+    """Whatever the model was asked held what a reader needs for it."""
+    missing = [call.missing for call in journey.calls if call.missing]
+
+    assert not missing, f"{missing[0]}\n{journey.text()}"
+
+
+def _expect_way(journey: Journey, butlers: Sequence[str]) -> None:
+    """It ran on these butlers and no others, by all the evidence at once."""
+    if journey.unfinished or not journey.inbox:
+        return
+    ran = {name for name in journey.sessions if name != "switchboard" and journey.of_message(name)}
+    named = set(journey.targets())
+    hops = {str(row["target_butler"]) for row in journey.routing}
+    if ran == named == hops == set(butlers):
+        return
+    answers = [call.answer for call in journey.calls if not call.tools and call.answer]
+    evidence = [f"sessions ran on {_names(ran)}"]
+    evidence += [f"routing_log has {_names(hops)}"] if hops != ran else []
+    evidence += [f"the decomposition has {_names(named)}"] if named != ran else []
+    evidence += [f"the model had answered {answers[0]}"] if answers else []
+    found = "; ".join(evidence)
+    raise AssertionError(f"expected {_names(butlers)}, found that {found}\n{journey.text()}")
+
+
+def _names(butlers: Collection[str]) -> str:
+    return " and ".join(sorted(butlers)) or "nobody"
 
 
 def expect_inbox(journey: Journey, butlers: Sequence[str]) -> None:

@@ -34,9 +34,11 @@ from harness_core.process import Run
 from harness_core.services import PostgresService, open_postgres
 from harness_core.subject import Subject
 from harness_core.telemetry import Collector, open_collector
+from harness_core.turns import Rehearsal, Turn
 from harness_core.wait import deadline, until
 from suites.e2e.butler import Butler
 from suites.e2e.containers import container_starter
+from suites.e2e.everyday import EVERYDAY, turns_for
 from suites.e2e.layout import OWN_PROCESS, Layout, layout_of
 from suites.e2e.life import BOOT_S, OwnLife, SharedLife
 from suites.e2e.logwatch import ErrorLine, LogPlace
@@ -72,6 +74,9 @@ _OFFLINE_MESSAGE_S: Final = 40.0
 
 #: What a subject lists whose rows carry the trace ids of the messages that caused them.
 TRACING: Final = "tracing"
+
+#: The mode of the gateway in which rows say what the model does.
+REHEARSED: Final = "rehearsed"
 
 #: The one process of a subject that serves every butler from it.
 _ALL: Final = "ecosystem"
@@ -272,18 +277,41 @@ class Ecosystem:
                     "replay a model call", observed=fresh[0], next_step="Record it: --llm record"
                 )
 
+    async def rehearse(self, text: str, model: Sequence[Turn] | None = None) -> None:
+        """Say what the model does for a message; in another mode than ``rehearsed`` it decides.
+
+        Args:
+            text: the message.
+            model: its turns; those of :data:`~suites.e2e.everyday.EVERYDAY` when not given.
+        """
+        if self.gateway.mode != REHEARSED:
+            return
+        if model is not None:
+            await self.gateway.client.rehearse(Rehearsal(message=text, turns=tuple(model)))
+        elif (everyday := turns_for(text)) is not None:
+            # As the very text, so that what a product cuts or changes is seen to be this message.
+            await self.gateway.client.rehearse(everyday)
+
     async def send(
-        self, text: str, *, event_id: str | None = None, trace_id: str | None = None, **changes: Any
+        self,
+        text: str,
+        *,
+        model: Sequence[Turn] | None = None,
+        event_id: str | None = None,
+        trace_id: str | None = None,
+        **changes: Any,
     ) -> Sent:
         """Send one message in at the switchboard, which must accept it.
 
         Args:
             text: what the user says.
+            model: what the model does for it, as in :meth:`rehearse`.
             event_id: the channel's id of the event; a fresh one otherwise.
             trace_id: 32 hexadecimal digits; fresh otherwise.
             changes: whole sections of the envelope to replace, e.g. ``control={…}``.
         """
         trace_id = trace_id or secrets.token_hex(16)
+        await self.rehearse(text, model)
         mark = await self.gateway.client.mark()
         since = (await self.switchboard.database.one("SELECT clock_timestamp() AS now"))["now"]
         message = envelope(text, event_id=event_id, trace_id=trace_id) | changes
@@ -341,7 +369,7 @@ async def open_ecosystem(
     roster: Path | None = None,
     services: str = "local",
     services_url: str | None = None,
-    llm: str = "offline",
+    llm: str = "rehearsed",
     llm_upstream: str | None = None,
     llm_cassette: Path | None = None,
     budget_usd: float = limits.LLM_BUDGET_USD,
@@ -400,6 +428,7 @@ async def open_ecosystem(
                 budget_usd=budget_usd,
                 upstream=llm_upstream,
                 cassette=llm_cassette,
+                form=subject.path if subject.table("model") else None,
             ),
             note=note,
         )
@@ -488,6 +517,8 @@ async def open_ecosystem(
         await _await_registrations(ecosystem)
         ecosystem.boot_s = trio.current_time() - began
         note(f"{len(butlers)} butlers registered")
+        if gateway.mode == REHEARSED:
+            await gateway.client.rehearse(*reversed(EVERYDAY))
         yield ecosystem
 
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from harness_core.errors import NotReady
+from harness_core.errors import HarnessError, NotReady
 from harness_core.llm import LedgerEntry
 from harness_core.scenario import tokens_in
 from harness_core.wait import deadline, until
@@ -25,6 +25,7 @@ __all__ = [
     "Journey",
     "Row",
     "as_data",
+    "expect_rehearsed",
     "follow",
     "recorded_calls",
     "targets_of",
@@ -37,6 +38,9 @@ FINAL_STATES: Final = frozenset({"completed", "errored"})
 #: A bound below every other, for a run whose messages are known to stay without an end: a planted
 #: fault need not be waited for as long as a busy machine.
 SHORT_PATIENCE_S: Final = float(os.environ.get("HARNESS_E2E_PATIENCE_S", "inf"))
+
+#: Of what the model was asked and answered, in a story.
+_SHOWN_CHARS: Final = 160
 
 Row = Mapping[str, Any]
 
@@ -102,6 +106,7 @@ class Journey:
             for row in self.of_message(butler)
         )
         lines.append(f"  model calls in the ledger: {len(self.calls)}")
+        lines.extend(f"  {line}" for call in self.calls for line in _asked(call))
         return "\n".join(lines)
 
 
@@ -164,7 +169,22 @@ async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = No
     )
     ecosystem.evidence.append_json("journeys.jsonl", journey)
     await ecosystem.check_budget()
+    expect_rehearsed(calls=journey.calls)
     return journey
+
+
+def expect_rehearsed(calls: Sequence[LedgerEntry]) -> None:
+    """What the model had no turn for, or could not read, says nothing about the product.
+
+    Raises:
+        HarnessError: shows the prompt.
+    """
+    if ours := [call for call in calls if call.unrehearsed]:
+        raise HarnessError(
+            "rehearse what the model does",
+            observed=ours[0].unrehearsed,
+            next_step="Give the message its turns: send(…, model=[route(…), use(…)]), docs/gateway.md",
+        )
 
 
 def _names(sent: Sent) -> frozenset[str]:
@@ -257,6 +277,19 @@ def as_data(value: Any) -> Any:
         except ValueError:
             return value
     return value
+
+
+def _asked(call: LedgerEntry) -> list[str]:
+    """What the model was asked, what it answered, and what it lacked."""
+    offered = f" ({len(call.tools)} tools)" if call.tools else ""
+    answer = call.answer or ", ".join(call.called) or f"status {call.status} {call.error}".rstrip()
+    lines = [f"  asked{offered}: {_line(call.prompt)}", f"    it answered: {_line(answer)}"]
+    return [*lines, f"    since {call.missing}"] if call.missing else lines
+
+
+def _line(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _SHOWN_CHARS else f"{plain[:_SHOWN_CHARS]}…"
 
 
 def _short(value: Any) -> str:

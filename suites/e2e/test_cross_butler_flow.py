@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from harness_core.db import Contains
+from harness_core.turns import route, use
 from suites.e2e.chain import expect_inbox, expect_journey
 from suites.e2e.connected import Connected
 from suites.e2e.ecosystem import Ecosystem
@@ -28,7 +29,19 @@ async def test_from_ingest_to_the_session_log(beating: Connected, token: str) ->
     butlers = beating.butlers
     sent = await butlers.send(
         f"I have a headache, severity 8 ({token}). My weight is 69.5 kg ({token}). "
-        f"Remind me to call Ruth about {token}"
+        f"Remind me to call Ruth about {token}",
+        model=[
+            route(
+                "health",
+                f"I have a headache, severity 8 ({token}). My weight is 69.5 kg ({token}).",
+            ),
+            (
+                use("symptom_log", name="headache", severity=8, notes=token),
+                use("measurement_log", kind="weight", value=69.5, unit="kg", notes=token),
+            ),
+            route("relationship", f"Remind me to call Ruth about {token}"),
+            use("reminder_create", message=f"call Ruth about {token}", contact_name="Ruth"),
+        ],
     )
     journey = await follow(butlers, sent)
 
@@ -65,7 +78,21 @@ async def test_two_butlers_and_a_message_to_the_world(connected: Connected, toke
     mark = connected.telegram.mark()
     sent = await butlers.send(
         f"I took 200 mg of ibuprofen ({token}). "
-        f'Send a telegram message to 5150 that says "I took my pill {token}"'
+        f'Send a telegram message to 5150 that says "I took my pill {token}"',
+        model=[
+            route("health", f"I took 200 mg of ibuprofen ({token})."),
+            use("medication_log_dose", name="ibuprofen", dosage="200 mg", notes=token),
+            route(
+                "messenger",
+                f'Send a telegram message to 5150 that says "I took my pill {token}"',
+            ),
+            use(
+                "message_send",
+                channel="telegram",
+                recipient="5150",
+                message=f"I took my pill {token}",
+            ),
+        ],
     )
     journey = await follow(butlers, sent)
 

@@ -14,6 +14,7 @@ import pytest
 from harness_core.errors import NotReady
 from harness_core.http import Answer, Rule
 from harness_core.mail import Refusal
+from harness_core.turns import route, use
 from suites.e2e.chain import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.connected import Connected
 from suites.e2e.ecosystem import Butler
@@ -29,7 +30,16 @@ async def test_a_message_goes_out_by_telegram(connected: Connected, token: str) 
     """Asked by a person, the messenger sends one telegram with exactly the words, and books it."""
     mark = connected.telegram.mark()
     sent = await connected.butlers.send(
-        f'Send a telegram message to 4711 that says "dinner is ready {token}"'
+        f'Send a telegram message to 4711 that says "dinner is ready {token}"',
+        model=[
+            route("messenger"),
+            use(
+                "message_send",
+                channel="telegram",
+                recipient="4711",
+                message=f"dinner is ready {token}",
+            ),
+        ],
     )
     journey = await follow(connected.butlers, sent)
 
@@ -46,7 +56,16 @@ async def test_a_message_goes_out_by_email(connected: Connected, token: str) -> 
     """A mail leaves with sender, recipient and text, by a login with the account's password."""
     mark = connected.mail.mark()
     sent = await connected.butlers.send(
-        f'Write an email to {token}@example.org that says "the keys are under the mat {token}"'
+        f'Write an email to {token}@example.org that says "the keys are under the mat {token}"',
+        model=[
+            route("messenger"),
+            use(
+                "message_send",
+                channel="email",
+                recipient=f"{token}@example.org",
+                message=f"the keys are under the mat {token}",
+            ),
+        ],
     )
     journey = await follow(connected.butlers, sent)
 
@@ -106,9 +125,10 @@ async def test_a_session_notifies(connected: Connected, token: str) -> None:
     """A session that is told to notify does so by its tool, and its row says so."""
     mark = connected.telegram.mark()
     health = connected.butlers["health"]
-    answer = await health.call(
-        "trigger", prompt=f'Notify the owner by telegram: "time for your pills {token}"'
-    )
+    prompt = f'Notify the owner by telegram: "time for your pills {token}"'
+    reminds = use("notify", channel="telegram", message=f"time for your pills {token}")
+    await connected.butlers.rehearse(prompt, [reminds])
+    answer = await health.call("trigger", prompt=prompt)
 
     assert answer["success"] is True, answer
     assert [f"time for your pills {token}"] == [

@@ -13,6 +13,7 @@ from harness_core.db import Contains
 from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.subject import Subject
+from harness_core.turns import route, say
 from suites.e2e.chain import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
 from suites.e2e.journey import follow
@@ -58,7 +59,10 @@ async def expect_reached(ecosystem: Ecosystem, token: str) -> None:
         where={"name": "garden", "endpoint_url": Contains(f":{ecosystem['garden'].port}/")},
     )
     assert "garden" == (await ecosystem["garden"].status())["name"]
-    sent = await ecosystem.send(f"Please water the tomatoes in the greenhouse ({token})")
+    sent = await ecosystem.send(
+        f"Please water the tomatoes in the greenhouse ({token})",
+        model=[route("garden"), say("They are watered.")],
+    )
     journey = await follow(ecosystem, sent)
     expect_inbox(journey, ["garden"])
     expect_routing(journey, ["garden"])

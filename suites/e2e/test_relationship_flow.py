@@ -10,6 +10,7 @@ from datetime import datetime
 
 import pytest
 
+from harness_core.turns import route, use
 from suites.e2e.chain import expect_journey
 from suites.e2e.connected import Connected
 from suites.e2e.ecosystem import Ecosystem
@@ -22,13 +23,27 @@ pytestmark = pytest.mark.covers("E2E-PERSISTENCE")
 async def test_a_person_is_one_contact(ecosystem: Ecosystem, token: str) -> None:
     """A contact, a note, a reminder and a birthday in four messages leave one contact."""
     name = f"Ida {token.capitalize()}"
-    for text in (
-        f"Add a contact: {name}, email {token}@example.com",
-        f"Note about {name}: she collects stamps",
-        f"Remind me to call {name} tomorrow",
-        f"The birthday of {name} is on 1988-07-21",
+    birthday = {"label": "birthday", "month": 7, "day": 21, "year": 1988}
+    for text, turn in (
+        (
+            f"Add a contact: {name}, email {token}@example.com",
+            use("contact_create", name=name, email=f"{token}@example.com"),
+        ),
+        (
+            f"Note about {name}: she collects stamps",
+            use("note_create", contact_name=name, body="she collects stamps"),
+        ),
+        (
+            f"Remind me to call {name} tomorrow",
+            use("reminder_create", contact_name=name, message=f"call {name}"),
+        ),
+        (
+            f"The birthday of {name} is on 1988-07-21",
+            use("important_date_add", contact_name=name, **birthday),
+        ),
     ):
-        expect_journey(await follow(ecosystem, await ecosystem.send(text)), ["relationship"])
+        sent = await ecosystem.send(text, model=[route("relationship"), turn])
+        expect_journey(await follow(ecosystem, sent), ["relationship"])
     database = ecosystem["relationship"].database
     (contact,) = await database.rows("SELECT * FROM contacts WHERE name ILIKE %s", (f"%{token}%",))
 
@@ -51,7 +66,14 @@ async def test_two_people_are_not_mixed_up(ecosystem: Ecosystem, token: str) -> 
     journey = await follow(
         ecosystem,
         await ecosystem.send(
-            f"Note about {first}: he likes jazz. Note about {second}: she likes opera."
+            f"Note about {first}: he likes jazz. Note about {second}: she likes opera.",
+            model=[
+                route("relationship"),
+                (
+                    use("note_create", contact_name=first, body="he likes jazz"),
+                    use("note_create", contact_name=second, body="she likes opera"),
+                ),
+            ],
         ),
     )
     expect_journey(journey, ["relationship"])
@@ -72,10 +94,19 @@ async def test_two_people_are_not_mixed_up(ecosystem: Ecosystem, token: str) -> 
 async def test_an_appointment_reaches_the_calendar(connected: Connected, token: str) -> None:
     """With a calendar that works, an appointment is made there, with its time and the token."""
     mark = connected.calendar.mark()
-    answer = await connected.butlers["relationship"].call(
-        "trigger",
-        prompt=f'Create the calendar event "concert with Alice {token}" on 2031-05-17 at 19:30',
+    prompt = f'Create the calendar event "concert with Alice {token}" on 2031-05-17 at 19:30'
+    await connected.butlers.rehearse(
+        prompt,
+        [
+            use(
+                "calendar_event_create",
+                title=f"concert with Alice {token}",
+                starts_at="2031-05-17T19:30:00+00:00",
+                ends_at="2031-05-17T22:00:00+00:00",
+            )
+        ],
     )
+    answer = await connected.butlers["relationship"].call("trigger", prompt=prompt)
     made = connected.calendar.matching("*/events", method="POST", since=mark)
 
     assert 1 == len(made), answer
@@ -85,5 +116,5 @@ async def test_an_appointment_reaches_the_calendar(connected: Connected, token: 
     )
 
     assert "2031-05-17T19:30" == f"{start:%Y-%m-%dT%H:%M}"
-    assert start <= end, f"it ends at {end}"
+    assert "2031-05-17T22:00" == f"{end:%Y-%m-%dT%H:%M}"
     assert f"Bearer {connected.calendar_token}" == dict(made[0].headers)["authorization"]

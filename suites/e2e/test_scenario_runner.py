@@ -154,7 +154,8 @@ async def _send(ecosystem: Ecosystem, scenario: E2EScenario, *, test: str) -> Tr
     token = new_token()
     client = ecosystem.gateway.client
     await client.set_scope(test, contains=token)
-    return Trial(token=token, sent=await ecosystem.send(fill(scenario.input_prompt, token)))
+    text, turns = fill((scenario.input_prompt, scenario.model), token)
+    return Trial(token=token, sent=await ecosystem.send(text, model=turns))
 
 
 async def _follow(ecosystem: Ecosystem, scenario: E2EScenario, trial: Trial) -> Journey:

@@ -73,7 +73,7 @@ def open_workbench(
     *,
     evidence: Evidence,
     services: str = "local",
-    llm: str = "offline",
+    llm: str = "rehearsed",
     llm_upstream: str | None = None,
     budget_usd: float = limits.LLM_BUDGET_USD,
     say: Callable[[str], None] = lambda _text: None,
@@ -86,7 +86,7 @@ def open_workbench(
         evidence: directory for the logs of all services.
         services: ``local`` (processes), ``container`` (docker compose) or ``external`` (processes,
             with servers of somebody else).
-        llm: mode of the model gateway; ``offline`` means what the subject file says, since no
+        llm: mode of the model gateway; ``rehearsed`` means what the subject file says, since no
             policy of ours writes engineering plans.
         llm_upstream: base URL of the provider in mode ``live``.
         budget_usd: hard limit of what the model may cost.
@@ -102,7 +102,7 @@ def open_workbench(
         environment=subject.environment(),
         services="local" if services == "container" else services,
         urls=_external() if services == "external" else {},
-        llm=layout.model if llm == "offline" else llm,
+        llm=layout.model if llm == "rehearsed" else llm,
         llm_upstream=llm_upstream,
         budget_usd=budget_usd,
     )

@@ -12,8 +12,8 @@ import trio
 
 from harness_core.llm import GatewayClient
 from harness_core.llm._backend import Backend
-from harness_core.llm._offline import OfflineBackend
 from harness_core.llm._serve import Settings, serve
+from harness_core.llm.rehearsed import RehearsedBackend
 from harness_core.wait import deadline
 
 HAIKU: Final = "claude-haiku-4-5-20251001"
@@ -34,7 +34,7 @@ async def served(
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     chosen = Settings(
-        backend=backend or OfflineBackend(),
+        backend=backend or RehearsedBackend(),
         api_key=key,
         control_token=TOKEN,
         descriptor=listener.detach(),

@@ -21,11 +21,11 @@ from harness_core.llm import Fault, GatewayClient, open_gateway
 from harness_core.llm._backend import Backend
 from harness_core.llm._cli import main
 from harness_core.llm._live import LiveBackend
-from harness_core.llm._offline import OfflineBackend
 from harness_core.llm._record import RecordBackend
 from harness_core.llm._replay import ReplayBackend
 from harness_core.llm._scripted import ScriptedBackend
 from harness_core.llm._serve import Settings, serve
+from harness_core.llm.rehearsed import RehearsedBackend
 from harness_core.process import open_run
 from harness_core.scenario import new_token
 from harness_core.wait import deadline
@@ -88,7 +88,7 @@ async def recording(
     tmp_path: Path, provider: Backend | None = None
 ) -> AsyncIterator[tuple[Served, Served]]:
     """A gateway that records what a second one, the provider, answers."""
-    async with served(provider or OfflineBackend()) as upstream:
+    async with served(provider or RehearsedBackend()) as upstream:
         redactor = Redactor()
         redactor.add(upstream.api_key)
         live = LiveBackend(upstream.url, key=upstream.api_key)
@@ -391,7 +391,7 @@ async def test_a_malformed_cassette_is_one_bad_input(tmp_path, text, key, expect
     [
         (["--mode", "replay"], "--cassette"),
         (["--mode", "record"], "--cassette"),
-        (["--mode", "offline", "--cassette", "x"], "only with those"),
+        (["--mode", "rehearsed", "--cassette", "x"], "only with those"),
         (["--mode", "replay", "--cassette", "/nowhere/x"], "no such directory"),
     ],
 )

@@ -25,9 +25,9 @@ from harness_core.llm._dialect import MessagesDialect
 from harness_core.llm._ledger import Ledger
 from harness_core.llm._live import LiveBackend
 from harness_core.llm._models import ModelRule
-from harness_core.llm._offline import OfflineBackend
 from harness_core.llm._scripted import ScriptedBackend
 from harness_core.llm._serve import Settings, serve
+from harness_core.llm.rehearsed import RehearsedBackend
 from harness_core.process import open_run
 from harness_core.tests.llm.served import HAIKU, HI, KEY, TOKEN, served
 from harness_core.wait import until
@@ -69,7 +69,7 @@ def test_an_entry_is_there_as_soon_as_the_answer_is() -> None:
 @pytest.mark.parametrize("stream", [True, False])
 async def test_the_entry_comes_before_the_end_of_the_answer(stream) -> None:
     """When the last byte that a client needs leaves, the call is already in the ledger."""
-    desk = Desk(backend=OfflineBackend(), ledger=Ledger(), budget=Budget(1.0), api_key=KEY)
+    desk = Desk(backend=RehearsedBackend(), ledger=Ledger(), budget=Budget(1.0), api_key=KEY)
     body = json.dumps({**HI, "stream": stream}).encode()
     seen: list[tuple[bytes, int]] = []
 
@@ -106,7 +106,7 @@ async def test_a_call_is_written_down_in_full(tmp_path) -> None:
         (entry,) = await control.ledger()
 
     assert ("test_a", "s-1", "00-abc-def-01") == (entry.test, entry.session, entry.traceparent)
-    assert ("offline", "messages", HAIKU, 200) == (
+    assert ("rehearsed", "messages", HAIKU, 200) == (
         entry.mode,
         entry.kind,
         entry.model,
@@ -309,7 +309,7 @@ async def test_a_script_needs_the_mode() -> None:
         with pytest.raises(BadInput) as caught:
             await control.load_script("s", [{"reply": "x"}])
 
-    assert "offline" == caught.value.found
+    assert "rehearsed" == caught.value.found
 
 
 async def test_a_planted_status_is_answered_and_counted_down() -> None:
@@ -756,7 +756,7 @@ async def test_bad_ways_to_open_a_gateway(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     evidence = open_evidence(tmp_path / "evidence")
     async with open_run(evidence=evidence) as run:
-        with pytest.raises(BadInput, match="offline or scripted or live"):
+        with pytest.raises(BadInput, match="rehearsed or scripted or live"):
             async with open_gateway(run, mode="psychic", evidence=evidence):
                 pass
         with pytest.raises(Unavailable, match="ANTHROPIC_API_KEY is not set"):
@@ -825,7 +825,7 @@ async def test_only_the_loopback_is_served() -> None:
     """An inherited socket on another address is refused: a key-holding proxy stays at home."""
     listener = socket.create_server(("0.0.0.0", 0))
     settings = Settings(
-        backend=OfflineBackend(),
+        backend=RehearsedBackend(),
         api_key=KEY,
         control_token=TOKEN,
         budget_usd=0,

@@ -22,7 +22,7 @@ HAIKU = "claude-haiku-4-5-20251001"
 
 def entry(sequence: int, **more) -> LedgerEntry:
     """A ledger entry with what a test does not care about filled in."""
-    given = {"arrived_at": "2026-11-20T10:00:00+00:00", "mode": "offline", "kind": "messages",
+    given = {"arrived_at": "2026-11-20T10:00:00+00:00", "mode": "rehearsed", "kind": "messages",
              "model": HAIKU, "status": 200, **more}  # fmt: skip
     return LedgerEntry(sequence=sequence, **given)
 

@@ -415,7 +415,7 @@ def test_other(): pass
     ("options", "found"),
     [
         (["--llm=replay"], "found None with --llm replay"),
-        (["--llm-cassette=x"], "found 'x' with --llm offline"),
+        (["--llm-cassette=x"], "found 'x' with --llm rehearsed"),
     ],
 )
 def test_a_cassette_goes_with_its_modes(run_pytest, options, found):

@@ -29,7 +29,7 @@ def pinned(
 ) -> SnapshotAssertion:
     """The subject's own snapshots, where answers are worded the same each time."""
     mode = pytestconfig.getoption("--llm")
-    if mode != "offline":
+    if mode != "rehearsed":
         not_run("options", f"a model words its answers anew each time: --llm {mode}")
     directory = golden_directory(subject)
     if directory is None:
@@ -42,7 +42,8 @@ async def test_a_journey_is_the_one_that_was_found_right(
     ecosystem: Ecosystem, scenario: E2EScenario, token: str, pinned: SnapshotAssertion
 ) -> None:
     """Inbox row, hops, sessions and domain rows of one message equal the snapshot, field by field."""
-    sent = await ecosystem.send(fill(scenario.input_prompt, token))
+    text, turns = fill((scenario.input_prompt, scenario.model), token)
+    sent = await ecosystem.send(text, model=turns)
     journey = await follow(ecosystem, sent, seconds=scenario.timeout_s)
     left = await outcome_of(ecosystem, journey, tuple(scenario.db_assertions), token=token)
 

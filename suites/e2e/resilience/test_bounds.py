@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 import trio
 
+from harness_core.turns import route, say
 from suites.e2e.aftermath import expect_carried_out, expect_outcome
 from suites.e2e.chaos import Chaos, expect_soon
 from suites.e2e.ecosystem import Ecosystem
@@ -46,7 +47,9 @@ async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos) -> None:
         "a silent butler is stale", lambda: is_now("stale"), seconds=LEASE_S + SLACK_S
     )
     message = to_health()
-    journey = await follow(fragile, await fragile.send(message.text))
+    # Whoever is told of nobody for health gives it to general.
+    sent = await fragile.send(message.text, model=[route("general"), say("I cannot log that.")])
+    journey = await follow(fragile, sent)
     story = journey.text()
 
     assert not journey.unfinished, story
@@ -114,7 +117,8 @@ async def test_a_target_that_refuses_the_request(fragile: Ecosystem, chaos: Chao
         description="Archive of the zebra census: counts zebras, files zebra sightings.",
     )
     message = "File a zebra sighting in the zebra census archive"
-    journey = await follow(fragile, await fragile.send(message))
+    sent = await fragile.send(message, model=[route("archive")])
+    journey = await follow(fragile, sent)
 
     expect_outcome(journey, "archive", {"validation_error"})
     assert () == journey.of_message("relationship"), journey.text()
@@ -129,6 +133,7 @@ async def test_a_target_that_speaks_another_protocol(fragile: Ecosystem, chaos: 
         url=f"{fragile.gateway.url}/sse",
         description="Archive of the zebra census: counts zebras, files zebra sightings.",
     )
-    journey = await follow(fragile, await fragile.send("File a zebra sighting in the archive"))
+    sent = await fragile.send("File a zebra sighting in the archive", model=[route("archive")])
+    journey = await follow(fragile, sent)
 
     expect_outcome(journey, "archive", {"target_unavailable", "internal_error", "timeout"})

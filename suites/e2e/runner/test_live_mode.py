@@ -1,7 +1,7 @@
 """The live mode, against a loopback upstream: same scenarios, a real key's care, a hard budget.
 
 The upstream stands in for the model provider, which cannot be reached here: it is a second
-gateway in offline mode, which speaks the provider's API. The run under test is a pytest of its
+gateway in mode `rehearsed`, which speaks the provider's API. The run under test is a pytest of its
 own, as a person would start it with a key.
 """
 

@@ -1,6 +1,6 @@
 """Record and replay: scenarios recorded from a provider pass again when the provider is gone.
 
-The provider is a second gateway in offline mode, which speaks the provider's API. Both runs are a
+The provider is a second gateway in mode `rehearsed`, which speaks the provider's API. Both runs are a
 pytest of their own, as a person would start them, with tokens, ids and times of their own.
 """
 

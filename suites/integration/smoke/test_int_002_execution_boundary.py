@@ -45,9 +45,7 @@ async def test_int_002_files_are_listed_while_code_removes_some(worker):
     """The files of code that runs can be listed; what comes and goes meanwhile is no error."""
     session = new_session(worker)
     await session.write("kept.txt", "kept")
-    churn = (
-        "set -- $(seq 100 160); touch begun; until [ -e go-on ]; do touch \"$@\"; rm \"$@\"; done"
-    )
+    churn = 'set -- $(seq 100 160); touch begun; until [ -e go-on ]; do touch "$@"; rm "$@"; done'
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(session.execute, churn, timeout_s=EPISODE_S))
 

@@ -1,0 +1,144 @@
+"""A classifying prompt: whom it offers, and how it wants to be told who was chosen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness_core.llm._request import MessagesRequest, Tool
+from harness_core.llm.rehearsed._form import Form
+from harness_core.llm.rehearsed._prompt import Prompt
+from harness_core.llm.rehearsed._registry import Entry, read_registry
+from harness_core.llm.rehearsed._shape import (
+    TARGET_WORDS,
+    Part,
+    Shape,
+    read_shape,
+    shape_of_schema,
+    words_of,
+)
+from harness_core.llm.rehearsed._tools import bare, offered
+from harness_core.turns import Route
+
+__all__ = ["Wanted", "parts_of", "read_wanted"]
+
+#: Words in the names of tools that hand a message over.
+_HANDOVER_WORDS: Final = frozenset(
+    ["route", "dispatch", "delegate", "assign", "handoff", "hand", "forward", "send"]
+)
+
+_TEXT_WORDS: Final = frozenset(
+    ["prompt", "text", "message", "input", "request", "instruction", "task", "segment"]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How a classifying prompt wants its answer, and whom it offers.
+
+    Attributes:
+        handover: name and arguments of the tool it wants to be called; ``None`` for an answer.
+        missing: what the prompt lacks of what the subject says that it has.
+    """
+
+    entries: tuple[Entry, ...]
+    shape: Shape | None = None
+    form: Form | None = None
+    handover: tuple[str, Mapping[str, Any]] | None = None
+    missing: str = ""
+
+    def lacks(self, parts: Sequence[Part]) -> str:
+        """What a reader of the prompt lacks to choose these targets; empty for nothing."""
+        if self.missing:
+            return self.missing
+        known = {entry.name: entry for entry in self.entries}
+        names = ", ".join(known) or "nobody (registry empty)"
+        for part in parts:
+            if part.target not in known:
+                return f"never named {part.target!r}: the registry has {names}"
+            if not known[part.target].said:
+                return f"names {part.target!r} and says nothing of it"
+        return ""
+
+    def answer(self, parts: Sequence[Part]) -> str:
+        """The text that names the parts."""
+        if self.form is not None and self.form.answer is not None:
+            return self.form.written(parts)
+        assert self.shape is not None
+        return self.shape.answer(parts)
+
+
+def read_wanted(
+    request: MessagesRequest, prompt: Prompt, form: Form, *, cli: bool
+) -> Wanted | None:
+    """What a prompt wants when it classifies; ``None`` when it does not.
+
+    Where the subject says how (``form``), its word counts; else the structure of the prompt.
+    """
+    tools = offered(request, cli=cli, servers=form.servers)
+    entries, rest, missing = _registry(prompt, form)
+    shape = read_shape(rest)
+    if request.output_schema is not None:
+        shape = shape_of_schema(request.output_schema) or shape
+    wanted: Wanted | None = None
+    if form.handover is not None or form.answer is not None:
+        if entries or shape is not None or prompt.placed:
+            wanted = _as_stated(form, entries, rest, tools, missing=missing)
+    elif shape is not None and (entries or not tools):
+        wanted = Wanted(entries=entries, shape=shape, missing=missing)
+    else:
+        handover = next((each for tool in tools if (each := _handover(tool, entries))), None)
+        if handover is not None:
+            wanted = Wanted(entries=entries, handover=handover, missing=missing)
+    return wanted
+
+
+def _as_stated(
+    form: Form, entries: tuple[Entry, ...], rest: str, tools: Sequence[Tool], *, missing: str
+) -> Wanted:
+    """What the subject says that its classifier wants, and what of that the prompt lacks."""
+    if form.handover is None:
+        unnamed = [key for key in form.keys if not re.search(rf"\b{re.escape(key)}\b", rest)]
+        if unnamed:
+            missing = missing or f"never names {unnamed[0]!r}, a key by which it wants its answer"
+        return Wanted(entries=entries, form=form, missing=missing)
+    name = next((tool.name for tool in tools if bare(tool.name) == form.handover.tool), "")
+    if not name:
+        missing = missing or f"does not offer the tool {form.handover.tool!r}"
+    return Wanted(entries=entries, handover=(name, form.handover.arguments), missing=missing)
+
+
+def parts_of(message: str, routes: Sequence[Route]) -> tuple[Part, ...]:
+    """Each route with its part of the message, and where in it that begins."""
+    return tuple(
+        Part(
+            target=route.target,
+            text=route.prompt or message,
+            start=max(message.find(route.prompt), 0) if route.prompt else 0,
+        )
+        for route in routes
+    )
+
+
+def _registry(prompt: Prompt, form: Form) -> tuple[tuple[Entry, ...], str, str]:
+    """Who may be chosen, the instructions without the registry, and what is missing."""
+    text = prompt.instructions
+    if form.registry is None:
+        return *read_registry(text), ""
+    found = form.registry.search(text)
+    if found is None:
+        return (), text, "has no registry where the subject file says that it stands"
+    entries, _ = read_registry(found["registry"])
+    return entries, text[: found.start("registry")] + text[found.end("registry") :], ""
+
+
+def _handover(tool: Tool, entries: Sequence[Entry]) -> tuple[str, Mapping[str, Any]] | None:
+    """A tool that reads like one that hands over: a target of the registry, and a text."""
+    properties: Mapping[str, Any] = tool.input_schema.get("properties") or {}
+    target = next((key for key in properties if words_of(key) & TARGET_WORDS), "")
+    text = next((key for key in properties if words_of(key) & _TEXT_WORDS), "")
+    if not entries or not target or not text or not words_of(bare(tool.name)) & _HANDOVER_WORDS:
+        return None
+    return tool.name, {target: "{target}", text: "{prompt}"}

@@ -1,0 +1,131 @@
+"""The rehearsals that were loaded, and which of them a prompt is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness_core.llm.rehearsed._prompt import Prompt
+from harness_core.turns import Message, Rehearsal, Route, Turn, as_read
+
+__all__ = ["Cue", "Stage"]
+
+#: Characters of a message by which a piece of it is known for one.
+_PIECE_CHARS = 12
+
+#: Rehearsals kept; the oldest go first, as messages long answered.
+_KEPT = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cue:
+    """What a prompt is about.
+
+    Attributes:
+        rehearsal: of the message, its placeholders filled.
+        part: the route whose part of the message the prompt holds; ``None`` for the whole message.
+        whole: the prompt holds it whole and unchanged.
+    """
+
+    rehearsal: Rehearsal
+    part: Route | None = None
+    whole: bool = True
+
+    @property
+    def text(self) -> str:
+        """The message, or the part of it, that the prompt should hold."""
+        return (self.part.prompt if self.part else "") or self.rehearsal.message
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """Who the message is for."""
+        return tuple(turn for turn in self.rehearsal.turns if isinstance(turn, Route))
+
+    def turns_for(self, part: Route | None) -> tuple[Turn, ...]:
+        """The turns of one target's session; those before the first route for nobody's."""
+        found: list[Turn] = []
+        current: Route | None = None
+        for turn in self.rehearsal.turns:
+            if isinstance(turn, Route):
+                current = turn
+            elif current is part:
+                found.append(turn)
+        return tuple(found)
+
+
+class Stage:
+    """What was rehearsed."""
+
+    def __init__(self) -> None:
+        self._exact: dict[str, Cue] = {}
+        self._open: list[tuple[Message, Route | None, Rehearsal]] = []
+
+    def load(self, rehearsal: Rehearsal) -> None:
+        """Add one; it goes before those that were loaded earlier."""
+        parts = [turn for turn in rehearsal.turns if isinstance(turn, Route) and turn.prompt]
+        for part in (None, *parts):
+            text = part.prompt if part else rehearsal.message
+            message = Message(text=text)
+            if message.is_literal:
+                # Anew at the end, so that the oldest stand first.
+                self._exact.pop(as_read(text), None)
+                self._exact[as_read(text)] = Cue(rehearsal=rehearsal, part=part)
+            else:
+                self._open.insert(0, (message, part, rehearsal))
+        while len(self._exact) > _KEPT:
+            del self._exact[next(iter(self._exact))]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._exact.clear()
+        self._open.clear()
+
+    def find(self, prompt: Prompt) -> Cue | None:
+        """What a prompt is about; a cue that is not ``whole`` when it holds a piece of a message."""
+        said = as_read(prompt.message)
+        if (cue := self._exact.get(said)) is not None:
+            return cue
+        for message, part, rehearsal in self._open:
+            if (cue := _filled(rehearsal, part, message.match(said))) is not None:
+                return cue
+        return self._within(said) or self._within(as_read(prompt.whole)) or self._piece(said)
+
+    def _within(self, text: str) -> Cue | None:
+        held = [said for said in self._exact if said and said in text]
+        if held:
+            return self._exact[max(held, key=len)]
+        for message, part, rehearsal in self._open:
+            if (cue := _filled(rehearsal, part, message.within(text))) is not None:
+                return cue
+        return None
+
+    def _piece(self, said: str) -> Cue | None:
+        """The latest message of which the prompt holds a piece, or a rare word."""
+        for text, cue in reversed(self._exact.items()):
+            shared = len(said) >= _PIECE_CHARS and said in text
+            if shared or any(word in said for word in _rare_words(text)):
+                return Cue(rehearsal=cue.rehearsal, whole=False)
+        return None
+
+
+def _filled(
+    rehearsal: Rehearsal, part: Route | None, values: dict[str, object] | None
+) -> Cue | None:
+    if values is None:
+        return None
+    filled = rehearsal.with_values(values)
+    at = [turn for turn in rehearsal.turns if isinstance(turn, Route)]
+    routes = [turn for turn in filled.turns if isinstance(turn, Route)]
+    return Cue(rehearsal=filled, part=routes[at.index(part)] if part else None)
+
+
+def _rare_words(text: str) -> list[str]:
+    """Words that nobody says by chance: letters and digits mixed, as tokens are."""
+    words = [word.strip("()[]{}<>.,;:!?\"'") for word in text.split()]
+    return [
+        word
+        for word in words
+        if len(word) >= _PIECE_CHARS - 2
+        and word.isalnum()
+        and not word.isalpha()
+        and not word.isdigit()
+    ]
