@@ -3,6 +3,7 @@
 - ``_rows.py``: :class:`E2EScenario`, :class:`DbAssertion`, the rows people write.
 - ``_check.py``: :func:`check_scenarios`, every mistake in a table of rows, found at collection.
 - ``_golden.py``: :func:`golden`, an outcome with stable names for what differs in each run.
+- ``_said.py``: :class:`Said`, what must be said at the end, judged loosely.
 - ``_sequential.py``: :class:`SequentialTest`, whether something that succeeds mostly is good enough.
 - ``_token.py``: :func:`fill`, the unguessable token that ties an effect to this very run.
 - ``_tool_calls.py``: :func:`expect_tool_calls`, the loose judgement on what an agent called.
@@ -13,6 +14,7 @@
 from harness_core.scenario._check import check_scenarios
 from harness_core.scenario._golden import GOLDEN, Golden, Mask, golden
 from harness_core.scenario._rows import DbAssertion, E2EScenario
+from harness_core.scenario._said import Said
 from harness_core.scenario._sequential import SequentialPlan, SequentialTest
 from harness_core.scenario._token import TOKEN_FIELD, fill, new_token, tokens_in
 from harness_core.scenario._tool_calls import expect_tool_calls
@@ -32,6 +34,7 @@ __all__ = [
     "E2EScenario",
     "Golden",
     "Mask",
+    "Said",
     "SequentialPlan",
     "SequentialTest",
     "Verdict",

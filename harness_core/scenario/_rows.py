@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from harness_core import limits
 from harness_core.errors import BadInput
+from harness_core.scenario._said import Said
 from harness_core.suites import closest
 from harness_core.turns import Turn, Use
 
@@ -92,6 +93,7 @@ class E2EScenario(_Row):
         expected_output: text that the message's response summary must contain, compared without
             regard to case; ``None`` makes no claim. ``GOLDEN``: everything the message left is
             compared with a snapshot as well.
+        says: what the response summary must say, judged loosely.
         forbidden_tool_calls: tools, by bare name, that no session of the message may even try.
         alternatives: butlers that may be reached instead of or beside the expected ones, for a
             message that people would understand in more than one way. Its words must arrive.
@@ -111,6 +113,7 @@ class E2EScenario(_Row):
     db_assertions: Sequence[DbAssertion] = ()
     tags: Sequence[str] = ()
     expected_output: str | Golden | None = None
+    says: Said | None = None
     forbidden_tool_calls: Sequence[str] = ()
     alternatives: Sequence[str] = ()
     pass_rate: float | None = None

@@ -9,7 +9,7 @@ Played by the model gateway (``harness_core/llm/rehearsed``), which does a turn 
 of the very request gives a reader what the turn needs. Written down in docs/gateway.md.
 """
 
-from harness_core.turns._message import Message, as_read
+from harness_core.turns._message import Message, as_read, with_kinds
 from harness_core.turns._rehearsal import Rehearsal, read_rehearsals
 from harness_core.turns._turns import (
     Ask,
@@ -55,4 +55,5 @@ __all__ = [
     "route",
     "say",
     "use",
+    "with_kinds",
 ]

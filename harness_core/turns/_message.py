@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["Message", "as_read", "fill_in"]
+__all__ = ["Message", "as_read", "fill_in", "with_kinds"]
 
 #: ``{who}`` is any text, ``{token:word}`` one without a space, ``{dose:number}`` a number.
 _FIELD: Final = re.compile(r"\{([a-z][a-z0-9_]*)(?::(number|word))?\}")
@@ -82,6 +82,12 @@ class Message:
 
 def _number(text: str) -> int | float:
     return float(text) if "." in text else int(text)
+
+
+def with_kinds(text: str, *, like: str) -> str:
+    """``text`` with its placeholders of the kinds that they have in another text."""
+    kinds = {match[1]: match[0] for match in _FIELD.finditer(like)}
+    return _FIELD.sub(lambda match: kinds.get(match[1], match[0]), text)
 
 
 def fill_in(value: Any, values: Mapping[str, Any]) -> Any:

@@ -24,7 +24,7 @@ from harness_core.db import POSTGRES_URL_VARIABLE
 from harness_core.errors import BudgetExceeded, HarnessError
 from harness_core.evidence import Evidence
 from harness_core.hosting import HeldHost, Line, hold_host
-from harness_core.llm import Gateway, cost_summary, refused_keys
+from harness_core.llm import Gateway, LedgerEntry, cost_summary, refused_keys
 from harness_core.process import Run
 from harness_core.pytest_plugin import (
     add_summary,
@@ -39,6 +39,7 @@ from suites.e2e.attached import attach
 from suites.e2e.connected import MODULES, Connected, open_connected, wanted
 from suites.e2e.ecosystem import TRACING, Ecosystem, open_ecosystem, roster_directory
 from suites.e2e.held import holding
+from suites.e2e.journey import expect_rehearsed
 from suites.e2e.layout import OWN_PROCESS
 from suites.e2e.logwatch import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 from suites.e2e.profiles import profiled
@@ -224,11 +225,15 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
     Raises:
         AssertionError: tells the lines; a test that failed for another reason keeps that one.
+        HarnessError: it failed, and the model had no turn for a call of it: that may be why.
     """
     failed = True
     try:
         result = yield
         failed = False
+    except AssertionError:
+        expect_rehearsed(_calls(item))
+        raise
     finally:
         blame = [
             f"{line.log}: {line.text}"
@@ -256,6 +261,13 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 def _ecosystems(item: pytest.Item) -> list[Ecosystem]:
     given = getattr(item, "funcargs", {}).values()
     return list({id(value): value for value in given if isinstance(value, Ecosystem)}.values())
+
+
+def _calls(item: pytest.Item) -> list[LedgerEntry]:
+    """The model calls that are booked on a test."""
+    gateways = {each.gateway.url: each.gateway.client for each in _ecosystems(item)}
+    entries = [entry for client in gateways.values() for entry in trio.run(client.ledger)]
+    return [entry for entry in entries if entry.test == item.nodeid]
 
 
 def _refused_keys(item: pytest.Item, began: dt.datetime) -> str:

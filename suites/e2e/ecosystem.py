@@ -38,7 +38,7 @@ from harness_core.turns import Rehearsal, Turn
 from harness_core.wait import deadline, until
 from suites.e2e.butler import Butler
 from suites.e2e.containers import container_starter
-from suites.e2e.everyday import EVERYDAY, turns_for
+from suites.e2e.everyday import REHEARSALS, turns_for
 from suites.e2e.layout import OWN_PROCESS, Layout, layout_of
 from suites.e2e.life import BOOT_S, OwnLife, SharedLife
 from suites.e2e.logwatch import ErrorLine, LogPlace
@@ -97,6 +97,7 @@ class Sent:
         answer: the whole answer of ``ingest``.
         since: the database server's clock just before the message was sent.
         mark: sequence number in the gateway's ledger before that.
+        rehearsed: the model has turns for it.
     """
 
     request_id: str
@@ -106,6 +107,7 @@ class Sent:
     answer: Mapping[str, Any]
     since: Any
     mark: int
+    rehearsed: bool = False
 
 
 class Ecosystem:
@@ -277,26 +279,29 @@ class Ecosystem:
                     "replay a model call", observed=fresh[0], next_step="Record it: --llm record"
                 )
 
-    async def rehearse(self, text: str, model: Sequence[Turn] | None = None) -> None:
+    async def rehearse(self, text: str, model: Sequence[Turn] | None = None) -> bool:
         """Say what the model does for a message; in another mode than ``rehearsed`` it decides.
 
         Args:
             text: the message.
             model: its turns; those of :data:`~suites.e2e.everyday.EVERYDAY` when not given.
+
+        Returns:
+            Whether the model has turns for it now.
         """
         if self.gateway.mode != REHEARSED:
-            return
-        if model is not None:
-            await self.gateway.client.rehearse(Rehearsal(message=text, turns=tuple(model)))
-        elif (everyday := turns_for(text)) is not None:
-            # As the very text, so that what a product cuts or changes is seen to be this message.
-            await self.gateway.client.rehearse(everyday)
+            return False
+        # As the very text, so that what a product cuts or changes is seen to be this message.
+        turns = turns_for(text) if model is None else Rehearsal(message=text, turns=tuple(model))
+        if turns is not None:
+            await self.gateway.client.rehearse(turns)
+        return turns is not None
 
     async def send(
         self,
         text: str,
-        *,
         model: Sequence[Turn] | None = None,
+        *,
         event_id: str | None = None,
         trace_id: str | None = None,
         **changes: Any,
@@ -311,7 +316,7 @@ class Ecosystem:
             changes: whole sections of the envelope to replace, e.g. ``control={…}``.
         """
         trace_id = trace_id or secrets.token_hex(16)
-        await self.rehearse(text, model)
+        rehearsed = await self.rehearse(text, model)
         mark = await self.gateway.client.mark()
         since = (await self.switchboard.database.one("SELECT clock_timestamp() AS now"))["now"]
         message = envelope(text, event_id=event_id, trace_id=trace_id) | changes
@@ -327,6 +332,7 @@ class Ecosystem:
             answer=answer,
             since=since,
             mark=mark,
+            rehearsed=rehearsed,
         )
 
 
@@ -518,7 +524,7 @@ async def open_ecosystem(
         ecosystem.boot_s = trio.current_time() - began
         note(f"{len(butlers)} butlers registered")
         if gateway.mode == REHEARSED:
-            await gateway.client.rehearse(*reversed(EVERYDAY))
+            await gateway.client.rehearse(*REHEARSALS)
         yield ecosystem
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from harness_core.scenario import TOKEN_FIELD
 from harness_core.turns import Rehearsal, Turn, route, say, use
+from suites.e2e.scenarios import SCENARIOS
 
-__all__ = ["EVERYDAY", "turns_for"]
+__all__ = ["EVERYDAY", "REHEARSALS", "turns_for"]
 
 
 def _row(message: str, *turns: Turn) -> Rehearsal:
@@ -70,6 +72,18 @@ EVERYDAY: Final = (
         _SYMPTOM,
         route("relationship", "Also remind me to call {who} about {what}"),
         _REMINDER,
+    ),
+)
+
+
+#: What a whole suite of them needs: the scenarios too, with ``{token}`` for any word. Last the most
+#: special ones, since the latest counts.
+REHEARSALS: Final = (
+    *reversed(EVERYDAY),
+    *(
+        Rehearsal(name=row.id, message=row.input_prompt, turns=tuple(row.model))
+        for row in SCENARIOS
+        if row.input_prompt != TOKEN_FIELD  # it would be every message
     ),
 )
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from harness_core.errors import HarnessError, NotReady
 from harness_core.llm import LedgerEntry
 from harness_core.scenario import tokens_in
+from harness_core.turns import as_read
 from harness_core.wait import deadline, until
 from suites.e2e.ecosystem import Ecosystem, Sent
 
@@ -120,6 +121,8 @@ async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = No
             state by then is gathered as it is.
 
     Raises:
+        AssertionError: a prompt for the message did not hold it.
+        HarnessError: the model had no turns for it, or its prompt is not understood.
         BudgetExceeded: the model refused a call for want of money; the journey says nothing then.
     """
     inbox = ecosystem.switchboard.database
@@ -169,8 +172,24 @@ async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = No
     )
     ecosystem.evidence.append_json("journeys.jsonl", journey)
     await ecosystem.check_budget()
-    expect_rehearsed(calls=journey.calls)
+    astray = [call for call in journey.calls if call.unrehearsed and _is_astray(call, sent)]
+
+    assert not astray, (
+        f"the model was asked about {astray[0].prompt!r} instead of the message\n{journey.text()}"
+    )
+    expect_rehearsed(journey.calls)
     return journey
+
+
+def _is_astray(call: LedgerEntry, sent: Sent) -> bool:
+    """Whether a call that is by its trace about a message with turns did not hold the message."""
+    asked, said = as_read(call.prompt)[:_SHOWN_CHARS], as_read(sent.text)
+    return (
+        sent.rehearsed
+        and sent.trace_id != ""
+        and sent.trace_id in call.traceparent
+        and asked not in said
+    )
 
 
 def expect_rehearsed(calls: Sequence[LedgerEntry]) -> None:

@@ -59,6 +59,10 @@ async def expect_scenario(
         summary = str(journey.inbox[0]["response_summary"])
 
         assert fill(scenario.expected_output, token).casefold() in summary.casefold()
+    said = fill(scenario.says, token)
+    problems = list(said.problems(str(journey.inbox[0]["response_summary"]))) if said else []
+
+    assert not problems, f"{problems[0]}\n{journey.text()}"
     return _travelled(scenario, journey, butlers, left)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from harness_core.db import Contains, Regex
-from harness_core.scenario import GOLDEN, DbAssertion, E2EScenario
-from harness_core.turns import route, use
+from harness_core.scenario import GOLDEN, DbAssertion, E2EScenario, Said
+from harness_core.turns import obey, route, say, use
 
 __all__ = ["SCENARIOS"]
 
@@ -43,6 +43,7 @@ SCENARIOS: Final = (
         model=[
             route("health"),
             use("measurement_log", kind="weight", value=72.5, unit="kg", notes="{token}"),
+            say("Your weight of 72.5 kg is noted."),
         ],
         expected_butler="health",
         expected_tool_calls=["health.measurement_log"],
@@ -54,6 +55,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 72.5, "unit": "kg"},
             )
         ],
+        says=Said(near=72.5, without=("cannot", "sorry")),
         tags=("health", "measurement"),
     ),
     E2EScenario(
@@ -90,6 +92,7 @@ SCENARIOS: Final = (
         model=[
             route("health"),
             use("medication_log_dose", name="ibuprofen", dosage="400 mg", notes="{token}"),
+            say("Noted: 400 mg of ibuprofen."),
         ],
         expected_butler="health",
         expected_tool_calls=["medication_log_dose"],
@@ -102,6 +105,7 @@ SCENARIOS: Final = (
             ),
             DbAssertion(butler="health", table="medications", where={"name": "ibuprofen"}),
         ],
+        says=Said(contains=("ibuprofen",), near=400),
         tags=("health", "medication"),
     ),
     E2EScenario(
@@ -131,6 +135,7 @@ SCENARIOS: Final = (
         model=[
             route("relationship"),
             use("contact_create", name="Maria Stone", email="{token}@example.com"),
+            say("Maria Stone is in your contacts."),
         ],
         expected_butler="relationship",
         expected_tool_calls=["contact_create"],
@@ -142,6 +147,7 @@ SCENARIOS: Final = (
                 column_checks={"name": "Maria Stone"},
             )
         ],
+        says=Said(contains=("Maria",), without=("cannot", "failed")),
         tags=("relationship", "contact"),
     ),
     E2EScenario(
@@ -151,6 +157,7 @@ SCENARIOS: Final = (
         model=[
             route("relationship"),
             use("note_create", contact_name="Peter", body="he is allergic to peanuts ({token})"),
+            say("I noted that Peter is allergic to peanuts."),
         ],
         expected_butler="relationship",
         expected_tool_calls=["note_create"],
@@ -163,6 +170,7 @@ SCENARIOS: Final = (
             ),
             DbAssertion(butler="relationship", table="contacts", where={"name": "Peter"}),
         ],
+        says=Said(contains=("Peter",)),
         tags=("relationship", "note", "corpus"),
     ),
     E2EScenario(
@@ -200,6 +208,7 @@ SCENARIOS: Final = (
                 day=14,
                 year=1990,
             ),
+            say("Nora {token}'s birthday is noted: 14 March."),
         ],
         expected_butler="relationship",
         expected_tool_calls=["important_date_add"],
@@ -214,6 +223,7 @@ SCENARIOS: Final = (
                 butler="relationship", table="contacts", where={"name": Contains("{token}")}
             ),
         ],
+        says=Said(contains=("Nora",), regex=r"14|03-14"),
         tags=("relationship", "date", "corpus"),
     ),
     E2EScenario(
@@ -237,6 +247,7 @@ SCENARIOS: Final = (
         model=[
             route("general"),
             use("entity_create", collection="shopping", name="oat milk {token}"),
+            say("Oat milk {token} is on the shopping list."),
         ],
         expected_butler="general",
         expected_tool_calls=["general.entity_create"],
@@ -246,6 +257,7 @@ SCENARIOS: Final = (
             ),
             DbAssertion(butler="general", table="collections", where={"name": "shopping"}),
         ],
+        says=Said(contains=("{token}",), any_of=("list", "added")),
         tags=("general", "collection", "corpus"),
     ),
     E2EScenario(
@@ -324,6 +336,7 @@ SCENARIOS: Final = (
         model=[
             route("health"),
             use("measurement_log", kind="heart_rate", value=62, unit="bpm", notes="{token}"),
+            say("Your pulse of 62 bpm is noted."),
         ],
         expected_butler="health",
         expected_tool_calls=["measurement_log"],
@@ -335,6 +348,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 62},
             )
         ],
+        says=Said(near=62, any_of=("pulse", "heart")),
         tags=("health", "measurement", "corpus"),
     ),
     E2EScenario(
@@ -344,6 +358,7 @@ SCENARIOS: Final = (
         model=[
             route("health"),
             use("measurement_log", kind="temperature", value=38.4, unit="°C", notes="{token}"),
+            say("38.4 °C is noted."),
         ],
         expected_butler="health",
         expected_tool_calls=["measurement_log"],
@@ -355,6 +370,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 38.4},
             )
         ],
+        says=Said(near=38.4),
         tags=("health", "measurement", "unicode", "corpus"),
     ),
     E2EScenario(
@@ -384,6 +400,7 @@ SCENARIOS: Final = (
         model=[
             route("health"),
             use("measurement_log", kind="steps", value=8200, unit="steps", notes="{token}"),
+            say("8200 steps, well done."),
         ],
         expected_butler="health",
         expected_tool_calls=["measurement_log"],
@@ -395,6 +412,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 8200},
             )
         ],
+        says=Said(near=8200, contains=("steps",)),
         tags=("health", "measurement", "numbers", "corpus"),
     ),
     E2EScenario(
@@ -466,6 +484,7 @@ SCENARIOS: Final = (
                 kind="breakfast",
                 calories=350,
             ),
+            say("Breakfast with 350 calories is noted."),
         ],
         expected_butler="health",
         expected_tool_calls=["meal_log"],
@@ -477,6 +496,7 @@ SCENARIOS: Final = (
                 column_checks={"kind": "breakfast", "calories": 350},
             )
         ],
+        says=Said(any_of=("breakfast", "meal", "porridge"), without=("dinner", "lunch")),
         tags=("health", "meal", "corpus"),
     ),
     E2EScenario(
@@ -512,6 +532,7 @@ SCENARIOS: Final = (
                 contact_name="Olga",
                 due="2027-03-05",
             ),
+            say("I will remind you on 2027-03-05 to write to Olga."),
         ],
         expected_butler="relationship",
         expected_tool_calls=["reminder_create"],
@@ -523,6 +544,7 @@ SCENARIOS: Final = (
                 column_checks={"due": Contains("2027-03-05")},
             )
         ],
+        says=Said(contains=("Olga",), regex=r"2027-03-05|5 March|March 5"),
         tags=("relationship", "reminder", "dates"),
     ),
     E2EScenario(
@@ -701,7 +723,11 @@ SCENARIOS: Final = (
         id="pronoun-person",
         description='"Him" is the person of the sentence before',
         input_prompt="I met Bob {token} yesterday. Add him to my contacts",
-        model=[route("relationship"), use("contact_create", name="Bob {token}")],
+        model=[
+            route("relationship"),
+            use("contact_create", name="Bob {token}"),
+            say("Bob {token} is in your contacts."),
+        ],
         expected_butler="relationship",
         expected_tool_calls=["contact_create"],
         db_assertions=[
@@ -710,6 +736,7 @@ SCENARIOS: Final = (
             )
         ],
         pass_rate=0.8,
+        says=Said(contains=("Bob",), without=("him",)),
         tags=("relationship", "pronouns"),
     ),
     E2EScenario(
@@ -719,6 +746,7 @@ SCENARIOS: Final = (
         model=[
             route("health"),
             use("measurement_log", kind="weight", value=71.5, unit="kg", notes="{token}"),
+            say("Notiert: 71.5 kg."),
         ],
         expected_butler="health",
         expected_tool_calls=["measurement_log"],
@@ -730,6 +758,7 @@ SCENARIOS: Final = (
                 column_checks={"value": 71.5},
             )
         ],
+        says=Said(near=71.5),
         tags=("health", "non-english", "corpus"),
     ),
     E2EScenario(
@@ -959,6 +988,7 @@ SCENARIOS: Final = (
         model=[
             route("health"),
             use("measurement_log", kind="weight", value=68, unit="kg", notes="{token}"),
+            obey(route("general")),
         ],
         expected_butler="health",
         expected_tool_calls=["measurement_log"],

@@ -17,6 +17,8 @@ from suites.e2e.journey import follow, tool_calls
 from suites.e2e.schedules import fall_due, schedule, sessions_of
 from suites.e2e.test_heartbeat_flow import ran
 
+pytestmark = pytest.mark.main
+
 
 @pytest.mark.covers("E2E-ROUTING", "E2E-PERSISTENCE", "E2E-SESSIONS")
 @pytest.mark.disturbs

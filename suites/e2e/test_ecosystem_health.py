@@ -17,7 +17,7 @@ from suites.e2e.chain import words_of
 from suites.e2e.ecosystem import Butler, Ecosystem
 from suites.e2e.journey import as_data
 
-pytestmark = pytest.mark.covers("E2E-PROVISIONING")
+pytestmark = [pytest.mark.main, pytest.mark.covers("E2E-PROVISIONING")]
 
 #: Columns of the core tables, in every butler's database (contract, "Database").
 CORE_TABLES: Final[Mapping[str, frozenset[str]]] = {

@@ -8,6 +8,8 @@ from suites.e2e.chain import expect_finished, expect_journey, fallback_reason
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow
 
+pytestmark = pytest.mark.main
+
 
 @pytest.mark.covers("E2E-PERSISTENCE")
 @pytest.mark.slow

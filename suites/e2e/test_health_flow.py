@@ -10,7 +10,7 @@ from suites.e2e.chain import expect_journey
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow, tool_calls
 
-pytestmark = pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE")
+pytestmark = [pytest.mark.main, pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE")]
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from suites.e2e.ecosystem import Butler
 from suites.e2e.schedules import fall_due, schedule, schedule_row, sessions_of
 
 pytestmark = [
+    pytest.mark.main,
     pytest.mark.covers("E2E-HEARTBEAT"),
     pytest.mark.capability("heartbeat", "schedules"),
     pytest.mark.disturbs,

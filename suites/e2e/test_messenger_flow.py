@@ -20,7 +20,11 @@ from suites.e2e.connected import Connected
 from suites.e2e.ecosystem import Butler
 from suites.e2e.journey import follow
 
-pytestmark = [pytest.mark.covers("E2E-DELIVERY"), pytest.mark.capability("notify")]
+pytestmark = [
+    pytest.mark.main,
+    pytest.mark.covers("E2E-DELIVERY"),
+    pytest.mark.capability("notify"),
+]
 
 #: A delivery with two pauses for a service in trouble; the longest seen took 1.5 s.
 DELIVERY_S = 20.0

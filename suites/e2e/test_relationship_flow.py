@@ -16,7 +16,7 @@ from suites.e2e.connected import Connected
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow
 
-pytestmark = pytest.mark.covers("E2E-PERSISTENCE")
+pytestmark = [pytest.mark.main, pytest.mark.covers("E2E-PERSISTENCE")]
 
 
 @pytest.mark.slow

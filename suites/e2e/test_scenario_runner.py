@@ -30,6 +30,8 @@ from suites.e2e.roster import read_roster
 from suites.e2e.scenarios import SCENARIOS
 from suites.e2e.subject_file import read_subject
 
+pytestmark = pytest.mark.main
+
 #: Trials of one scenario that the provider may spoil before nothing can be said about it.
 SPOILED: Final = 3
 

@@ -15,6 +15,8 @@ from suites.e2e.chain import expect_inbox, expect_journey, expect_routing, expec
 from suites.e2e.ecosystem import Ecosystem, Sent
 from suites.e2e.journey import follow
 
+pytestmark = pytest.mark.main
+
 #: A classification, and only that, has the registry in its prompt.
 CLASSIFICATION = "<registry>"
 

@@ -29,6 +29,14 @@ _HANDOVER_WORDS: Final = frozenset(
     ["route", "dispatch", "delegate", "assign", "handoff", "hand", "forward", "send"]
 )
 
+_NO_JSON: Final = re.compile(r"\b(?:no|not|never|without)(?: any| as| in)? JSON\b", re.IGNORECASE)
+
+_ALWAYS: Final = re.compile(
+    r"\balways (?:answer|reply|respond|route|choose|pick|use|name)(?: with| to)?(?: the)?"
+    r"(?: \w+)?[ \"'`]+([\w-]+)[\"'`]*\s*(?:[.!]|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
 _TEXT_WORDS: Final = frozenset(
     ["prompt", "text", "message", "input", "request", "instruction", "task", "segment"]
 )
@@ -79,6 +87,7 @@ def read_wanted(
     """
     tools = offered(request, cli=cli, servers=form.servers)
     entries, rest, missing = _registry(prompt, form)
+    missing = missing or _contradiction(rest, entries)
     shape = read_shape(rest)
     if request.output_schema is not None:
         shape = shape_of_schema(request.output_schema) or shape
@@ -132,6 +141,16 @@ def _registry(prompt: Prompt, form: Form) -> tuple[tuple[Entry, ...], str, str]:
         return (), text, "has no registry where the subject file says that it stands"
     entries, _ = read_registry(found["registry"])
     return entries, text[: found.start("registry")] + text[found.end("registry") :], ""
+
+
+def _contradiction(rest: str, entries: Sequence[Entry]) -> str:
+    """What the instructions say against themselves; empty for nothing."""
+    if (forbids := _NO_JSON.search(rest)) is not None and "JSON" in rest.replace(forbids[0], ""):
+        return f"contradicts itself: it wants JSON, and says {forbids[0].strip()!r}"
+    for always in _ALWAYS.finditer(rest):
+        if len(entries) > 1 and always[1] in {entry.name for entry in entries}:
+            return f"leaves no choice: it says {always[0].strip()!r}"
+    return ""
 
 
 def _handover(tool: Tool, entries: Sequence[Entry]) -> tuple[str, Mapping[str, Any]] | None:

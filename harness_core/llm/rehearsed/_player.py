@@ -25,6 +25,12 @@ __all__ = ["play"]
 #: What somebody answers who does not know what is wanted: nothing that anybody could act on.
 _LOST: Final = "I am not sure what you would like me to do here."
 
+#: What is answered where the harness has nothing to say; whoever holds a staging reads it there.
+_SILENT: Final = (
+    "Nothing was rehearsed for this: I am no model. Say what I do (docs/gateway.md), or start with"
+    " --llm live."
+)
+
 _SHOWN_CHARS: Final = 160
 
 #: Of a prompt that we have no turn for: its end, where the message stands.
@@ -51,14 +57,14 @@ def play(request: MessagesRequest, stage: Stage, form: Form, *, cli: bool) -> An
     prompt = read_prompt(request, message=form.message)
     cue = stage.find(prompt)
     if cue is None:
-        return _reply(request, _LOST, unrehearsed=_unrehearsed(prompt))
+        return _reply(request, _SILENT, unrehearsed=_unrehearsed(prompt))
     wanted = read_wanted(request, prompt, form, cli=cli)
     if wanted is not None and cue.routes and cue.part is None and not _works(request, cue, cli=cli):
         return _classify(request, prompt, cue, wanted)
     if not cue.whole:
         return _reply(request, _LOST, missing=f"the prompt {_not_whole(cue, prompt)}")
     if cue.routes and cue.part is None and not request.tools and form == Form():
-        return _reply(request, _LOST, unrehearsed=_not_understood(prompt))
+        return _reply(request, _SILENT, unrehearsed=_not_understood(prompt))
     try:
         return _work(request, prompt, cue, form, cli=cli)
     except Missing as missing:

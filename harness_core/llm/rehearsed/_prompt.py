@@ -19,6 +19,9 @@ __all__ = ["Done", "Prompt", "message_of", "read_prompt"]
 #: Blocks that Claude Code adds to what the user said.
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 
+#: Where it puts them: before the text. Inside it they are somebody's words.
+_REMINDERS: Final = re.compile(r"\A(?:\s*<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
+
 _TAGS: Final = (
     r"(?P<tag>(?:user[_-]?|inbound[_-]?|incoming[_-]?|customer[_-]?)?"
     r"(?:message|msg|session|input|request|utterance|text|query))"
@@ -71,6 +74,7 @@ class Prompt:
         instructions: system text and everything the user side holds outside the message.
         message: what somebody wrote.
         quotation: what stands between the first marks of a quotation; ``None`` without any.
+        said: all that the user side says in the turn of the message.
         whole: everything the model is asked, system text included.
         placed: the message stands where the subject says that its classifier has it.
         done: tool calls since the message, oldest first.
@@ -80,6 +84,7 @@ class Prompt:
     instructions: str
     message: str
     quotation: str | None
+    said: str
     whole: str
     placed: bool = False
     done: tuple[Done, ...] = ()
@@ -115,6 +120,7 @@ def read_prompt(request: MessagesRequest, *, message: re.Pattern[str] | None = N
         instructions="\n".join([*request.system, around]),
         message=text,
         quotation=quotation,
+        said=said,
         whole=whole,
         placed=stated is not None,
         done=done,
@@ -129,7 +135,7 @@ def message_of(request: MessagesRequest) -> str:
 
 def _said(request: MessagesRequest, at: int) -> str:
     texts = (b.text for b in request.turns[at].blocks if isinstance(b, TextBlock))
-    return "\n".join(text for text in (_REMINDER.sub("", text) for text in texts) if text.strip())
+    return "\n".join(text for text in (_REMINDERS.sub("", text) for text in texts) if text.strip())
 
 
 def _message_turn(request: MessagesRequest) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from harness_core.llm.rehearsed._prompt import Prompt
-from harness_core.turns import Message, Rehearsal, Route, Turn, as_read
+from harness_core.turns import Message, Rehearsal, Route, Turn, as_read, with_kinds
 
 __all__ = ["Cue", "Stage"]
 
@@ -64,7 +66,7 @@ class Stage:
         parts = [turn for turn in rehearsal.turns if isinstance(turn, Route) and turn.prompt]
         for part in (None, *parts):
             text = part.prompt if part else rehearsal.message
-            message = Message(text=text)
+            message = Message(text=with_kinds(text, like=rehearsal.message))
             if message.is_literal:
                 # Anew at the end, so that the oldest stand first.
                 self._exact.pop(as_read(text), None)
@@ -81,21 +83,27 @@ class Stage:
 
     def find(self, prompt: Prompt) -> Cue | None:
         """What a prompt is about; a cue that is not ``whole`` when it holds a piece of a message."""
-        said = as_read(prompt.message)
-        if (cue := self._exact.get(said)) is not None:
-            return cue
-        for message, part, rehearsal in self._open:
-            if (cue := _filled(rehearsal, part, message.match(said))) is not None:
-                return cue
-        return self._within(said) or self._within(as_read(prompt.whole)) or self._piece(said)
+        message, said = as_read(prompt.message), as_read(prompt.said)
+        return (
+            self._exact.get(message)
+            or self._exact.get(said)
+            or self._held(said)
+            or self._open_one(lambda row: row.match(message))
+            or self._held(as_read(prompt.whole))
+            or self._open_one(lambda row: row.within(said))
+            or self._piece(message)
+        )
 
-    def _within(self, text: str) -> Cue | None:
+    def _held(self, text: str) -> Cue | None:
+        """The longest message that stands in a text as it is."""
         held = [said for said in self._exact if said and said in text]
-        if held:
-            return self._exact[max(held, key=len)]
+        return self._exact[max(held, key=len)] if held else None
+
+    def _open_one(self, values_of: Callable[[Message], dict[str, Any] | None]) -> Cue | None:
+        """The latest message with placeholders for which these have values, filled with them."""
         for message, part, rehearsal in self._open:
-            if (cue := _filled(rehearsal, part, message.within(text))) is not None:
-                return cue
+            if (values := values_of(message)) is not None:
+                return _filled(rehearsal, part, values)
         return None
 
     def _piece(self, said: str) -> Cue | None:
@@ -107,15 +115,11 @@ class Stage:
         return None
 
 
-def _filled(
-    rehearsal: Rehearsal, part: Route | None, values: dict[str, object] | None
-) -> Cue | None:
-    if values is None:
-        return None
+def _filled(rehearsal: Rehearsal, part: Route | None, values: dict[str, Any]) -> Cue:
     filled = rehearsal.with_values(values)
-    at = [turn for turn in rehearsal.turns if isinstance(turn, Route)]
-    routes = [turn for turn in filled.turns if isinstance(turn, Route)]
-    return Cue(rehearsal=filled, part=routes[at.index(part)] if part else None)
+    before = [turn for turn in rehearsal.turns if isinstance(turn, Route)]
+    after = [turn for turn in filled.turns if isinstance(turn, Route)]
+    return Cue(rehearsal=filled, part=after[before.index(part)] if part else None)
 
 
 def _rare_words(text: str) -> list[str]:

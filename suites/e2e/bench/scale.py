@@ -28,6 +28,7 @@ from harness_core.errors import HarnessError
 from harness_core.evidence import open_evidence
 from harness_core.process import open_run
 from harness_core.subject import load_subject
+from harness_core.turns import route, say
 from suites.e2e.ecosystem import (
     REFERENCE_SUBJECT,
     Ecosystem,
@@ -98,7 +99,7 @@ async def measure(size: int) -> Sample:
         evidence = open_evidence(Path(scratch) / "evidence")
         async with (
             open_run(evidence=evidence) as run,
-            open_ecosystem(run, subject, evidence=evidence, roster=roster, say=say) as ecosystem,
+            open_ecosystem(run, subject, evidence=evidence, roster=roster, say=tell) as ecosystem,
         ):
             cpu = sum(cpu_s(butler.pid) for butler in ecosystem.butlers.values())
             taken = [await one_message(ecosystem, number, size) for number in range(MESSAGES)]
@@ -138,7 +139,10 @@ async def one_message(ecosystem: Ecosystem, number: int, size: int) -> float:
     """Seconds from the sending of one message to its final state at its one right target."""
     target = 1 + (number * 7) % (size - 1)
     began = time.perf_counter()
-    sent = await ecosystem.send(f"Please note about the {word_of(target)}: number {number} is new")
+    sent = await ecosystem.send(
+        f"Please note about the {word_of(target)}: number {number} is new",
+        model=[route(name_of(target)), say("Noted.")],
+    )
     journey = await follow(ecosystem, sent)
     taken_s = time.perf_counter() - began
 
@@ -199,7 +203,7 @@ def marginal(before: Sample, after: Sample, field: str) -> float:
     return float(apart) / (after.butlers - before.butlers)
 
 
-def say(text: str) -> None:
+def tell(text: str) -> None:
     """How a boot goes, but for the many lines of single butlers."""
     if "serves on port" not in text:
         sys.stderr.write(f"  {text}\n")

@@ -16,6 +16,7 @@ from typing import Any, Final
 import pytest
 
 from harness_core.llm import Fault
+from harness_core.turns import use
 from suites.e2e.chain import expect_fallback, expect_routing, expect_sessions, fallback_reason
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import Journey, follow
@@ -155,6 +156,7 @@ async def _mislead(ecosystem: Ecosystem, token: str, text: str) -> Journey:
     client = ecosystem.gateway.client
     # A client may ask again when it is told nothing.
     fault = Fault(kind="answer", text=text, contains=token, without_tools=True, times=20)
+    await ecosystem.rehearse(HEALTH["prompt"], [use("symptom_log", name="headache", severity=2)])
     async with client.fault(fault) as number:
         sent = await ecosystem.send(f"I have a headache, severity 2 ({token})")
         journey = await follow(ecosystem, sent)

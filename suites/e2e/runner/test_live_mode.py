@@ -19,6 +19,7 @@ from harness_core.bridge import Loop
 from harness_core.evidence import Evidence
 from harness_core.llm import Fault, open_gateway
 from harness_core.process import Run
+from suites.e2e.everyday import REHEARSALS
 from suites.e2e.scenarios import SCENARIOS
 
 #: Room for two or three short messages: a call reserves its whole answer, about 0.02 USD.
@@ -40,6 +41,7 @@ def test_the_budget_stops_a_live_run(
 ) -> None:
     """Scenarios pass against the provider until the budget ends the run, with a partial report."""
     with harness_loop.hold(open_gateway(harness_run, evidence=evidence)) as provider:
+        harness_loop.run(lambda: provider.client.rehearse(*REHEARSALS))
         finished = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest", "suites/e2e/test_scenario_runner.py", *IN_ORDER),
@@ -112,6 +114,7 @@ def test_a_model_that_misbehaves_is_judged_by_its_rate(
     # One refused call, and the two variations the CLI tries after it.
     trouble = Fault(kind="status", status=400, times=3)
     with harness_loop.hold(open_gateway(harness_run, evidence=evidence)) as provider:
+        harness_loop.run(lambda: provider.client.rehearse(*REHEARSALS))
         for fault in (trouble, lie):
             harness_loop.run(lambda fault=fault: provider.client.add_fault(fault))
         finished = subprocess.run(

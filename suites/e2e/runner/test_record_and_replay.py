@@ -19,6 +19,7 @@ from harness_core.evidence import Evidence
 from harness_core.llm import open_gateway
 from harness_core.process import Run
 from harness_core.pytest_plugin import HARNESS_ERROR_EXIT
+from suites.e2e.everyday import REHEARSALS
 
 pytestmark = pytest.mark.aside("the harness's own recording")
 
@@ -43,6 +44,7 @@ def test_a_recorded_run_is_replayed_without_its_provider(
     """The same rows pass from the cassette alone; a changed recording ends as a harness error."""
     cassette = tmp_path / "cassette"
     with harness_loop.hold(open_gateway(harness_run, evidence=evidence)) as provider:
+        harness_loop.run(lambda: provider.client.rehearse(*REHEARSALS))
         key = {"ANTHROPIC_API_KEY": provider.api_key}
         recorded = scenarios(
             pytestconfig,

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from butlers import faults
 from butlers.errors import ConfigError, Missing
 from butlers.log import describe
 
@@ -88,7 +89,10 @@ class Butler:
     def session_tools(self) -> tuple[str, ...]:
         """Names of the tools a session is offered."""
         core = self.config.runtime.core_tools
-        return tuple(tool.name for tool in self.tools if tool.domain or tool.name in core)
+        if faults.on("session-core-tools"):
+            return tuple(tool.name for tool in self.tools)
+        chosen = tuple(tool.name for tool in self.tools if tool.domain or tool.name in core)
+        return chosen[-1:] if faults.on("session-tools-missing") else chosen
 
     def load_tools(self) -> None:
         """Run `register` of the butler's `tools.py`, when there is one.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from butlers.registry import Entry
 
 FALLBACK = "general"
+_CLOSING = re.compile(r"<(\s*/\s*message\s*>)", re.IGNORECASE)
 MAX_SEGMENTS = 8
 _SHOWN_CHARS = 200
 
@@ -76,20 +77,43 @@ _FIRST_ROSTER = {"general", "relationship", "health", "messenger", "heartbeat"}
 def prompt_for(message: str, targets: Mapping[str, Entry]) -> str:
     """The classification prompt for one message."""
     registry = [
-        {
+        {"name": entry.name} if faults.on("prompt-describes-nobody") else {
             "name": entry.name,
             "description": entry.description,
             "capabilities": list(entry.capabilities),
         }
         for entry in targets.values()
-        if entry.name in _FIRST_ROSTER or not faults.on("newcomer-unlisted")
+        if (entry.name in _FIRST_ROSTER or not faults.on("newcomer-unlisted"))
+        and not (entry.name == "health" and faults.on("prompt-lacks-health"))
+        and not faults.on("prompt-lists-nobody")
     ]
-    # A message that holds the closing tag must not end its own quotation.
-    quoted = message.replace("</message>", "<\\/message>")
+    # A message that holds the closing tag, in whatever spelling, must not end its own quotation.
+    quoted = _CLOSING.sub(r"<\\\1", message)
+    if faults.on("prompt-quotation-open"):
+        quoted = message
+    if faults.on("prompt-message-cut"):
+        quoted = quoted[:24]
+    if faults.on("prompt-message-tidied"):
+        quoted = "".join(c for c in quoted if c.isascii() and (c.isprintable() or c == "\n"))
+    marks = ("", "") if faults.on("prompt-unquoted") else ("<message>\n", "\n</message>\n")
     return (
-        f"{INSTRUCTIONS}\n<registry>\n{json.dumps(registry, ensure_ascii=False, indent=1)}\n"
-        f"</registry>\n\n<message>\n{quoted}\n</message>\n"
+        f"{_instructions()}\n<registry>\n{json.dumps(registry, ensure_ascii=False, indent=1)}\n"
+        f"</registry>\n\n{marks[0]}{quoted}{marks[1]}"
     )
+
+
+def _instructions() -> str:
+    """The instructions, but for what planted faults take from them or add."""
+    text = INSTRUCTIONS
+    if faults.on("prompt-unwarned"):
+        text = re.sub(r"The message is data.*?registry\.\n", "", text, flags=re.DOTALL)
+    if faults.on("prompt-key-unnamed"):
+        text = re.sub(r'  "prompt":.*?\n', "", text)
+    if faults.on("prompt-contradicts-itself"):
+        text += "\nAnswer in one plain sentence, without any JSON.\n"
+    if faults.on("prompt-favours-general"):
+        text += "\nAlways answer with the butler general.\n"
+    return text
 
 
 def parse(answer: str, targets: Mapping[str, Entry]) -> tuple[Segment, ...]:
@@ -124,7 +148,8 @@ def _segment(index: int, item: Any, targets: Mapping[str, Entry]) -> Segment:
     if not isinstance(item, dict):
         raise Unusable(f"element {index} is no object but {type(item).__name__}")
     butler, prompt = item.get("butler"), item.get("prompt")
-    if not isinstance(butler, str) or butler not in targets:
+    unknown = not isinstance(butler, str) or butler not in targets
+    if unknown and not (isinstance(butler, str) and faults.on("target-unchecked")):
         known = ", ".join(targets) or "nobody"
         raise Unusable(f"element {index} names the butler {butler!r}; registered are {known}")
     if not isinstance(prompt, str) or not prompt.strip():

@@ -146,7 +146,11 @@ class ClaudeCode:
             servers["switchboard"] = {
                 "type": "sse", "url": os.environ["BUTLERS_SWITCHBOARD_URL"],
             }
-        if job.tools:
+        if job.tools and faults.on("session-other-tools"):
+            servers[self._butler] = {
+                "type": "sse", "url": os.environ["BUTLERS_SWITCHBOARD_URL"],
+            }
+        elif job.tools:
             servers[self._butler] = {
                 "type": "sse",
                 "url": self._url,

@@ -211,7 +211,12 @@ def build(
             tools = await call_next(context)
             if self._session() is None:
                 return tools
-            return [tool for tool in tools if tool.name in session_tools]
+            offered = [tool for tool in tools if tool.name in session_tools]
+            if faults.on("session-tools-untyped"):
+                return [
+                    tool.model_copy(update={"parameters": {"type": "object"}}) for tool in offered
+                ]
+            return offered
 
         async def on_call_tool(self, context: Any, call_next: Any) -> Any:
             name = context.message.name

@@ -115,6 +115,9 @@ class Spawner:
         self._log = log
         self._tools = tools
         self._system_prompt = config.text("CLAUDE.md")
+        if faults.on("prompt-unwarned"):
+            lines = self._system_prompt.splitlines(keepends=True)
+            self._system_prompt = "".join(line for line in lines if "is data" not in line)
         self._turn = asyncio.Lock()  # asyncio locks are fair: first come, first served
         self._waiting = 0
         self._running: set[asyncio.Task[SpawnerResult]] = set()
