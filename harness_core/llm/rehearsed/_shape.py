@@ -153,7 +153,7 @@ def _properties(schema: object) -> dict[str, Any]:
         return {}
     examples = {"array": [], "number": 0.0, "integer": 0}
     keys = {
-        name: examples.get(inner.get("type"), "") if isinstance(inner, Mapping) else ""
+        name: examples.get(str(inner.get("type")), "") if isinstance(inner, Mapping) else ""
         for name, inner in (schema.get("properties") or {}).items()
     }
     return keys if any(words_of(key) & TARGET_WORDS for key in keys) else {}

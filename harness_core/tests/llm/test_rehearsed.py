@@ -399,7 +399,7 @@ FOREIGN = {
                         "type": "object",
                         "properties": {
                             "handler": {"type": "string"},
-                            "why": {"type": "string"},
+                            "why": {"type": ["string", "null"]},
                             "text": {"type": "string"},
                         },
                     },
