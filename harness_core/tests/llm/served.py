@@ -14,6 +14,7 @@ from harness_core.llm import GatewayClient
 from harness_core.llm._backend import Backend
 from harness_core.llm._serve import Settings, serve
 from harness_core.llm.rehearsed import RehearsedBackend
+from harness_core.turns import Rehearsal, say
 from harness_core.wait import deadline
 
 HAIKU: Final = "claude-haiku-4-5-20251001"
@@ -26,15 +27,26 @@ HI: Final[dict[str, Any]] = {
 }
 
 
+def rehearsed(*rehearsals: Rehearsal) -> RehearsedBackend:
+    """A model that answers :data:`HI`, and does what else is given."""
+    backend = RehearsedBackend()
+    for each in (Rehearsal(message="hi", turns=(say("Understood: hi"),)), *rehearsals):
+        backend.stage.load(each)
+    return backend
+
+
 @asynccontextmanager
 async def served(
     backend: Backend | None = None, *, key: str = KEY, **settings
 ) -> AsyncIterator[tuple[httpx.AsyncClient, GatewayClient]]:
-    """A gateway in this process: a client that holds its key, and its control API."""
+    """A gateway in this process: a client that holds its key, and its control API.
+
+    Without a backend its model is :func:`rehearsed`.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     chosen = Settings(
-        backend=backend or RehearsedBackend(),
+        backend=backend or rehearsed(),
         api_key=key,
         control_token=TOKEN,
         descriptor=listener.detach(),

@@ -28,6 +28,7 @@ from harness_core.llm._serve import Settings, serve
 from harness_core.llm.rehearsed import RehearsedBackend
 from harness_core.process import open_run
 from harness_core.scenario import new_token
+from harness_core.turns import Rehearsal, say, use
 from harness_core.wait import deadline
 
 HAIKU = "claude-haiku-4-5-20251001"
@@ -40,6 +41,13 @@ TOOL = {
         "required": ["notes"],
     },
 }
+
+
+#: What a provider's model does: it logs what it is told to log, and repeats anything else.
+REHEARSED = (
+    Rehearsal(message="{words}", turns=(say("Understood: {words}"),)),
+    Rehearsal(message="log {words}", turns=(use("pain_log", notes="log {words}"),)),
+)
 
 
 def request(text: str, **changes) -> dict:
@@ -83,12 +91,20 @@ async def served(backend: Backend, redactor: Redactor | None = None) -> AsyncIte
         nursery.cancel_scope.cancel()
 
 
+def model() -> RehearsedBackend:
+    """A provider's model."""
+    backend = RehearsedBackend()
+    for each in REHEARSED:
+        backend.stage.load(each)
+    return backend
+
+
 @asynccontextmanager
 async def recording(
     tmp_path: Path, provider: Backend | None = None
 ) -> AsyncIterator[tuple[Served, Served]]:
     """A gateway that records what a second one, the provider, answers."""
-    async with served(provider or RehearsedBackend()) as upstream:
+    async with served(provider or model()) as upstream:
         redactor = Redactor()
         redactor.add(upstream.api_key)
         live = LiveBackend(upstream.url, key=upstream.api_key)
@@ -417,6 +433,7 @@ async def test_a_gateway_process_records_and_replays(tmp_path) -> None:
                 budget_usd=1.0,
             ) as opened,
         ):
+            await provider.client.rehearse(*REHEARSED)
             first = told(await ask(opened, request("hello")))
         replayer = open_gateway(
             run, mode="replay", cassette=cassette, evidence=evidence.child("replay")
@@ -425,6 +442,7 @@ async def test_a_gateway_process_records_and_replays(tmp_path) -> None:
             second = told(await ask(opened, request("hello")))
             totals = await opened.client.totals()
 
+    assert "Understood: hello" == first[0]["text"]
     assert first == second
     assert ("replay", 0.0) == (totals.mode, totals.spent_usd)
 

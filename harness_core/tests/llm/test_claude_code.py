@@ -13,9 +13,12 @@ import pytest
 from harness_core.evidence import open_evidence
 from harness_core.llm import Fault, Gateway, open_gateway
 from harness_core.process import open_run
+from harness_core.turns import Rehearsal, say
 from harness_core.wait import deadline
 
 pytestmark = [pytest.mark.real, pytest.mark.requires("claude-code")]
+
+UNDERSTOOD = Rehearsal(message="{words}", turns=(say("Understood: {words}"),))
 
 
 @asynccontextmanager
@@ -82,6 +85,7 @@ async def session(prompt: str, opened: Gateway, home) -> tuple[str, list[Any]]:
 async def test_a_session_is_one_call_in_the_ledger(tmp_path) -> None:
     """With its noise switched off the CLI makes one call a turn, with session and trace."""
     async with gateway(tmp_path) as opened:
+        await opened.client.rehearse(UNDERSTOOD)
         result, messages = await session("hello zx9f3k21", opened, tmp_path)
         (entry,) = await opened.client.ledger()
 
@@ -118,6 +122,7 @@ async def test_an_unscripted_call_ends_a_session_at_once(tmp_path) -> None:
 async def test_a_short_outage_is_ridden_out(tmp_path) -> None:
     """An overloaded provider is asked again; both attempts are in the ledger."""
     async with gateway(tmp_path) as opened:
+        await opened.client.rehearse(UNDERSTOOD)
         await opened.client.add_fault(Fault(kind="status", status=529, retry_after_s=0))
         result, _ = await session("hello", opened, tmp_path)
         entries = await opened.client.ledger()

@@ -29,7 +29,8 @@ from harness_core.llm._scripted import ScriptedBackend
 from harness_core.llm._serve import Settings, serve
 from harness_core.llm.rehearsed import RehearsedBackend
 from harness_core.process import open_run
-from harness_core.tests.llm.served import HAIKU, HI, KEY, TOKEN, served
+from harness_core.tests.llm.served import HAIKU, HI, KEY, TOKEN, rehearsed, served
+from harness_core.turns import Rehearsal, use
 from harness_core.wait import until
 
 UPSTREAM_KEY = "sk-ant-real-0123456789abcdef"
@@ -48,6 +49,9 @@ LOG = {
         }
     ],
 }
+PAIN_LOG = Rehearsal(
+    message="log the pain {token:word}", turns=(use("pain_log", notes="log the pain {token}"),)
+)
 
 
 def test_an_entry_is_there_as_soon_as_the_answer_is() -> None:
@@ -69,7 +73,7 @@ def test_an_entry_is_there_as_soon_as_the_answer_is() -> None:
 @pytest.mark.parametrize("stream", [True, False])
 async def test_the_entry_comes_before_the_end_of_the_answer(stream) -> None:
     """When the last byte that a client needs leaves, the call is already in the ledger."""
-    desk = Desk(backend=RehearsedBackend(), ledger=Ledger(), budget=Budget(1.0), api_key=KEY)
+    desk = Desk(backend=rehearsed(), ledger=Ledger(), budget=Budget(1.0), api_key=KEY)
     body = json.dumps({**HI, "stream": stream}).encode()
     seen: list[tuple[bytes, int]] = []
 
@@ -100,7 +104,7 @@ async def test_a_call_is_written_down_in_full(tmp_path) -> None:
     """Session, trace, scope, tools, tokens, price and prompt are in the entry and in the file."""
     path = tmp_path / "ledger.jsonl"
     headers = {"x-claude-code-session-id": "s-1", "traceparent": "00-abc-def-01"}
-    async with served(ledger=path) as (http, control):
+    async with served(rehearsed(PAIN_LOG), ledger=path) as (http, control):
         await control.set_scope("test_a")
         await http.post("/v1/messages?beta=true", json=LOG, headers=headers)
         (entry,) = await control.ledger()
@@ -562,7 +566,7 @@ async def test_clearing_forgets_all_but_the_ledger() -> None:
 @asynccontextmanager
 async def live(upstream: Backend | None = None, **settings):
     """A live gateway whose upstream is another gateway of this process."""
-    async with served(upstream, key=UPSTREAM_KEY) as (provider, provider_control):
+    async with served(upstream or rehearsed(PAIN_LOG), key=UPSTREAM_KEY) as (provider, provider_control):
         backend = LiveBackend(str(provider.base_url), key=UPSTREAM_KEY)
         rule = settings.pop("models", ModelRule(allowed=(HAIKU,)))
         async with served(backend, models=rule, **settings) as (http, control):
