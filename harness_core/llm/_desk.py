@@ -13,6 +13,7 @@ import hmac
 import json
 import re
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -280,14 +281,16 @@ class Desk:
             await _pass_on(exchange, record, answer, cut=cut)
 
     async def _asked(self, call: Call, record: _Record) -> Answer:
-        """The backend's answer; a mistake of ours is recorded as ours."""
+        """The backend's answer; a mistake of ours is recorded as ours, and ends as a refusal."""
         try:
             return await self.backend.answer(call)
         except Refusal:
             raise
         except Exception as error:
             record.unrehearsed = f"the gateway itself failed: {error!r}"
-            raise
+            traceback.print_exception(error)
+            message = "the gateway itself failed; its log says where"
+            raise Refusal(500, message, headers={"x-should-retry": "false"}) from error
 
     async def _reserve(self, request: MessagesRequest) -> Reservation | None:
         if not self._charges:
@@ -308,7 +311,8 @@ class Desk:
         usd = 0.0 if free else price_usd(record.model, record.usage)
         if record.reservation is not None and record.usage == Usage() and record.asked:
             # The provider was asked and nobody saw what it counted: the worst is assumed.
-            usd = record.reservation.amount_usd if exchange.status in (0, _OK) else 0.0
+            unseen = exchange.status in (0, _OK) or bool(record.unrehearsed)
+            usd = record.reservation.amount_usd if unseen else 0.0
         if record.reservation is not None:
             record.reservation.settle(usd or 0.0)
         self.ledger.add(

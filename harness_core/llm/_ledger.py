@@ -46,7 +46,8 @@ class LedgerEntry:
         prompt: the first characters of the last user text, redacted.
         answer: the first characters of what was answered, calls of tools included, redacted.
         missing: what the prompt lacked of what a rehearsed turn needed: the product's fault.
-        unrehearsed: why no turn was there for the call: the harness's fault.
+        unrehearsed: why no turn was there for the call, or how the gateway itself failed: the
+            harness's fault.
         hit: answered without a provider.
     """
 

@@ -566,7 +566,8 @@ async def test_clearing_forgets_all_but_the_ledger() -> None:
 @asynccontextmanager
 async def live(upstream: Backend | None = None, **settings):
     """A live gateway whose upstream is another gateway of this process."""
-    async with served(upstream or rehearsed(PAIN_LOG), key=UPSTREAM_KEY) as (provider, provider_control):
+    provider_model = upstream or rehearsed(PAIN_LOG)
+    async with served(provider_model, key=UPSTREAM_KEY) as (provider, provider_control):
         backend = LiveBackend(str(provider.base_url), key=UPSTREAM_KEY)
         rule = settings.pop("models", ModelRule(allowed=(HAIKU,)))
         async with served(backend, models=rule, **settings) as (http, control):
