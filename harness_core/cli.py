@@ -168,7 +168,7 @@ def remove_images_(outdated: bool) -> None:  # noqa: FBT001 - click passes by na
 )
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def gateway(args: Sequence[str]) -> None:
-    """Serve the model gateway on loopback (harness gateway --help)."""
+    """Serve the model gateway; --turns says what its model does."""
     from harness_core.llm._cli import main as serve
 
     sys.exit(serve(list(args)))
@@ -229,7 +229,14 @@ def reference(*, suite: str, into: Path | None, as_it_is: bool, root: Path | Non
 @click.argument("suite", required=False)
 @click.option("--subject", type=click.Path(path_type=Path), help="Subject file (TOML).")
 @click.option("--services", type=click.Choice(["local", "container", "external"]), default="local")
-@click.option("--llm", type=click.Choice(["rehearsed", "live"]), default="rehearsed")
+@click.option(
+    "--llm",
+    type=click.Choice(["rehearsed", "live"]),
+    default="rehearsed",
+    show_default=True,
+    help="rehearsed: its models do what SUITE has rehearsed, without key or network; live: a"
+    " provider answers.",
+)
 @click.option("--llm-upstream", metavar="URL", help="Base URL of the provider for --llm live.")
 @click.option(
     "--llm-budget-usd",

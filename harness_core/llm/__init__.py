@@ -7,8 +7,8 @@ From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and
 - ``_cli.py``, ``_serve.py``: the process: arguments, socket, ready line, end.
 - ``_app.py``, ``_control.py``: its routes. ``_desk.py``: where every call passes: key, faults,
   budget, backend, ledger. ``_exchange.py``: one HTTP exchange.
-- ``_backend.py``: what a mode is; ``_offline.py``, ``_scripted.py``, ``_live.py``, ``_record.py``,
-  ``_replay.py``: the modes; ``policy/``: how ``offline`` finds its answers.
+- ``_backend.py``: what a mode is; ``rehearsed/``, ``_scripted.py``, ``_live.py``, ``_record.py``,
+  ``_replay.py``: the modes. What ``rehearsed`` plays is written in ``harness_core.turns``.
 - ``_cassette.py``: what a recording looks like; ``_normal.py``: when two requests are the same
   question; ``_nearest.py``: how two differ; ``_message.py``: a message put together again.
 - ``_dialect.py``: the wire formats; ``_request.py``, ``_reply.py``, ``_sse.py``, ``_refusal.py``:

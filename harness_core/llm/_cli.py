@@ -1,4 +1,4 @@
-"""The command line of the gateway: ``python -m harness_core.llm``, later ``harness gateway``."""
+"""The command line of the gateway: ``python -m harness_core.llm``, ``harness gateway``."""
 
 from __future__ import annotations
 

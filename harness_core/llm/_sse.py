@@ -1,7 +1,7 @@
 """Server-sent events of the Messages API: a finished message to events, and events back.
 
 Sans-I/O: bytes in, values out. ``live`` uses the decoder to read the usage out of a stream that
-passes through; the offline modes use the encoder.
+passes through; modes without a provider use the encoder.
 """
 
 from __future__ import annotations
