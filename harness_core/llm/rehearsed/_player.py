@@ -16,6 +16,7 @@ from harness_core.llm._request import Block, MessagesRequest, TextBlock, Tool, T
 from harness_core.llm.rehearsed._classifying import Wanted, parts_of, read_wanted
 from harness_core.llm.rehearsed._form import Form, fill_part
 from harness_core.llm.rehearsed._prompt import Done, Prompt, read_prompt
+from harness_core.llm.rehearsed._shown import shown, shown_end
 from harness_core.llm.rehearsed._stage import Cue, Stage
 from harness_core.llm.rehearsed._tools import Missing, bare, call_of, offered
 from harness_core.turns import Ask, Fail, Given, Obey, Route, Say, Turn, Use, as_read
@@ -243,14 +244,15 @@ def _not_understood(prompt: Prompt) -> str:
     return (
         "this prompt offers no tool, and how it names those who may be chosen, or wants its answer,"
         " is not understood. Say so under [model] in the subject file (docs/gateway.md):"
-        f" {prompt.whole[-_PROMPT_CHARS:]!r}"
+        f" {shown_end(prompt.whole, chars=_PROMPT_CHARS)!r}"
     )
 
 
 def _unrehearsed(prompt: Prompt) -> str:
-    return f"no turn was rehearsed for this prompt: {prompt.whole[-_PROMPT_CHARS:]!r}"
+    return (
+        f"no turn was rehearsed for this prompt: {shown_end(prompt.whole, chars=_PROMPT_CHARS)!r}"
+    )
 
 
 def _shorten(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= _SHOWN_CHARS else plain[: _SHOWN_CHARS - 1] + "…"
+    return shown(text, chars=_SHOWN_CHARS)

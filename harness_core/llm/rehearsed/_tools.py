@@ -12,6 +12,7 @@ from jsonschema.exceptions import best_match
 from harness_core.llm._reply import new_id
 from harness_core.llm._request import MessagesRequest, Tool, ToolUseBlock
 from harness_core.llm.rehearsed._prompt import Done
+from harness_core.llm.rehearsed._shown import shown
 from harness_core.turns import ResultOf, Use
 
 __all__ = ["Missing", "bare", "call_of", "offered"]
@@ -20,6 +21,7 @@ __all__ = ["Missing", "bare", "call_of", "offered"]
 _MCP: Final = "mcp__"
 
 _SHOWN_NAMES: Final = 12
+_SHOWN_CHARS: Final = 200
 
 
 class Missing(Exception):  # noqa: N818 - what is missing, not what went wrong
@@ -112,7 +114,7 @@ def _result(wanted: ResultOf, done: Sequence[Done]) -> Any:
         try:
             found = found[int(key)] if isinstance(found, list) else found[key]
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            message = f"the answer of {wanted.tool!r} has no {wanted.at!r}: {call.result[:200]}"
+            message = f"the answer of {wanted.tool!r} has no {wanted.at!r}: {shown(call.result, chars=_SHOWN_CHARS)}"
             raise Missing(message) from error
     return found
 

@@ -329,6 +329,27 @@ async def test_no_secret_is_kept_of_an_answer(tmp_path) -> None:
     assert [] == [secret for secret in (KEY, KEY[-10:], SECRET) if secret in written]
 
 
+@pytest.mark.parametrize("before", range(0, len(KEY), 5))
+async def test_no_half_of_a_secret_is_kept(before) -> None:
+    """Where a long prompt is cut for the entry, at its beginning or its end, no key is cut."""
+    model = rehearsed(Rehearsal(message="log zxbcd2fghj in full", turns=(say("x"),)))
+    bodies = (
+        request(f"my key is {KEY} {'z' * before} {'y ' * 735}"),
+        request(f"log zxbcd2fghj {'z' * before} {'word ' * 23}{KEY}"),
+    )
+    async with served(model) as (http, control):
+        for body in bodies:
+            await http.post("/v1/messages", json=body)
+        entries = await control.ledger()
+
+    halves = [KEY[at : at + 8] for at in range(7, len(KEY) - 8)]
+    assert entries[0].unrehearsed
+    assert "does not hold the message whole" in entries[1].missing
+    for entry in entries:
+        told = entry.unrehearsed + entry.missing
+        assert [] == [half for half in halves if half in told]
+
+
 # --- callers ----------------------------------------------------------------------------------------
 
 
