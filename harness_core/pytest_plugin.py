@@ -129,6 +129,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--llm-cassette",
+        "--cassettes",
+        dest="llm_cassette",
         metavar="DIR",
         help="the recorded model calls that --llm record writes and --llm replay reads",
     )

@@ -96,6 +96,7 @@ def _names(butlers: Collection[str]) -> str:
 
 def expect_inbox(journey: Journey, butlers: Sequence[str]) -> None:
     """Exactly one inbox row, completed, decomposed to exactly these butlers without a fallback."""
+    expect_understood(journey)
     story = journey.text()
 
     assert len(journey.inbox) == 1, f"{len(journey.inbox)} inbox rows instead of one\n{story}"

@@ -53,6 +53,7 @@ FAULTS = {
     "fallback-silent": "a classification nobody can use goes to general, and the row denies it",
     "fallback-unexplained": "the inbox row of a fallback does not say why",
     "forwarded-host-believed": "a header that claims to know better stands in for Host",
+    "foreign-misrouted": "with a prompt of another shape, every message goes to general",
     "heartbeat-skips-butler": "no beat ticks relationship",
     "hop-in-seconds": "routing_log holds seconds where milliseconds belong",
     "hop-without-deadline": "a hop waits for its target without end",

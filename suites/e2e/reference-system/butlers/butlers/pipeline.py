@@ -12,7 +12,7 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from butlers import classify, database, faults, tracing
+from butlers import classify, database, faults, shapes, tracing
 from butlers.classify import Decomposition, Segment
 from butlers.errors import Rejected
 from butlers.log import describe
@@ -183,7 +183,7 @@ class Pipeline:
         if not answer.success:
             return self._fall_back(message, f"the classification failed: {answer.error}")
         try:
-            return Decomposition(segments=classify.parse(answer.result, targets))
+            return Decomposition(segments=shapes.current().read(answer, message.text, targets))
         except classify.Unusable as problem:
             return self._fall_back(message, str(problem))
 
@@ -199,12 +199,14 @@ class Pipeline:
         return classify.fallback(text, reason)
 
     async def _ask(self, message: Accepted, targets: Mapping[str, Entry]) -> Any:
+        shape = shapes.current()
         return await self._butler.spawner.trigger(
-            classify.prompt_for(message.text, targets),
+            shape.prompt(message.text, targets),
             trigger_source="external",
             request_id=str(message.request_id),
             trace=tracing.parse(message.traceparent),
-            tools=(),
+            tools=shape.tools,
+            system_prompt=shape.system,
             serial=False,  # as many at a time as there are workers
         )
 

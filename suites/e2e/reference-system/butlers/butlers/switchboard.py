@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from butlers import faults, tracing
+from butlers import faults, shapes, tracing
 from butlers.dispatch import Dispatcher
 from butlers.envelopes import (
     Control,
@@ -42,6 +42,8 @@ def install(butler: Butler) -> None:
     butler.deliver = board.deliver
     for name, function in board.tools().items():
         butler.add_tool(function, name=name, domain=False)
+    if shapes.current().tools:
+        butler.add_tool(shapes.hand_over, name=shapes.HAND_OVER, domain=True)
 
 
 class Switchboard:
