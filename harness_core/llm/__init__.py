@@ -14,7 +14,8 @@ From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and
 - ``_dialect.py``: the wire formats; ``_request.py``, ``_reply.py``, ``_sse.py``, ``_refusal.py``:
   the Messages API; ``_openai.py``: chat completions.
 - ``_ledger.py``, ``_prices.py``, ``_budget.py``, ``_summary.py``: what was called, what it costs,
-  what it may cost, and the table for people. ``_refused.py``: what was refused for its key.
+  what it may cost, and the table for people. ``_refused.py``: what was refused for its key;
+  ``_unrehearsed.py``: what the model had no turn for.
 - ``_faults.py``, ``_scopes.py``, ``_models.py``: trouble on request, whose call it was, which
   models may be asked.
 """
@@ -33,6 +34,7 @@ from harness_core.llm._refused import refused_keys
 from harness_core.llm._reply import Reply, Usage
 from harness_core.llm._scripted import Unmatched
 from harness_core.llm._summary import cost_summary
+from harness_core.llm._unrehearsed import expect_rehearsed
 
 __all__ = [
     "KEY_VARIABLE",
@@ -53,6 +55,7 @@ __all__ = [
     "Unmatched",
     "Usage",
     "cost_summary",
+    "expect_rehearsed",
     "gateway_command",
     "open_gateway",
     "refused_keys",

@@ -24,7 +24,7 @@ from harness_core.db import POSTGRES_URL_VARIABLE
 from harness_core.errors import BudgetExceeded, HarnessError
 from harness_core.evidence import Evidence
 from harness_core.hosting import HeldHost, Line, hold_host
-from harness_core.llm import Gateway, LedgerEntry, cost_summary, refused_keys
+from harness_core.llm import Gateway, LedgerEntry, cost_summary, expect_rehearsed, refused_keys
 from harness_core.process import Run
 from harness_core.pytest_plugin import (
     add_summary,
@@ -39,7 +39,6 @@ from suites.e2e.attached import attach
 from suites.e2e.connected import MODULES, Connected, open_connected, wanted
 from suites.e2e.ecosystem import TRACING, Ecosystem, open_ecosystem, roster_directory
 from suites.e2e.held import holding
-from suites.e2e.journey import expect_rehearsed
 from suites.e2e.layout import OWN_PROCESS
 from suites.e2e.logwatch import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 from suites.e2e.profiles import profiled

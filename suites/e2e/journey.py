@@ -13,8 +13,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from harness_core.errors import HarnessError, NotReady
-from harness_core.llm import LedgerEntry
+from harness_core.errors import NotReady
+from harness_core.llm import LedgerEntry, expect_rehearsed
 from harness_core.scenario import tokens_in
 from harness_core.turns import as_read
 from harness_core.wait import deadline, until
@@ -26,7 +26,6 @@ __all__ = [
     "Journey",
     "Row",
     "as_data",
-    "expect_rehearsed",
     "follow",
     "recorded_calls",
     "targets_of",
@@ -190,20 +189,6 @@ def _is_astray(call: LedgerEntry, sent: Sent) -> bool:
         and sent.trace_id in call.traceparent
         and asked not in said
     )
-
-
-def expect_rehearsed(calls: Sequence[LedgerEntry]) -> None:
-    """What the model had no turn for, or could not read, says nothing about the product.
-
-    Raises:
-        HarnessError: shows the prompt.
-    """
-    if ours := [call for call in calls if call.unrehearsed]:
-        raise HarnessError(
-            "rehearse what the model does",
-            observed=ours[0].unrehearsed,
-            next_step="Give the message its turns: send(…, model=[route(…), use(…)]), docs/gateway.md",
-        )
 
 
 def _names(sent: Sent) -> frozenset[str]:
