@@ -9,8 +9,8 @@ test that takes services away uses ``breakable_stack``, which it has to itself w
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ import trio
 
 from harness_core.bridge import Loop
 from harness_core.budget import llm_budget_usd
-from harness_core.errors import HarnessError
+from harness_core.errors import HarnessError, Unavailable
 from harness_core.evidence import Evidence
 from harness_core.hosting import HeldHost, Line, hold_host
 from harness_core.http import HttpClient
@@ -121,6 +121,24 @@ def pytest_collection_modifyitems(config: pytest.Config) -> None:
     """
     subject = _read_subject(config)
     read_compose(layout_of(subject).compose, variables=subject.environment())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Say first, where a test failed, what its prompts did not tell the model.
+
+    Raises:
+        HarnessError: the model was asked what the test has not rehearsed.
+    """
+    try:
+        return (yield)
+    except AssertionError as failure:
+        given = getattr(item, "funcargs", {}).values()
+        for each in (each for each in given if isinstance(each, Episodes)):
+            # Without a gateway nothing more is known of it.
+            with suppress(Unavailable):
+                failure.args = (trio.run(each.explained, str(failure)),)
+        raise
 
 
 def _refused_keys(item: pytest.Item, began: dt.datetime) -> str:

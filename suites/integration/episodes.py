@@ -1,27 +1,28 @@
 """Episodes as a user of the stack has them: submitted, followed and looked at over HTTP.
 
-The model's words are a transcript that the gateway plays: each test's begins with a task that holds
-a token of its own, by which the gateway finds the transcript among those of other tests.
+What the model does is rehearsed with the gateway: each episode's task holds a token of its own, by
+which the gateway, and whoever reads its ledger, tells the episode from those of other tests.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from harness_core.http import HttpClient, Response
+from harness_core.llm import LedgerEntry
 from harness_core.services import S3Object, S3RefusedError
 from harness_core.stack import Stack
+from harness_core.turns import Rehearsal, Turn, Use, use
 from suites.integration.patience import EPISODE_S, SOON_S, eventually
 from suites.integration.sessions import Session
+from suites.integration.told import lacked, lost
 
-__all__ = ["FINAL", "Episodes", "calls", "new_token", "said", "use"]
+__all__ = ["FINAL", "Episodes", "calls", "new_token"]
 
 FINAL: Final = frozenset({"cancelled", "completed", "failed", "interrupted"})
-
-Block = dict[str, Any]
 
 #: Where a session's code waits for the test, and what lets it go on.
 _GATE: Final = "go-on"
@@ -32,14 +33,8 @@ def new_token() -> str:
     return f"t{secrets.token_hex(8)}"
 
 
-def use(tool: str, **arguments: Any) -> Block:
-    """The model uses a tool."""
-    return {"type": "tool_use", "name": tool, "input": arguments}
-
-
-def said(text: str = "It is done.") -> Block:
-    """The model says something and is done, unless it uses a tool as well."""
-    return {"type": "text", "text": text}
+def _task(token: str) -> str:
+    return f"Make the part {token}."
 
 
 def calls(events: Sequence[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -59,19 +54,23 @@ class Episodes:
         self.stack = stack
         self.controller = client_of(stack, "controller")
         self.worker = client_of(stack, "worker")
+        self._tokens: dict[str, str] = {}
+        self._rehearsed: set[str] = set()
+        self._mark = 0
 
-    async def script(self, token: str, *turns: Block | Sequence[Block]) -> None:
-        """Load what the model says in the episode whose task holds the token.
+    async def rehearse(self, token: str, *turns: Turn, task: str = "") -> None:
+        """Say what the model does in the episode whose task holds the token.
 
         Args:
-            token: what finds the episode's conversation.
-            turns: one block or several for each time that the model is asked.
+            token: what finds the episode's calls in the ledger.
+            turns: what it does each time that it is asked; then it ends by itself.
+            task: of the episode, when it is another one than :meth:`ask` submits.
         """
-        rows = [
-            {"match": {"conversation": token}, "reply": [turn] if isinstance(turn, dict) else turn}
-            for turn in turns
-        ]
-        await self.stack.gateway().load_script(token, rows)
+        gateway = self.stack.gateway()
+        if not self._rehearsed:
+            self._mark = await gateway.mark()
+        self._rehearsed.add(token)
+        await gateway.rehearse(Rehearsal(message=task or _task(token), turns=turns))
 
     async def submit(self, token: str, **request: Any) -> dict[str, Any]:
         """Submit an episode with a task that holds the token; what was answered.
@@ -84,11 +83,12 @@ class Episodes:
         assert 202 == answer.status, answer
         accepted = answer.json()
         assert "queued" == accepted["status"], accepted
+        self._tokens[accepted["episode_id"]] = token
         return accepted
 
     async def ask(self, token: str, **request: Any) -> Response:
         """Submit an episode; the answer, whatever it is."""
-        body = {"task": f"Make the part {token}.", "role": "coder", **request}
+        body = {"task": _task(token), "role": "coder", **request}
         return await self.controller.post("/episodes", body)
 
     async def get(self, episode_id: str) -> dict[str, Any]:
@@ -111,34 +111,57 @@ class Episodes:
         """The episode when it has one of these statuses.
 
         Raises:
-            AssertionError: it ends otherwise, or does not get there in time.
+            AssertionError: it ends otherwise, does not get there in time, or the model was not told
+                what it needed.
+            HarnessError: the model was asked what was not rehearsed.
         """
         last: dict[str, Any] = {}
+        tokens = {self._tokens[episode_id]} if episode_id in self._tokens else set()
+        wanted = f"episode {episode_id} to be {' or '.join(statuses)}"
 
         async def there() -> dict[str, Any] | None:
             last.update(await self.get(episode_id))
             if last["status"] in FINAL and last["status"] not in statuses:
-                raise AssertionError(
-                    f"expected episode {episode_id} to be {' or '.join(statuses)}, found "
-                    f"{last['status']}: {last['reason']}"
-                )
+                failure = f"expected {wanted}, found {last['status']}: {last['reason']}"
+                raise AssertionError(await self.explained(failure, tokens=tokens))
             return last if last["status"] in statuses else None
 
         def seen() -> object:
             return {key: last.get(key) for key in ("status", "reason", "transitions")}
 
-        wanted = f"episode {episode_id} to be {' or '.join(statuses)}"
-        return await eventually(there, seconds=seconds, expected=wanted, seen=seen)
+        found = await eventually(there, seconds=seconds, expected=wanted, seen=seen)
+        untold = lacked(await self._ledger(), tokens)
 
-    async def run(
-        self, token: str, *turns: Block | Sequence[Block], **request: Any
-    ) -> dict[str, Any]:
-        """Script, submit and follow an episode to its completion."""
-        await self.script(token, *turns)
+        assert not untold, "\n".join([*untold, f"so nothing is proven by {wanted}"])
+        return found
+
+    async def explained(self, failure: str, *, tokens: Collection[str] | None = None) -> str:
+        """A failure, and before it what the model was not told, which may be its cause.
+
+        Args:
+            failure: what was found.
+            tokens: of the episodes that it is about; all of this test when not given.
+
+        Raises:
+            HarnessError: the model was asked what was not rehearsed: no failure of the product.
+        """
+        ours = self._rehearsed | {*self._tokens.values()} if tokens is None else tokens
+        if not ours:
+            return failure
+        entries = await self._ledger()
+        untold = lacked(entries, ours) or lost(entries, ours)
+        return "\n".join([*(line for line in untold if line not in failure), failure])
+
+    async def _ledger(self) -> tuple[LedgerEntry, ...]:
+        return await self.stack.gateway().ledger(since=self._mark)
+
+    async def run(self, token: str, *turns: Turn, **request: Any) -> dict[str, Any]:
+        """Rehearse, submit and follow an episode to its completion."""
+        await self.rehearse(token, *turns, task=str(request.get("task", "")))
         return await self.run_submitted(token, **request)
 
     async def run_submitted(self, token: str, **request: Any) -> dict[str, Any]:
-        """Submit an episode that is scripted already, and follow it to its completion."""
+        """Submit an episode that is rehearsed already, and follow it to its completion."""
         accepted = await self.submit(token, **request)
         return await self.until(accepted["episode_id"], "completed")
 
@@ -176,7 +199,7 @@ class Episodes:
         assert 200 == answer.status, answer
         return [json.loads(line) for line in answer.json()["content"].splitlines()]
 
-    def waiting(self, *, timeout_s: int = 60) -> Block:
+    def waiting(self, *, timeout_s: int = 60) -> Use:
         """The model runs a command that waits until :meth:`release`; it says so, and its end."""
         command = f"touch begun; until [ -e {_GATE} ]; do sleep 0.05; done; touch whole"
         return use("execute", command=command, timeout_s=timeout_s)

@@ -11,7 +11,7 @@ from harness_core.wait import until
 
 __all__ = ["EPISODE_S", "SOON_S", "eventually"]
 
-#: An episode of a scripted model takes a second here; ten times that on a loaded machine.
+#: An episode of a rehearsed model takes a second here; ten times that on a loaded machine.
 EPISODE_S: Final = 40.0
 
 #: What needs no work of an agent.

@@ -62,7 +62,7 @@ def layout_of(subject: Subject) -> Layout:
     return Layout(
         compose=subject.resolve(str(table["compose"])),
         api_key=str(table.get("api_key", "WORKBENCH_API_KEY")),
-        model=str(table.get("model", "scripted")),
+        model=str(table.get("model", "rehearsed")),
         recorder=str(table.get("recorder", "")),
     )
 
@@ -86,8 +86,7 @@ def open_workbench(
         evidence: directory for the logs of all services.
         services: ``local`` (processes), ``container`` (docker compose) or ``external`` (processes,
             with servers of somebody else).
-        llm: mode of the model gateway; ``rehearsed`` means what the subject file says, since no
-            policy of ours writes engineering plans.
+        llm: mode of the model gateway; ``rehearsed`` means what the subject file says.
         llm_upstream: base URL of the provider in mode ``live``.
         budget_usd: hard limit of what the model may cost.
         say: told how the boot goes.

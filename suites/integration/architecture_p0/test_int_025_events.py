@@ -8,7 +8,8 @@ import pytest
 import trio
 
 from harness_core.http import Unanswered
-from suites.integration.episodes import Episodes, calls, new_token, said, use
+from harness_core.turns import use
+from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import EPISODE_S, SOON_S, eventually
 
 _TURNS = 4
@@ -22,13 +23,15 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
     """What the worker wrote is what the controller has, under load and over its own restart.
 
     While the controller is away nothing is accepted; what the worker writes meanwhile arrives when
-    it is back, once. The model provider is a stand-in: the harness's gateway plays the transcript.
+    it is back, once. The model provider is a stand-in: the gateway does the turns of each episode.
     """
     tokens = [new_token() for _ in range(3)]
     for token in tokens:
-        turns = [[use("fs_write", path=f"{token}/{t}-{c}.txt", content="x") for c in range(_CALLS)]
-                 for t in range(_TURNS)]  # fmt: skip
-        await breakable.script(token, *turns[:2], breakable.waiting(), *turns[2:], said())
+        turns = [
+            tuple(use("fs_write", path=f"{token}/{t}-{c}.txt", content="x") for c in range(_CALLS))
+            for t in range(_TURNS)
+        ]
+        await breakable.rehearse(token, *turns[:2], breakable.waiting(), *turns[2:])
     accepted = [await breakable.submit(token) for token in tokens]
     for episode in accepted:
         await breakable.begun(episode["session_id"])

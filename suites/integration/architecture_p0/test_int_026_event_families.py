@@ -7,7 +7,8 @@ import math
 
 import pytest
 
-from suites.integration.episodes import Episodes, calls, new_token, said, use
+from harness_core.turns import use
+from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import BROKEN_SCENE, PART_SCRIPT
 
@@ -21,7 +22,7 @@ async def test_int_026_mandatory_families(episodes: Episodes) -> None:
     """A planner's, a coder's and a reviewer's run tell of what each did, and of nothing it did not.
 
     Work that fails tells its failure: code that does not lint, a plan that is empty, a model that
-    cannot be simulated. The model provider is a stand-in: the gateway plays the transcripts.
+    cannot be simulated. The model provider is a stand-in: the gateway does the turns.
     """
     planner = await episodes.run(
         token := new_token(),
@@ -29,28 +30,25 @@ async def test_int_026_mandatory_families(episodes: Episodes) -> None:
         use("submit", kind="plan", path="plan.md"),
         use("fs_write", path="plan.md", content=_PLAN + token),
         use("submit", kind="plan", path="plan.md"),
-        said(),
         role="planner",
     )
     coder = await episodes.run(
         new_token(),
-        [
+        (
             use("fs_write", path="model.py", content=PART_SCRIPT),
             use("fs_write", path="untidy.py", content="import os\nprint(nothing)\n"),
             use("fs_write", path="broken.xml", content=BROKEN_SCENE),
-        ],
+        ),
         use("lint", path="model.py"),
         use("lint", path="untidy.py"),
         use("analyze", model="model.py", method="cnc"),
         use("simulate", model="broken.xml", duration_s=0.5),
         use("simulate", model="model.py", duration_s=0.5),
-        said(),
     )
     reviewer = await episodes.run(
         new_token(),
         use("fs_write", path="review.md", content=_REVIEW),
         use("submit", kind="review", path="review.md", decision="approved"),
-        said(),
         role="reviewer",
     )
     planned, coded, reviewed = [

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from suites.integration.episodes import Episodes, calls, new_token, said, use
+from harness_core.turns import use
+from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import BROKEN_SCENE, scene
 
@@ -17,20 +18,19 @@ async def test_int_027_variant_and_seed_are_tracked(episodes: Episodes) -> None:
     """Response and stored events of each run carry its static variant and its runtime seed.
 
     A run that fails carries them too, and the seed is the one that physics used. The model provider
-    is a stand-in: the gateway plays the transcript.
+    is a stand-in: the gateway does the turns.
     """
     token = new_token()
-    await episodes.script(
+    await episodes.rehearse(
         token,
-        [
+        (
             use("fs_write", path="scene.xml", content=scene()),
             use("fs_write", path="broken.xml", content=BROKEN_SCENE),
-        ],
+        ),
         use("simulate", model="scene.xml", duration_s=0.2),
         use("simulate", model="scene.xml", duration_s=0.2, seed=43),
         use("simulate", model="broken.xml", duration_s=0.2, seed=44),
         episodes.waiting(),
-        said(),
     )
     variant = f"arm-{token}"
     accepted = await episodes.submit(token, variant=variant, seed=41)

@@ -6,10 +6,11 @@ import openapi_spec_validator
 import pytest
 import trio
 
-from harness_core.stack import Stack
+from harness_core.turns import Turn, fail, say, use
 from harness_core.wait import deadline, until
 from suites.integration.conforming import Conforming
 from suites.integration.document import Document, Operation, live_document
+from suites.integration.episodes import Episodes
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import new_session
 
@@ -60,11 +61,13 @@ SCENE = (
 @pytest.mark.covers("INT-028")
 @pytest.mark.integration_p0
 @pytest.mark.parametrize("service", ["controller", "worker"])
-async def test_int_028_answers_are_what_the_document_says(service, stack, client_of, token):
+async def test_int_028_answers_are_what_the_document_says(
+    service, stack, client_of, episodes, token
+):
     """Successes, refusals and malformed requests get documented statuses, media types and bodies.
 
-    The model provider is a stand-in, the harness's gateway with a transcript: what an agent does
-    here must not depend on a model's mood.
+    The model provider is a stand-in, the gateway with what was rehearsed: what an agent does here
+    must not depend on a model's mood.
     """
     client = client_of(stack, service)
     document = await live_document(client)
@@ -75,7 +78,7 @@ async def test_int_028_answers_are_what_the_document_says(service, stack, client
     assert answer.status == 200, f"health of a sound stack: {answer}"
 
     if service == "controller":
-        await run_of_episodes(asking, stack, token)
+        await run_of_episodes(asking, episodes, token)
     else:
         asking.client = new_session(client).client
         await run_of_a_session(asking, token)
@@ -104,20 +107,21 @@ def is_critical(document: Document) -> None:
     assert ["x-api-key"] == [each["name"].lower() for each in keys], f"security schemes: {schemes}"
 
 
-async def run_of_episodes(asking: Conforming, stack: Stack, token: str) -> None:
+async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) -> None:
     """An episode that completes with an asset, one that fails, a batch, and every refusal."""
-    turns = [
-        [tool("fs_write", path="assets/note.txt", content=f"asset {token}")],
-        [tool("execute", command="echo done")],
-        [{"type": "text", "text": "It is done."}],
-    ]
-    rows = [{"match": {"conversation": f"{token}-good"}, "reply": turn} for turn in turns]
-    await stack.gateway().load_script(token, rows)
+    await rehearsed(
+        episodes,
+        f"{token}-good",
+        use("fs_write", path="assets/note.txt", content=f"asset {token}"),
+        use("execute", command="echo done"),
+    )
+    await rehearsed(episodes, f"{token}-bad", fail(400))
+    await rehearsed(episodes, f"{token}-batch", say("There is nothing to do."))
     good = await submitted(asking, f"{token}-good")
     assert "completed" == await ended(asking, good), f"episode {good} did not complete"
-    bad = await submitted(asking, f"{token}-without-a-transcript")
+    bad = await submitted(asking, f"{token}-bad")
     assert "failed" == await ended(asking, bad), f"episode {bad} did not fail"
-    await interrupted(asking, stack, f"{token}-waits")
+    await interrupted(asking, episodes, f"{token}-waits")
     batch = {"episodes": [{"task": f"{token}-batch"}, {"task": f"{token}-batch", "seed": 7}]}
     answer = await asking.ask("POST", "/episodes/batch", json=batch)
     assert 202 == answer.status, f"a batch: {answer}"
@@ -140,10 +144,9 @@ async def run_of_episodes(asking: Conforming, stack: Stack, token: str) -> None:
         expect_refused(await asking.ask("GET", "/episodes", params=query), 422)
 
 
-async def interrupted(asking: Conforming, stack: Stack, token: str) -> None:
+async def interrupted(asking: Conforming, episodes: Episodes, token: str) -> None:
     """An episode at work is interrupted, and every answer on the way is documented."""
-    wait = [tool("execute", command="until [ -e go-on ]; do sleep 0.05; done", timeout_s=60)]
-    await stack.gateway().load_script(token, [{"match": {"conversation": token}, "reply": wait}])
+    await rehearsed(episodes, token, episodes.waiting())
     identity = await submitted(asking, token)
 
     async def runs() -> bool:
@@ -157,9 +160,9 @@ async def interrupted(asking: Conforming, stack: Stack, token: str) -> None:
     assert "interrupted" == await ended(asking, identity)
 
 
-def tool(name: str, **arguments: Any) -> dict[str, Any]:
-    """The model uses a tool."""
-    return {"type": "tool_use", "name": name, "input": arguments}
+async def rehearsed(episodes: Episodes, task: str, *turns: Turn) -> None:
+    """What the model does for a task, which is found by itself."""
+    await episodes.rehearse(task, *turns, task=task)
 
 
 async def submitted(asking: Conforming, task: str) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from suites.integration.episodes import Episodes, calls, new_token, said, use
+from harness_core.turns import use
+from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.scenes import scene
 from suites.integration.temporal_view import look_at_workflow
@@ -22,8 +23,8 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
     """An interrupted episode has no process any more; rows, events and Temporal agree about it.
 
     Another episode at the same worker is not ended with it, nor its command. It cannot be
-    interrupted again: 409, and its state stays. The model provider is a stand-in: the gateway plays
-    the transcript.
+    interrupted again: 409, and its state stays. The model provider is a stand-in: the gateway does
+    the turns.
     """
     token = new_token()
     busy = {
@@ -32,12 +33,11 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
         ),
         "simulation": use("simulate", model="scene.xml", duration_s=_LONG_S),
     }[work]
-    await episodes.script(
+    await episodes.rehearse(
         token,
         use("fs_write", path="scene.xml", content=scene(boxes=40)),
         busy,
         use("fs_write", path="afterwards.txt", content="x"),
-        said(),
     )
     bystander = await _bystander(episodes)
     accepted = await episodes.submit(token)
@@ -80,7 +80,7 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
 async def _bystander(episodes: Episodes) -> dict[str, Any]:
     """An episode whose command runs until it is let go."""
     token = new_token()
-    await episodes.script(token, episodes.waiting(timeout_s=120), said())
+    await episodes.rehearse(token, episodes.waiting(timeout_s=120))
     accepted = await episodes.submit(token)
     await episodes.begun(accepted["session_id"])
     return accepted

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from suites.integration.episodes import Episodes, calls, new_token, said, use
+from harness_core.turns import fail, use
+from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.temporal_view import WorkflowSeen, look_at_workflow
 
@@ -19,22 +20,22 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
     """Each step of an episode is a row and an event with its own time and the workflow's ids.
 
     Temporal knows the same workflow, with the same end. An episode that fails has a failed step with
-    the reason, and no completed one. The model provider is a stand-in: it plays a transcript to the
-    first episode, and has none for the second.
+    the reason, and no completed one. The model provider is a stand-in: the gateway
+    does the turns of the first episode, and refuses the second one.
     """
     began = _now()
     token = new_token()
-    await episodes.script(
-        token, use("fs_write", path="a.txt", content="x"), episodes.waiting(), said()
-    )
+    await episodes.rehearse(token, use("fs_write", path="a.txt", content="x"), episodes.waiting())
     accepted = await episodes.submit(token)
     await episodes.begun(accepted["session_id"])
     while_running = await episodes.get(accepted["episode_id"])
     seen_running = await look_at_workflow(episodes.stack, accepted["workflow_id"])
     await episodes.release(accepted["session_id"])
     good = await episodes.until(accepted["episode_id"], "completed")
-    unheard = await episodes.submit(new_token())
-    bad = await episodes.until(unheard["episode_id"], "failed")
+    unheard = new_token()
+    await episodes.rehearse(unheard, fail(400))
+    accepted = await episodes.submit(unheard)
+    bad = await episodes.until(accepted["episode_id"], "failed")
     ended = _now()
 
     assert "running" == while_running["status"]
@@ -44,7 +45,7 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
     assert ["queued", "running"] == _steps(while_running)
     assert ["queued", "running", "completed"] == _steps(good)
     assert ["queued", "running", "failed"] == _steps(bad)
-    assert "transcript" in bad["reason"] or "script" in bad["reason"], bad["reason"]
+    assert "400" in bad["reason"] or "planted by the harness" in bad["reason"], bad["reason"]
     for episode, end in ((good, "completed"), (bad, "failed")):
         assert end == episode["status"]
         assert episode["reason"] == episode["transitions"][-1]["reason"]

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from harness_core.http import Response
-from suites.integration.episodes import Episodes, calls, new_token, said, use
+from harness_core.turns import use
+from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.health import payload, unwell
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.refusals import expect_refused
@@ -21,13 +22,13 @@ async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, 
     """What runs, and what is submitted, while Temporal is away fails: with state, reason and event.
 
     It stays failed when Temporal is back and still knows of the workflow, its work has ended, and
-    new episodes run. The model provider is a stand-in: the gateway plays the transcripts.
+    new episodes run. The model provider is a stand-in: the gateway does the turns.
     """
     running, late, afterwards = new_token(), new_token(), new_token()
     beats = use("execute", command="while :; do echo x >> beats; sleep 0.05; done", timeout_s=300)
-    await breakable.script(running, beats, use("fs_write", path="after.txt", content="x"), said())
-    await breakable.script(late, use("fs_write", path="never.txt", content="x"), said())
-    await breakable.script(afterwards, use("fs_write", path="now.txt", content="x"), said())
+    await breakable.rehearse(running, beats, use("fs_write", path="after.txt", content="x"))
+    await breakable.rehearse(late, use("fs_write", path="never.txt", content="x"))
+    await breakable.rehearse(afterwards, use("fs_write", path="now.txt", content="x"))
     accepted = await breakable.submit(running)
     await _beats(breakable, accepted["session_id"])
 

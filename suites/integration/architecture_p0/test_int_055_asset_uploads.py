@@ -6,7 +6,8 @@ import hashlib
 
 import pytest
 
-from suites.integration.episodes import Episodes, calls, new_token, said, use
+from harness_core.turns import use
+from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.refusals import expect_refused
 
 _BINARY = (
@@ -22,7 +23,7 @@ async def test_int_055_an_asset_is_what_its_row_says(episodes: Episodes) -> None
     """The object in the row's bucket under its key has the row's bytes, size and etag.
 
     It belongs to its episode alone: an asset that was never uploaded has no row, and is a 404. The
-    model provider is a stand-in: the gateway plays the transcripts.
+    model provider is a stand-in: the gateway does the turns.
     """
     token, other_token = new_token(), new_token()
     noise = _BINARY.replace("{{", "{").replace("}}", "}").replace("{token}", token)
@@ -32,9 +33,8 @@ async def test_int_055_an_asset_is_what_its_row_says(episodes: Episodes) -> None
         use("fs_write", path="assets/report.md", content=text),
         use("fs_write", path="not-an-asset.md", content=text),
         use("execute", command=f'mkdir -p assets/deep/er; python3 -c "{noise}"'),
-        said(),
     )
-    bare = await episodes.run(other_token, use("fs_write", path="a.txt", content="x"), said())
+    bare = await episodes.run(other_token, use("fs_write", path="a.txt", content="x"))
     expected = {
         "report.md": text.encode(),
         "deep/er/noise.bin": b"".join(

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from suites.integration.episodes import Episodes, calls, new_token, said, use
+from harness_core.turns import use
+from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import EPISODE_S
 from suites.integration.refusals import expect_refused
 
@@ -20,12 +21,12 @@ async def test_int_056_uploads_are_retried_and_then_fail(breakable: Episodes) ->
     """A short outage of the object store ends in a stored object, a long one in a failed episode.
 
     Every attempt that failed is an event; no row claims an object that is not there. The model
-    provider is a stand-in: the gateway plays the transcripts.
+    provider is a stand-in: the gateway does the turns.
     """
     short, long, afterwards = new_token(), new_token(), new_token()
     for token in (short, long, afterwards):
         report = use("fs_write", path="assets/report.md", content=f"of {token}")
-        await breakable.script(token, report, said())
+        await breakable.rehearse(token, report)
 
     async with breakable.stack.outage("minio", "kill"):
         retried = await breakable.submit(short)

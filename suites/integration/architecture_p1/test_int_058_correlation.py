@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import trio
 
-from suites.integration.episodes import Episodes, new_token, said, use
+from harness_core.turns import fail, use
+from suites.integration.episodes import Episodes, new_token
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.temporal_view import look_at_workflow
 
@@ -21,12 +22,12 @@ async def test_int_058_an_episode_is_found_everywhere(episodes: Episodes) -> Non
     """Rows, events, logs, Temporal and objects name the same episode and trace, and mix up none.
 
     Two episodes run at the same time; one of them fails and is followed up to its failure. The model
-    provider is a stand-in: the gateway plays one transcript to its end and the other one half.
+    provider is a stand-in: the gateway does the turns of one to its end, and fails the other.
     """
     tokens = [new_token(), new_token()]
     report = use("fs_write", path="assets/report.md", content="x")
-    await episodes.script(tokens[0], report, episodes.waiting(), said())
-    await episodes.script(tokens[1], report, episodes.waiting())
+    await episodes.rehearse(tokens[0], report, episodes.waiting())
+    await episodes.rehearse(tokens[1], report, episodes.waiting(), fail(400))
     accepted = [await episodes.submit(token) for token in tokens]
     for episode in accepted:
         # From its first tool call on, the worker knows whose the session is.

@@ -7,8 +7,9 @@ import pytest
 import trio
 
 from harness_core.stack import Stack
+from harness_core.turns import use
 from suites.integration.document import live_document
-from suites.integration.episodes import FINAL, Episodes, calls, new_token, said, use
+from suites.integration.episodes import FINAL, Episodes, calls, new_token
 from suites.integration.patience import EPISODE_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session, new_session
@@ -31,7 +32,7 @@ _AT_ONCE = 4
 async def test_int_002_agents_run_on_the_worker_only(breakable):
     """An agent's code is a process below the worker; without a worker it runs nowhere and fails.
 
-    The model provider is a stand-in: the harness's gateway plays the transcript, in which the agent
+    The model provider is a stand-in: the gateway does the agent's turns, in which it
     writes and executes.
     """
     await nothing_executes_on_the_controller(breakable)
@@ -74,9 +75,7 @@ async def lists_while_some_go(session: Session) -> None:
 async def runs_on_the_worker(episodes: Episodes) -> None:
     """While the code runs, the worker has its process; its files and events are the session's."""
     token = new_token()
-    await episodes.script(
-        token, use("execute", command=_WAIT.format(token=token), timeout_s=60), said()
-    )
+    await episodes.rehearse(token, use("execute", command=_WAIT.format(token=token), timeout_s=60))
     accepted = await episodes.submit(token)
     identity, session = accepted["episode_id"], accepted["session_id"]
     await eventually(
@@ -124,7 +123,7 @@ async def runs_nowhere_without_a_worker(episodes: Episodes) -> None:
     """With the worker away an episode that executes fails and says why; nothing was executed."""
     token = new_token()
     gate = f"touch ran-{token}; until [ -e go-on ]; do sleep 0.05; done & sleep 1; : {token}"
-    await episodes.script(token, use("execute", command=gate, timeout_s=5), said())
+    await episodes.rehearse(token, use("execute", command=gate, timeout_s=5))
     async with episodes.stack.outage("worker", "kill"):
         accepted = await episodes.submit(token)
         identity = accepted["episode_id"]
