@@ -97,8 +97,8 @@ class EpisodeActivities:
                 async with self._beating(run):
                     answer = await model_client.ask(
                         self.settings.model,
-                        system=system_prompt(run.role, task=run.task),
-                        messages=turn.messages,
+                        system=system_prompt(run.role, task=_task(run)),
+                        messages=[{"role": "user", "content": _task(run)}, *turn.messages[1:]],
                         tools=tools.offered(run.role),
                     )
             except ModelRefused as refused:
@@ -244,6 +244,13 @@ class EpisodeActivities:
             *(f"{run.episode_id}-{ordinal}", run.episode_id, ordinal, run.trace_id, kind.value),
             *(name or self.settings.model.name, ok, detail, started, datetime.now(UTC)),
         )
+
+
+def _task(run: Run) -> str:
+    """What the model is told to do."""
+    if faults.on("task-untold"):
+        return "Do what you are here for."
+    return run.task[:24] if faults.on("task-cut") else run.task
 
 
 def _is_refusal(answer: httpx.Response) -> bool:

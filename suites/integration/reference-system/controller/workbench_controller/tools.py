@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from workbench_contract import benchmark, execution, files
 from workbench_contract.episodes import AgentRole
 from workbench_controller.roles import TOOLS
+from workbench_foundation import faults
 
 #: What an agent does not choose; the controller sets it.
 _SET_BY_US = ("job_id", "variant")
@@ -87,7 +88,8 @@ ALL: dict[str, Tool] = {
 
 def offered(role: AgentRole) -> list[dict[str, Any]]:
     """The tools of a role, as the model is told of them."""
-    return [_described(name, ALL[name]) for name in TOOLS[role]]
+    left_out = {"lint"} if faults.on("tool-unoffered") else set()
+    return [_described(name, ALL[name]) for name in TOOLS[role] if name not in left_out]
 
 
 def request_of(
