@@ -20,8 +20,8 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
     """Each step of an episode is a row and an event with its own time and the workflow's ids.
 
     Temporal knows the same workflow, with the same end. An episode that fails has a failed step with
-    the reason, and no completed one. The model provider is a stand-in: the gateway
-    does the turns of the first episode, and refuses the second one.
+    the reason, and no completed one. The model provider is a stand-in: the gateway does
+    the turns of the first episode, and refuses the second one.
     """
     began = _now()
     token = new_token()

@@ -32,8 +32,8 @@ _AT_ONCE = 4
 async def test_int_002_agents_run_on_the_worker_only(breakable):
     """An agent's code is a process below the worker; without a worker it runs nowhere and fails.
 
-    The model provider is a stand-in: the gateway does the agent's turns, in which it
-    writes and executes.
+    The model provider is a stand-in: the gateway does the agent's turns, in which it writes and
+    executes.
     """
     await nothing_executes_on_the_controller(breakable)
     await runs_on_the_worker(breakable)
