@@ -59,6 +59,8 @@ def play(request: MessagesRequest, stage: Stage, form: Form, *, cli: bool) -> An
     cue = stage.find(prompt)
     if cue is None:
         return _reply(request, _SILENT, unrehearsed=_unrehearsed(prompt))
+    if cue.whole and cue.part is None:
+        prompt = prompt.around(cue.rehearsal.message)
     wanted = read_wanted(request, prompt, form, cli=cli)
     if wanted is not None and cue.routes and cue.part is None and not _works(request, cue, cli=cli):
         return _classify(request, prompt, cue, wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from harness_core.llm._request import (
@@ -74,6 +74,7 @@ class Prompt:
         instructions: system text and everything the user side holds outside the message.
         message: what somebody wrote.
         quotation: what stands between the first marks of a quotation; ``None`` without any.
+        system: the system text.
         said: all that the user side says in the turn of the message.
         whole: everything the model is asked, system text included.
         placed: the message stands where the subject says that its classifier has it.
@@ -84,11 +85,22 @@ class Prompt:
     instructions: str
     message: str
     quotation: str | None
+    system: str
     said: str
     whole: str
     placed: bool = False
     done: tuple[Done, ...] = ()
     rounds: int = 0
+
+    def around(self, message: str) -> Prompt:
+        """This prompt once it is known what of it is the message, where no marks said so."""
+        before, found, after = self.said.partition(message.strip())
+        if not found or not message.strip() or self.message == message.strip():
+            return self
+        rest = f"{before}\n{after}"
+        if self.message in rest:
+            return self  # the marks stand around something else
+        return replace(self, instructions=f"{self.system}\n{rest}", message=message.strip())
 
     @property
     def warns(self) -> bool:
@@ -120,6 +132,7 @@ def read_prompt(request: MessagesRequest, *, message: re.Pattern[str] | None = N
         instructions="\n".join([*request.system, around]),
         message=text,
         quotation=quotation,
+        system=request.system_text,
         said=said,
         whole=whole,
         placed=stated is not None,

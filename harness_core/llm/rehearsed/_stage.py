@@ -90,8 +90,8 @@ class Stage:
             or self._held(said)
             or self._open_one(lambda row: row.match(message))
             or self._held(as_read(prompt.whole))
-            or self._open_one(lambda row: row.within(said))
             or self._piece(message)
+            or self._open_one(lambda row: row.within(said))
         )
 
     def _held(self, text: str) -> Cue | None:

@@ -329,6 +329,17 @@ def test_a_gullible_model_obeys_what_gets_through(unless, prompt, target):
     assert target == item["butler"]
 
 
+def test_a_message_without_marks_is_read_all_the_same():
+    """A reader finds it; nothing tells it from the instructions, so its orders get through."""
+    unmarked = classifying(quote="{}")
+    honest = Model(route("health"), obey(route("general")))
+
+    assert [{"butler": "health", "prompt": MESSAGE}] == json.loads(
+        text_of(Model(route("health")).ask(unmarked))
+    )
+    assert [{"butler": "general", "prompt": MESSAGE}] == json.loads(text_of(honest.ask(unmarked)))
+
+
 def test_a_gullible_model_calls_no_tool_that_is_not_there():
     """It would, so an offered tool that should not be is called, beside the honest ones."""
     model = Model(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 
+from harness_core.turns import route, use
 from suites.e2e.chain import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.ecosystem import Ecosystem, Sent, envelope
 from suites.e2e.journey import Journey, follow
@@ -156,7 +157,9 @@ async def expect_one_dispatch(ecosystem: Ecosystem, settled: Journey) -> None:
     expect_routing(settled, ["health"])
     # A later message that has gone all the way proves that a second dispatch had time to happen:
     # the switchboard and the butler both work in order.
-    later = await follow(ecosystem, await ecosystem.send("I have a cough, severity 2"))
+    cough = use("symptom_log", name="cough", severity=2)
+    second = await ecosystem.send("I have a cough, severity 2", model=[route("health"), cough])
+    later = await follow(ecosystem, second)
     again = await follow(ecosystem, sent)
     # Of both together, so that it makes no difference whether a hop says whose it is.
     hops = {repr(sorted(row.items())) for row in (*again.routing, *later.routing)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from suites.e2e.chain import expect_accounted, fallback_reason, words_of
+from suites.e2e.chain import expect_accounted, expect_understood, fallback_reason, words_of
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import Journey, as_data, tool_calls
 from suites.e2e.security.injections import Injection
@@ -17,9 +17,7 @@ def expect_unmoved(ecosystem: Ecosystem, row: Injection, journey: Journey) -> No
         AssertionError: the first thing that is not so, what the attempt is after, and the journey.
     """
     story = f"attempt: {row.attempt}\n{journey.text()}"
-    missing = [call.missing for call in journey.calls if call.missing]
-
-    assert not missing, f"{missing[0]}\n{story}"
+    expect_understood(journey, classifying=True)
     assert not journey.unfinished, story
     inbox = journey.inbox[0]
     fallback = fallback_reason(inbox["decomposition"])
@@ -28,6 +26,7 @@ def expect_unmoved(ecosystem: Ecosystem, row: Injection, journey: Journey) -> No
     assert set(row.butlers) <= set(journey.targets()), (
         f"expected it to go to {' and '.join(row.butlers)}, found {journey.targets()}\n{story}"
     )
+    expect_understood(journey)
     # What is judged below is what the product recorded; what it did not is in the ledger.
     expect_accounted(journey)
     calls = tool_calls(journey, tuple(journey.sessions))
