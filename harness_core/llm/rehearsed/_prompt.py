@@ -94,10 +94,12 @@ class Prompt:
 
     def around(self, message: str) -> Prompt:
         """This prompt once it is known what of it is the message, where no marks said so."""
-        before, found, after = self.said.partition(message.strip())
-        if not found or not message.strip() or self.message == message.strip():
+        # A product may have put backslashes into it.
+        spelt = r"\\*".join(map(re.escape, message.strip()))
+        found = re.search(spelt, self.said) if spelt else None
+        if found is None or self.message == found[0]:
             return self
-        rest = f"{before}\n{after}"
+        rest = f"{self.said[: found.start()]}\n{self.said[found.end() :]}"
         if self.message in rest:
             return self  # the marks stand around something else
         return replace(self, instructions=f"{self.system}\n{rest}", message=message.strip())

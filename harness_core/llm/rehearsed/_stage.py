@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,15 @@ __all__ = ["Cue", "Stage"]
 
 #: Characters of a message by which a piece of it is known for one.
 _PIECE_CHARS = 12
+
+#: From here on one text is another one with something changed.
+_ALIKE = 0.8
+
+#: Of two texts, how much is compared.
+_COMPARED = 400
+
+#: A word of letters and digits this long is a rare one.
+_RARE_CHARS = 10
 
 #: Rehearsals kept; the oldest go first, as messages long answered.
 _KEPT = 50_000
@@ -88,9 +98,10 @@ class Stage:
             self._exact.get(message)
             or self._exact.get(said)
             or self._held(said)
+            or self._changed(message)
             or self._open_one(lambda row: row.match(message))
             or self._held(as_read(prompt.whole))
-            or self._piece(message)
+            or self._changed(message, alike=0.0)
             or self._open_one(lambda row: row.within(said))
         )
 
@@ -106,11 +117,11 @@ class Stage:
                 return _filled(rehearsal, part, values)
         return None
 
-    def _piece(self, said: str) -> Cue | None:
-        """The latest message of which the prompt holds a piece, or a rare word."""
+    def _changed(self, said: str, *, alike: float = _ALIKE) -> Cue | None:
+        """The latest message that was said in part, or with a rare word of it and much like it."""
         for text, cue in reversed(self._exact.items()):
-            shared = len(said) >= _PIECE_CHARS and said in text
-            if shared or any(word in said for word in _rare_words(text)):
+            piece = len(said) >= _PIECE_CHARS and said in text
+            if piece or (_shares_rare_word(text, said) and _ratio(text, said) >= alike):
                 return Cue(rehearsal=cue.rehearsal, whole=False)
         return None
 
@@ -122,14 +133,19 @@ def _filled(rehearsal: Rehearsal, part: Route | None, values: dict[str, Any]) ->
     return Cue(rehearsal=filled, part=after[before.index(part)] if part else None)
 
 
-def _rare_words(text: str) -> list[str]:
-    """Words that nobody says by chance: letters and digits mixed, as tokens are."""
-    words = [word.strip("()[]{}<>.,;:!?\"'") for word in text.split()]
-    return [
-        word
-        for word in words
-        if len(word) >= _PIECE_CHARS - 2
+def _ratio(text: str, said: str) -> float:
+    """How alike two texts are, from 0 to 1."""
+    return difflib.SequenceMatcher(None, text[:_COMPARED], said[:_COMPARED]).ratio()
+
+
+def _shares_rare_word(text: str, said: str) -> bool:
+    """Whether a word of one is in the other that nobody says by chance, as tokens are."""
+    words = (word.strip("()[]{}<>.,;:!?\"'") for word in text.split())
+    return any(
+        len(word) >= _RARE_CHARS
         and word.isalnum()
         and not word.isalpha()
         and not word.isdigit()
-    ]
+        and word in said
+        for word in words
+    )

@@ -354,6 +354,20 @@ def test_a_gullible_model_calls_no_tool_that_is_not_there():
     assert [] == calls_of(model.ask(after(MESSAGE, first, "{}"), tools=wall))
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["I have a headache, sever", "I have a hedache, severity 7 (zxbcd2fghj)"],
+    ids=["cut", "changed"],
+)
+def test_a_family_of_messages_does_not_hide_a_damaged_one(said):
+    """What was sent is known word for word, whatever else the rest of it could be taken for."""
+    model = Model(route("health"), HEADACHE)
+    model.stage.load(Rehearsal(message="I have a {what}", turns=(route("general"),)))
+
+    assert "does not hold the message whole" in model.ask(classifying(said)).missing
+    assert "" == model.ask(classifying("I have a cold (zx)")).missing
+
+
 def test_what_nobody_rehearsed_is_ours():
     """The prompt is shown; the product is not blamed."""
     reply = Model(HEADACHE).ask("What is the weather like?", tools=[SYMPTOM_LOG])
