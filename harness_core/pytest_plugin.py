@@ -111,7 +111,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--llm",
-        choices=("rehearsed", "scripted", "live", "record", "replay"),
+        choices=("rehearsed", "live", "record", "replay"),
         default="rehearsed",
         help="how the model gateway answers (default: rehearsed, no key, no network)",
     )

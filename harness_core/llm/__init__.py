@@ -32,7 +32,6 @@ from harness_core.llm._gateway import Gateway, GatewayCommand, gateway_command, 
 from harness_core.llm._ledger import LedgerEntry, Sum, Totals
 from harness_core.llm._refused import refused_keys
 from harness_core.llm._reply import Reply, Usage
-from harness_core.llm._scripted import Unmatched
 from harness_core.llm._summary import cost_summary
 from harness_core.llm._unrehearsed import expect_rehearsed
 
@@ -52,7 +51,6 @@ __all__ = [
     "Reply",
     "Sum",
     "Totals",
-    "Unmatched",
     "Usage",
     "cost_summary",
     "expect_rehearsed",

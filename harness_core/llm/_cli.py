@@ -20,7 +20,6 @@ from harness_core.llm._live import LiveBackend
 from harness_core.llm._models import ModelRule
 from harness_core.llm._record import RecordBackend
 from harness_core.llm._replay import ReplayBackend
-from harness_core.llm._scripted import ScriptedBackend
 from harness_core.llm._serve import Settings, serve
 from harness_core.llm.rehearsed import RehearsedBackend, read_form
 from harness_core.turns import read_rehearsals
@@ -37,7 +36,7 @@ __all__ = [
 
 DEFAULT_MODEL: Final = "claude-haiku-4-5-20251001"
 DEFAULT_UPSTREAM: Final = "https://api.anthropic.com"
-MODES: Final = ("rehearsed", "scripted", "live", "record", "replay")
+MODES: Final = ("rehearsed", "live", "record", "replay")
 
 #: Modes that ask a provider with a key.
 PAID_MODES: Final = ("live", "record")
@@ -172,10 +171,11 @@ def _backend(options: argparse.Namespace, redactor: Redactor) -> Backend:
             found=options.cassette and str(options.cassette),
             expected=f"a directory with --mode {' or '.join(CASSETTE_MODES)}, and only with those",
         )
-    if options.mode == "scripted":
-        return ScriptedBackend()
     if options.mode == "rehearsed":
         return _rehearsed(options)
+    for name, given in (("--turns", options.turns), ("--form", options.form)):
+        if given:
+            raise BadInput(name, found=f"--mode {options.mode}", expected="--mode rehearsed")
     if options.mode == "replay":
         return ReplayBackend(options.cassette, redactor=redactor)
     key = os.environ.get(UPSTREAM_KEY_VARIABLE, "")

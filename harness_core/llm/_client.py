@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final
@@ -13,11 +13,10 @@ from typing import Any, Final
 import trio
 
 from harness_core.bridge import anywhere
-from harness_core.errors import BadInput, HarnessError, Unavailable
+from harness_core.errors import BadInput, Unavailable
 from harness_core.http import HttpClient, Unanswered
 from harness_core.llm._faults import Fault
 from harness_core.llm._ledger import LedgerEntry, Totals
-from harness_core.llm._scripted import Unmatched
 from harness_core.turns import Rehearsal
 
 __all__ = ["GatewayClient"]
@@ -52,7 +51,7 @@ class GatewayClient:
         Args:
             test: its id.
             alone: nobody else calls the model now. Otherwise its faults meet the calls of its own
-                scope alone, :meth:`clear` takes no others, and it cannot load scripts.
+                scope alone, and :meth:`clear` takes no others.
         """
         client = copy.copy(self)
         client._test = "" if alone else test  # noqa: SLF001 - another of the same class
@@ -112,32 +111,9 @@ class GatewayClient:
         rows = [each.to_json() for each in rehearsals]
         await self._ask("POST", "rehearsals", json={"rehearsals": rows})
 
-    async def load_script(self, name: str, turns: Sequence[Mapping[str, Any]]) -> None:
-        """Load a transcript into a gateway in mode ``scripted``.
-
-        Args:
-            name: what messages about it call it.
-            turns: ``{"match": {...}, "reply": text | [blocks]}`` or ``{"match", "fault"}``; match
-                keys are ``conversation``, ``system``, ``user``, ``tool_result`` (contained text),
-                ``tools`` (names offered) and ``model``.
-
-        Raises:
-            BadInput: names the turn and key that is wrong, or the mode.
-            HarnessError: on behalf of a test that is not alone.
-        """
-        if self._test:
-            action = f"load the script {name!r}"
-            raise HarnessError(
-                action,
-                observed=f"{self._test} shares the gateway, and a script answers every call",
-                next_step="Have the test run alone (in a suite: its marker `disturbs`)",
-            )
-        await self._ask("POST", "scripts", json={"name": name, "turns": list(turns)})
-
-    async def unmatched(self) -> Unmatched:
-        """Calls that no script expected, and turns that nobody asked for."""
-        body = await self._ask("GET", "unmatched")
-        return Unmatched(calls=tuple(body["calls"]), unused=tuple(body["unused"]))
+    async def unmatched(self) -> tuple[str, ...]:
+        """Calls that the cassette of mode ``replay`` did not hold, and what each asked."""
+        return tuple((await self._ask("GET", "unmatched"))["calls"])
 
     async def add_fault(self, fault: Fault) -> int:
         """Plant trouble for the next calls that match it; returns its number."""
@@ -186,7 +162,7 @@ class GatewayClient:
         return sum(int(entry["met"]) for entry in body["planted"] if entry["number"] == number)
 
     async def clear(self) -> None:
-        """Forget scripts, faults and scopes; the ledger stays.
+        """Forget faults and scopes; the ledger and what was rehearsed stay.
 
         On behalf of a test that is not alone: the faults it planted.
         """

@@ -1,7 +1,7 @@
 """The control API under ``/_gateway/``: how the harness steers and reads a gateway.
 
 It wants the control token, which the system under test never sees: a system could otherwise
-rewrite its own ledger or script its own answers.
+rewrite its own ledger or rehearse its own answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from harness_core.llm._desk import Desk
 from harness_core.llm._faults import fault_as_json, fault_from_json
 from harness_core.llm._replay import ReplayBackend
 from harness_core.llm._scopes import Scope
-from harness_core.llm._scripted import ScriptedBackend, script_from_json
 from harness_core.llm.rehearsed import RehearsedBackend
 from harness_core.turns import Rehearsal
 
@@ -39,7 +38,6 @@ def control_routes(desk: Desk, *, token: str) -> list[Route]:
         "ledger": (control.ledger, ["GET"]),
         "totals": (control.totals, ["GET"]),
         "rehearsals": (control.rehearsals, ["POST"]),
-        "scripts": (control.script, ["POST"]),
         "unmatched": (control.unmatched, ["GET"]),
         "faults": (control.faults, ["GET", "POST", "DELETE"]),
         "clear": (control.clear, ["POST"]),
@@ -113,15 +111,10 @@ class _Control:
             backend.stage.load(rehearsal)
         return JSONResponse({"loaded": len(read)})
 
-    async def script(self, request: Request) -> JSONResponse:
-        loaded = script_from_json(await _object(request, "script"))
-        _scripted(self._desk).load(loaded)
-        return JSONResponse({"turns": len(loaded.turns)})
-
     async def unmatched(self, request: Request) -> JSONResponse:  # noqa: ARG002
         backend = self._desk.backend
-        told = backend if isinstance(backend, ReplayBackend) else _scripted(self._desk)
-        return JSONResponse(dataclasses.asdict(told.unmatched()))
+        calls = backend.unmatched() if isinstance(backend, ReplayBackend) else ()
+        return JSONResponse({"calls": calls})
 
     async def faults(self, request: Request) -> JSONResponse:
         board = self._desk.faults
@@ -139,8 +132,6 @@ class _Control:
     async def clear(self, request: Request) -> JSONResponse:  # noqa: ARG002
         self._desk.faults.clear()
         self._desk.scopes.clear()
-        if isinstance(self._desk.backend, ScriptedBackend):
-            self._desk.backend.clear()
         return JSONResponse({})
 
 
@@ -164,14 +155,3 @@ def _scope(body: dict[str, Any]) -> Scope:
     if "test" not in body:
         raise BadInput("scope", key="test", found=None, expected="the id of the test, or empty")
     return Scope(**body)
-
-
-def _scripted(desk: Desk) -> ScriptedBackend:
-    if not isinstance(desk.backend, ScriptedBackend):
-        raise BadInput(
-            "script",
-            key="mode",
-            found=desk.backend.name,
-            expected="a gateway started with --mode scripted",
-        )
-    return desk.backend

@@ -90,7 +90,7 @@ async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the
 
     Args:
         run: the run it is a child of.
-        mode: ``rehearsed``, ``scripted``, ``live``, ``record`` or ``replay``.
+        mode: ``rehearsed``, ``live``, ``record`` or ``replay``.
         evidence: keeps its log and ``ledger.jsonl``.
         budget_usd: most that live calls may cost together.
         budget_applies_offline: count calls that cost nothing as if they were live.

@@ -18,7 +18,6 @@ from harness_core.llm._nearest import SHOWN, nearest
 from harness_core.llm._normal import Asked, Normaliser
 from harness_core.llm._refusal import Refusal
 from harness_core.llm._reply import new_id
-from harness_core.llm._scripted import Unmatched
 
 __all__ = ["MISS", "ReplayBackend"]
 
@@ -47,14 +46,9 @@ class ReplayBackend:
         self._used: dict[str, int] = {}
         self._misses: list[str] = []
 
-    def unmatched(self) -> Unmatched:
-        """Calls that were not recorded, and recorded answers that nobody asked for."""
-        unused = [
-            f"{recorded.name}: answer {index + 1} of {len(recorded.answers)}"
-            for key, recorded in self._recorded.items()
-            for index in range(self._used.get(key, 0), len(recorded.answers))
-        ]
-        return Unmatched(calls=tuple(self._misses), unused=tuple(unused))
+    def unmatched(self) -> tuple[str, ...]:
+        """Calls that were not recorded."""
+        return tuple(self._misses)
 
     async def answer(self, call: Call) -> Answer:
         """Answer as recorded.

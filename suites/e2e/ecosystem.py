@@ -272,7 +272,7 @@ class Ecosystem:
                 reserved_usd=totals.reserved_usd,
             )
         if self.gateway.mode == "replay":
-            missed = (await self.gateway.client.unmatched()).calls
+            missed = await self.gateway.client.unmatched()
             fresh, self._misses = missed[self._misses :], len(missed)
             if fresh:
                 raise HarnessError(

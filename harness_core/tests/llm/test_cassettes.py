@@ -23,7 +23,6 @@ from harness_core.llm._cli import main
 from harness_core.llm._live import LiveBackend
 from harness_core.llm._record import RecordBackend
 from harness_core.llm._replay import ReplayBackend
-from harness_core.llm._scripted import ScriptedBackend
 from harness_core.llm._serve import Settings, serve
 from harness_core.llm.rehearsed import RehearsedBackend
 from harness_core.process import open_run
@@ -231,16 +230,16 @@ async def test_a_conversation_goes_on_with_the_ids_of_the_replay(tmp_path) -> No
 
 async def test_repeated_questions_get_their_answers_in_order(tmp_path) -> None:
     """Asked three times, answered as the three times before; the fourth is refused by name."""
-    turns = [{"match": {}, "reply": text} for text in ("one", "two", "three")]
-    async with recording(tmp_path, ScriptedBackend()) as (opened, provider):
-        await provider.client.load_script("counting", turns)
-        for _ in turns:
+    words = ["one", "two", "three"]
+    async with recording(tmp_path, RehearsedBackend()) as (opened, provider):
+        for word in words:
+            await provider.client.rehearse(Rehearsal(message="next", turns=(say(word),)))
             await ask(opened, request("next"))
     async with replaying(tmp_path) as opened:
-        answers = [told(await ask(opened, request("next")))[0]["text"] for _ in turns]
+        answers = [told(await ask(opened, request("next")))[0]["text"] for _ in words]
         refused = await ask(opened, request("next"))
 
-    assert ["one", "two", "three"] == answers
+    assert words == answers
     assert 500 == refused.status_code
     assert "false" == refused.headers["x-should-retry"]
     assert "holds 3 answer(s) to this request, and it was asked once more" in refused.text
@@ -265,8 +264,7 @@ async def test_a_miss_names_the_nearest_request_and_the_field_that_differs(tmp_p
     assert "tools[pain_log].description: recorded 'Log a pain.', asked 'Log an ache.'" in message
     assert "temperature: recorded nothing, asked 1" in message
     assert "cassette_miss" == entry.error
-    assert 1 == len(unmatched.calls)
-    assert 2 == len(unmatched.unused)
+    assert 1 == len(unmatched)
 
 
 async def test_no_secret_reaches_a_cassette(tmp_path) -> None:
@@ -306,8 +304,9 @@ async def test_passing_trouble_is_not_recorded(tmp_path) -> None:
 async def test_recording_again_replaces_what_is_asked_again(tmp_path) -> None:
     """A second recording puts new answers in place of the old ones and leaves other questions."""
     for answer in ("old", "new"):
-        async with recording(tmp_path, ScriptedBackend()) as (opened, provider):
-            await provider.client.load_script("s", [{"match": {}, "reply": answer}] * 2)
+        async with recording(tmp_path, RehearsedBackend()) as (opened, provider):
+            for message in ("again", "once"):
+                await provider.client.rehearse(Rehearsal(message=message, turns=(say(answer),)))
             await ask(opened, request("again"))
             if answer == "old":
                 await ask(opened, request("once"))

@@ -109,14 +109,15 @@ async def test_an_exceeded_budget_ends_a_session_at_once(tmp_path) -> None:
     assert totals.budget_exceeded
 
 
-async def test_an_unscripted_call_ends_a_session_at_once(tmp_path) -> None:
-    """A script that does not fit is told within seconds, not after minutes of retries."""
-    async with gateway(tmp_path, mode="scripted") as opened:
+async def test_a_call_without_turns_ends_a_session_at_once(tmp_path) -> None:
+    """It is answered, in words that say what to do, within seconds."""
+    async with gateway(tmp_path) as opened:
         result, _ = await session("hello", opened, tmp_path)
         entries = await opened.client.ledger()
 
-    assert "no script expects this call" in result
-    assert [500] == [entry.status for entry in entries]
+    assert "Nothing was rehearsed for this" in result
+    assert [200] == [entry.status for entry in entries]
+    assert "hello" in entries[0].unrehearsed
 
 
 async def test_a_short_outage_is_ridden_out(tmp_path) -> None:

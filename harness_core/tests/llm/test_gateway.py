@@ -25,12 +25,11 @@ from harness_core.llm._dialect import MessagesDialect
 from harness_core.llm._ledger import Ledger
 from harness_core.llm._live import LiveBackend
 from harness_core.llm._models import ModelRule
-from harness_core.llm._scripted import ScriptedBackend
 from harness_core.llm._serve import Settings, serve
 from harness_core.llm.rehearsed import RehearsedBackend
 from harness_core.process import open_run
 from harness_core.tests.llm.served import HAIKU, HI, KEY, TOKEN, rehearsed, served
-from harness_core.turns import Rehearsal, use
+from harness_core.turns import Rehearsal, say, use
 from harness_core.wait import until
 
 UPSTREAM_KEY = "sk-ant-real-0123456789abcdef"
@@ -229,91 +228,6 @@ async def test_chat_completions_are_served() -> None:
     assert "Understood: hi" == answer.json()["choices"][0]["message"]["content"]
     assert "invalid_request_error" == refused.json()["error"]["type"]
     assert ["chat_completions", "chat_completions"] == kinds
-
-
-async def test_scripts_are_played_in_order() -> None:
-    """Each turn answers the call it expects, streamed or not; nothing is left over."""
-    turns = [
-        {"match": {"user": "log", "tools": ["pain_log"]},
-         "reply": [{"type": "tool_use", "name": "pain_log", "input": {"notes": "x"}}]},
-        {"match": {"user": "hi"}, "reply": "hello"},
-    ]  # fmt: skip
-    async with served(ScriptedBackend()) as (http, control):
-        await control.load_script("greeting", turns)
-        first = (await http.post("/v1/messages", json=LOG)).json()
-        second = (await http.post("/v1/messages", json={**HI, "stream": True})).text
-
-        assert ("tool_use", {"notes": "x"}) == (first["stop_reason"], first["content"][0]["input"])
-        assert "hello" in second
-        assert not await control.unmatched()
-
-
-async def test_a_script_finds_its_own_conversation() -> None:
-    """Of several scripts, the one whose text is somewhere in a conversation answers all of it."""
-    block = {"type": "tool_result", "tool_use_id": "t", "content": "noted red"}
-    call = {"type": "tool_use", "id": "t", "name": "note", "input": {}}
-    turns = [*HI["messages"], {"role": "assistant", "content": [call]}]
-    later = {**HI, "messages": [*turns, {"role": "user", "content": [block]}]}
-    async with served(ScriptedBackend()) as (http, control):
-        for text in ("blue", "red"):
-            match = {"conversation": text}
-            await control.load_script(
-                text, [{"match": match, "reply": f"{text} {n}"} for n in (1, 2)]
-            )
-        asked = ({**HI, "system": "think blue"}, later, {**HI, "system": "still blue"})
-        said = [(await http.post("/v1/messages", json=body)).json()["content"] for body in asked]
-        lost = await http.post("/v1/messages", json=HI)
-
-    assert ["blue 1", "red 1", "blue 2"] == [content[0]["text"] for content in said]
-    assert "conversation contains 'red'" in lost.json()["error"]["message"]
-
-
-async def test_an_unscripted_call_fails_loudly() -> None:
-    """The refusal says what was asked and what was expected, once, and is remembered."""
-    async with served(ScriptedBackend()) as (http, control):
-        await control.load_script("s", [{"match": {"user": "something else"}, "reply": "x"}])
-        answer = await http.post("/v1/messages", json=HI)
-        seen = await control.unmatched()
-        (entry,) = await control.ledger()
-
-    assert 500 == answer.status_code
-    assert "false" == answer.headers["x-should-retry"]
-    assert "user 'hi'" in answer.json()["error"]["message"]
-    assert "s[0] (user contains 'something else')" in answer.json()["error"]["message"]
-    assert "unmatched" == entry.error
-    assert 1 == len(seen.calls)
-    assert ("s[0]: user contains 'something else'",) == seen.unused
-
-
-@pytest.mark.parametrize(
-    ("turns", "key"),
-    [
-        ([], "turns"),
-        (["x"], "turns[0]"),
-        ([{"reply": "x", "fault": {"kind": "hang"}}], "turns[0]"),
-        ([{"match": {"usr": "x"}, "reply": "x"}], "turns[0].match.usr"),
-        ([{"match": {"user": 3}, "reply": "x"}], "turns[0].match.user"),
-        ([{"reply": "x"}, {"reply": [{"type": "tool_use"}]}], "turns[1].reply[0].name"),
-        ([{"fault": {"kind": "melt"}}], "turns[0].fault.kind"),
-        ([{"reply": "x", "matches": {}}], "turns[0].matches"),
-    ],
-)
-async def test_a_malformed_script_is_refused_by_index_and_key(turns, key) -> None:
-    """The mistake is named where it is written."""
-    async with served(ScriptedBackend()) as (_, control):
-        with pytest.raises(BadInput) as caught:
-            await control.load_script("s", turns)
-
-    assert key == caught.value.key
-
-
-async def test_a_script_needs_the_mode() -> None:
-    """A script loaded into another mode would never be played: it is refused."""
-    async with served() as (_, control):
-        with pytest.raises(BadInput) as caught:
-            await control.load_script("s", [{"reply": "x"}])
-
-    assert "rehearsed" == caught.value.found
 
 
 async def test_a_planted_status_is_answered_and_counted_down() -> None:
@@ -550,17 +464,16 @@ async def test_a_fault_that_means_nothing_is_refused() -> None:
 
 
 async def test_clearing_forgets_all_but_the_ledger() -> None:
-    """Faults, scopes and scripts go; what was called stays on record."""
-    async with served(ScriptedBackend()) as (http, control):
-        await control.load_script("s", [{"reply": "x"}])
+    """Faults and scopes go; what was called stays on record, and what was rehearsed is played."""
+    async with served() as (http, control):
+        await control.rehearse(Rehearsal(message="hi", turns=(say("hello"),)))
         await control.set_scope("a")
         await control.add_fault(Fault(kind="status"))
         await control.clear()
         await http.post("/v1/messages", json=HI)
         (entry,) = await control.ledger()
-        unused = (await control.unmatched()).unused
 
-    assert ("", "", ()) == (entry.test, entry.fault, unused)
+    assert ("", "", "hello") == (entry.test, entry.fault, entry.answer)
 
 
 @asynccontextmanager
@@ -761,7 +674,7 @@ async def test_bad_ways_to_open_a_gateway(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     evidence = open_evidence(tmp_path / "evidence")
     async with open_run(evidence=evidence) as run:
-        with pytest.raises(BadInput, match="rehearsed or scripted or live"):
+        with pytest.raises(BadInput, match="rehearsed or live"):
             async with open_gateway(run, mode="psychic", evidence=evidence):
                 pass
         with pytest.raises(Unavailable, match="ANTHROPIC_API_KEY is not set"):

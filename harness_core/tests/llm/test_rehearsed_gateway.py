@@ -13,7 +13,6 @@ from harness_core.errors import BadInput
 from harness_core.evidence import Redactor
 from harness_core.llm._backend import Answer, Call
 from harness_core.llm._cli import main
-from harness_core.llm._scripted import ScriptedBackend
 from harness_core.tests.llm.served import HAIKU, HI, KEY, TOKEN, rehearsed, served
 from harness_core.turns import Rehearsal, ask, fail, say, use
 
@@ -94,13 +93,24 @@ async def test_a_bad_rehearsal_is_refused_by_its_place(body, key, found, expecte
     assert "hello there" in entry.unrehearsed
 
 
+class Elsewhere:
+    """Some other mode."""
+
+    name = "elsewhere"
+    charges = False
+
+    async def answer(self, call: Call) -> Answer:
+        """Nobody asks."""
+        raise NotImplementedError
+
+
 async def test_a_rehearsal_needs_the_mode() -> None:
     """Told to a gateway in another mode it would never be played: it is refused."""
-    async with served(ScriptedBackend()) as (_, control):
+    async with served(Elsewhere()) as (_, control):
         with pytest.raises(BadInput) as caught:
             await control.rehearse(Rehearsal(message="x", turns=()))
 
-    assert ("mode", "scripted") == (caught.value.key, caught.value.found)
+    assert ("mode", "elsewhere") == (caught.value.key, caught.value.found)
     assert "a gateway started with --mode rehearsed" == caught.value.expected
 
 
@@ -220,7 +230,11 @@ async def test_the_ledger_says_what_was_answered_and_what_was_missing(tmp_path, 
 
     lost = "I am not sure what you would like me to do here."
     assert [200] * 4 == statuses
-    assert ['pain_log({"notes": "ü"})', "Which Bob?", lost, lost] == [e.answer for e in entries]
+    silent = (
+        "Nothing was rehearsed for this: I am no model. Say what I do (docs/gateway.md), or start"
+        " with --llm live."
+    )
+    assert ['pain_log({"notes": "ü"})', "Which Bob?", lost, silent] == [e.answer for e in entries]
     assert [
         "",
         "",
@@ -434,3 +448,14 @@ def whole(answer: httpx.Response, *, stream: bool) -> tuple[dict, str]:
         "tool_calls": [call for delta in deltas for call in delta.get("tool_calls", ())],
     }
     return message, choices[-1]["finish_reason"]
+
+
+@pytest.mark.parametrize("option", ["--turns", "--form"])
+def test_what_is_rehearsed_needs_the_mode_on_the_command_line(option, tmp_path, capsys) -> None:
+    """In another mode it would be passed over in silence."""
+    cassette = str(tmp_path / "cassette")
+
+    status = main(["--mode", "replay", "--cassette", cassette, option, "turns.toml"])
+
+    assert 2 == status
+    assert f"{option}: found '--mode replay', expected --mode rehearsed" in capsys.readouterr().err

@@ -195,14 +195,14 @@ class TestB:
 
 def test_failed_test_says_where_to_look_and_how_to_rerun(run_pytest, project):
     """Below a failure stand directory, files, what was kept, and the command with its options."""
-    result = run_pytest("--llm=scripted", test_one=EVIDENCE)
+    result = run_pytest("--llm=live", test_one=EVIDENCE)
 
     folder = next((project / ".evidence" / "core").glob("test_one.test_fails*"))
     assert "where to look" in result.stdout
     assert f"evidence: {folder}" in result.stdout
     assert "  server.log (10 B)" in result.stdout
     assert "kept: postgresql://127.0.0.1/clone_1" in result.stdout
-    assert "rerun: pytest 'test_one.py::test_fails[a b]' --llm=scripted" in result.stdout
+    assert "rerun: pytest 'test_one.py::test_fails[a b]' --llm=live" in result.stdout
     assert "hunter2-hunter2" not in (folder / "server.log").read_text(encoding="utf-8")
 
     again = run_pytest(env={"HARNESS_SESSION": "e2e"})

@@ -29,7 +29,7 @@ OTHERS = (
 #: What neither file has.
 MORE = {
     "services": {
-        "llm": {"environment": {}, "x-harness": {"service": "gateway", "mode": "scripted"}},
+        "llm": {"environment": {}, "x-harness": {"service": "gateway", "mode": "rehearsed"}},
         "hooks": {
             "expose": [3000],
             "x-harness": {

@@ -19,6 +19,7 @@ from harness_core.hosting import hold_host
 from harness_core.llm import Fault
 from harness_core.stack import HeldStack, Stack, StackOptions, State, attach_stack, open_stack
 from harness_core.testing._stack import write_sample_stack
+from harness_core.turns import Rehearsal, say
 from harness_core.wait import until_blocking
 
 pytestmark = pytest.mark.real
@@ -33,7 +34,7 @@ def with_model(services: dict[str, Any]) -> None:
     services["model"] = {
         "image": "none",
         "ports": ["4000"],
-        "x-harness": {"service": "gateway", "mode": "scripted"},
+        "x-harness": {"service": "gateway", "mode": "rehearsed"},
     }
 
 
@@ -104,8 +105,8 @@ async def use(stack: Stack) -> None:
 async def use_gateway(stack: Stack) -> None:
     """What steers the model."""
     gateway = stack.gateway()
-    await gateway.load_script("greeting", [{"match": {"user": "hello"}, "reply": "hi"}])
-    assert 1 == len((await gateway.unmatched()).unused)
+    await gateway.rehearse(Rehearsal(message="hello", turns=(say("hi"),)))
+    assert () == await gateway.unmatched()
     async with gateway.scope("a test"), gateway.fault(Fault(kind="status")):
         assert 1 == len(await gateway.waiting_faults())
     assert () == await gateway.waiting_faults()
@@ -144,7 +145,7 @@ async def expect_down_and_mend(stack: Stack) -> None:
 
 
 def test_every_method_works_in_every_loop(caller, stack):
-    """Services, rows, requests and scripts, for trio, asyncio, and anyio on both."""
+    """Services, rows, requests and rehearsals, for trio, asyncio, and anyio on both."""
     caller.run(lambda: use(stack))
     caller.run(lambda: use_gateway(stack))
 
