@@ -106,9 +106,10 @@ class Stage:
         )
 
     def _held(self, text: str) -> Cue | None:
-        """The longest message that stands in a text as it is."""
+        """The message that stands last in a text as it is: what was said before stands before it."""
         held = [said for said in self._exact if said and said in text]
-        return self._exact[max(held, key=len)] if held else None
+        last = max(held, key=lambda said: (text.rfind(said) + len(said), len(said)), default=None)
+        return None if last is None else self._exact[last]
 
     def _open_one(self, values_of: Callable[[Message], dict[str, Any] | None]) -> Cue | None:
         """The latest message with placeholders for which these have values, filled with them."""

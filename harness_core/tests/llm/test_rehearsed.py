@@ -354,6 +354,15 @@ def test_a_gullible_model_calls_no_tool_that_is_not_there():
     assert [] == calls_of(model.ask(after(MESSAGE, first, "{}"), tools=wall))
 
 
+def test_of_several_messages_the_last_one_counts():
+    """What a prompt tells of earlier ones is history, however long it is."""
+    model = Model(say("first"), message="A long story about nothing at all, zx22bcdfgh")
+    model.stage.load(Rehearsal(message="And then? zx33bcdfgh", turns=(say("second"),)))
+    told = "Earlier: A long story about nothing at all, zx22bcdfgh\nNow: And then? zx33bcdfgh"
+
+    assert "second" == text_of(model.ask(told))
+
+
 @pytest.mark.parametrize(
     "said",
     ["I have a headache, sever", "I have a hedache, severity 7 (zxbcd2fghj)"],
