@@ -67,11 +67,6 @@ class Message:
         found = self._pattern.fullmatch(as_read(text))
         return None if found is None else self._values(found)
 
-    def within(self, text: str) -> dict[str, Any] | None:
-        """The same when ``text`` holds this message, whole, with something around it."""
-        found = self._pattern.search(as_read(text)) if as_read(self.text) else None
-        return None if found is None else self._values(found)
-
     def _values(self, found: re.Match[str]) -> dict[str, Any]:
         numbers = {name for name, kind in _FIELD.findall(as_read(self.text)) if kind == "number"}
         return {

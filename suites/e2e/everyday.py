@@ -28,10 +28,18 @@ EVERYDAY: Final = (
     ),
     _row("I have a {symptom}, severity {n:number} ({token:word})", route("health"), _SYMPTOM),
     _row("Log that I have a {symptom}, severity {n:number} ({token:word})", _SYMPTOM),
+    *(
+        _row(
+            f"My weight is {{kg:number}} kg{day} ({{token:word}})",
+            route("health"),
+            use("measurement_log", kind="weight", value="{kg}", unit="kg", notes="{token}"),
+        )
+        for day in ("", " today")
+    ),
     _row(
-        "My weight is {kg:number} kg today ({token:word})",
-        route("health"),
-        use("measurement_log", kind="weight", value="{kg}", unit="kg", notes="{token}"),
+        "Add a contact: {who}, email {mail:word}",
+        route("relationship"),
+        use("contact_create", name="{who}", email="{mail}"),
     ),
     _row(
         "My pulse is {bpm:number} bpm ({token:word})",

@@ -10,6 +10,7 @@ import trio
 from harness_core.db import Contains
 from harness_core.groups import lone_error
 from harness_core.llm import Fault
+from harness_core.turns import route, use
 from harness_core.wait import deadline, until
 from suites.e2e.chain import expect_inbox, expect_journey, expect_routing, expect_trace
 from suites.e2e.ecosystem import Ecosystem, Sent
@@ -129,7 +130,13 @@ async def test_a_duplicate_after_a_restart_is_the_same_message(
 async def test_one_trace_joins_a_message_for_two(ecosystem: Ecosystem, token: str) -> None:
     """Inbox, both hops and all sessions of a message for two butlers carry the trace it came with."""
     sent = await ecosystem.send(
-        f"I have nausea, severity 3 ({token}). Note about Vera: she paints ({token})"
+        f"I have nausea, severity 3 ({token}). Note about Vera: she paints ({token})",
+        model=[
+            route("health", f"I have nausea, severity 3 ({token})."),
+            use("symptom_log", name="nausea", severity=3, notes=token),
+            route("relationship", f"Note about Vera: she paints ({token})"),
+            use("note_create", contact_name="Vera", body=f"she paints ({token})"),
+        ],
     )
     journey = await follow(ecosystem, sent)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,10 +98,9 @@ class Stage:
             or self._exact.get(said)
             or self._held(said)
             or self._changed(message)
-            or self._open_one(lambda row: row.match(message))
+            or self._matching(message)
             or self._held(as_read(prompt.whole))
             or self._changed(message, alike=0.0)
-            or self._open_one(lambda row: row.within(said))
         )
 
     def _held(self, text: str) -> Cue | None:
@@ -111,10 +109,10 @@ class Stage:
         last = max(held, key=lambda said: (text.rfind(said) + len(said), len(said)), default=None)
         return None if last is None else self._exact[last]
 
-    def _open_one(self, values_of: Callable[[Message], dict[str, Any] | None]) -> Cue | None:
-        """The latest message with placeholders for which these have values, filled with them."""
+    def _matching(self, text: str) -> Cue | None:
+        """The latest message with placeholders that a text is, with these filled."""
         for message, part, rehearsal in self._open:
-            if (values := values_of(message)) is not None:
+            if (values := message.match(text)) is not None:
                 return _filled(rehearsal, part, values)
         return None
 

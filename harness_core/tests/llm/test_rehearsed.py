@@ -377,6 +377,15 @@ def test_a_family_of_messages_does_not_hide_a_damaged_one(said):
     assert "" == model.ask(classifying("I have a cold (zx)")).missing
 
 
+def test_a_family_is_no_part_of_a_longer_message():
+    """Else a message that nobody rehearsed would be half done, and the product blamed for it."""
+    model = Model(use("note_create"), message="Note about {who}: {note}")
+
+    assert model.ask(
+        "I am ill. Note about Vera: she paints", tools=[tool("note_create")]
+    ).unrehearsed
+
+
 def test_what_nobody_rehearsed_is_ours():
     """The prompt is shown; the product is not blamed."""
     reply = Model(HEADACHE).ask("What is the weather like?", tools=[SYMPTOM_LOG])

@@ -16,6 +16,7 @@ import pytest
 
 from harness_core.db import Contains
 from harness_core.llm import Fault, LedgerEntry
+from harness_core.turns import use
 from suites.e2e.butler import Butler
 from suites.e2e.chain import bare_tool, cost_usd, expect_finished
 from suites.e2e.ecosystem import Ecosystem
@@ -84,6 +85,8 @@ async def test_a_session_row_is_the_whole_truth(ecosystem: Ecosystem, token: str
     prompt = f"I have a headache, severity 4 ({token})" + LONG
     late = Fault(kind="latency", latency_s=LATE_S, contains=token)
     began = time.monotonic()
+    logs = use("symptom_log", name="headache", severity=4, notes=token)
+    await ecosystem.rehearse(prompt, [logs])
     async with client.fault(late):
         answer = await _trigger(health, prompt=prompt, context=f"It rains in {token}")
     took_ms = (time.monotonic() - began) * 1000
