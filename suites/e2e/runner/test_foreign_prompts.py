@@ -19,7 +19,7 @@ from harness_core.skips import not_run
 from harness_core.subject import subject_bin
 from suites.e2e.ecosystem import REFERENCE_SUBJECT
 
-pytestmark = [pytest.mark.aside("runs the suite itself, on another product"), pytest.mark.runner]
+pytestmark = pytest.mark.aside("runs the suite itself, on another product")
 
 #: One domain each, and several at once.
 ROWS = (
@@ -43,6 +43,7 @@ answer = '[{"agent": "{target}", "start": "{start}", "end": "{end}", "confidence
 END_S = 240
 
 
+@pytest.mark.runner
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_foreign_prompt_convicts_nobody(
@@ -55,6 +56,7 @@ def test_a_foreign_prompt_convicts_nobody(
     assert f"{len(ROWS)} passed" in done.stdout
 
 
+@pytest.mark.prompts
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_misrouting_behind_a_foreign_prompt_is_the_products(
