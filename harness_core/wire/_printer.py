@@ -81,6 +81,14 @@ def _name(name: str, *, keyword: bool) -> str:
         and (":" not in name if keyword else is_plain(name))
         and name.strip(".")
     )
-    if plain and (keyword or (name != "NIL" and as_number(name) is None)):
+    if plain and (keyword or (name != "NIL" and not _reads_as_number(name))):
         return name
     return "|" + name.replace("\\", "\\\\").replace("|", "\\|") + "|"
+
+
+def _reads_as_number(name: str) -> bool:
+    """Whether a bare name would be taken for a number, also one that has no value."""
+    try:
+        return as_number(name) is not None
+    except (ValueError, OverflowError):
+        return True

@@ -55,6 +55,8 @@ FORMS = st.recursive(ATOMS, branches, max_leaves=20)
 @example(Symbol("CL::CAR"))
 @example(Keyword(""))
 @example(Symbol("1E5"))
+@example(Symbol("0/0"))
+@example(Symbol("1E999"))
 @example(Symbol("ß"))
 @example(1e300)
 def test_what_is_printed_is_read_back(form):
