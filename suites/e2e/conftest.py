@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ import trio
 from harness_core.bridge import Loop
 from harness_core.budget import keep_costs, llm_budget_usd
 from harness_core.db import POSTGRES_URL_VARIABLE
-from harness_core.errors import BudgetExceeded, HarnessError
+from harness_core.errors import BudgetExceeded, HarnessError, Unavailable
 from harness_core.evidence import Evidence
 from harness_core.hosting import HeldHost, Line, hold_host
 from harness_core.llm import Gateway, LedgerEntry, cost_summary, expect_rehearsed, refused_keys
@@ -265,7 +265,10 @@ def _ecosystems(item: pytest.Item) -> list[Ecosystem]:
 def _calls(item: pytest.Item) -> list[LedgerEntry]:
     """The model calls that are booked on a test."""
     gateways = {each.gateway.url: each.gateway.client for each in _ecosystems(item)}
-    entries = [entry for client in gateways.values() for entry in trio.run(client.ledger)]
+    entries: list[LedgerEntry] = []
+    for client in gateways.values():
+        with suppress(Unavailable):  # a test may have taken it away; what failed stands
+            entries += trio.run(client.ledger)
     return [entry for entry in entries if entry.test == item.nodeid]
 
 

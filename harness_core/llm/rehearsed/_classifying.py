@@ -29,10 +29,15 @@ _HANDOVER_WORDS: Final = frozenset(
     ["route", "dispatch", "delegate", "assign", "handoff", "hand", "forward", "send"]
 )
 
-_NO_JSON: Final = re.compile(r"\b(?:no|not|never|without)(?: any| as| in)? JSON\b", re.IGNORECASE)
+#: To the end of the clause: "no JSON comments" forbids no JSON.
+_NO_JSON: Final = re.compile(
+    r"\b(?:no|not|never|without)(?: any| as| in)? JSON\b(?=\s*(?:[.,;!]|$))",
+    re.IGNORECASE | re.MULTILINE,
+)
 
+#: A sentence of its own: "for pains, always choose health" leaves a choice.
 _ALWAYS: Final = re.compile(
-    r"\balways (?:answer|reply|respond|route|choose|pick|use|name)(?: with| to)?(?: the)?"
+    r"(?:^|(?<=[.!?]))\s*always (?:answer|reply|respond|route|choose|pick|use|name)(?: with| to)?(?: the)?"
     r"(?: \w+)?[ \"'`]+([\w-]+)[\"'`]*\s*(?:[.!]|$)",
     re.IGNORECASE | re.MULTILINE,
 )

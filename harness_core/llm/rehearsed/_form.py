@@ -1,6 +1,6 @@
 """What a subject says of its prompts (``[model]`` of a subject file), where that need not be guessed.
 
-Source: docs/subject.md, "The model"; docs/gateway.md.
+Source: docs/gateway.md, "Foreign prompts".
 """
 
 from __future__ import annotations

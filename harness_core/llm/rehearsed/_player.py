@@ -44,6 +44,7 @@ class _Step:
 
     uses: tuple[Use, ...] = ()
     fail: Fail | None = None
+    obeyed: bool = False
 
 
 def play(request: MessagesRequest, stage: Stage, form: Form, *, cli: bool) -> Answer:
@@ -142,7 +143,14 @@ def _work(request: MessagesRequest, prompt: Prompt, cue: Cue, form: Form, *, cli
     if step.fail is not None:
         return Trouble(fault=Fault(kind="status", status=step.fail.status))
     calls = [
-        call_of(use, tools, prompt.done, number=(prompt.rounds, number), text=cue.text)
+        call_of(
+            use,
+            tools,
+            prompt.done,
+            number=(prompt.rounds, number),
+            text=cue.text,
+            obeyed=step.obeyed,
+        )
         for number, use in enumerate(step.uses)
     ]
     return _reply(request, *calls)
@@ -182,7 +190,7 @@ def _plan(
             if _obeys(turn, cue, prompt):
                 # A tool that is not there cannot be called, however gullible one is.
                 steps += [
-                    _Step(uses=(use,))
+                    _Step(uses=(use,), obeyed=True)
                     for inner_turn in turn.turns
                     for use in _uses(inner_turn)
                     if use.tool in names

@@ -85,11 +85,6 @@ class Stage:
         while len(self._exact) > _KEPT:
             del self._exact[next(iter(self._exact))]
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._exact.clear()
-        self._open.clear()
-
     def find(self, prompt: Prompt) -> Cue | None:
         """What a prompt is about; a cue that is not ``whole`` when it holds a piece of a message."""
         message, said = as_read(prompt.message), as_read(prompt.said)

@@ -55,7 +55,13 @@ def offered(request: MessagesRequest, *, cli: bool, servers: frozenset[str]) -> 
 
 
 def call_of(
-    use: Use, tools: Sequence[Tool], done: Sequence[Done], *, number: tuple[int, int], text: str
+    use: Use,
+    tools: Sequence[Tool],
+    done: Sequence[Done],
+    *,
+    number: tuple[int, int],
+    text: str,
+    obeyed: bool = False,
 ) -> ToolUseBlock:
     """The call of a turn.
 
@@ -65,6 +71,8 @@ def call_of(
         done: the calls so far, for arguments that are results.
         number: which answer, and which call in it.
         text: what it is done for; with the number it makes the id.
+        obeyed: orders in a message had it done; who gives them knows no schema, and that the tool
+            is there to be called is what counts.
 
     Raises:
         Missing: the tool is not offered, its schema does not take the arguments, or the result
@@ -74,12 +82,12 @@ def call_of(
     if tool is None:
         names = [bare(each.name) for each in tools]
         more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-        shown = ", ".join(names[:_SHOWN_NAMES]) + more if names else "none of the subject's"
-        message = f"the tool {use.tool!r} was not offered; offered: {shown}"
+        listed = ", ".join(names[:_SHOWN_NAMES]) + more if names else "none of the subject's"
+        message = f"the tool {use.tool!r} was not offered; offered: {listed}"
         raise Missing(message)
     arguments = _with_results(use.arguments, done)
     error = best_match(Draft202012Validator(tool.input_schema).iter_errors(arguments))
-    if error is not None:
+    if error is not None and not obeyed:
         where = ".".join(map(str, error.absolute_path))
         at = f" at {where}" if where else ""
         message = (

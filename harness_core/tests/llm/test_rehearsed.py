@@ -386,6 +386,27 @@ def test_a_family_is_no_part_of_a_longer_message():
     ).unrehearsed
 
 
+@pytest.mark.parametrize(
+    "rule",
+    ["For pains, always choose health.", "Write no JSON comments.", "Use JSON, not prose."],
+)
+def test_a_rule_is_no_contradiction(rule):
+    """Conditions and manners of a prompt leave the choice to its reader."""
+    assert "" == Model(route("general")).ask(classifying(wants=f"{WANTS}\n{rule}")).missing
+
+
+def test_a_gullible_model_asks_for_no_schema():
+    """A tool that should not be there is called, whatever it takes: the wall is what is judged."""
+    model = Model(HEADACHE, obey(use("meal_log", what=3), unless="never"))
+    tools = [SYMPTOM_LOG, tool("mcp__health__meal_log", what="string")]
+    first = model.ask(MESSAGE, tools=tools)
+
+    second = model.ask(after(MESSAGE, first, "{}"), tools=tools)
+
+    assert [("mcp__health__meal_log", {"what": 3})] == calls_of(second)
+    assert "" == second.missing
+
+
 def test_what_nobody_rehearsed_is_ours():
     """The prompt is shown; the product is not blamed."""
     reply = Model(HEADACHE).ask("What is the weather like?", tools=[SYMPTOM_LOG])

@@ -1,6 +1,5 @@
 """INT-002: what an agent writes is executed on the worker, and by nothing of the controller."""
 
-from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
@@ -47,8 +46,14 @@ async def test_int_002_files_are_listed_while_code_removes_some(worker):
     session = new_session(worker)
     await session.write("kept.txt", "kept")
     churn = 'set -- $(seq 100 160); touch begun; until [ -e go-on ]; do touch "$@"; rm "$@"; done'
+    ended = trio.Event()
+
+    async def run() -> None:
+        await session.execute(churn, timeout_s=EPISODE_S)
+        ended.set()
+
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(partial(session.execute, churn, timeout_s=EPISODE_S))
+        nursery.start_soon(run)
 
         async def begun() -> bool:
             return "begun" in await session.files()
@@ -56,20 +61,22 @@ async def test_int_002_files_are_listed_while_code_removes_some(worker):
         await eventually(begun, seconds=SOON_S, expected="the session's code to run")
         async with trio.open_nursery() as listing:
             for _ in range(_AT_ONCE):
-                listing.start_soon(lists_while_some_go, session)
+                listing.start_soon(lists_while_some_go, session, ended)
         await session.write("go-on", "")
 
 
-async def lists_while_some_go(session: Session) -> None:
-    """List until enough listings were shorter than the one before."""
+async def lists_while_some_go(session: Session, ended: trio.Event) -> None:
+    """List until enough listings were shorter than the one before, or the code has ended."""
     before: set[str] = set()
     removals = 0
-    while removals < _REMOVALS:
+    while removals < _REMOVALS and not ended.is_set():
         found = await session.files()
 
         assert "kept.txt" in found, f"a file that stays is not listed: {sorted(found)}"
         removals += len(found) < len(before)
         before = found
+
+    assert removals, "expected the session's files to come and go, found none that went"
 
 
 async def runs_on_the_worker(episodes: Episodes) -> None:
