@@ -7,8 +7,6 @@ from typing import Final
 
 from harness_core.llm._ledger import Sum, Totals
 
-__all__ = ["cost_summary"]
-
 _HEAD: Final = ("test", "calls", "tokens in", "tokens out", "USD")
 
 #: Longer names of tests lose their beginning, which they share.

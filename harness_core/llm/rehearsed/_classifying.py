@@ -22,8 +22,6 @@ from harness_core.llm.rehearsed._shape import (
 from harness_core.llm.rehearsed._tools import bare, offered
 from harness_core.turns import Route
 
-__all__ = ["Wanted", "parts_of", "read_wanted"]
-
 #: Words in the names of tools that hand a message over.
 _HANDOVER_WORDS: Final = frozenset(
     ["route", "dispatch", "delegate", "assign", "handoff", "hand", "forward", "send"]

@@ -14,8 +14,6 @@ from harness_core.llm._request import (
     ToolUseBlock,
 )
 
-__all__ = ["Done", "Prompt", "message_of", "read_prompt"]
-
 #: Blocks that Claude Code adds to what the user said.
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 
@@ -194,7 +192,7 @@ def _history(request: MessagesRequest, *, since: int) -> tuple[tuple[Done, ...],
                     name=call.name,
                     input=call.input,
                     result=_REMINDER.sub("", result.text).strip() if result else "",
-                    is_error=result.is_error if result else False,
+                    is_error=bool(result and result.is_error),
                     answered=result is not None,
                 )
             )

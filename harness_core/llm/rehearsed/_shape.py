@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["TARGET_WORDS", "Part", "Shape", "read_shape", "shape_of_schema", "words_of"]
-
 #: Something in braces with quoted keys, one level of nesting inside.
 _TEMPLATE: Final = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")
 _QUOTED: Final = re.compile(r"[\"'`]([A-Za-z_][\w-]*)[\"'`]")

@@ -371,7 +371,7 @@ GOOD = {
     ("text", "key", "expected"),
     [
         ("{", "", "a JSON file"),
-        ("[]", "", "a JSON object"),
+        ("[]", "", "an object"),
         (json.dumps(GOOD | {"cassette": 2}), "cassette", "version 1"),
         (json.dumps(GOOD | {"extra": 1}), "extra", "one of cassette, request, answers"),
         (json.dumps(GOOD | {"request": {}}), "request", "an object with messages"),
