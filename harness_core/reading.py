@@ -11,7 +11,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -275,7 +275,7 @@ def _inside(wanted: inspect.Type, step: Step) -> inspect.Type:
     for member in map(_unwrapped, members):
         if isinstance(member, inspect.StructType):
             if member.tag_field == step:
-                return inspect.LiteralType((member.tag,))
+                return inspect.LiteralType(_tags(members))
             for field in member.fields:
                 if field.encode_name == step:
                     return field.type
@@ -284,6 +284,12 @@ def _inside(wanted: inspect.Type, step: Step) -> inspect.Type:
         elif isinstance(member, inspect.ListType | inspect.VarTupleType) and isinstance(step, int):
             return member.item_type
     return inspect.AnyType()
+
+
+def _tags(members: Iterable[inspect.Type]) -> tuple[str, ...]:
+    """How the structs of a union are told apart."""
+    structs = (member for member in members if isinstance(member, inspect.StructType))
+    return tuple(str(struct.tag) for struct in structs if struct.tag is not None)
 
 
 def _unwrapped(wanted: inspect.Type) -> inspect.Type:
@@ -302,8 +308,10 @@ def _keys(wanted: inspect.Type) -> list[str]:
 
 def _in_words(wanted: inspect.Type, words: Mapping[type, str]) -> str:
     if isinstance(wanted, inspect.UnionType):
-        members = [each for each in wanted.types if not isinstance(each, inspect.NoneType)]
-        return " or ".join(dict.fromkeys(_in_words(_unwrapped(each), words) for each in members))
+        members = [each for each in map(_unwrapped, wanted.types) if each != inspect.NoneType()]
+        named = [words[inspect.DictType]] if len(_tags(members)) > 1 else []
+        others = [each for each in members if not named or not isinstance(each, inspect.StructType)]
+        return " or ".join([*named, *(_in_words(each, words) for each in others)])
     if isinstance(wanted, inspect.LiteralType):
         return " or ".join(map(repr, wanted.values))
     if isinstance(wanted, inspect.StructType):

@@ -26,20 +26,18 @@ async def send_reply(exchange: Exchange, call: Call, reply: Reply, *, cut: int |
     entry.answer = "\n".join(map(shown_block, reply.content))
     entry.missing, entry.unrehearsed = reply.missing, reply.unrehearsed
     message_id = new_id("msg", entry.sequence, call.now, call.raw)
+    named = {"request-id": message_id}
     if call.request.stream:
-        await exchange.start_answer(stream=True, request_id=message_id)
-        events = list(dialect.events(reply, call.request, message_id))
+        await exchange.start_answer(named, stream=True)
+        *events, last = dialect.events(reply, call.request, message_id)
         for event in events[:cut]:
-            if event is events[-1]:
-                exchange.close()
             await exchange.write(event)
-        if cut is None or cut >= len(events):
-            await exchange.finish()
+        if cut is None or cut > len(events):
+            await exchange.finish(last)
     elif cut is not None:
-        await exchange.start_answer(stream=False, content_length="1000")
+        await exchange.start_answer({"content-length": "1000"}, stream=False)
     else:
-        body = dialect.whole(reply, call.request.model, message_id)
-        await exchange.send_json(body, headers={"request-id": message_id})
+        await exchange.send(dialect.whole(reply, call.request.model, message_id), headers=named)
 
 
 async def pass_on(exchange: Exchange, relay: Relay, *, cut: int | None) -> None:

@@ -14,7 +14,7 @@ import re
 import time
 import traceback
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import trio
@@ -47,10 +47,11 @@ def _now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
 
 
+@dataclass(kw_only=True, eq=False)
 class Desk:
     """The gateway without its HTTP routes.
 
-    Args:
+    Attributes:
         backend: its mode.
         ledger: where calls are recorded.
         budget: what calls that cost may spend.
@@ -58,32 +59,19 @@ class Desk:
         models: models that may be asked for; empty for all.
         redactor: removes secrets from the prompts kept in the ledger.
         now: clock of arrivals.
-
-    Attributes:
         faults: what waits for its calls.
         scopes: whose calls they are.
     """
 
-    def __init__(  # noqa: PLR0913 - the parts it joins
-        self,
-        *,
-        backend: Backend,
-        ledger: Ledger,
-        budget: Budget,
-        api_key: str,
-        models: Collection[str] = (),
-        redactor: Redactor | None = None,
-        now: Callable[[], dt.datetime] = _now,
-    ) -> None:
-        self.backend = backend
-        self.ledger = ledger
-        self.budget = budget
-        self.faults = FaultBoard()
-        self.scopes = Scopes()
-        self._api_key = api_key
-        self._models = models
-        self._redactor = redactor or Redactor()
-        self._now = now
+    backend: Backend
+    ledger: Ledger
+    budget: Budget
+    api_key: str
+    models: Collection[str] = ()
+    redactor: Redactor = field(default_factory=Redactor)
+    now: Callable[[], dt.datetime] = _now
+    faults: FaultBoard = field(default_factory=FaultBoard)
+    scopes: Scopes = field(default_factory=Scopes)
 
     def totals(self) -> Totals:
         """The ledger added up, with the state of the budget."""
@@ -114,7 +102,7 @@ class Desk:
             send: the ASGI sender.
             counting: count its tokens instead of answering it.
         """
-        now = self._now()
+        now = self.now()
         entry = LedgerEntry(
             sequence=self.ledger.next_sequence(),
             arrived_at=now.isoformat(timespec="milliseconds"),
@@ -152,12 +140,12 @@ class Desk:
             request = exchange.dialect.parse({**body, "max_tokens": 1})
             self._describe(entry, request)
             entry.input_tokens = prompt_tokens(request)
-            await exchange.send_json({"input_tokens": entry.input_tokens})
+            await exchange.send({"input_tokens": entry.input_tokens})
             return
         request = exchange.dialect.parse(body)
         self._describe(entry, request)
-        if self._models and request.model not in self._models:
-            allowed = ", ".join(self._models)
+        if self.models and request.model not in self.models:
+            allowed = ", ".join(self.models)
             problem = f"model {request.model!r} is not allowed in this run; allowed: {allowed}"
             # Clients do not retry a 403.
             raise Refusal(403, problem, reason="model_not_allowed")
@@ -177,7 +165,7 @@ class Desk:
         scheme, _, token = authorization.partition(" ")
         bearer = token.strip() if scheme.lower() == "bearer" else ""
         given = api_key or bearer
-        if hmac.compare_digest(given.encode(), self._api_key.encode()):
+        if hmac.compare_digest(given.encode(), self.api_key.encode()):
             return None
         if not given:
             return Refusal(401, "x-api-key header is required", reason=KEY_MISSING)
@@ -189,7 +177,7 @@ class Desk:
         entry.tools = tuple(tool.name for tool in request.tools)
         entry.session = entry.session or _session_of(request.user_id)
         # Redacted before it is cut: half a secret is still a secret the shapes would not see.
-        entry.prompt = self._redactor.redact(message_of(request))[:PROMPT_CHARS]
+        entry.prompt = self.redactor.redact(message_of(request))[:PROMPT_CHARS]
 
     async def _dispatch(self, exchange: Exchange, call: Call, planted: Planted | None) -> None:
         cut = None
@@ -249,9 +237,9 @@ class Desk:
         gone = exchange.gone or not exchange.status
         entry.status = _CLIENT_GONE if gone else exchange.status
         entry.latency_ms = round((time.perf_counter() - exchange.began_s) * 1000, 3)
-        entry.answer = self._redactor.redact(entry.answer)[:ANSWER_CHARS]
-        entry.missing = self._redactor.redact(entry.missing)
-        entry.unrehearsed = self._redactor.redact(entry.unrehearsed)
+        entry.answer = self.redactor.redact(entry.answer)[:ANSWER_CHARS]
+        entry.missing = self.redactor.redact(entry.missing)
+        entry.unrehearsed = self.redactor.redact(entry.unrehearsed)
         self.ledger.add(entry)
 
 

@@ -106,15 +106,9 @@ class Exchange:
         ]
         await self._send({"type": "http.response.start", "status": status, "headers": pairs})
 
-    async def start_answer(self, *, stream: bool, **headers: str) -> None:
-        """Begin an answer that is sent in parts: events of a stream, or a JSON text.
-
-        Args:
-            stream: events are to come.
-            headers: further ones, with ``_`` for ``-``.
-        """
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        await self.start(200, (_EVENTS if stream else _JSON) | named)
+    async def start_answer(self, headers: Mapping[str, str], *, stream: bool) -> None:
+        """Begin an answer that is sent in parts: events of a stream, or a JSON text."""
+        await self.start(200, {**(_EVENTS if stream else _JSON), **headers})
 
     def close(self) -> None:
         """Call ``closing`` unless it has been called."""
@@ -126,34 +120,25 @@ class Exchange:
         """Send a part of the body."""
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
 
-    async def finish(self) -> None:
-        """End the body. Without it the connection is cut, which is what a fault wants."""
+    async def finish(self, chunk: bytes = b"") -> None:
+        """Send the end of the body. Without it the connection is cut, which is what a fault wants."""
         self.close()
         self.finished = True
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": False})
 
-    async def send_json(
+    async def send(
         self, body: object, *, status: int = 200, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Send a whole JSON response."""
-        await self.send_bytes(json.dumps(body).encode(), status=status, headers=headers)
-
-    async def send_bytes(
-        self, content: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None
-    ) -> None:
-        """Send a whole response that says it is JSON."""
+        """Send a whole response: a value as JSON, or bytes that are said to be JSON."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
         length = {"content-length": str(len(content))}
-        await self.start(status, _JSON | length | dict(headers or {}))
-        self.close()
-        await self.write(content)
-        await self.finish()
+        await self.start(status, {**_JSON, **length, **(headers or {})})
+        await self.finish(content)
 
     async def refuse(self, refusal: Refusal) -> None:
         """Send a refusal, as an event when a stream has already begun."""
         body = self.dialect.error(refusal)
         if self.status:
-            self.close()
-            await self.write(f"event: error\ndata: {json.dumps(body)}\n\n".encode())
-            await self.finish()
+            await self.finish(f"event: error\ndata: {json.dumps(body)}\n\n".encode())
         else:
-            await self.send_json(body, status=refusal.status, headers=refusal.headers)
+            await self.send(body, status=refusal.status, headers=refusal.headers)

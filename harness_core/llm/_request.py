@@ -8,30 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar, Union
 
-from msgspec import Meta, Struct, field, inspect
+from msgspec import Meta, Struct, defstruct, field, inspect
 
 from harness_core.llm._refusal import Refusal, invalid
 from harness_core.reading import Misfit, Step, parse
 
 T = TypeVar("T")
-
-#: Block types accepted in a conversation without a look inside: they carry no text we read.
-_OPAQUE_BLOCKS: Final = frozenset(
-    {
-        "image",
-        "document",
-        "thinking",
-        "redacted_thinking",
-        "search_result",
-        "server_tool_use",
-        "web_search_tool_result",
-        "mcp_tool_use",
-        "mcp_tool_result",
-        "container_upload",
-    }
-)
 
 #: What providers call the types of fields.
 _WORDS: Final[Mapping[type, str]] = {
@@ -45,7 +29,6 @@ _WORDS: Final[Mapping[type, str]] = {
 
 _Name = Annotated[str, Meta(min_length=1, description="a string of at least 1 character")]
 _Positive = Annotated[int, Meta(ge=1, description="a valid integer of at least 1")]
-_Role = Annotated[Literal["user", "assistant", "system"], Meta(description="'user' or 'assistant'")]
 
 
 class TextBlock(Struct, frozen=True, kw_only=True, tag="text"):
@@ -77,18 +60,40 @@ class ToolResultBlock(Struct, frozen=True, kw_only=True, tag="tool_result"):
 
 Block = TextBlock | ToolUseBlock | ToolResultBlock
 
-_BLOCKS: Final[Mapping[str, type[Block]]] = {
-    "text": TextBlock,
-    "tool_use": ToolUseBlock,
-    "tool_result": ToolResultBlock,
-}
+#: Blocks accepted in a conversation without a look inside: they carry no text we read.
+_OPAQUE: Final = tuple(
+    defstruct(name, [], tag=name)
+    for name in (
+        "image",
+        "document",
+        "thinking",
+        "redacted_thinking",
+        "search_result",
+        "server_tool_use",
+        "web_search_tool_result",
+        "mcp_tool_use",
+        "mcp_tool_result",
+        "container_upload",
+    )
+)
+
+_AnyBlock: Final = Union[(TextBlock, ToolUseBlock, ToolResultBlock, *_OPAQUE)]  # noqa: UP007 - of a tuple
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """One message of the conversation: ``role`` is ``user``, ``assistant`` or ``system``."""
+    """One message of the conversation."""
 
-    role: str
-    blocks: tuple[Block, ...]
+    role: Annotated[
+        Literal["user", "assistant", "system"], Meta(description="'user' or 'assistant'")
+    ]
+    content: str | list[_AnyBlock]  # type: ignore[valid-type]
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """What it says, calls and returns."""
+        if isinstance(self.content, str):
+            return (TextBlock(text=self.content),)
+        return tuple(block for block in self.content if not isinstance(block, _OPAQUE))
 
     @property
     def text(self) -> str:
@@ -131,11 +136,6 @@ class MessagesRequest(Struct, frozen=True, kw_only=True):
         return "\n".join(self.system)
 
 
-class _Message(Struct):
-    role: _Role
-    content: str | list[dict[str, Any]]
-
-
 class _Choice(Struct):
     type: Literal["auto", "any", "none", "tool"]
     name: str = ""
@@ -146,7 +146,7 @@ class _Body(Struct):
 
     model: _Name
     max_tokens: _Positive
-    messages: Annotated[list[_Message], Meta(min_length=1, description="a non-empty array")]
+    messages: Annotated[list[Turn], Meta(min_length=1, description="a non-empty array")]
     system: str | list[TextBlock] | None = None
     tools: list[dict[str, Any]] | None = None
     tool_choice: _Choice | None = None
@@ -201,6 +201,7 @@ def parse_request(body: Mapping[str, Any]) -> MessagesRequest:
         Refusal: 400 with the offending field named.
     """
     read = parse_fields(body, _Body)
+    _check_turns(read.messages)
     tools = _tools(read.tools or ())
     choice = read.tool_choice or _Choice("auto")
     if choice.type in ("any", "tool") and not tools:
@@ -210,7 +211,7 @@ def parse_request(body: Mapping[str, Any]) -> MessagesRequest:
     system = read.system or []
     return MessagesRequest(
         model=read.model,
-        turns=_turns(read.messages),
+        turns=tuple(read.messages),
         max_tokens=read.max_tokens,
         system=(system,) if isinstance(system, str) else tuple(part.text for part in system),
         tools=tools,
@@ -232,35 +233,14 @@ def text_of(content: str | Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _turns(messages: Sequence[_Message]) -> tuple[Turn, ...]:
-    turns: list[Turn] = []
-    for index, message in enumerate(messages):
-        at = f"messages.{index}"
-        if not message.content and (message.role == "user" or message.content == ""):
-            raise invalid(f"{at}.content", f"{message.role} messages must have non-empty content")
-        turn = Turn(role=message.role, blocks=_blocks(message.content, index))
-        _check_results(turn, turns[-1] if turns else None, at=at)
-        turns.append(turn)
+def _check_turns(turns: Sequence[Turn]) -> None:
     if turns[0].role != "user":
         raise invalid("messages.0.role", 'first message must use the "user" role')
-    return tuple(turns)
-
-
-def _blocks(content: str | Sequence[Mapping[str, Any]], index: int) -> tuple[Block, ...]:
-    if isinstance(content, str):
-        return (TextBlock(text=content),)
-    blocks: list[Block] = []
-    for number, part in enumerate(content):
-        kind = str(part.get("type"))
-        if kind in _OPAQUE_BLOCKS:
-            continue
-        at = ("messages", index, "content", number)
-        if kind not in _BLOCKS:
-            where = ".".join(map(str, at))
-            problem = f"Input tag {kind!r} does not match any of the expected tags"
-            raise invalid(f"{where}.type", problem)
-        blocks.append(parse_fields(part, _BLOCKS[kind], *at))
-    return tuple(blocks)
+    for index, turn in enumerate(turns):
+        at = f"messages.{index}"
+        if not turn.content and (turn.role == "user" or turn.content == ""):
+            raise invalid(f"{at}.content", f"{turn.role} messages must have non-empty content")
+        _check_results(turn, turns[index - 1] if index else None, at=at)
 
 
 def _check_results(turn: Turn, before: Turn | None, *, at: str) -> None:

@@ -34,7 +34,7 @@ async def make_trouble(fault: Fault, exchange: Exchange, call: Call) -> bool:
     elif fault.kind == "status":
         raise planted_refusal(fault.status, retry_after_s=fault.retry_after_s)
     elif fault.kind == "malformed":
-        await exchange.send_bytes(b'{"type": "message", "content": [{"type": "te')
+        await exchange.send(b'{"type": "message", "content": [{"type": "te')
     elif fault.kind == "answer":
         await send_reply(exchange, call, _planted(fault, call.request), cut=None)
     elif fault.kind == "endless":
@@ -68,7 +68,7 @@ async def _never_end(exchange: Exchange, call: Call) -> None:
         body = json.dumps(exchange.dialect.whole(reply, call.request.model, message_id))
         opening, refrain, _ = body.partition(_REFRAIN)
         parts = iter((opening.encode(), refrain.encode()))
-    await exchange.start_answer(stream=stream)
+    await exchange.start_answer({}, stream=stream)
     again = b""
     while _REFRAIN.encode() not in again:
         again = next(parts)

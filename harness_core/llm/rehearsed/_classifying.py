@@ -95,7 +95,7 @@ def read_wanted(
     if request.output_schema is not None:
         shape = shape_of_schema(request.output_schema) or shape
     wanted: Wanted | None = None
-    if form.handover is not None or form.answer is not None:
+    if form.tool is not None or form.answer is not None:
         if entries or shape is not None or prompt.placed:
             wanted = _as_stated(form, entries, rest, tools, missing=missing)
     elif shape is not None and (entries or not tools):
@@ -111,15 +111,15 @@ def _as_stated(
     form: Form, entries: tuple[Entry, ...], rest: str, tools: Sequence[Tool], *, missing: str
 ) -> Wanted:
     """What the subject says that its classifier wants, and what of that the prompt lacks."""
-    if form.handover is None:
+    if form.tool is None:
         unnamed = [key for key in form.keys if not re.search(rf"\b{re.escape(key)}\b", rest)]
         if unnamed:
             missing = missing or f"never names {unnamed[0]!r}, a key by which it wants its answer"
         return Wanted(entries=entries, form=form, missing=missing)
-    name = next((tool.name for tool in tools if bare(tool.name) == form.handover.tool), "")
+    name = next((tool.name for tool in tools if bare(tool.name) == form.tool), "")
     if not name:
-        missing = missing or f"does not offer the tool {form.handover.tool!r}"
-    return Wanted(entries=entries, handover=(name, form.handover.arguments), missing=missing)
+        missing = missing or f"does not offer the tool {form.tool!r}"
+    return Wanted(entries=entries, handover=(name, form.arguments or {}), missing=missing)
 
 
 def parts_of(message: str, routes: Sequence[Route]) -> tuple[Part, ...]:
@@ -139,7 +139,7 @@ def _registry(prompt: Prompt, form: Form) -> tuple[tuple[Entry, ...], str, str]:
     text = prompt.instructions
     if form.registry is None:
         return *read_registry(text), ""
-    found = form.registry.search(text)
+    found = form.find("registry", text)
     if found is None:
         return (), text, "has no registry where the subject file says that it stands"
     entries, _ = read_registry(found["registry"])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,59 +18,23 @@ from harness_core.reading import Misfit, Table, read_toml
 from harness_core.texts import map_texts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handover:
-    """A tool by which a classifying model hands a message over.
-
-    Attributes:
-        tool: its bare name.
-        arguments: with ``{target}`` and ``{prompt}``.
-    """
-
-    tool: str
-    arguments: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Form(Table, frozen=True):
     """Where in a subject's prompts things stand, and how its classifier wants its answer.
 
     Attributes:
-        message: finds the message, as the group ``message``; ``None``: read structurally.
-        registry: finds the registry, as the group ``registry``; ``None``: read structurally.
-        answer: JSON value with ``{target}`` and ``{prompt}`` in it; ``None``: as the prompt says.
-        handover: the tool it wants to be called instead of an answer.
+        message: what stands around ``{message}``; ``None``: read structurally.
+        registry: what stands around ``{registry}``; ``None``: read structurally.
+        answer: JSON text with ``{target}`` and ``{prompt}`` in it; ``None``: as the prompt says.
+        tool: bare name of the tool it wants to be called instead of an answer.
+        arguments: of that tool, with ``{target}`` and ``{prompt}``.
         servers: MCP servers whose tools may be called; empty for all that are offered.
     """
-
-    message: re.Pattern[str] | None = None
-    registry: re.Pattern[str] | None = None
-    answer: Any = None
-    handover: Handover | None = None
-    servers: frozenset[str] = frozenset()
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys of the objects in the answer that name a target."""
-        return tuple(_keys_beside_target(self.answer))
-
-    def written(self, parts: Sequence[Part]) -> str:
-        """The answer that names these parts.
-
-        A list of one element that holds the target is repeated for each part; an answer without
-        such a list takes the first part alone.
-        """
-        return json.dumps(_repeat(self.answer, parts), ensure_ascii=False)
-
-
-class _Model(Table, frozen=True):
-    """The table ``[model]``."""
 
     message: str | None = None
     registry: str | None = None
     answer: str | None = None
     tool: str | None = None
-    arguments: dict[str, Any] | None = None
+    arguments: Mapping[str, Any] | None = None
     servers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -88,11 +51,32 @@ class _Model(Table, frozen=True):
         if self.answer is not None and not _holds_target(_json_in(self.answer)):
             raise Misfit("answer", expected="a JSON text with {target} in it")
 
+    def find(self, key: str, text: str) -> re.Match[str] | None:
+        """Where in a text the ``message`` or ``registry`` stands, as the group of that name."""
+        before, after = (re.escape(part) for part in getattr(self, key).split(f"{{{key}}}"))
+        # A message may itself hold what follows it, so it goes on to the last occurrence of that.
+        inside = ".*" if key == "message" else ".*?"
+        pattern = before + f"(?P<{key}>{inside})" + (after or r"\Z")
+        return re.search(pattern, text, re.DOTALL)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the objects in the answer that name a target."""
+        return tuple(_keys_beside_target(_json_in(self.answer or "")))
+
+    def written(self, parts: Sequence[Part]) -> str:
+        """The answer that names these parts.
+
+        A list of one element that holds the target is repeated for each part; an answer without
+        such a list takes the first part alone.
+        """
+        return json.dumps(_repeat(_json_in(self.answer or ""), parts), ensure_ascii=False)
+
 
 class _Subject(Struct):
     """A subject file, of which the other tables are for others to read."""
 
-    model: _Model = _Model()
+    model: Form = Form()
 
 
 def read_form(path: Path) -> Form:
@@ -101,24 +85,7 @@ def read_form(path: Path) -> Form:
     Raises:
         BadInput: the file cannot be read; else names the key.
     """
-    model = read_toml(path, _Subject, expected="a TOML file with [model]").model
-    return Form(
-        message=_place("message", model.message),
-        registry=_place("registry", model.registry),
-        answer=None if model.answer is None else _json_in(model.answer),
-        handover=Handover(tool=model.tool, arguments=model.arguments or {}) if model.tool else None,
-        servers=model.servers,
-    )
-
-
-def _place(key: str, text: str | None) -> re.Pattern[str] | None:
-    """A text with ``{message}`` or ``{registry}`` in it, as what finds it."""
-    if text is None:
-        return None
-    before, after = (re.escape(part) for part in text.split(f"{{{key}}}"))
-    # A message may itself hold what follows it, so it goes on to the last occurrence of that.
-    inside = ".*" if key == "message" else ".*?"
-    return re.compile(before + f"(?P<{key}>{inside})" + (after or r"\Z"), re.DOTALL)
+    return read_toml(path, _Subject, expected="a TOML file with [model]").model
 
 
 def _json_in(text: str) -> Any:

@@ -56,7 +56,7 @@ def play(request: MessagesRequest, stage: Stage, form: Form, *, cli: bool) -> Re
     Raises:
         Refusal: the provider was rehearsed to fail.
     """
-    prompt = read_prompt(request, message=form.message)
+    prompt = read_prompt(request, form)
     cue = stage.find(prompt)
     if cue is None:
         return _reply(request, _SILENT, unrehearsed=_unrehearsed(prompt))
