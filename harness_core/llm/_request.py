@@ -77,7 +77,7 @@ _OPAQUE: Final = tuple(
     )
 )
 
-_AnyBlock: Final = Union[(TextBlock, ToolUseBlock, ToolResultBlock, *_OPAQUE)]  # noqa: UP007 - of a tuple
+_AnyBlock: Final = Union[(TextBlock, ToolUseBlock, ToolResultBlock, *_OPAQUE)]
 
 
 class Turn(Struct, frozen=True, kw_only=True):

@@ -13,21 +13,21 @@ from harness_core.errors import BadInput
 from harness_core.evidence import Redactor
 from harness_core.llm._backend import Answer, Call
 from harness_core.llm._cli import main
-from harness_core.tests.llm.served import HAIKU, HI, KEY, TOKEN, rehearsed, served
+from harness_core.tests.llm.served import (
+    HAIKU,
+    HI,
+    KEY,
+    PAIN_LOG,
+    TOKEN,
+    rehearsed,
+    request,
+    served,
+)
 from harness_core.turns import Rehearsal, ask, fail, say, use
 
 CONTROL = {"authorization": f"Bearer {TOKEN}"}
 SECRET = "correct-horse-battery"
-PAIN_LOG = {
-    "name": "pain_log",
-    "input_schema": {"type": "object", "properties": {"notes": {"type": "string"}}},
-}
 GOOD = {"message": "hello there", "turns": [{"say": "Good morning."}]}
-
-
-def request(text: str, **more) -> dict:
-    """A request of the Messages API."""
-    return {**HI, "messages": [{"role": "user", "content": text}], **more}
 
 
 # --- telling it -------------------------------------------------------------------------------------
@@ -444,14 +444,3 @@ def whole(answer: httpx.Response, *, stream: bool) -> tuple[dict, str]:
         "tool_calls": [call for delta in deltas for call in delta.get("tool_calls", ())],
     }
     return message, choices[-1]["finish_reason"]
-
-
-@pytest.mark.parametrize("option", ["--turns", "--form"])
-def test_what_is_rehearsed_needs_the_mode_on_the_command_line(option, tmp_path, capsys) -> None:
-    """In another mode it would be passed over in silence."""
-    cassette = str(tmp_path / "cassette")
-
-    status = main(["--mode", "replay", "--cassette", cassette, option, "turns.toml"])
-
-    assert 2 == status
-    assert f"{option}: found '--mode replay', expected --mode rehearsed" in capsys.readouterr().err
