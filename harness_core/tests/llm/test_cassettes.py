@@ -106,9 +106,9 @@ async def test_this_runs_values_take_the_place_of_the_recorded_ones(tmp_path) ->
 
     old, new = new_token(), new_token()
     ids = ("0d5c2a3e-1111-4222-8333-444455556666", "1e6d3b4f-9999-4888-8777-666655554444")
-    async with recording(tmp_path) as (http, control, _):
+    async with recording(tmp_path) as (http, *_):
         await ask(http, body(old, "2026-11-20", ids[0]))
-    async with replaying(tmp_path) as (http, _control):
+    async with replaying(tmp_path) as (http, _):
         answer = told(await ask(http, body(new, "2027-01-03", ids[1])))
     (path,) = (tmp_path / "cassette").glob("*.json")
     file = path.read_text(encoding="utf-8")
@@ -139,9 +139,9 @@ async def test_a_conversation_goes_on_with_the_ids_of_the_replay(tmp_path) -> No
         second = await ask(http, asked | {"messages": turns})
         return first[0]["id"], json.dumps(told(second))
 
-    async with recording(tmp_path) as (http, control, _):
+    async with recording(tmp_path) as (http, *_):
         recorded_id, recorded = await converse(http, "10:00:00.123456")
-    async with replaying(tmp_path) as (http, _control):
+    async with replaying(tmp_path) as (http, _):
         replayed_id, replayed = await converse(http, "23:59:59.9")
 
     assert recorded == replayed
@@ -155,7 +155,7 @@ async def test_repeated_questions_get_their_answers_in_order(tmp_path) -> None:
         for word in words:
             await provider.rehearse(Rehearsal(message="next", turns=(say(word),)))
             await ask(http, request("next"))
-    async with replaying(tmp_path) as (http, _control):
+    async with replaying(tmp_path) as (http, _):
         answers = [told(await ask(http, request("next")))[0]["text"] for _ in words]
         refused = await ask(http, request("next"))
 
@@ -211,7 +211,7 @@ async def test_passing_trouble_is_not_recorded(tmp_path) -> None:
         nothing = list(tmp_path.glob("cassette/*"))
         await provider.add_fault(Fault(kind="status", status=413))
         large = await ask(http, request("large"))
-    async with replaying(tmp_path) as (http, _control):
+    async with replaying(tmp_path) as (http, _):
         replayed = await ask(http, request("large"))
 
     assert 529 == busy.status_code
@@ -230,7 +230,7 @@ async def test_recording_again_replaces_what_is_asked_again(tmp_path) -> None:
             await ask(http, request("again"))
             if answer == "old":
                 await ask(http, request("once"))
-    async with replaying(tmp_path) as (http, _control):
+    async with replaying(tmp_path) as (http, _):
         again = told(await ask(http, request("again")))
         once = told(await ask(http, request("once")))
 
@@ -239,9 +239,9 @@ async def test_recording_again_replaces_what_is_asked_again(tmp_path) -> None:
 
 async def test_the_chat_api_is_replayed_from_the_same_cassette(tmp_path) -> None:
     """A question of the chat completions API gets the answer recorded for the same question."""
-    async with recording(tmp_path) as (http, control, _):
+    async with recording(tmp_path) as (http, *_):
         await ask(http, request("hello there"))
-    async with replaying(tmp_path) as (http, _control):
+    async with replaying(tmp_path) as (http, _):
         response = await ask(http, request("hello there"), path="/v1/chat/completions")
 
     assert 200 == response.status_code, response.text
@@ -258,7 +258,7 @@ async def test_blocks_of_other_kinds_survive(tmp_path) -> None:
     (tmp_path / "cassette" / "think.json").write_text(
         json.dumps({"cassette": 1, "request": recorded, "answers": [answer, answer]})
     )
-    async with replaying(tmp_path) as (http, _control):
+    async with replaying(tmp_path) as (http, _):
         whole = told(await ask(http, request("think")))
         streamed = told(await ask(http, request("think", stream=True)))
 
@@ -272,9 +272,9 @@ async def test_a_cassette_may_name_more_volatile_values(tmp_path) -> None:
     (tmp_path / "cassette" / "volatile.json").write_text(
         json.dumps({"cassette": 1, "volatile": {"order": r"ORD-\d+"}})
     )
-    async with recording(tmp_path) as (http, control, _):
+    async with recording(tmp_path) as (http, *_):
         await ask(http, request("log the pain of ORD-17", tools=[PAIN_LOG]))
-    async with replaying(tmp_path) as (http, _control):
+    async with replaying(tmp_path) as (http, _):
         answer = told(await ask(http, request("log the pain of ORD-4242", tools=[PAIN_LOG])))
 
     assert "ORD-4242" in answer[0]["input"]["notes"]
@@ -358,7 +358,7 @@ async def test_a_gateway_process_records_and_replays(tmp_path) -> None:
 
 async def test_a_file_is_whole_or_not_there(tmp_path) -> None:
     """Beside finished files a recording leaves nothing."""
-    async with recording(tmp_path) as (http, _control, _):
+    async with recording(tmp_path) as (http, *_):
         for number in range(3):
             await ask(http, request(f"question {number}"))
     names = sorted(path.name for path in Path(tmp_path / "cassette").iterdir())
