@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
@@ -13,6 +14,7 @@ from typing import Any, Final, cast
 import trio
 from hypercorn.config import Config
 from hypercorn.trio import serve as serve_http
+from starlette.types import ASGIApp
 
 from harness_core.bridge import blocking
 from harness_core.errors import BadInput, HarnessError
@@ -74,31 +76,28 @@ async def serve(settings: Settings) -> None:
             written.
     """
     settings.redactor.add(settings.api_key, settings.control_token)
-    ledger = _open_ledger(settings.ledger)
-    try:
-        await _serve_desk(settings, ledger)
-    finally:
-        ledger.close()
+    with closing(_open_ledger(settings.ledger)) as ledger:
+        with _listen(settings) as listener:
+            own = OwnHosts(listener.getsockname()[1], further=settings.hosts)
+            descriptor = listener.detach()
+        desk = Desk(
+            backend=settings.backend,
+            ledger=ledger,
+            budget=Budget(settings.budget_usd),
+            api_key=settings.api_key,
+            models=settings.models,
+            redactor=settings.redactor,
+        )
+        app = gateway_app(desk, control_token=settings.control_token, own=own)
+        await _serve_app(app, settings, descriptor)
 
 
-async def _serve_desk(settings: Settings, ledger: Ledger) -> None:
-    with _listen(settings) as listener:
-        own = OwnHosts(listener.getsockname()[1], further=settings.hosts)
-        descriptor = listener.detach()
-    desk = Desk(
-        backend=settings.backend,
-        ledger=ledger,
-        budget=Budget(settings.budget_usd),
-        api_key=settings.api_key,
-        models=settings.models,
-        redactor=settings.redactor,
-    )
+async def _serve_app(app: ASGIApp, settings: Settings, descriptor: int) -> None:
     config = Config()
     config.bind = [f"fd://{descriptor}"]
     config.graceful_timeout = _DRAIN_S
     config.keep_alive_timeout = _KEEP_ALIVE_S
     config.loglevel = "WARNING"
-    app = gateway_app(desk, control_token=settings.control_token, own=own)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
 
         async def stopped() -> None:

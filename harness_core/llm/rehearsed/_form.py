@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from harness_core.llm.rehearsed._shape import Part
+from harness_core.llm.rehearsed._template import holds_target
 from harness_core.reading import Misfit, Table, read_toml
-from harness_core.texts import map_texts
 
 
 class Form(Table, frozen=True):
@@ -42,13 +41,13 @@ class Form(Table, frozen=True):
             raise Misfit("tool", expected="either answer or tool: a classifier wants one of them")
         if (self.tool is None) != (self.arguments is None):
             raise Misfit("arguments", expected="tool and its arguments, both")
-        if self.arguments is not None and not _holds_target(self.arguments):
+        if self.arguments is not None and not holds_target(self.arguments):
             raise Misfit("arguments", expected="a table with {target} in it")
         for key in ("message", "registry"):
             text, mark = getattr(self, key), f"{{{key}}}"
             if text is not None and (text.count(mark) != 1 or text.strip() == mark):
                 raise Misfit(key, expected=f"what stands around it, with {mark} once")
-        if self.answer is not None and not _holds_target(_json_in(self.answer)):
+        if self.answer is not None and not holds_target(_json_in(self.answer)):
             raise Misfit("answer", expected="a JSON text with {target} in it")
 
     def find(self, key: str, text: str) -> re.Match[str] | None:
@@ -60,17 +59,9 @@ class Form(Table, frozen=True):
         return re.search(pattern, text, re.DOTALL)
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys of the objects in the answer that name a target."""
-        return tuple(_keys_beside_target(_json_in(self.answer or "")))
-
-    def written(self, parts: Sequence[Part]) -> str:
-        """The answer that names these parts.
-
-        A list of one element that holds the target is repeated for each part; an answer without
-        such a list takes the first part alone.
-        """
-        return json.dumps(_repeat(_json_in(self.answer or ""), parts), ensure_ascii=False)
+    def template(self) -> Any:
+        """The answer it wants, as a value."""
+        return None if self.answer is None else _json_in(self.answer)
 
 
 class _Subject(Struct):
@@ -93,38 +84,3 @@ def _json_in(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return None
-
-
-def _holds_target(value: Any) -> bool:
-    return "{target}" in json.dumps(value)
-
-
-def _keys_beside_target(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        inner = list(value.values())
-        if any(isinstance(each, str) and "{target}" in each for each in inner):
-            yield from value
-            return
-    else:
-        inner = value if isinstance(value, list) else []
-    for each in inner:
-        yield from _keys_beside_target(each)
-
-
-def _repeat(value: Any, parts: Sequence[Part]) -> Any:
-    if isinstance(value, list) and len(value) == 1 and _holds_target(value):
-        return [fill_part(value[0], part) for part in parts]
-    if isinstance(value, Mapping):
-        return {key: _repeat(inner, parts) for key, inner in value.items()}
-    return fill_part(value, parts[0]) if parts else value
-
-
-def fill_part(value: Any, part: Part) -> Any:
-    """``value`` with the fields of a part filled in."""
-    places = {"{start}": part.start, "{end}": part.start + len(part.text)}
-
-    def filled(text: str) -> Any:
-        words = text.replace("{target}", part.target).replace("{prompt}", part.text)
-        return places.get(text, words)
-
-    return map_texts(value, filled)

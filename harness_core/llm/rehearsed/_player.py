@@ -5,6 +5,7 @@ Every decision is made from the conversation in the request alone: asked again, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,10 +14,11 @@ from harness_core.llm._faults import planted_refusal
 from harness_core.llm._reply import Reply, call_block, reply_to, text_block
 from harness_core.llm._request import MessagesRequest, Tool
 from harness_core.llm.rehearsed._classifying import Wanted, parts_of, read_wanted
-from harness_core.llm.rehearsed._form import Form, fill_part
+from harness_core.llm.rehearsed._form import Form
 from harness_core.llm.rehearsed._prompt import Done, Prompt, read_prompt
 from harness_core.llm.rehearsed._shown import shown, shown_end
 from harness_core.llm.rehearsed._stage import Cue, Stage
+from harness_core.llm.rehearsed._template import fill_part, fill_parts
 from harness_core.llm.rehearsed._tools import Missing, bare, call_of, offered
 from harness_core.turns import Ask, Fail, Given, Obey, Route, Say, Turn, Use, as_read
 
@@ -93,17 +95,17 @@ def _uses(turn: Turn) -> tuple[Use, ...]:
 
 
 def _classify(request: MessagesRequest, prompt: Prompt, cue: Cue, wanted: Wanted) -> Reply:
-    if prompt.rounds and wanted.handover is not None:
+    if prompt.rounds and wanted.tool:
         return _reply(request, "Handed over.")
     parts = parts_of(cue.rehearsal.message, _obeyed_routes(cue, prompt) or cue.routes)
     missing = wanted.lacks(parts) if cue.whole else _not_whole(cue, prompt)
     if missing:
         return _reply(request, _LOST, missing=f"the classifying prompt {missing}")
-    if wanted.handover is None:
-        return _reply(request, wanted.answer(parts))
-    name, arguments = wanted.handover
+    if not wanted.tool:
+        answer = fill_parts(wanted.template, parts)
+        return _reply(request, json.dumps(answer, ensure_ascii=False))
     calls = (
-        call_block(name, fill_part(arguments, part), name, part.target, part.text, number)
+        call_block(wanted.tool, fill_part(wanted.template, part), wanted.tool, part, number)
         for number, part in enumerate(parts)
     )
     return reply_to(request, *calls)
