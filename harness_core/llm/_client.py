@@ -70,20 +70,6 @@ class GatewayClient:
         """
         await self._ask("POST", "scope", json={"test": test, "contains": contains})
 
-    @asynccontextmanager
-    async def scope(self, test: str) -> AsyncIterator[None]:
-        """Calls during the block belong to ``test``."""
-        await self.set_scope(test)
-        try:
-            yield
-        finally:
-            await self._leave_scope()
-
-    @anywhere
-    async def _leave_scope(self) -> None:
-        with trio.CancelScope(shield=True):
-            await self.set_scope("")
-
     async def ledger(self, *, since: int = 0) -> tuple[LedgerEntry, ...]:
         """Entries after a sequence number, in order of arrival."""
         entries = await self._ask("GET", "ledger", params={"since": str(since)})
