@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from harness_core.evidence._redaction import Redactor
 from harness_core.machine import writing
 
@@ -100,4 +102,6 @@ def safe_name(name: str) -> str:
 def _plain(value: Any) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
+    if isinstance(value, msgspec.Struct):
+        return msgspec.to_builtins(value)
     return str(value)

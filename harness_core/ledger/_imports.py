@@ -15,8 +15,8 @@ from harness_core.ledger._problem import Problem, SourceFile, imported_modules
 
 __all__ = ["check_core_imports", "check_reference_imports"]
 
-#: trio and pytest are what everything is written in.
-_EVERYWHERE = frozenset({"harness_core", "trio", "pytest", "_pytest"})
+#: trio and pytest are what everything is written in, msgspec what tables and JSON are read into.
+_EVERYWHERE = frozenset({"harness_core", "msgspec", "trio", "pytest", "_pytest"})
 
 #: Other ways to be concurrent: only where they are bridged to trio (style 17).
 _BRIDGED = frozenset({"asyncio", "threading", "concurrent", "multiprocessing"})

@@ -6,32 +6,32 @@ From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and
 - ``_gateway.py``: a gateway as a supervised child. ``_client.py``: the control API, typed.
 - ``_cli.py``, ``_serve.py``: the process: arguments, socket, ready line, end.
 - ``_app.py``, ``_control.py``: its routes. ``_desk.py``: where every call passes: key, faults,
-  budget, backend, ledger. ``_exchange.py``: one HTTP exchange.
-- ``_backend.py``: what a mode is; ``rehearsed/``, ``_scripted.py``, ``_live.py``, ``_record.py``,
-  ``_replay.py``: the modes. What ``rehearsed`` plays is written in ``harness_core.turns``.
+  budget, backend, ledger. ``_exchange.py``: one HTTP exchange; ``_answering.py``: how an answer
+  leaves.
+- ``_backend.py``: what a mode is; ``_modes.py``: which there are; ``rehearsed/``, ``_live.py``,
+  ``_record.py``, ``_replay.py``: each of them. What ``rehearsed`` plays is written in
+  ``harness_core.turns``.
 - ``_cassette.py``: what a recording looks like; ``_normal.py``: when two requests are the same
-  question; ``_nearest.py``: how two differ; ``_message.py``: a message put together again.
-- ``_dialect.py``: the wire formats; ``_request.py``, ``_reply.py``, ``_sse.py``, ``_refusal.py``:
-  the Messages API; ``_openai.py``: chat completions.
+  question; ``_nearest.py``: how two differ.
+- ``_dialect.py``: the wire formats; ``_request.py``, ``_reply.py``, ``_stream.py``,
+  ``_refusal.py``: the Messages API; ``_openai.py``: chat completions.
 - ``_ledger.py``, ``_prices.py``, ``_budget.py``, ``_summary.py``: what was called, what it costs,
   what it may cost, and the table for people. ``_refused.py``: what was refused for its key;
   ``_unrehearsed.py``: what the model had no turn for.
-- ``_faults.py``, ``_scopes.py``, ``_models.py``: trouble on request, whose call it was, which
-  models may be asked.
+- ``_faults.py``, ``_trouble.py``: trouble on request, and what it does. ``_scopes.py``: whose call
+  it was.
 """
 
 from harness_core.machine import need_extra
 
 need_extra("gateway", action="use harness_core.llm")
 
-from harness_core.llm._backend import Answer, Backend, Call, Relay
 from harness_core.llm._cli import KEY_VARIABLE, SHORTEST_KEY, TOKEN_VARIABLE
 from harness_core.llm._client import GatewayClient
 from harness_core.llm._faults import Fault
-from harness_core.llm._gateway import Gateway, GatewayCommand, gateway_command, open_gateway
-from harness_core.llm._ledger import LedgerEntry, Sum, Totals
+from harness_core.llm._gateway import Gateway, gateway_command, open_gateway
+from harness_core.llm._ledger import LedgerEntry
 from harness_core.llm._refused import refused_keys
-from harness_core.llm._reply import Reply, Usage
 from harness_core.llm._summary import cost_summary
 from harness_core.llm._unrehearsed import expect_rehearsed
 
@@ -39,19 +39,10 @@ __all__ = [
     "KEY_VARIABLE",
     "SHORTEST_KEY",
     "TOKEN_VARIABLE",
-    "Answer",
-    "Backend",
-    "Call",
     "Fault",
     "Gateway",
     "GatewayClient",
-    "GatewayCommand",
     "LedgerEntry",
-    "Relay",
-    "Reply",
-    "Sum",
-    "Totals",
-    "Usage",
     "cost_summary",
     "expect_rehearsed",
     "gateway_command",

@@ -12,11 +12,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from harness_core.http import OwnHosts
 from harness_core.llm._control import control_routes
 from harness_core.llm._desk import Desk
-from harness_core.llm._dialect import Dialect, MessagesDialect
-from harness_core.llm._openai import ChatDialect
+from harness_core.llm._dialect import CHAT, MESSAGES, Dialect
 from harness_core.llm._refusal import Refusal
-
-__all__ = ["gateway_app"]
 
 
 class _Endpoint:
@@ -52,16 +49,15 @@ class _Addressed:
 
 def gateway_app(desk: Desk, *, control_token: str, own: OwnHosts) -> ASGIApp:
     """The ASGI application of a gateway."""
-    messages = MessagesDialect()
     app = Starlette(
         routes=[
-            Route("/v1/messages", _Endpoint(desk, messages), methods=["POST"]),
+            Route("/v1/messages", _Endpoint(desk, MESSAGES), methods=["POST"]),
             Route(
                 "/v1/messages/count_tokens",
-                _Endpoint(desk, messages, counting=True),
+                _Endpoint(desk, MESSAGES, counting=True),
                 methods=["POST"],
             ),
-            Route("/v1/chat/completions", _Endpoint(desk, ChatDialect()), methods=["POST"]),
+            Route("/v1/chat/completions", _Endpoint(desk, CHAT), methods=["POST"]),
             # Claude Code looks whether its base URL is there before it asks anything.
             Route("/", _hello, methods=["GET", "HEAD"]),
             Route("/api/hello", _hello, methods=["GET", "HEAD"]),

@@ -7,15 +7,13 @@ Each mode implements :class:`Backend`; a further one is one more class and one m
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness_core.llm._faults import Fault
 from harness_core.llm._reply import Reply
 from harness_core.llm._request import MessagesRequest
-
-__all__ = ["Answer", "Backend", "Call", "Relay", "Trouble"]
+from harness_core.llm._stream import AnswerReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +25,6 @@ class Call:
         raw: its body as received.
         path: path and query as received, e.g. ``/v1/messages?beta=true``.
         headers: request headers, names in lower case, the caller's key removed.
-        test: scope at arrival.
         now: time of arrival, with a zone.
     """
 
@@ -36,35 +33,28 @@ class Call:
     path: str
     now: dt.datetime
     headers: Mapping[str, str] = field(default_factory=dict)
-    test: str = ""
-
-
-class Relay(Protocol):
-    """An answer that arrives from elsewhere while it is passed on."""
-
-    @property
-    def status(self) -> int:
-        """HTTP status of the upstream."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Response headers to pass on."""
-
-    def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes."""
-
-    async def aclose(self) -> None:
-        """Give the connection back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """An answer that is a fault (a transcript may hold one)."""
+class Relay:
+    """An answer that arrives from elsewhere while it is passed on.
 
-    fault: Fault
+    Attributes:
+        status: HTTP status of the upstream.
+        headers: response headers to pass on.
+        chunks: the body as it comes; raises ``Refusal`` when it breaks off.
+        aclose: gives the connection back.
+        seen: called once, with the whole answer, before its last bytes are passed on.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    chunks: Callable[[], AsyncGenerator[bytes, None]]
+    aclose: Callable[[], Awaitable[None]]
+    seen: Callable[[AnswerReader], None] = lambda reader: None  # noqa: ARG005 - nobody looks
 
 
-Answer = Reply | Relay | Trouble
+Answer = Reply | Relay
 
 
 class Backend(Protocol):

@@ -13,8 +13,6 @@ import trio
 
 from harness_core.llm._refusal import Refusal
 
-__all__ = ["Budget", "Reservation"]
-
 #: Sums of a few hundred float prices drift by far less than this.
 _DUST_USD = 1e-9
 

@@ -22,68 +22,100 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+from msgspec import Meta
 
 from harness_core.errors import BadInput
-from harness_core.llm._message import Message
 from harness_core.llm._normal import key_of
-from harness_core.llm._reply import usage_body, usage_from_body
+from harness_core.llm._reply import Content, Reply, Usage
+from harness_core.llm._request import text_of
+from harness_core.reading import JSON_WORDS, Misfit, Table, convert, read_json
 
-__all__ = [
-    "VERSION",
-    "CassetteAnswer",
-    "Recorded",
-    "read_cassette",
-    "read_volatile",
-    "write_recorded",
-]
+T = TypeVar("T")
 
 #: Of the file format; a file of another version is refused, never guessed at.
 VERSION: Final = 1
 
 _VOLATILE: Final = "volatile.json"
-_FILE_KEYS: Final = ("cassette", "request", "answers")
-_ANSWER_KEYS: Final = ("content", "stop_reason", "stop_sequence", "usage", "status", "error")
 
 #: Letters of the question in a file's name.
 _SLUG_CHARS: Final = 48
 
-#: Statuses that are the provider's answer to a request and not its trouble.
-_REFUSALS: Final = range(400, 500)
+#: Type of a block → the fields that it must have.
+_BLOCKS: Final[Mapping[str, Mapping[str, type]]] = {
+    "text": {"text": str},
+    "tool_use": {"name": str, "input": dict},
+}
+
+_Status = Annotated[int, Meta(ge=400, le=499, description="400 to 499")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CassetteAnswer:
-    """One recorded answer: a message, or a refusal of the request.
+class CassetteAnswer(Table, frozen=True, omit_defaults=True):
+    """One recorded answer: a message, or a refusal of the request with its HTTP status."""
 
-    Attributes:
-        message: the message; ``None`` for a refusal.
-        status: HTTP status of a refusal.
-        error: its text.
-    """
+    content: list[dict[str, Any]] | None = None
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+    usage: Usage | None = None
+    status: _Status | None = None
+    error: str | None = None
 
-    message: Message | None = None
-    status: int = 200
-    error: str = ""
+    def __post_init__(self) -> None:
+        message = self.status is None and self.error is None
+        for key in ("content", "usage") if message else ("status", "error"):
+            if getattr(self, key) is None:
+                raise Misfit(key, expected="content and usage, or status and error", found=None)
+        if not all(_is_block(block) for block in self.content or []):
+            expected = "an array of content blocks: text with a text, tool_use with name and input"
+            raise Misfit("content", expected=expected)
 
-    def as_json(self) -> dict[str, Any]:
-        """As it stands in the file."""
-        if self.message is None:
-            return {"status": self.status, "error": self.error}
-        body: dict[str, Any] = {
-            "content": list(self.message.content),
-            "stop_reason": self.message.stop_reason,
-            "usage": usage_body(self.message.usage),
-        }
-        if self.message.stop_sequence is not None:
-            body["stop_sequence"] = self.message.stop_sequence
-        return body
+    def reply(self, content: tuple[Content, ...]) -> Reply:
+        """The message, with blocks in which this run's values stand."""
+        return Reply(
+            content=content,
+            stop_reason=self.stop_reason or "end_turn",
+            stop_sequence=self.stop_sequence,
+            usage=self.usage or Usage(),
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+def _is_block(block: Mapping[str, Any]) -> bool:
+    fields = _BLOCKS.get(block.get("type", ""), {"type": str})
+    return all(isinstance(block.get(name), kind) for name, kind in fields.items())
+
+
+class _Question(Table, frozen=True):
+    cassette: int
+    request: dict[str, Any]
+    answers: Annotated[
+        list[CassetteAnswer], Meta(min_length=1, description="an array of at least one answer")
+    ]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.request.get("messages"), list):
+            raise Misfit("request", expected="an object with messages")
+
+
+class _Volatile(Table, frozen=True):
+    cassette: int
+    volatile: dict[str, str]
+
+    def __post_init__(self) -> None:
+        for kind, pattern in self.volatile.items():
+            if not re.fullmatch(r"[a-z]{2,20}", kind):
+                raise Misfit("volatile", expected="a kind of 2 to 20 letters", found=kind)
+            try:
+                matches_nothing = re.compile(pattern).search("") is not None
+            except re.error as error:
+                raise Misfit("volatile", kind, expected=f"a regex ({error})") from error
+            if matches_nothing:
+                raise Misfit("volatile", kind, expected="a pattern of some letters")
+
+
+class Recorded(msgspec.Struct, frozen=True):
     """One question and its answers.
 
     Attributes:
@@ -114,16 +146,12 @@ def read_cassette(directory: Path) -> dict[str, Recorded]:
     for path in sorted(directory.glob("*.json")):
         if path.name == _VOLATILE:
             continue
-        recorded = _read_file(path)
-        key = key_of(recorded.request)
+        question = _versioned(path, _Question)
+        key = key_of(question.request)
         if key in found:
-            raise BadInput(
-                path,
-                key="request",
-                found=f"the request of {found[key].name}",
-                expected="each request once",
-            )
-        found[key] = recorded
+            same = f"the request of {found[key].name}"
+            raise BadInput(path, key="request", found=same, expected="each request once")
+        found[key] = Recorded(path.name, question.request, tuple(question.answers))
     if not found:
         raise BadInput(directory, found="no recorded request", expected="at least one *.json file")
     return found
@@ -138,66 +166,36 @@ def read_volatile(directory: Path) -> dict[str, str]:
     path = directory / _VOLATILE
     if not path.is_file():
         return {}
-    body = _versioned(path, keys=("cassette", "volatile"))
-    patterns = body.get("volatile")
-    if not isinstance(patterns, dict):
-        raise BadInput(path, key="volatile", found=patterns, expected="an object KIND: PATTERN")
-    for kind, pattern in patterns.items():
-        if not re.fullmatch(r"[a-z]{2,20}", kind):
-            raise BadInput(path, key="volatile", found=kind, expected="a kind of 2 to 20 letters")
-        try:
-            matches_nothing = re.compile(pattern).search("") is not None
-        except (re.error, TypeError) as error:
-            raise BadInput(
-                path, key=f"volatile.{kind}", found=pattern, expected=f"a regex ({error})"
-            ) from error
-        if matches_nothing:
-            raise BadInput(
-                path, key=f"volatile.{kind}", found=pattern, expected="a pattern of some letters"
-            )
-    return patterns
+    return _versioned(path, _Volatile).volatile
 
 
 def write_recorded(
-    directory: Path, request: Mapping[str, Any], answers: tuple[CassetteAnswer, ...]
-) -> Path:
-    """Write one question and its answers, whole or not at all; returns the file."""
+    directory: Path, request: Mapping[str, Any], answers: list[CassetteAnswer]
+) -> None:
+    """Write one question and its answers, whole or not at all."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{_slug(request)}-{key_of(request)[:10]}.json"
-    body = {
-        "cassette": VERSION,
-        "request": request,
-        "answers": [answer.as_json() for answer in answers],
-    }
+    body = {"cassette": VERSION, "request": request, "answers": msgspec.to_builtins(answers)}
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     text = json.dumps(body, indent=2, ensure_ascii=False) + "\n"
     draft.write_text(text, encoding="utf-8", errors="backslashreplace")
     draft.replace(path)
-    return path
 
 
 def _slug(request: Mapping[str, Any]) -> str:
     """Words of the last thing the user said."""
-    said = ""
-    for message in request.get("messages", ()):
-        content = message.get("content")
-        parts = [content] if isinstance(content, str) else [p.get("text") for p in content or ()]
-        texts = [text for text in parts if isinstance(text, str) and text.strip()]
-        said = texts[-1] if texts and message.get("role") == "user" else said
+    messages = request.get("messages", ())
+    texts = [text_of(each.get("content") or "") for each in messages if each.get("role") == "user"]
+    said = next((text for text in reversed(texts) if text.strip()), "")
     # A prompt that wraps the message in tags has it at its end.
     inner = re.findall(r"<message>(.*?)</message>", said, re.DOTALL)
     words = re.sub(r"[^a-z0-9]+", "-", (inner[-1] if inner else said).lower()).strip("-")
-    turn = len(request.get("messages", ()))
-    return f"{words[:_SLUG_CHARS].strip('-') or 'request'}-turn-{turn}"
+    return f"{words[:_SLUG_CHARS].strip('-') or 'request'}-turn-{len(messages)}"
 
 
-def _versioned(path: Path, *, keys: tuple[str, ...]) -> dict[str, Any]:
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(path, found=str(error), expected="a JSON file") from error
-    if not isinstance(body, dict):
-        raise BadInput(path, found=type(body).__name__, expected="a JSON object")
+def _versioned(path: Path, kind: type[T]) -> T:
+    """The version is looked at first: a file of another one may have any shape."""
+    body = read_json(path, dict[str, Any])
     if body.get("cassette") != VERSION:
         raise BadInput(
             path,
@@ -206,77 +204,4 @@ def _versioned(path: Path, *, keys: tuple[str, ...]) -> dict[str, Any]:
             expected=f"version {VERSION}",
             next_step="Record the cassette again with this version of the harness",
         )
-    for key in body:
-        if key not in keys:
-            raise BadInput(path, key=key, found=key, expected=f"one of {', '.join(keys)}")
-    return body
-
-
-def _read_file(path: Path) -> Recorded:
-    body = _versioned(path, keys=_FILE_KEYS)
-    request, answers = body.get("request"), body.get("answers")
-    if not isinstance(request, dict) or not isinstance(request.get("messages"), list):
-        raise BadInput(
-            path, key="request", found=_short(request), expected="an object with messages"
-        )
-    if not isinstance(answers, list) or not answers:
-        raise BadInput(path, key="answers", found=_short(answers), expected="at least one answer")
-    return Recorded(
-        name=path.name,
-        request=request,
-        answers=tuple(_answer(path, f"answers[{i}]", item) for i, item in enumerate(answers)),
-    )
-
-
-def _answer(path: Path, at: str, body: object) -> CassetteAnswer:
-    if not isinstance(body, dict):
-        raise BadInput(path, key=at, found=_short(body), expected="an object")
-    for key in body:
-        if key not in _ANSWER_KEYS:
-            known = ", ".join(_ANSWER_KEYS)
-            raise BadInput(path, key=f"{at}.{key}", found=key, expected=f"one of {known}")
-    if "error" in body or "status" in body:
-        return _refusal(path, at, body)
-    return CassetteAnswer(message=_message(path, at, body))
-
-
-def _refusal(path: Path, at: str, body: Mapping[str, Any]) -> CassetteAnswer:
-    status, error = body.get("status"), body.get("error")
-    if not isinstance(status, int) or status not in _REFUSALS:
-        raise BadInput(path, key=f"{at}.status", found=status, expected="400 to 499")
-    if not isinstance(error, str):
-        raise BadInput(path, key=f"{at}.error", found=_short(error), expected="a text")
-    return CassetteAnswer(status=status, error=error)
-
-
-def _message(path: Path, at: str, body: Mapping[str, Any]) -> Message:
-    content, usage = body.get("content"), body.get("usage")
-    if not isinstance(content, list) or not all(_is_block(block) for block in content):
-        expected = "an array of content blocks: text with a text, tool_use with name and input"
-        raise BadInput(path, key=f"{at}.content", found=_short(content), expected=expected)
-    for key in ("stop_reason", "stop_sequence"):
-        if not isinstance(body.get(key, ""), str):
-            raise BadInput(path, key=f"{at}.{key}", found=body[key], expected="a text")
-    if not isinstance(usage, dict):
-        raise BadInput(path, key=f"{at}.usage", found=_short(usage), expected="token counts")
-    return Message(
-        content=tuple(content),
-        stop_reason=body.get("stop_reason", "end_turn"),
-        stop_sequence=body.get("stop_sequence"),
-        usage=usage_from_body(usage),
-    )
-
-
-def _is_block(block: object) -> bool:
-    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-        return False
-    if block["type"] == "text":
-        return isinstance(block.get("text"), str)
-    if block["type"] == "tool_use":
-        return isinstance(block.get("name"), str) and isinstance(block.get("input"), dict)
-    return True
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 80 else f"{text[:80]}…"  # noqa: PLR2004 - one line of a message
+    return convert(body, kind, where=path, words=JSON_WORDS)

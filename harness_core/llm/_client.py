@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final
 
+import msgspec
 import trio
 
 from harness_core.bridge import anywhere
@@ -18,8 +18,6 @@ from harness_core.http import HttpClient, Unanswered
 from harness_core.llm._faults import Fault
 from harness_core.llm._ledger import LedgerEntry, Totals
 from harness_core.turns import Rehearsal
-
-__all__ = ["GatewayClient"]
 
 #: The control API answers from memory; a gateway that does not within this is gone.
 _TIMEOUT_S: Final = 10.0
@@ -62,45 +60,28 @@ class GatewayClient:
         """The gateway's mode."""
         return str((await self._ask("GET", "health"))["mode"])
 
-    async def set_scope(self, test: str, *, contains: str = "", trace_id: str = "") -> None:
+    async def set_scope(self, test: str, *, contains: str = "") -> None:
         """Say which test the calls that arrive from now on belong to.
 
         Args:
             test: id of the test; empty to leave the scope.
             contains: a text that only this test's prompts hold; the scope then claims these calls
                 alone, and several such scopes may be open at once (parallel workers).
-            trace_id: the same by trace context.
         """
-        body = {"test": test, "contains": contains, "trace_id": trace_id}
-        await self._ask("POST", "scope", json=body)
-
-    @asynccontextmanager
-    async def scope(self, test: str) -> AsyncIterator[None]:
-        """Calls during the block belong to ``test``."""
-        await self.set_scope(test)
-        try:
-            yield
-        finally:
-            await self._leave_scope()
-
-    @anywhere
-    async def _leave_scope(self) -> None:
-        with trio.CancelScope(shield=True):
-            await self.set_scope("")
+        await self._ask("POST", "scope", json={"test": test, "contains": contains})
 
     async def ledger(self, *, since: int = 0) -> tuple[LedgerEntry, ...]:
         """Entries after a sequence number, in order of arrival."""
-        body = await self._ask("GET", "ledger", params={"since": str(since)})
-        return tuple(LedgerEntry.from_json(entry) for entry in body["entries"])
+        entries = await self._ask("GET", "ledger", params={"since": str(since)})
+        return msgspec.convert(entries, tuple[LedgerEntry, ...])
 
     async def mark(self) -> int:
         """Sequence number of the last call so far, for a later :meth:`ledger` ``since`` it."""
-        entries = await self.ledger()
-        return entries[-1].sequence if entries else 0
+        return int(await self._ask("GET", "mark"))
 
     async def totals(self) -> Totals:
         """Everything added up, and how the budget stands."""
-        return Totals.from_json(await self._ask("GET", "totals"))
+        return msgspec.convert(await self._ask("GET", "totals"), Totals)
 
     async def rehearse(self, *rehearsals: Rehearsal) -> None:
         """Say what the model does for some messages, from now on; the latest counts.
@@ -109,31 +90,28 @@ class GatewayClient:
             BadInput: a gateway in another mode than ``rehearsed``.
         """
         rows = [each.to_json() for each in rehearsals]
-        await self._ask("POST", "rehearsals", json={"rehearsals": rows})
+        await self._ask("POST", "rehearsals", json=rows)
 
     async def unmatched(self) -> tuple[str, ...]:
         """Calls that the cassette of mode ``replay`` did not hold, and what each asked."""
-        return tuple((await self._ask("GET", "unmatched"))["calls"])
+        return tuple(await self._ask("GET", "unmatched"))
 
     async def add_fault(self, fault: Fault) -> int:
         """Plant trouble for the next calls that match it; returns its number."""
         if self._test and not fault.test:
-            fault = dataclasses.replace(fault, test=self._test)
-        body = await self._ask("POST", "faults", json=dataclasses.asdict(fault))
-        self._planted.append(int(body["number"]))
-        return self._planted[-1]
+            fault = msgspec.structs.replace(fault, test=self._test)
+        number = int(await self._ask("POST", "faults", json=msgspec.to_builtins(fault)))
+        self._planted.append(number)
+        return number
 
     async def waiting_faults(self) -> tuple[str, ...]:
         """Every fault that is not spent, whoever planted it, in words."""
-        body = await self._ask("GET", "faults")
-        return tuple(
-            f"{fault['does']}, {fault['left']} left" for fault in body["planted"] if fault["left"]
-        )
+        planted = await self._ask("GET", "faults")
+        return tuple(f"{each['does']}, {each['left']} left" for each in planted if each["left"])
 
     async def withdraw_fault(self, number: int) -> bool:
         """Forget one fault, spent or not; whether calls of it were left."""
-        body = await self._ask("DELETE", "faults", params={"number": str(number)})
-        return bool(body["withdrawn"])
+        return bool(await self._ask("DELETE", "faults", params={"number": str(number)}))
 
     @asynccontextmanager
     async def fault(self, fault: Fault) -> AsyncIterator[int]:
@@ -158,8 +136,8 @@ class GatewayClient:
         A call that hangs or is held has met its fault when it arrives, so this tells that a
         session is in the middle of its work, whatever the product writes down about it.
         """
-        body = await self._ask("GET", "faults")
-        return sum(int(entry["met"]) for entry in body["planted"] if entry["number"] == number)
+        planted = await self._ask("GET", "faults")
+        return sum(int(each["met"]) for each in planted if each["number"] == number)
 
     async def clear(self) -> None:
         """Forget faults and scopes; the ledger and what was rehearsed stay.
@@ -172,25 +150,22 @@ class GatewayClient:
             return
         await self._ask("POST", "clear")
 
-    async def _ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+    async def _ask(self, method: str, path: str, **options: Any) -> Any:
+        action = f"ask the model gateway for {path}"
         try:
             response = await self._http.request(method, f"/_gateway/{path}", **options)
         except Unanswered as error:
-            action = f"ask the model gateway for {path}"
             raise Unavailable(
                 action,
                 observed=f"{error.how} at {self.url}",
                 next_step="See its log among the evidence of the run",
             ) from error
         try:
-            body: dict[str, Any] = json.loads(response.body)
+            body = json.loads(response.body)
         except ValueError:
             body = {"error": response.text[:400]}
-        if response.status == HTTPStatus.BAD_REQUEST:
-            raise BadInput(
-                body["where"], key=body["key"], found=body["found"], expected=body["expected"]
-            )
+        if response.status == HTTPStatus.BAD_REQUEST and "where" in body:
+            raise BadInput(body.pop("where"), **{k: v for k, v in body.items() if k != "error"})
         if response.refused:
-            action = f"ask the model gateway for {path}"
             raise Unavailable(action, observed=f"{response.status}: {body.get('error')}")
         return body

@@ -6,27 +6,28 @@ rewrite its own ledger or rehearse its own answers.
 
 from __future__ import annotations
 
-import dataclasses
 import hmac
-import json
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from harness_core.errors import BadInput
 from harness_core.llm._desk import Desk
-from harness_core.llm._faults import fault_as_json, fault_from_json
+from harness_core.llm._faults import Fault
 from harness_core.llm._replay import ReplayBackend
 from harness_core.llm._scopes import Scope
 from harness_core.llm.rehearsed import RehearsedBackend
-from harness_core.turns import Rehearsal
+from harness_core.reading import JSON_WORDS, convert, json_value
+from harness_core.turns import rehearsals_from_json
 
-__all__ = ["control_routes"]
+T = TypeVar("T")
 
-Handler = Callable[[Request], Awaitable[JSONResponse]]
+#: What is answered, as a value that becomes JSON.
+Handler = Callable[[Request], Awaitable[Any]]
 
 
 def control_routes(desk: Desk, *, token: str) -> list[Route]:
@@ -36,6 +37,7 @@ def control_routes(desk: Desk, *, token: str) -> list[Route]:
         "health": (control.health, ["GET"]),
         "scope": (control.scope, ["POST"]),
         "ledger": (control.ledger, ["GET"]),
+        "mark": (control.mark, ["GET"]),
         "totals": (control.totals, ["GET"]),
         "rehearsals": (control.rehearsals, ["POST"]),
         "unmatched": (control.unmatched, ["GET"]),
@@ -48,8 +50,8 @@ def control_routes(desk: Desk, *, token: str) -> list[Route]:
     ]
 
 
-def _guarded(handler: Handler, *, token: str) -> Handler:
-    """The handler behind the token, with bad input told as JSON."""
+def _guarded(handler: Handler, *, token: str) -> Callable[[Request], Awaitable[JSONResponse]]:
+    """The handler behind the token, with bad input reported as JSON."""
 
     async def guard(request: Request) -> JSONResponse:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -57,15 +59,10 @@ def _guarded(handler: Handler, *, token: str) -> Handler:
             text = "the control API wants its token as a bearer token"
             return JSONResponse({"error": text}, status_code=401)
         try:
-            return await handler(request)
+            return JSONResponse(msgspec.to_builtins(await handler(request)))
         except BadInput as error:
-            body = {
-                "error": str(error),
-                "where": error.where,
-                "key": error.key,
-                "found": error.found,
-                "expected": error.expected,
-            }
+            fields = ("where", "key", "found", "expected", "next_step")
+            body = {"error": str(error)} | {name: getattr(error, name) for name in fields}
             return JSONResponse(body, status_code=400)
 
     return guard
@@ -77,81 +74,65 @@ class _Control:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    async def health(self, request: Request) -> JSONResponse:  # noqa: ARG002 - a handler
-        return JSONResponse({"mode": self._desk.backend.name})
+    async def health(self, _: Request) -> Any:
+        return {"mode": self._desk.backend.name}
 
-    async def scope(self, request: Request) -> JSONResponse:
-        self._desk.scopes.set(_scope(await _object(request, "scope")))
-        return JSONResponse({})
+    async def scope(self, request: Request) -> Any:
+        self._desk.scopes.set(await _read(request, Scope, where="scope"))
+        return {}
 
-    async def ledger(self, request: Request) -> JSONResponse:
-        since = request.query_params.get("since", "0")
-        if not since.isdecimal():
-            raise BadInput("ledger", key="since", found=since, expected="a sequence number")
-        entries = [dataclasses.asdict(entry) for entry in self._desk.ledger.since(int(since))]
-        return JSONResponse({"entries": entries})
+    async def ledger(self, request: Request) -> Any:
+        return self._desk.ledger.since(_number(request, "since", default="0"))
 
-    async def totals(self, request: Request) -> JSONResponse:  # noqa: ARG002
-        return JSONResponse(dataclasses.asdict(self._desk.totals()))
+    async def mark(self, _: Request) -> Any:
+        return self._desk.ledger.last_sequence
 
-    async def rehearsals(self, request: Request) -> JSONResponse:
+    async def totals(self, _: Request) -> Any:
+        return self._desk.totals()
+
+    async def rehearsals(self, request: Request) -> Any:
         backend = self._desk.backend
         if not isinstance(backend, RehearsedBackend):
             expected = "a gateway started with --mode rehearsed"
             raise BadInput("rehearsals", key="mode", found=backend.name, expected=expected)
-        body = await _object(request, "rehearsals")
-        rows = body.get("rehearsals")
-        if not isinstance(rows, list):
-            raise BadInput("rehearsals", key="rehearsals", found=rows, expected="a list")
-        read = [
-            Rehearsal.from_json(row, where="rehearsals", at=f"[{number}]")
-            for number, row in enumerate(rows)
-        ]
-        for rehearsal in read:
+        rows = json_value(await request.body(), where="rehearsals")
+        for rehearsal in rehearsals_from_json(rows, where="rehearsals"):
             backend.stage.load(rehearsal)
-        return JSONResponse({"loaded": len(read)})
+        return {}
 
-    async def unmatched(self, request: Request) -> JSONResponse:  # noqa: ARG002
+    async def unmatched(self, _: Request) -> Any:
         backend = self._desk.backend
-        calls = backend.unmatched() if isinstance(backend, ReplayBackend) else ()
-        return JSONResponse({"calls": calls})
+        return backend.misses if isinstance(backend, ReplayBackend) else []
 
-    async def faults(self, request: Request) -> JSONResponse:
+    async def faults(self, request: Request) -> Any:
         board = self._desk.faults
-        answer: dict[str, Any] = {}
         if request.method == "POST":
-            answer["number"] = board.add(fault_from_json(await _object(request, "fault")))
-        elif request.method == "DELETE":
-            number = request.query_params.get("number", "")
-            if not number.isdecimal():
-                raise BadInput("fault", key="number", found=number, expected="a fault's number")
-            answer["withdrawn"] = board.withdraw(int(number))
-        answer["planted"] = [fault_as_json(planted) for planted in board.planted()]
-        return JSONResponse(answer)
+            return board.add(await _read(request, Fault, where="fault"))
+        if request.method == "DELETE":
+            return board.withdraw(_number(request, "number"))
+        return [
+            {
+                "number": planted.number,
+                "does": planted.fault.describe(),
+                "left": planted.left,
+                "met": planted.met,
+            }
+            for planted in board.planted()
+        ]
 
-    async def clear(self, request: Request) -> JSONResponse:  # noqa: ARG002
+    async def clear(self, _: Request) -> Any:
         self._desk.faults.clear()
         self._desk.scopes.clear()
-        return JSONResponse({})
+        return {}
 
 
-async def _object(request: Request, where: str) -> dict[str, Any]:
-    raw = await request.body()
-    try:
-        body = json.loads(raw)
-    except ValueError as error:
-        raise BadInput(where, found=raw[:80].decode("utf-8", "replace"), expected="JSON") from error
-    if not isinstance(body, dict):
-        raise BadInput(where, found=body, expected="an object")
-    return body
+async def _read(request: Request, kind: type[T], *, where: str) -> T:
+    value = json_value(await request.body(), where=where)
+    return convert(value, kind, where=where, words=JSON_WORDS)
 
 
-def _scope(body: dict[str, Any]) -> Scope:
-    for key, value in body.items():
-        if key not in ("test", "contains", "trace_id"):
-            raise BadInput("scope", key=key, found=value, expected="test, contains or trace_id")
-        if not isinstance(value, str):
-            raise BadInput("scope", key=key, found=value, expected="a string")
-    if "test" not in body:
-        raise BadInput("scope", key="test", found=None, expected="the id of the test, or empty")
-    return Scope(**body)
+def _number(request: Request, name: str, *, default: str = "") -> int:
+    given = request.query_params.get(name, default)
+    if not given.isdecimal():
+        raise BadInput(request.url.path, key=name, found=given, expected="a number")
+    return int(given)

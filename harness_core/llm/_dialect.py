@@ -1,60 +1,54 @@
-"""The wire formats of the gateway behind one protocol.
+"""The wire formats of the gateway: how a request is read and an answer written.
 
-A format says how a request is read and an answer written; everything between is the same for all.
+Everything between is the same for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
+from harness_core.llm._openai import chat_body, chat_chunks, chat_error, parse_chat
 from harness_core.llm._refusal import Refusal
 from harness_core.llm._reply import Reply, message_body
 from harness_core.llm._request import MessagesRequest, parse_request
-from harness_core.llm._sse import message_events
-
-__all__ = ["Dialect", "MessagesDialect"]
+from harness_core.llm._stream import message_events
 
 
-class Dialect(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
     """A wire format.
 
     Attributes:
         kind: what the ledger calls a call in this format.
+        parse: reads a request; raises ``Refusal`` 400 with the field named.
+        whole: the body of an answer that is not streamed, for a model and with an id.
+        events: the same answer as a stream, for a request and with an id.
+        error: the body of a refusal.
     """
 
     kind: str
-
-    def parse(self, raw: bytes, *, counting: bool = False) -> MessagesRequest:
-        """Read a request; raises ``Refusal`` 400 with the field named."""
-
-    def whole(self, reply: Reply, *, model: str, message_id: str) -> dict[str, Any]:
-        """The body of an answer that is not streamed."""
-
-    def events(self, reply: Reply, *, request: MessagesRequest, message_id: str) -> Iterator[bytes]:
-        """The same answer as a stream."""
-
-    def error(self, refusal: Refusal) -> dict[str, Any]:
-        """The body of a refusal."""
+    parse: Callable[[Mapping[str, Any]], MessagesRequest]
+    whole: Callable[[Reply, str, str], dict[str, Any]]
+    events: Callable[[Reply, MessagesRequest, str], Iterator[bytes]]
+    error: Callable[[Refusal], dict[str, Any]]
 
 
-class MessagesDialect:
-    """The Anthropic Messages API."""
+#: The Anthropic Messages API.
+MESSAGES: Final = Dialect(
+    kind="messages",
+    parse=parse_request,
+    whole=message_body,
+    events=message_events,
+    error=Refusal.body,
+)
 
-    kind = "messages"
-
-    def parse(self, raw: bytes, *, counting: bool = False) -> MessagesRequest:
-        """Read a request; raises ``Refusal`` 400 with the field named."""
-        return parse_request(raw, counting=counting)
-
-    def whole(self, reply: Reply, *, model: str, message_id: str) -> dict[str, Any]:
-        """The body of an answer that is not streamed."""
-        return message_body(reply, model=model, message_id=message_id)
-
-    def events(self, reply: Reply, *, request: MessagesRequest, message_id: str) -> Iterator[bytes]:
-        """The same answer as a stream."""
-        return message_events(reply, model=request.model, message_id=message_id)
-
-    def error(self, refusal: Refusal) -> dict[str, Any]:
-        """The body of a refusal."""
-        return refusal.body()
+#: OpenAI's ``/v1/chat/completions``, with function tools.
+CHAT: Final = Dialect(
+    kind="chat_completions",
+    parse=parse_chat,
+    whole=chat_body,
+    events=chat_chunks,
+    error=chat_error,
+)

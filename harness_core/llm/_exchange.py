@@ -1,44 +1,67 @@
 """One HTTP exchange, seen by the desk.
 
-A body within bounds, an answer that may be cut, a client that may leave before the end.
+A body within bounds, an answer that may be cut, a client that may leave before the end, and the
+ledger's entry of it.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Final
 
 import trio
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from harness_core import limits
+from harness_core.llm._budget import Reservation
+from harness_core.llm._dialect import Dialect
+from harness_core.llm._ledger import LedgerEntry
 from harness_core.llm._refusal import Refusal
 
-__all__ = ["Exchange"]
+_JSON: Final = {"content-type": "application/json"}
+_EVENTS: Final = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
 class Exchange:
     """A request being answered.
 
     Args:
+        scope: the ASGI scope.
+        receive: the ASGI receiver.
+        send: the ASGI sender.
+        dialect: how the request is read and the answer written.
+        entry: what the ledger is to say of it.
         closing: called once, before the client can know that its answer is complete. Whoever asks
             the ledger right after an answer then finds it there.
 
     Attributes:
+        began_s: monotonic clock at its arrival.
+        reservation: money set aside for it.
         status: status sent so far; 0 before the first byte.
         finished: the response was sent to its end.
         gone: the client left first.
     """
 
     def __init__(
-        self, scope: Scope, receive: Receive, send: Send, *, closing: Callable[[Exchange], None]
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        dialect: Dialect,
+        entry: LedgerEntry,
+        closing: Callable[[Exchange], None],
     ) -> None:
         self._closing: Callable[[Exchange], None] | None = closing
         self.request = Request(scope, receive)
         self._receive = receive
         self._send = send
+        self.dialect = dialect
+        self.entry = entry
+        self.began_s = time.perf_counter()
+        self.reservation: Reservation | None = None
         self.status = 0
         self.finished = False
         self.gone = False
@@ -55,30 +78,25 @@ class Exchange:
         Raises:
             Refusal: 413 when it is larger than ``limits.HTTP_BODY_BYTES``.
         """
-        parts: list[bytes] = []
-        size = 0
+        body = bytearray()
         more = True
         while more:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 self.gone = True
                 raise Refusal(400, "the client left before its request was whole", reason="gone")
-            chunk = message.get("body", b"")
+            body += message.get("body", b"")
             more = message.get("more_body", False)
-            size += len(chunk)
-            if size > limits.HTTP_BODY_BYTES:
+            if len(body) > limits.HTTP_BODY_BYTES:
                 raise Refusal(413, f"Request exceeds the maximum of {limits.HTTP_BODY_BYTES} bytes")
-            parts.append(chunk)
-        return b"".join(parts)
+        return bytes(body)
 
     async def watch(self, answering: trio.CancelScope) -> None:
         """Cancel the answer when the client goes away."""
-        while True:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                self.gone = not self.finished
-                answering.cancel()
-                return
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.gone = not self.finished
+        answering.cancel()
 
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
         """Send the status line and headers."""
@@ -87,6 +105,10 @@ class Exchange:
             (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
         ]
         await self._send({"type": "http.response.start", "status": status, "headers": pairs})
+
+    async def start_answer(self, headers: Mapping[str, str], *, stream: bool) -> None:
+        """Begin an answer that is sent in parts: events of a stream, or a JSON text."""
+        await self.start(200, {**(_EVENTS if stream else _JSON), **headers})
 
     def close(self) -> None:
         """Call ``closing`` unless it has been called."""
@@ -98,35 +120,25 @@ class Exchange:
         """Send a part of the body."""
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
 
-    async def finish(self) -> None:
-        """End the body. Without it the connection is cut, which is what a fault wants."""
+    async def finish(self, chunk: bytes = b"") -> None:
+        """Send the end of the body. Without it the connection is cut, which is what a fault wants."""
         self.close()
         self.finished = True
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": False})
 
-    async def send_json(
-        self, status: int, body: object, *, headers: Mapping[str, str] | None = None
+    async def send(
+        self, body: object, *, status: int = 200, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Send a whole JSON response."""
-        await self.send_bytes(status, json.dumps(body).encode(), headers=headers)
+        """Send a whole response: a value as JSON, or bytes that are said to be JSON."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        length = {"content-length": str(len(content))}
+        await self.start(status, {**_JSON, **length, **(headers or {})})
+        await self.finish(content)
 
-    async def send_bytes(
-        self, status: int, content: bytes, *, headers: Mapping[str, str] | None = None
-    ) -> None:
-        """Send a whole response, JSON unless ``headers`` says otherwise."""
-        length = {"content-type": "application/json", "content-length": str(len(content))}
-        await self.start(status, length | dict(headers or {}))
-        self.close()
-        if content:
-            await self.write(content)
-        await self.finish()
-
-    async def refuse(self, refusal: Refusal, *, body: Mapping[str, Any] | None = None) -> None:
+    async def refuse(self, refusal: Refusal) -> None:
         """Send a refusal, as an event when a stream has already begun."""
-        content = dict(body or refusal.body())
+        body = self.dialect.error(refusal)
         if self.status:
-            self.close()
-            await self.write(f"event: error\ndata: {json.dumps(content)}\n\n".encode())
-            await self.finish()
+            await self.finish(f"event: error\ndata: {json.dumps(body)}\n\n".encode())
         else:
-            await self.send_json(refusal.status, content, headers=refusal.headers)
+            await self.send(body, status=refusal.status, headers=refusal.headers)

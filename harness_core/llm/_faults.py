@@ -10,8 +10,8 @@ from typing import Any, Final
 import trio
 
 from harness_core.errors import BadInput
-
-__all__ = ["Fault", "FaultBoard", "Planted", "fault_as_json", "fault_from_json"]
+from harness_core.llm._refusal import Refusal
+from harness_core.reading import Table
 
 _KINDS: Final = (
     "latency",
@@ -25,8 +25,7 @@ _KINDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Table, frozen=True):
     """One kind of trouble, which calls it meets, and how often.
 
     Attributes:
@@ -65,7 +64,7 @@ class Fault:
     without_tools: bool = False
     text: str = ""
     tool: str = ""
-    input: Mapping[str, Any] = field(default_factory=dict)
+    input: Mapping[str, Any] = {}
     share: float = 1.0
     seed: int = 0
 
@@ -94,44 +93,11 @@ class Fault:
         }.get(self.kind, self.kind)
 
 
-_FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
-    "kind": (str,),
-    "times": (int,),
-    "latency_s": (int, float),
-    "status": (int,),
-    "retry_after_s": (int, float, type(None)),
-    "after_events": (int,),
-    "test": (str,),
-    "contains": (str,),
-    "also": (str,),
-    "model": (str,),
-    "without_tools": (bool,),
-    "text": (str,),
-    "tool": (str,),
-    "input": (dict,),
-    "share": (int, float),
-    "seed": (int,),
-}
-
-
-def fault_from_json(body: object) -> Fault:
-    """Read a fault from the control API.
-
-    Raises:
-        BadInput: names the key.
-    """
-    if not isinstance(body, dict):
-        raise BadInput("fault", found=body, expected="an object")
-    for key, value in body.items():
-        kinds = _FIELDS.get(key)
-        if kinds is None:
-            raise BadInput("fault", key=key, found=value, expected=f"one of {', '.join(_FIELDS)}")
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            names = " or ".join(kind.__name__ for kind in kinds)
-            raise BadInput("fault", key=key, found=value, expected=names)
-    if "kind" not in body:
-        raise BadInput("fault", key="kind", found=None, expected=f"one of {', '.join(_KINDS)}")
-    return Fault(**body)
+def planted_refusal(status: int, *, retry_after_s: float | None = None) -> Refusal:
+    """The answer of a provider that fails because it was told to."""
+    headers = {} if retry_after_s is None else {"retry-after": f"{retry_after_s:g}"}
+    text = "planted by the harness"
+    return Refusal(status, text, headers=headers, reason="fault", fault=f"status {status}")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -141,17 +107,20 @@ class Planted:
     Attributes:
         number: names it.
         fault: what it does.
-        left: how many calls it may still meet.
         met: how many it has met.
         withdrawn: set when it is taken back; calls that it holds go on then.
     """
 
     number: int
     fault: Fault
-    left: int
     draw: random.Random
     met: int = 0
     withdrawn: trio.Event = field(default_factory=trio.Event)
+
+    @property
+    def left(self) -> int:
+        """How many calls it may still meet."""
+        return self.fault.times - self.met
 
 
 class FaultBoard:
@@ -167,7 +136,6 @@ class FaultBoard:
         self._planted[self._count] = Planted(
             number=self._count,
             fault=fault,
-            left=fault.times,
             draw=random.Random(fault.seed),  # noqa: S311 - repeatable on purpose
         )
         return self._count
@@ -202,23 +170,6 @@ class FaultBoard:
                 and not (fault.without_tools and tools)
             )
             if matches and (fault.share == 1 or planted.draw.random() < fault.share):
-                planted.left -= 1
                 planted.met += 1
                 return planted
         return None
-
-
-def fault_as_json(planted: Planted) -> dict[str, Any]:
-    """A fault as the control API shows it."""
-    fault = planted.fault
-    return {
-        "number": planted.number,
-        "kind": fault.kind,
-        "left": planted.left,
-        "met": planted.met,
-        "does": fault.describe(),
-        "test": fault.test,
-        "contains": fault.contains,
-        "also": fault.also,
-        "model": fault.model,
-    }

@@ -10,30 +10,19 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from harness_core import limits
-from harness_core.errors import BadInput, ChildExited, Unavailable
+from harness_core.errors import ChildExited, Unavailable
 from harness_core.evidence import Evidence
-from harness_core.llm._cassette import read_cassette, read_volatile
-from harness_core.llm._cli import (
-    CASSETTE_MODES,
-    DEFAULT_UPSTREAM,
-    KEY_VARIABLE,
-    MODES,
-    PAID_MODES,
-    TOKEN_VARIABLE,
-    UPSTREAM_KEY_VARIABLE,
-)
+from harness_core.llm._cli import KEY_VARIABLE, TOKEN_VARIABLE
 from harness_core.llm._client import GatewayClient
-from harness_core.llm.rehearsed import read_form
+from harness_core.llm._modes import PAID_MODES, UPSTREAM_KEY_VARIABLE, open_backend
 from harness_core.wait import deadline, until
 
 if TYPE_CHECKING:
     # Types alone: the gateway's own process imports this package and supervises nothing.
     from harness_core.process import Child, Run
-
-__all__ = ["Gateway", "GatewayCommand", "gateway_command", "open_gateway"]
 
 #: A listening socket handed over is the child's first descriptor after the standard ones.
 _FIRST_DESCRIPTOR: Final = 3
@@ -49,6 +38,26 @@ _INHERITED: Final = (
     "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy",
     "no_proxy",
 )  # fmt: skip
+
+
+class GatewayOptions(TypedDict, total=False):
+    """The options of a gateway, all of which may be left out.
+
+    Attributes:
+        mode: ``rehearsed``, ``live``, ``record`` or ``replay``.
+        budget_usd: most that live calls may cost together.
+        upstream: base URL of the provider in modes ``live`` and ``record``.
+        upstream_key: the provider's key; from ``ANTHROPIC_API_KEY`` when not given.
+        cassette: directory that ``record`` writes and ``replay`` reads.
+        form: TOML file whose ``[model]`` says how prompts are shaped; read in mode ``rehearsed``.
+    """
+
+    mode: str
+    budget_usd: float
+    upstream: str | None
+    upstream_key: str | None
+    cassette: Path | None
+    form: Path | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,34 +81,15 @@ class Gateway:
 
 
 @asynccontextmanager
-async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the run with defaults
-    run: Run,
-    *,
-    mode: str = "rehearsed",
-    evidence: Evidence,
-    budget_usd: float = limits.LLM_BUDGET_USD,
-    budget_applies_offline: bool = False,
-    upstream: str | None = None,
-    upstream_key: str | None = None,
-    models: Sequence[str] = (),
-    forced_model: str = "",
-    cassette: Path | None = None,
-    form: Path | None = None,
+async def open_gateway(
+    run: Run, *, evidence: Evidence, **options: Unpack[GatewayOptions]
 ) -> AsyncIterator[Gateway]:
     """Start a gateway for a run and stop it at the end of the block.
 
     Args:
         run: the run it is a child of.
-        mode: ``rehearsed``, ``live``, ``record`` or ``replay``.
         evidence: keeps its log and ``ledger.jsonl``.
-        budget_usd: most that live calls may cost together.
-        budget_applies_offline: count calls that cost nothing as if they were live.
-        upstream: base URL of the provider in modes ``live`` and ``record``.
-        upstream_key: the provider's key; from ``ANTHROPIC_API_KEY`` when not given.
-        models: models that live calls may ask for; the default model when empty.
-        forced_model: asked for in place of whatever the subject names.
-        cassette: directory that ``record`` writes and ``replay`` reads.
-        form: TOML file whose ``[model]`` says how prompts are shaped, in mode ``rehearsed``.
+        options: see :class:`GatewayOptions`.
 
     Raises:
         BadInput: an unknown mode, no cassette where one is needed, or a malformed one.
@@ -107,19 +97,7 @@ async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the
         ChildExited: it ended before it answered; carries its output.
         NotReady: it did not answer within ``limits.CHILD_START_S``.
     """
-    command = gateway_command(
-        ("--fd", str(_FIRST_DESCRIPTOR)),
-        mode=mode,
-        evidence=evidence,
-        budget_usd=budget_usd,
-        budget_applies_offline=budget_applies_offline,
-        upstream=upstream,
-        upstream_key=upstream_key,
-        models=models,
-        forced_model=forced_model,
-        cassette=cassette,
-        form=form,
-    )
+    command = gateway_command(("--fd", str(_FIRST_DESCRIPTOR)), evidence=evidence, **options)
     # The socket listens before the process exists: its address is known and calls may queue.
     listener = socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG)
     url = f"http://{_LOOPBACK}:{listener.getsockname()[1]}"
@@ -139,7 +117,7 @@ async def open_gateway(  # noqa: PLR0913 - the options of a gateway, all but the
             yield Gateway(
                 url=url,
                 api_key=command.api_key,
-                mode=mode,
+                mode=options.get("mode", "rehearsed"),
                 client=client,
                 ledger=evidence.path / "ledger.jsonl",
                 child=child,
@@ -165,78 +143,51 @@ class GatewayCommand:
     token: str = field(repr=False)
 
 
-def gateway_command(  # noqa: PLR0913 - the options of a gateway, all but where it listens optional
+def gateway_command(
     where: Sequence[str],
     *,
-    mode: str = "rehearsed",
     evidence: Evidence,
     api_key: str = "",
     token: str = "",
-    budget_usd: float = limits.LLM_BUDGET_USD,
-    budget_applies_offline: bool = False,
-    upstream: str | None = None,
-    upstream_key: str | None = None,
-    models: Sequence[str] = (),
-    forced_model: str = "",
-    cassette: Path | None = None,
-    form: Path | None = None,
+    **options: Unpack[GatewayOptions],
 ) -> GatewayCommand:
-    """The command line of a gateway; :func:`open_gateway` says what its options mean.
+    """The command line of a gateway.
 
-    ``where`` is ``--port NUMBER`` or ``--fd NUMBER``; ``api_key`` is what callers present and
-    ``token`` that of its control API, both made up when left out.
+    Args:
+        where: ``--port NUMBER`` or ``--fd NUMBER``.
+        evidence: keeps its ``ledger.jsonl``.
+        api_key: what callers present; made up when left out.
+        token: of its control API; made up when left out.
+        options: see :class:`GatewayOptions`.
 
     Raises:
         BadInput: an unknown mode, no cassette where one is needed, or a malformed one.
         Unavailable: mode ``live`` or ``record`` without a key.
     """
-    if mode not in MODES:
-        raise BadInput("open_gateway", key="mode", found=mode, expected=" or ".join(MODES))
-    _check_cassette(mode, cassette)
-    if form is not None:
-        read_form(form)
+    mode = options.get("mode", "rehearsed")
+    budget_usd = options.get("budget_usd", limits.LLM_BUDGET_USD)
+    argv = [sys.executable, "-m", "harness_core.llm", "--mode", mode, "--quiet", *where]
+    argv += ["--ledger", str(evidence.path.absolute() / "ledger.jsonl")]
+    argv += ["--budget-usd", repr(budget_usd)]
     api_key = api_key or "sk-ant-harness-" + secrets.token_urlsafe(24)
     token = token or "hgt-" + secrets.token_urlsafe(24)
     evidence.redactor.add(api_key, token)
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     environment |= {KEY_VARIABLE: api_key, TOKEN_VARIABLE: token}
-    argv = [sys.executable, "-m", "harness_core.llm", "--mode", mode, "--quiet", *where]
-    ledger = evidence.path.absolute() / "ledger.jsonl"
-    argv += ["--ledger", str(ledger), "--budget-usd", repr(budget_usd)]
-    argv += ["--budget-applies-offline"] if budget_applies_offline else []
-    argv += ["--cassette", str(cassette)] if cassette is not None else []
-    argv += ["--form", str(form)] if form is not None and mode == "rehearsed" else []
-    if mode in PAID_MODES:
-        key = upstream_key or os.environ.get(UPSTREAM_KEY_VARIABLE, "")
-        if not key:
-            action = f"open a model gateway in mode {mode}"
-            raise Unavailable(
-                action,
-                observed=f"{UPSTREAM_KEY_VARIABLE} is not set",
-                next_step="Set it, or use mode rehearsed, which needs no key",
-            )
-        evidence.redactor.add(key)
+    needed: dict[str, Path | str | None] = {"cassette": options.get("cassette")}
+    key = ""
+    if mode == "rehearsed":
+        needed["form"] = options.get("form")
+    elif mode in PAID_MODES:
+        needed["upstream"] = options.get("upstream")
+        key = options.get("upstream_key") or os.environ.get(UPSTREAM_KEY_VARIABLE, "")
         environment[UPSTREAM_KEY_VARIABLE] = key
-        argv += ["--upstream", upstream or DEFAULT_UPSTREAM]
-        for model in models:
-            argv += ["--allow-model", model]
-        argv += ["--force-model", forced_model] if forced_model else []
+    given = {name: value for name, value in needed.items() if value is not None}
+    # Mistakes are reported here, not as the end of a process.
+    open_backend(mode, redactor=evidence.redactor, upstream_key=key, **given)  # type: ignore[arg-type]
+    for name, value in given.items():
+        argv += [f"--{name}", str(value)]
     return GatewayCommand(argv=tuple(argv), environment=environment, api_key=api_key, token=token)
-
-
-def _check_cassette(mode: str, cassette: Path | None) -> None:
-    """Mistakes in a cassette are told here, not as the end of a process."""
-    if (cassette is not None) != (mode in CASSETTE_MODES):
-        raise BadInput(
-            "open_gateway",
-            key="cassette",
-            found=cassette and str(cassette),
-            expected=f"a directory in mode {' or '.join(CASSETTE_MODES)}, and in no other",
-        )
-    if cassette is not None and mode == "replay":
-        read_cassette(cassette)
-    elif cassette is not None:
-        read_volatile(cassette)
 
 
 async def _wait_until_ready(child: Child, client: GatewayClient) -> None:

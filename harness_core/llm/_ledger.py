@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
+import bisect
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from msgspec import structs
 
 from harness_core.llm._reply import Usage
-
-__all__ = ["Ledger", "LedgerEntry", "Sum", "Totals", "add_up"]
 
 #: Characters of the prompt kept in an entry.
 PROMPT_CHARS: Final = 200
@@ -23,9 +23,9 @@ ANSWER_CHARS: Final = 400
 _ENTRIES_KEPT: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class LedgerEntry:
-    """One call as it ended.
+    """One call: filled in while it is answered, and recorded as it ended.
 
     Attributes:
         sequence: order of arrival, from 1.
@@ -38,7 +38,7 @@ class LedgerEntry:
         usd: price by the table, as if it had been paid; ``None`` for an unknown model.
         charged: whether the price counts against the budget (a call that reached a provider).
         status: HTTP status; 499 when the client went away before the end.
-        error: why it was refused: ``budget_exceeded``, ``unmatched``, ``key_missing``,
+        error: why it was refused: ``budget_exceeded``, ``cassette_miss``, ``key_missing``,
             ``wrong_api_key``, ``wrong_bearer``, an API error type, or empty.
         fault: what a planted fault did to it, e.g. ``"status 529"``.
         tools: names of the tools offered.
@@ -48,15 +48,14 @@ class LedgerEntry:
         missing: what the prompt lacked of what a rehearsed turn needed: the product's fault.
         unrehearsed: why no turn was there for the call, or how the gateway itself failed: the
             harness's fault.
-        hit: answered without a provider.
     """
 
     sequence: int
     arrived_at: str
     mode: str
     kind: str
-    model: str
-    status: int
+    model: str = ""
+    status: int = 0
     test: str = ""
     session: str = ""
     traceparent: str = ""
@@ -77,26 +76,16 @@ class LedgerEntry:
     answer: str = ""
     missing: str = ""
     unrehearsed: str = ""
-    hit: bool = True
 
     @property
     def usage(self) -> Usage:
         """Its tokens."""
-        return Usage(
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            cache_read_tokens=self.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens,
-        )
+        return Usage(**{name: getattr(self, name) for name in Usage.__struct_fields__})
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> LedgerEntry:
-        """Read what :func:`dataclasses.asdict` and JSON made of an entry."""
-        known = {f.name for f in dataclasses.fields(cls)}
-        values = {key: value for key, value in body.items() if key in known}
-        for key in ("tools", "called"):
-            values[key] = tuple(values.get(key, ()))
-        return cls(**values)
+    @usage.setter
+    def usage(self, usage: Usage) -> None:
+        for name, tokens in structs.asdict(usage).items():
+            setattr(self, name, tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,57 +118,28 @@ class Totals:
         budget_exceeded: a call was refused because it did not fit the budget.
     """
 
-    overall: Sum = field(default_factory=Sum)
-    by_test: Mapping[str, Sum] = field(default_factory=dict)
-    by_session: Mapping[str, Sum] = field(default_factory=dict)
-    by_model: Mapping[str, Sum] = field(default_factory=dict)
+    overall: Sum = Sum()
+    by_test: dict[str, Sum] = field(default_factory=dict)
     mode: str = ""
     budget_usd: float = 0.0
     spent_usd: float = 0.0
     reserved_usd: float = 0.0
     budget_exceeded: bool = False
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Totals:
-        """Read what :func:`dataclasses.asdict` and JSON made of totals."""
-
-        def group(key: str) -> dict[str, Sum]:
-            return {name: Sum(**value) for name, value in body[key].items()}
-
-        return cls(
-            overall=Sum(**body["overall"]),
-            by_test=group("by_test"),
-            by_session=group("by_session"),
-            by_model=group("by_model"),
-            mode=body["mode"],
-            budget_usd=body["budget_usd"],
-            spent_usd=body["spent_usd"],
-            reserved_usd=body["reserved_usd"],
-            budget_exceeded=body["budget_exceeded"],
-        )
-
 
 def add_up(entries: Iterable[LedgerEntry]) -> Sum:
     """Add entries up."""
-    total = Sum()
-    for entry in entries:
-        total = _plus(total, entry)
-    return total
-
-
-def _plus(total: Sum, entry: LedgerEntry) -> Sum:
-    if entry.kind == "count_tokens":
-        return total
-    tokens = entry.input_tokens + entry.cache_read_tokens + entry.cache_write_tokens
-    usd = entry.usd or 0.0
+    calls = [entry for entry in entries if entry.kind != "count_tokens"]
     return Sum(
-        calls=total.calls + 1,
-        input_tokens=total.input_tokens + tokens,
-        output_tokens=total.output_tokens + entry.output_tokens,
-        usd=total.usd + usd,
-        charged_usd=total.charged_usd + (usd if entry.charged else 0.0),
-        unpriced=total.unpriced + (entry.usd is None),
-        failed=total.failed + (entry.status >= 400),  # noqa: PLR2004 - HTTP's own bound
+        calls=len(calls),
+        input_tokens=sum(
+            call.input_tokens + call.cache_read_tokens + call.cache_write_tokens for call in calls
+        ),
+        output_tokens=sum(call.output_tokens for call in calls),
+        usd=sum(call.usd or 0.0 for call in calls),
+        charged_usd=sum(call.usd or 0.0 for call in calls if call.charged),
+        unpriced=sum(call.usd is None for call in calls),
+        failed=sum(call.status >= 400 for call in calls),  # noqa: PLR2004 - HTTP's own bound
     )
 
 
@@ -203,9 +163,9 @@ class Ledger:
     def add(self, entry: LedgerEntry) -> None:
         """Record a call that ended."""
         if len(self._entries) < _ENTRIES_KEPT:
-            self._entries.append(entry)
+            bisect.insort(self._entries, entry, key=_sequence)
         if self._file is not None:
-            self._file.write(json.dumps(dataclasses.asdict(entry)) + "\n")
+            self._file.write(json.dumps(asdict(entry)) + "\n")
             self._file.flush()
 
     def close(self) -> None:
@@ -214,26 +174,23 @@ class Ledger:
             self._file.close()
             self._file = None
 
-    def since(self, sequence: int) -> tuple[LedgerEntry, ...]:
+    @property
+    def last_sequence(self) -> int:
+        """Of the calls that have ended; 0 before the first."""
+        return self._entries[-1].sequence if self._entries else 0
+
+    def since(self, sequence: int) -> list[LedgerEntry]:
         """Entries with a greater sequence number, in order of arrival."""
-        found = (entry for entry in self._entries if entry.sequence > sequence)
-        return tuple(sorted(found, key=lambda entry: entry.sequence))
+        return self._entries[bisect.bisect_right(self._entries, sequence, key=_sequence) :]
 
     def totals(self) -> Totals:
         """Everything added up; budget fields are the caller's to fill."""
-        by_test: dict[str, Sum] = {}
-        by_session: dict[str, Sum] = {}
-        by_model: dict[str, Sum] = {}
+        tests: dict[str, list[LedgerEntry]] = {}
         for entry in self._entries:
-            for group, key in (
-                (by_test, entry.test),
-                (by_session, entry.session),
-                (by_model, entry.model),
-            ):
-                group[key] = _plus(group.get(key, Sum()), entry)
-        return Totals(
-            overall=add_up(self._entries),
-            by_test=by_test,
-            by_session=by_session,
-            by_model=by_model,
-        )
+            tests.setdefault(entry.test, []).append(entry)
+        by_test = {test: add_up(entries) for test, entries in tests.items()}
+        return Totals(overall=add_up(self._entries), by_test=by_test)
+
+
+def _sequence(entry: LedgerEntry) -> int:
+    return entry.sequence

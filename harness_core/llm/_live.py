@@ -7,17 +7,15 @@ line in the ledger and one reservation.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator
 from typing import Final
 
 import httpx
 import trio
 
 from harness_core import limits
-from harness_core.llm._backend import Answer, Call
+from harness_core.llm._backend import Answer, Call, Relay
 from harness_core.llm._refusal import Refusal
-
-__all__ = ["LiveBackend"]
 
 #: Request headers that concern the provider; the rest (cookies, proxies, keys) stays here.
 _FORWARDED: Final = ("anthropic-version", "anthropic-beta", "content-type", "accept", "user-agent")
@@ -34,28 +32,6 @@ _RETURNED: Final = (
 )
 
 _DEFAULT_VERSION: Final = "2023-06-01"
-
-
-class _HttpRelay:
-    """A response of the provider that is being read."""
-
-    def __init__(self, response: httpx.Response) -> None:
-        self._response = response
-        self.status = response.status_code
-        self.headers: Mapping[str, str] = {
-            name: response.headers[name] for name in _RETURNED if name in response.headers
-        }
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        try:
-            async for chunk in self._response.aiter_bytes():
-                yield chunk
-        except httpx.HTTPError as error:
-            raise Refusal(502, f"the upstream broke off: {type(error).__name__}") from error
-
-    async def aclose(self) -> None:
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + limits.CHILD_STOP_KILL_S):
-            await self._response.aclose()
 
 
 class LiveBackend:
@@ -97,7 +73,21 @@ class LiveBackend:
         except httpx.HTTPError as error:
             message = f"cannot reach the upstream {self._upstream}: {type(error).__name__}: {error}"
             raise Refusal(502, message) from error
-        return _HttpRelay(response)
+
+        async def chunks() -> AsyncGenerator[bytes, None]:
+            try:
+                async for chunk in response.aiter_bytes():
+                    yield chunk
+            except httpx.HTTPError as error:
+                raise Refusal(502, f"the upstream broke off: {type(error).__name__}") from error
+
+        async def close() -> None:
+            until = trio.current_time() + limits.CHILD_STOP_KILL_S
+            with trio.CancelScope(shield=True, deadline=until):
+                await response.aclose()
+
+        returned = {name: response.headers[name] for name in _RETURNED if name in response.headers}
+        return Relay(status=response.status_code, headers=returned, chunks=chunks, aclose=close)
 
     async def aclose(self) -> None:
         """Close idle connections."""

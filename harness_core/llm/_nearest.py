@@ -4,91 +4,63 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Difference", "differences", "nearest"]
-
-#: Differences told in one message; the rest is counted.
-SHOWN: Final = 6
+#: Differences shown in one message; the rest is counted.
+_SHOWN: Final = 6
 
 #: Characters shown on each side of the place where two texts part.
 _AROUND: Final = 40
 
-_ABSENT: Final = "nothing"
+_MISSING: Final = object()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """One field in which two requests differ.
-
-    Attributes:
-        field: e.g. ``messages[0].content[3].text``.
-        recorded: what was recorded there, cut to where it differs.
-        asked: what was asked, likewise.
-    """
-
-    field: str
-    recorded: str
-    asked: str
-
-    def __str__(self) -> str:
-        return f"{self.field}: recorded {self.recorded}, asked {self.asked}"
-
-
-def nearest(
-    asked: Mapping[str, Any], recorded: Iterable[tuple[str, Mapping[str, Any]]]
-) -> tuple[str, tuple[Difference, ...]] | None:
-    """The name of the closest recorded request and all that differs; ``None`` of nothing.
+def nearest(asked: Mapping[str, Any], recorded: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
+    """Names the closest recorded request, and what differs in it.
 
     Closest is what has the most fields in common; among equals, the most alike in the texts of
     those that differ.
 
     Args:
         asked: a normalised request.
-        recorded: names and normalised requests.
+        recorded: names and normalised requests, at least one.
     """
     own = dict(_leaves(asked))
-    best: tuple[tuple[float, float], str, Mapping[str, Any]] | None = None
-    for name, request in recorded:
-        theirs = dict(_leaves(request))
-        fields = own.keys() | theirs.keys()
-        apart = [path for path in fields if own.get(path) != theirs.get(path)]
-        alike = difflib.SequenceMatcher(
-            a=" ".join(str(theirs.get(path, "")) for path in sorted(apart)),
-            b=" ".join(str(own.get(path, "")) for path in sorted(apart)),
-            autojunk=False,
-        ).quick_ratio()
-        score = (1 - len(apart) / max(1, len(fields)), alike)
-        if best is None or score > best[0]:
-            best = (score, name, request)
-    return (best[1], differences(best[2], asked)) if best else None
+    name, theirs = max(
+        ((name, dict(_leaves(request))) for name, request in recorded),
+        key=lambda each: _alike(each[1], own),
+    )
+    apart = [
+        f"{path}: recorded {before}, asked {now}"
+        for path in _apart(theirs, own)
+        for before, now in [_shown(theirs.get(path, _MISSING), own.get(path, _MISSING))]
+    ]
+    more = f"; and {len(apart) - _SHOWN} more" if len(apart) > _SHOWN else ""
+    differences = "; ".join(apart[:_SHOWN])
+    return f"the nearest recorded request is {name}, which differs in {differences}{more}"
 
 
-def differences(recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """Every field in which two normalised requests differ, in order."""
-    theirs, own = dict(_leaves(recorded)), dict(_leaves(asked))
-    found = []
-    for path in [*theirs, *(path for path in own if path not in theirs)]:
-        before, now = theirs.get(path, _MISSING), own.get(path, _MISSING)
-        if before != now:
-            shown = _apart(before, now)
-            found.append(Difference(field=path, recorded=shown[0], asked=shown[1]))
-    return tuple(found)
+def _apart(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+    return [
+        path for path in {**theirs, **own} if theirs.get(path, _MISSING) != own.get(path, _MISSING)
+    ]
 
 
-_MISSING: Final = object()
+def _alike(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[float, float]:
+    apart = sorted(_apart(theirs, own))
+    texts = difflib.SequenceMatcher(
+        a=" ".join(str(theirs.get(path, "")) for path in apart),
+        b=" ".join(str(own.get(path, "")) for path in apart),
+        autojunk=False,
+    )
+    return 1 - len(apart) / max(1, len(theirs.keys() | own.keys())), texts.quick_ratio()
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        if not value:
-            yield path, "{}"
+    if isinstance(value, Mapping) and value:
         for key in value:
             yield from _leaves(value[key], f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list | tuple):
-        if not value:
-            yield path, "[]"
+    elif isinstance(value, list | tuple) and value:
         for index, item in enumerate(value):
             # A tool is known by its name: one more in the middle is one difference, not twenty.
             name = item.get("name") if path == "tools" and isinstance(item, Mapping) else None
@@ -97,24 +69,19 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _apart(before: Any, now: Any) -> tuple[str, str]:
+def _shown(before: Any, now: Any) -> tuple[str, str]:
     """Both values, long texts cut to the place where they part."""
-    if not isinstance(before, str) or not isinstance(now, str):
-        return _whole(before), _whole(now)
-    at = next(
-        (index for index, pair in enumerate(zip(before, now, strict=False)) if pair[0] != pair[1]),
-        min(len(before), len(now)),
-    )
+    at = 0
+    if isinstance(before, str) and isinstance(now, str):
+        pairs = enumerate(zip(before, now, strict=False))
+        shorter = min(len(before), len(now))
+        at = next((index for index, (one, other) in pairs if one != other), shorter)
     return _cut(before, at), _cut(now, at)
 
 
-def _whole(value: Any) -> str:
-    if value is _MISSING:
-        return _ABSENT
-    return _cut(value, 0) if isinstance(value, str) else repr(value)
-
-
-def _cut(text: str, at: int) -> str:
+def _cut(value: Any, at: int) -> str:
+    if not isinstance(value, str):
+        return "nothing" if value is _MISSING else repr(value)
     start, end = max(0, at - _AROUND), at + _AROUND
-    front, back = "…" if start else "", "…" if end < len(text) else ""
-    return repr(f"{front}{text[start:end]}{back}")
+    front, back = "…" if start else "", "…" if end < len(value) else ""
+    return repr(f"{front}{value[start:end]}{back}")

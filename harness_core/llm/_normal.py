@@ -22,8 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness_core.evidence import Redactor
-
-__all__ = ["Asked", "Normaliser"]
+from harness_core.texts import map_texts
 
 _DROPPED: Final = frozenset(
     {"metadata", "stream", "stream_options", "cache_control", "service_tier"}
@@ -95,7 +94,7 @@ class Asked:
                 text = text.replace(found, name)
             return re.sub(_DATE, lambda match: _near(match[0], self.today), text)
 
-        return _in_texts(value, replace)
+        return map_texts(value, replace)
 
     def filled(self, value: Any) -> Any:
         """An answer as :meth:`named` left it, with the values of this request in it."""
@@ -105,7 +104,7 @@ class Asked:
                 return str(self.today + dt.timedelta(days=int(match["days"] or 0)))
             return self.values.get(match[0], match[0])
 
-        return _in_texts(
+        return map_texts(
             value, lambda text: re.sub(r"<(?:today(?P<days>[+-]\d+)?|[a-z]+-\d+)>", put, text)
         )
 
@@ -215,14 +214,3 @@ def _near(text: str, today: dt.date) -> str:
     if abs(days) > _NEAR_DAYS:
         return text
     return f"<today{days:+d}>" if days else "<today>"
-
-
-def _in_texts(value: Any, change: Any) -> Any:
-    """The same structure with every text in it changed."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {key: _in_texts(inner, change) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_in_texts(item, change) for item in value]
-    return value

@@ -6,8 +6,6 @@ from functools import lru_cache
 
 from harness_core.llm._reply import Usage
 
-__all__ = ["price_usd", "warm_price_table"]
-
 
 def price_usd(model: str, usage: Usage) -> float | None:
     """USD of one call, or ``None`` for a model the price table does not know.

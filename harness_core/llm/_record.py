@@ -8,19 +8,15 @@ before; others stay.
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from harness_core.evidence import Redactor
-from harness_core.llm._backend import Answer, Backend, Call, Relay, Trouble
+from harness_core.llm._backend import Answer, Backend, Call, Relay
 from harness_core.llm._cassette import CassetteAnswer, read_volatile, write_recorded
-from harness_core.llm._message import Message, StreamReader, message_from_body
-from harness_core.llm._normal import Asked, Normaliser
-from harness_core.llm._reply import Reply
-
-__all__ = ["RecordBackend"]
+from harness_core.llm._normal import Normaliser
+from harness_core.llm._stream import AnswerReader
 
 #: Statuses that say something about the request, and will again.
 _LASTING: Final = frozenset({400, 413, 422})
@@ -48,81 +44,38 @@ class RecordBackend:
 
     async def answer(self, call: Call) -> Answer:
         """Ask the upstream and keep what it says."""
-        asked = self._normaliser.asked(
-            {**call.request.body, "model": call.request.model}, now=call.now
-        )
+        asked = self._normaliser.asked(call.request.body, now=call.now)
         answer = await self._upstream.answer(call)
-        if isinstance(answer, Reply | Trouble):
+        if not isinstance(answer, Relay):
             return answer  # made here, not by a provider
-        return _Tap(answer, keep=lambda kept: self._keep(asked, kept))
+        status = answer.status
 
-    def _keep(self, asked: Asked, answer: CassetteAnswer) -> None:
-        if answer.message is not None:
-            message = answer.message
-            content = [
-                {key: value for key, value in part.items() if (key, kind) != ("id", "tool_use")}
-                for part in message.content
-                for kind in [part.get("type")]
-            ]
-            answer = CassetteAnswer(
-                message=Message(
-                    content=tuple(asked.named(content)),
-                    stop_reason=message.stop_reason,
-                    stop_sequence=message.stop_sequence,
-                    usage=message.usage,
-                )
-            )
-        else:
-            answer = CassetteAnswer(status=answer.status, error=asked.named(answer.error))
-        answers = self._answers.setdefault(asked.key, [])
-        answers.append(answer)
-        write_recorded(self._cassette, asked.request, tuple(answers))
+        def keep(reader: AnswerReader) -> None:
+            kept = _kept(status, reader)
+            if kept is None:
+                return
+            answers = self._answers.setdefault(asked.key, [])
+            answers.append(asked.named(kept))
+            write_recorded(self._cassette, asked.request, answers)
+
+        return replace(answer, seen=keep)
 
 
-class _Tap:
-    """An answer that is passed on and read on the way."""
-
-    def __init__(self, relay: Relay, *, keep: Any) -> None:
-        self._relay = relay
-        self._keep = keep
-
-    @property
-    def status(self) -> int:
-        return self._relay.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._relay.headers
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        streaming = self.headers.get("content-type", "").startswith("text/event-stream")
-        reader, whole = StreamReader(), bytearray()
-        async for chunk in self._relay.chunks():
-            if streaming:
-                # Kept before its last bytes go out: who has the answer may rely on the cassette.
-                before = reader.message
-                reader.feed(chunk)
-                if reader.message is not None and before is None:
-                    self._keep(CassetteAnswer(message=reader.message))
-            else:
-                whole += chunk
-            yield chunk
-        if not streaming:
-            self._keep_whole(bytes(whole))
-
-    def _keep_whole(self, content: bytes) -> None:
-        try:
-            body = json.loads(content)
-        except ValueError:
-            return
-        if not isinstance(body, dict):
-            return
-        if self.status == _OK and (message := message_from_body(body)) is not None:
-            self._keep(CassetteAnswer(message=message))
-        elif self.status in _LASTING:
-            error = body.get("error")
-            text = error.get("message") if isinstance(error, dict) else None
-            self._keep(CassetteAnswer(status=self.status, error=str(text or "refused")))
-
-    async def aclose(self) -> None:
-        await self._relay.aclose()
+def _kept(status: int, reader: AnswerReader) -> CassetteAnswer | None:
+    if status == _OK and (reply := reader.reply) is not None:
+        # The ids of tool calls are made up when they are replayed.
+        content = [
+            {
+                key: value
+                for key, value in block.items()
+                if (key, block.get("type")) != ("id", "tool_use")
+            }
+            for block in reply.content
+        ]
+        return CassetteAnswer(
+            content=content,
+            stop_reason=reply.stop_reason,
+            stop_sequence=reply.stop_sequence,
+            usage=reply.usage,
+        )
+    return CassetteAnswer(status=status, error=reader.problem) if status in _LASTING else None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["ERROR_TYPES", "Refusal", "invalid"]
-
 #: Error types of the Messages API by HTTP status (its public error reference).
 ERROR_TYPES: Final[Mapping[int, str]] = {
     400: "invalid_request_error",
@@ -33,6 +31,7 @@ class Refusal(Exception):  # noqa: N818 - an answer of the protocol, not a failu
         message: what the client reads.
         headers: extra response headers (``retry-after``).
         reason: short word for the ledger, e.g. ``"budget_exceeded"``.
+        fault: what the ledger calls the planted fault that it is, if it is one.
     """
 
     def __init__(
@@ -42,6 +41,7 @@ class Refusal(Exception):  # noqa: N818 - an answer of the protocol, not a failu
         *,
         headers: Mapping[str, str] | None = None,
         reason: str = "",
+        fault: str = "",
     ) -> None:
         super().__init__(status, message)
         self.status = status
@@ -49,6 +49,7 @@ class Refusal(Exception):  # noqa: N818 - an answer of the protocol, not a failu
         self.headers = dict(headers or {})
         self.type = ERROR_TYPES.get(status, "api_error")
         self.reason = reason or self.type
+        self.fault = fault
 
     def body(self) -> dict[str, Any]:
         """The JSON body of the Messages API for this error."""

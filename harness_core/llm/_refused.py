@@ -12,8 +12,6 @@ from typing import Final
 
 from harness_core.llm._ledger import LedgerEntry
 
-__all__ = ["KEY_MISSING", "WRONG_BEARER", "WRONG_KEY", "refused_keys"]
-
 #: What the ledger calls such a refusal → what is said of it.
 KEY_MISSING: Final = "key_missing"
 WRONG_KEY: Final = "wrong_api_key"

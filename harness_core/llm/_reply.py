@@ -4,71 +4,105 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
-from harness_core.llm._request import Block, MessagesRequest, TextBlock, ToolUseBlock
+import msgspec
+from msgspec import Struct
 
-__all__ = [
-    "OtherBlock",
-    "Reply",
-    "Usage",
-    "estimate_tokens",
-    "message_body",
-    "new_id",
-    "prompt_tokens",
-]
+from harness_core.llm._request import MessagesRequest
+
+#: A block of a message as the API writes it, kinds we never heard of included.
+Content = Mapping[str, Any]
 
 #: English and JSON run at about four bytes a token; the estimate only has to be deterministic and
 #: of the right order, since nobody pays for an offline token.
 BYTES_PER_TOKEN = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens of one call, as the Messages API counts them (cache tokens are not in the input)."""
+class Usage(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    rename={
+        "cache_read_tokens": "cache_read_input_tokens",
+        "cache_write_tokens": "cache_creation_input_tokens",
+    },
+):
+    """Tokens of one call; as JSON under the names of the Messages API.
+
+    As there, tokens read from and written to the cache are not in the input.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherBlock:
-    """A block that only the provider and its client understand, e.g. ``thinking``.
-
-    Attributes:
-        body: the block as the API writes it.
-    """
-
-    body: Mapping[str, Any]
+    def updated(self, body: object) -> Usage:
+        """With the counts that the API reports; a name that is absent keeps its value."""
+        names = zip(self.__struct_fields__, self.__struct_encode_fields__, strict=True)
+        given = body if isinstance(body, Mapping) else {}
+        counts = {field: given.get(name) for field, name in names}
+        return msgspec.structs.replace(
+            self, **{field: count for field, count in counts.items() if type(count) is int}
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Struct, frozen=True, kw_only=True):
     """A finished assistant message.
 
     Attributes:
-        blocks: text and tool calls, in order.
+        content: its blocks, in order.
         stop_reason: ``end_turn``, ``tool_use``, ``max_tokens`` or ``stop_sequence``.
         stop_sequence: which one it was.
         missing: what the request lacked of what a rehearsed turn needed; empty for nothing.
         unrehearsed: why nothing could be rehearsed for the request; empty when something was.
     """
 
-    blocks: tuple[Block | OtherBlock, ...]
+    content: tuple[Content, ...]
     stop_reason: str = "end_turn"
     stop_sequence: str | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     missing: str = ""
     unrehearsed: str = ""
 
+    @property
+    def calls(self) -> tuple[Content, ...]:
+        """Its blocks that call a tool."""
+        return tuple(block for block in self.content if block.get("type") == "tool_use")
 
-def estimate_tokens(text: str) -> int:
-    """Tokens of ``text``: its UTF-8 bytes divided by four, rounded up."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+
+def reply_to(
+    request: MessagesRequest, *content: Content, missing: str = "", unrehearsed: str = ""
+) -> Reply:
+    """An answer that nobody is paid for, its tokens estimated."""
+    output = sum(estimate_tokens(shown_block(block)) for block in content)
+    usage = Usage(input_tokens=prompt_tokens(request), output_tokens=max(1, output))
+    reply = Reply(content=content, usage=usage, missing=missing, unrehearsed=unrehearsed)
+    return msgspec.structs.replace(reply, stop_reason="tool_use") if reply.calls else reply
+
+
+def text_block(words: str) -> Content:
+    """A block of text."""
+    return {"type": "text", "text": words}
+
+
+def call_block(name: str, arguments: Mapping[str, Any], *parts: object) -> Content:
+    """A block that calls a tool; what else is given makes its id."""
+    return {"type": "tool_use", "id": new_id("toolu", *parts), "name": name, "input": arguments}
+
+
+def shown_block(block: Content) -> str:
+    """A block for people: its text, or the call of a tool."""
+    if block["type"] == "tool_use":
+        return f"{block['name']}({json.dumps(block['input'], ensure_ascii=False)})"
+    return str(block.get("text", block["type"]))
+
+
+def estimate_tokens(words: str) -> int:
+    """Tokens of a text: its UTF-8 bytes divided by four, rounded up."""
+    return -(-len(words.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
 def prompt_tokens(request: MessagesRequest) -> int:
@@ -79,75 +113,21 @@ def prompt_tokens(request: MessagesRequest) -> int:
     return max(1, estimate_tokens(json.dumps(read, ensure_ascii=False, separators=(",", ":"))))
 
 
-def reply_tokens(blocks: Sequence[Block | OtherBlock]) -> int:
-    """Estimated output tokens of a message."""
-    total = 0
-    for block in blocks:
-        if isinstance(block, TextBlock):
-            total += estimate_tokens(block.text)
-        elif isinstance(block, ToolUseBlock):
-            total += estimate_tokens(block.name + json.dumps(block.input, ensure_ascii=False))
-    return max(1, total)
-
-
 def new_id(prefix: str, *parts: object) -> str:
     """An id in the provider's style, the same for the same parts."""
     digest = hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"))
     return f"{prefix}_01{digest.hexdigest()[:22]}"
 
 
-def block_body(block: Block | OtherBlock) -> dict[str, Any]:
-    """One content block as the API writes it."""
-    if isinstance(block, OtherBlock):
-        return dict(block.body)
-    if isinstance(block, ToolUseBlock):
-        return {
-            "type": "tool_use",
-            "id": block.id,
-            "name": block.name,
-            "input": dict(block.input),
-        }
-    if isinstance(block, TextBlock):
-        return {"type": "text", "text": block.text}
-    message = f"an assistant message holds no {type(block).__name__}"
-    raise TypeError(message)
-
-
-def usage_body(usage: Usage) -> dict[str, int]:
-    """Token counts under the API's names."""
-    return {
-        "input_tokens": usage.input_tokens,
-        "cache_creation_input_tokens": usage.cache_write_tokens,
-        "cache_read_input_tokens": usage.cache_read_tokens,
-        "output_tokens": usage.output_tokens,
-    }
-
-
-def message_body(reply: Reply, *, model: str, message_id: str) -> dict[str, Any]:
+def message_body(reply: Reply, model: str, message_id: str) -> dict[str, Any]:
     """The whole message as the API writes it when nothing is streamed."""
     return {
         "id": message_id,
         "type": "message",
         "role": "assistant",
         "model": model,
-        "content": [block_body(block) for block in reply.blocks],
+        "content": list(reply.content),
         "stop_reason": reply.stop_reason,
         "stop_sequence": reply.stop_sequence,
-        "usage": usage_body(reply.usage),
+        "usage": msgspec.to_builtins(reply.usage),
     }
-
-
-def usage_from_body(body: Mapping[str, Any], *, base: Usage | None = None) -> Usage:
-    """Read the API's counts; names that are absent keep their value of ``base``."""
-    start = base or Usage()
-
-    def count(name: str, default: int) -> int:
-        value = body.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) else default
-
-    return Usage(
-        input_tokens=count("input_tokens", start.input_tokens),
-        output_tokens=count("output_tokens", start.output_tokens),
-        cache_read_tokens=count("cache_read_input_tokens", start.cache_read_tokens),
-        cache_write_tokens=count("cache_creation_input_tokens", start.cache_write_tokens),
-    )

@@ -8,25 +8,62 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Final, Literal, TypeVar, Union
+
+from msgspec import Meta, Struct, defstruct, field, inspect
 
 from harness_core.llm._refusal import Refusal, invalid
+from harness_core.reading import Misfit, Step, parse
 
-__all__ = [
-    "Block",
-    "MessagesRequest",
-    "TextBlock",
-    "Tool",
-    "ToolResultBlock",
-    "ToolUseBlock",
-    "Turn",
-    "parse_request",
-]
+T = TypeVar("T")
 
-#: Block types accepted in a conversation without a look inside: they carry no text we read.
-_OPAQUE_BLOCKS = frozenset(
-    {
+#: What providers call the types of fields.
+_WORDS: Final[Mapping[type, str]] = {
+    inspect.StrType: "a valid string",
+    inspect.IntType: "a valid integer",
+    inspect.FloatType: "a valid number",
+    inspect.BoolType: "a valid boolean",
+    inspect.DictType: "an object",
+    inspect.ListType: "a valid array",
+}
+
+_Name = Annotated[str, Meta(min_length=1, description="a string of at least 1 character")]
+_Positive = Annotated[int, Meta(ge=1, description="a valid integer of at least 1")]
+
+
+class TextBlock(Struct, frozen=True, kw_only=True, tag="text"):
+    """Text of either side."""
+
+    text: str
+
+
+class ToolUseBlock(Struct, frozen=True, kw_only=True, tag="tool_use"):
+    """The model's wish to call a tool."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any]
+
+
+class ToolResultBlock(Struct, frozen=True, kw_only=True, tag="tool_result"):
+    """What a tool answered."""
+
+    tool_use_id: str
+    content: str | list[dict[str, Any]] | None = None
+    is_error: bool | None = False
+
+    @property
+    def text(self) -> str:
+        """Its text parts, one per line."""
+        return text_of(self.content or "")
+
+
+Block = TextBlock | ToolUseBlock | ToolResultBlock
+
+#: Blocks accepted in a conversation without a look inside: they carry no text we read.
+_OPAQUE: Final = tuple(
+    defstruct(name, [], tag=name)
+    for name in (
         "image",
         "document",
         "thinking",
@@ -37,44 +74,26 @@ _OPAQUE_BLOCKS = frozenset(
         "mcp_tool_use",
         "mcp_tool_result",
         "container_upload",
-    }
+    )
 )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextBlock:
-    """Text of either side."""
-
-    text: str
+_AnyBlock: Final = Union[(TextBlock, ToolUseBlock, ToolResultBlock, *_OPAQUE)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUseBlock:
-    """The model's wish to call a tool."""
+class Turn(Struct, frozen=True, kw_only=True):
+    """One message of the conversation."""
 
-    id: str
-    name: str
-    input: Mapping[str, Any]
+    role: Annotated[
+        Literal["user", "assistant", "system"], Meta(description="'user' or 'assistant'")
+    ]
+    content: str | list[_AnyBlock]  # type: ignore[valid-type]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResultBlock:
-    """What a tool answered; ``text`` joins its text parts."""
-
-    tool_use_id: str
-    text: str
-    is_error: bool = False
-
-
-Block = TextBlock | ToolUseBlock | ToolResultBlock
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One message of the conversation: ``role`` is ``user`` or ``assistant``."""
-
-    role: str
-    blocks: tuple[Block, ...]
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """What it says, calls and returns."""
+        if isinstance(self.content, str):
+            return (TextBlock(text=self.content),)
+        return tuple(block for block in self.content if not isinstance(block, _OPAQUE))
 
     @property
     def text(self) -> str:
@@ -82,36 +101,32 @@ class Turn:
         return "\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class Tool(Struct, frozen=True, kw_only=True):
     """A tool offered to the model."""
 
-    name: str
-    description: str = ""
-    input_schema: Mapping[str, Any] = field(default_factory=dict)
+    name: _Name
+    input_schema: dict[str, Any]
+    description: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessagesRequest:
+class MessagesRequest(Struct, frozen=True, kw_only=True):
     """One request for a message.
 
     Attributes:
-        max_tokens: 0 when it was not given (``count_tokens``).
         output_schema: JSON schema the answer must follow, when the request demands one.
-        tool_choice: ``auto``, ``any``, ``none``, or ``tool`` with ``tool_name``.
+        tool_choice: ``auto``, ``any``, ``none`` or ``tool``.
+        user_id: of its metadata.
         body: the request as received.
     """
 
     model: str
     turns: tuple[Turn, ...]
+    max_tokens: int
     system: tuple[str, ...] = ()
     tools: tuple[Tool, ...] = ()
-    max_tokens: int = 0
     stream: bool = False
-    stop_sequences: tuple[str, ...] = ()
     output_schema: Mapping[str, Any] | None = None
     tool_choice: str = "auto"
-    tool_name: str = ""
     user_id: str = ""
     body: Mapping[str, Any] = field(default_factory=dict)
 
@@ -121,234 +136,148 @@ class MessagesRequest:
         return "\n".join(self.system)
 
 
-def parse_request(raw: bytes, *, counting: bool = False) -> MessagesRequest:
-    """Read a request body as the provider would.
+class _Choice(Struct):
+    type: Literal["auto", "any", "none", "tool"]
+    name: str = ""
+
+
+class _Body(Struct):
+    """The fields of a request that are read."""
+
+    model: _Name
+    max_tokens: _Positive
+    messages: Annotated[list[Turn], Meta(min_length=1, description="a non-empty array")]
+    system: str | list[TextBlock] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: _Choice | None = None
+    stream: bool | None = None
+    metadata: dict[str, Any] | None = None
+    output_config: dict[str, Any] | None = None
+    output_format: Any = None
+
+
+def parse_body(raw: bytes) -> dict[str, Any]:
+    """The JSON object that a body holds.
+
+    Raises:
+        Refusal: 400 for anything else.
+    """
+    try:
+        body = json.loads(raw)
+    except ValueError as error:
+        raise Refusal(400, f"The request body is not valid JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise Refusal(400, "The request body must be a JSON object")
+    return body
+
+
+def parse_fields(value: object, kind: type[T], *at: Step, dotted: bool = True) -> T:
+    """Read a part of a request.
 
     Args:
-        raw: the body as received.
-        counting: for ``count_tokens``, which takes no ``max_tokens``.
+        value: the part.
+        kind: the type wanted.
+        at: where it stands in the request.
+        dotted: positions are named as ``messages.0``, else as ``messages[0]``.
+
+    Raises:
+        Refusal: 400 with the offending field named as the provider names it.
+    """
+    try:
+        return parse(value, kind, at=at, words=_WORDS)
+    except Misfit as misfit:
+        named = ".".join(map(str, misfit.path)) if dotted else misfit.key
+        expected = f"Input should be {misfit.expected}"
+        raise invalid(named, "Field required" if misfit.missing else expected) from None
+
+
+def parse_request(body: Mapping[str, Any]) -> MessagesRequest:
+    """Read a request as the provider would.
+
+    Args:
+        body: the JSON object.
 
     Raises:
         Refusal: 400 with the offending field named.
     """
-    try:
-        body = json.loads(raw)
-    except (ValueError, UnicodeDecodeError) as error:
-        message = f"The request body is not valid JSON: {error}"
-        raise Refusal(400, message) from error
-    if not isinstance(body, dict):
-        raise Refusal(400, "The request body must be a JSON object")
-    tool_choice, tool_name = _tool_choice(body)
-    tools = _tools(body)
-    if tool_choice in ("any", "tool") and not tools:
+    read = parse_fields(body, _Body)
+    _check_turns(read.messages)
+    tools = _tools(read.tools or ())
+    choice = read.tool_choice or _Choice("auto")
+    if choice.type in ("any", "tool") and not tools:
         raise invalid("tool_choice", "tools are required when tool_choice demands one")
-    if tool_name and tool_name not in {tool.name for tool in tools}:
-        raise invalid("tool_choice.name", f"tool {tool_name!r} not found in provided tools")
-    metadata = _typed(body, "metadata", dict) or {}
+    if choice.type == "tool" and choice.name not in {tool.name for tool in tools}:
+        raise invalid("tool_choice.name", f"tool {choice.name!r} not found in provided tools")
+    system = read.system or []
     return MessagesRequest(
-        model=_model(body),
-        turns=_turns(body),
-        system=_system(body),
+        model=read.model,
+        turns=tuple(read.messages),
+        max_tokens=read.max_tokens,
+        system=(system,) if isinstance(system, str) else tuple(part.text for part in system),
         tools=tools,
-        max_tokens=0 if counting else _max_tokens(body),
-        stream=bool(_typed(body, "stream", bool)),
-        stop_sequences=tuple(_typed(body, "stop_sequences", list) or ()),
-        output_schema=_output_schema(body),
-        tool_choice=tool_choice,
-        tool_name=tool_name,
-        user_id=str(metadata.get("user_id") or ""),
+        stream=bool(read.stream),
+        output_schema=_output_schema(
+            (read.output_config or {}).get("format") or read.output_format
+        ),
+        tool_choice=choice.type,
+        user_id=str((read.metadata or {}).get("user_id") or ""),
         body=body,
     )
 
 
-def _typed(body: Mapping[str, Any], key: str, kind: type, *, at: str = "") -> Any:
-    value = body.get(key)
-    if value is not None and not isinstance(value, kind):
-        names = {dict: "object", list: "array", str: "string", bool: "boolean"}
-        raise invalid(f"{at}{key}", f"Input should be a valid {names.get(kind, kind.__name__)}")
-    return value
-
-
-def _model(body: Mapping[str, Any]) -> str:
-    if "model" not in body:
-        raise invalid("model", "Field required")
-    model = _typed(body, "model", str)
-    if not model:
-        raise invalid("model", "String should have at least 1 character")
-    return str(model)
-
-
-def _max_tokens(body: Mapping[str, Any]) -> int:
-    if "max_tokens" not in body:
-        raise invalid("max_tokens", "Field required")
-    value = body["max_tokens"]
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise invalid("max_tokens", "Input should be a valid integer")
-    if value < 1:
-        raise invalid("max_tokens", "Input should be greater than or equal to 1")
-    return value
-
-
-def _system(body: Mapping[str, Any]) -> tuple[str, ...]:
-    system = body.get("system")
-    if system is None:
-        return ()
-    if isinstance(system, str):
-        return (system,)
-    if not isinstance(system, list):
-        raise invalid("system", "Input should be a string or an array of text blocks")
-    return tuple(_text_part(part, at=f"system.{index}") for index, part in enumerate(system))
-
-
-def _text_part(part: object, *, at: str) -> str:
-    if not isinstance(part, dict) or part.get("type") != "text":
-        raise invalid(f"{at}.type", "Input should be 'text'")
-    text = part.get("text")
-    if not isinstance(text, str):
-        raise invalid(
-            f"{at}.text", "Field required" if text is None else "Input should be a string"
-        )
-    return text
-
-
-def _turns(body: Mapping[str, Any]) -> tuple[Turn, ...]:
-    if "messages" not in body:
-        raise invalid("messages", "Field required")
-    messages = _typed(body, "messages", list)
-    if not messages:
-        raise invalid("messages", "at least one message is required")
-    turns: list[Turn] = []
-    for index, message in enumerate(messages):
-        turns.append(_turn(message, index=index, before=turns[-1] if turns else None))
-    if turns[0].role != "user":
-        raise invalid("messages.0.role", 'first message must use the "user" role')
-    return tuple(turns)
-
-
-def _turn(message: object, *, index: int, before: Turn | None) -> Turn:
-    at = f"messages.{index}"
-    if not isinstance(message, dict):
-        raise invalid(at, "Input should be an object")
-    role = message.get("role")
-    if role not in ("user", "assistant", "system"):
-        raise invalid(f"{at}.role", "Input should be 'user' or 'assistant'")
-    content = message.get("content")
-    if isinstance(content, str):
-        if not content:
-            raise invalid(f"{at}.content", "text content must be non-empty")
-        _check_results((), before, at=at)
-        return Turn(role=role, blocks=(TextBlock(text=content),))
-    if not isinstance(content, list):
-        problem = "Field required" if content is None else "Input should be a string or an array"
-        raise invalid(f"{at}.content", problem)
-    if not content and role == "user":
-        raise invalid(f"{at}.content", "user messages must have non-empty content")
-    blocks = tuple(
-        block
-        for number, part in enumerate(content)
-        if (block := _block(part, at=f"{at}.content.{number}")) is not None
-    )
-    _check_results(blocks, before, at=at)
-    return Turn(role=role, blocks=blocks)
-
-
-def _block(part: object, *, at: str) -> Block | None:
-    if not isinstance(part, dict):
-        raise invalid(at, "Input should be an object")
-    kind = part.get("type")
-    if kind == "text":
-        return TextBlock(text=_text_part(part, at=at))
-    if kind == "tool_use":
-        for key in ("id", "name"):
-            if not isinstance(part.get(key), str):
-                raise invalid(f"{at}.tool_use.{key}", "Field required")
-        if not isinstance(part.get("input"), dict):
-            raise invalid(f"{at}.tool_use.input", "Input should be an object")
-        return ToolUseBlock(id=part["id"], name=part["name"], input=part["input"])
-    if kind == "tool_result":
-        if not isinstance(part.get("tool_use_id"), str):
-            raise invalid(f"{at}.tool_result.tool_use_id", "Field required")
-        return ToolResultBlock(
-            tool_use_id=part["tool_use_id"],
-            text=_result_text(part.get("content"), at=f"{at}.tool_result.content"),
-            is_error=part.get("is_error") is True,
-        )
-    if kind in _OPAQUE_BLOCKS:
-        return None
-    raise invalid(f"{at}.type", f"Input tag {kind!r} does not match any of the expected tags")
-
-
-def _result_text(content: object, *, at: str) -> str:
-    if content is None:
-        return ""
+def text_of(content: str | Sequence[Mapping[str, Any]]) -> str:
+    """A text, or the texts of its parts, one per line."""
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
-        raise invalid(at, "Input should be a string or an array")
-    texts = [part.get("text") for part in content if isinstance(part, dict)]
+    texts = [part.get("text") for part in content]
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _check_results(blocks: Sequence[Block], before: Turn | None, *, at: str) -> None:
+def _check_turns(turns: Sequence[Turn]) -> None:
+    if turns[0].role != "user":
+        raise invalid("messages.0.role", 'first message must use the "user" role')
+    for index, turn in enumerate(turns):
+        at = f"messages.{index}"
+        if not turn.content and (turn.role == "user" or turn.content == ""):
+            raise invalid(f"{at}.content", f"{turn.role} messages must have non-empty content")
+        _check_results(turn, turns[index - 1] if index else None, at=at)
+
+
+def _check_results(turn: Turn, before: Turn | None, *, at: str) -> None:
     """A result must answer a call of the message before: the provider refuses anything else."""
     asked = {b.id for b in before.blocks if isinstance(b, ToolUseBlock)} if before else set()
-    for block in blocks:
-        if isinstance(block, ToolResultBlock) and block.tool_use_id not in asked:
-            raise invalid(
-                at,
-                f"unexpected `tool_use_id` found in `tool_result` blocks: {block.tool_use_id}. Each"
-                " `tool_result` block must have a corresponding `tool_use` block in the previous"
-                " message",
-            )
-    answered = {b.tool_use_id for b in blocks if isinstance(b, ToolResultBlock)}
-    if before is not None and asked - answered and before.role == "assistant":
-        missing = ", ".join(sorted(asked - answered))
+    answered = {b.tool_use_id for b in turn.blocks if isinstance(b, ToolResultBlock)}
+    if stray := sorted(answered - asked):
         raise invalid(
             at,
-            f"`tool_use` ids were found without `tool_result` blocks immediately after: {missing}",
+            f"unexpected `tool_use_id` found in `tool_result` blocks: {', '.join(stray)}. Each"
+            " `tool_result` block must have a corresponding `tool_use` block in the previous"
+            " message",
+        )
+    if before is not None and before.role == "assistant" and (missing := sorted(asked - answered)):
+        raise invalid(
+            at,
+            "`tool_use` ids were found without `tool_result` blocks immediately after: "
+            + ", ".join(missing),
         )
 
 
-def _tools(body: Mapping[str, Any]) -> tuple[Tool, ...]:
-    tools: list[Tool] = []
-    for index, item in enumerate(_typed(body, "tools", list) or ()):
-        at = f"tools.{index}"
-        if not isinstance(item, dict):
-            raise invalid(at, "Input should be an object")
+def _tools(tools: Sequence[Mapping[str, Any]]) -> tuple[Tool, ...]:
+    read: list[Tool] = []
+    for index, item in enumerate(tools):
         if item.get("type") not in (None, "custom"):
             continue  # a server tool: the provider runs it, nobody here can
-        name = item.get("name")
-        if not isinstance(name, str) or not name:
-            raise invalid(f"{at}.name", "Field required")
-        schema = item.get("input_schema")
-        if not isinstance(schema, dict):
-            raise invalid(f"{at}.input_schema", "Field required")
-        if schema.get("type") != "object":
-            raise invalid(f"{at}.input_schema.type", "Input should be 'object'")
-        if any(tool.name == name for tool in tools):
+        tool = parse_fields(item, Tool, "tools", index)
+        if tool.input_schema.get("type") != "object":
+            raise invalid(f"tools.{index}.input_schema.type", "Input should be 'object'")
+        if any(tool.name == other.name for other in read):
             raise invalid("tools", "Tool names must be unique.")
-        description = _typed(item, "description", str, at=f"{at}.") or ""
-        tools.append(Tool(name=name, description=description, input_schema=schema))
-    return tuple(tools)
+        read.append(tool)
+    return tuple(read)
 
 
-def _tool_choice(body: Mapping[str, Any]) -> tuple[str, str]:
-    choice = _typed(body, "tool_choice", dict)
-    if choice is None:
-        return "auto", ""
-    kind = choice.get("type")
-    if kind not in ("auto", "any", "none", "tool"):
-        raise invalid("tool_choice.type", "Input should be 'auto', 'any', 'none' or 'tool'")
-    name = choice.get("name", "")
-    if kind == "tool" and not isinstance(name, str):
-        raise invalid("tool_choice.name", "Field required")
-    return kind, name if kind == "tool" else ""
-
-
-def _output_schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    config = _typed(body, "output_config", dict) or {}
-    wanted = config.get("format") or body.get("output_format")
-    if isinstance(wanted, dict) and wanted.get("type") == "json_schema":
+def _output_schema(wanted: object) -> Mapping[str, Any] | None:
+    if isinstance(wanted, Mapping) and wanted.get("type") == "json_schema":
         schema = wanted.get("schema")
         return schema if isinstance(schema, dict) else None
     return None

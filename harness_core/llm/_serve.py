@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
@@ -13,6 +14,7 @@ from typing import Any, Final, cast
 import trio
 from hypercorn.config import Config
 from hypercorn.trio import serve as serve_http
+from starlette.types import ASGIApp
 
 from harness_core.bridge import blocking
 from harness_core.errors import BadInput, HarnessError
@@ -23,10 +25,7 @@ from harness_core.llm._backend import Backend
 from harness_core.llm._budget import Budget
 from harness_core.llm._desk import Desk
 from harness_core.llm._ledger import Ledger
-from harness_core.llm._models import ModelRule
 from harness_core.llm._prices import warm_price_table
-
-__all__ = ["Settings", "serve"]
 
 #: The only address a gateway serves: a key-holding proxy must not be reachable from elsewhere.
 _LOOPBACK: Final = "127.0.0.1"
@@ -47,11 +46,11 @@ class Settings:
 
     Attributes:
         backend: its mode.
+        models: models that may be asked for; empty for all.
         port: TCP port on 127.0.0.1; 0 for any. Unused with ``descriptor``.
         hosts: ``HOST:PORT`` that callers know it by, besides ``127.0.0.1`` and ``localhost``.
         descriptor: an inherited listening socket.
         redactor: knows further secrets; removes them from whatever is written.
-        ready_file: receives the ready line, whole or not at all.
         announce: print the ready line. It holds the key of the run and the control token, so a
             supervisor that knows both already, and keeps the output, turns it off.
     """
@@ -60,13 +59,11 @@ class Settings:
     api_key: str
     control_token: str
     budget_usd: float
-    models: ModelRule = field(default_factory=ModelRule)
-    charge_offline: bool = False
+    models: tuple[str, ...] = ()
     ledger: Path | None = None
     port: int = 0
     hosts: tuple[str, ...] = ()
     descriptor: int | None = None
-    ready_file: Path | None = None
     announce: bool = True
     redactor: Redactor = field(default_factory=Redactor, repr=False)
 
@@ -79,32 +76,28 @@ async def serve(settings: Settings) -> None:
             written.
     """
     settings.redactor.add(settings.api_key, settings.control_token)
-    ledger = _open_ledger(settings.ledger)
-    try:
-        await _serve_desk(settings, ledger)
-    finally:
-        ledger.close()
+    with closing(_open_ledger(settings.ledger)) as ledger:
+        with _listen(settings) as listener:
+            own = OwnHosts(listener.getsockname()[1], further=settings.hosts)
+            descriptor = listener.detach()
+        desk = Desk(
+            backend=settings.backend,
+            ledger=ledger,
+            budget=Budget(settings.budget_usd),
+            api_key=settings.api_key,
+            models=settings.models,
+            redactor=settings.redactor,
+        )
+        app = gateway_app(desk, control_token=settings.control_token, own=own)
+        await _serve_app(app, settings, descriptor)
 
 
-async def _serve_desk(settings: Settings, ledger: Ledger) -> None:
-    with _listen(settings) as listener:
-        own = OwnHosts(listener.getsockname()[1], further=settings.hosts)
-        descriptor = listener.detach()
-    desk = Desk(
-        backend=settings.backend,
-        ledger=ledger,
-        budget=Budget(settings.budget_usd),
-        api_key=settings.api_key,
-        models=settings.models,
-        charge_offline=settings.charge_offline,
-        redactor=settings.redactor,
-    )
+async def _serve_app(app: ASGIApp, settings: Settings, descriptor: int) -> None:
     config = Config()
     config.bind = [f"fd://{descriptor}"]
     config.graceful_timeout = _DRAIN_S
     config.keep_alive_timeout = _KEEP_ALIVE_S
     config.loglevel = "WARNING"
-    app = gateway_app(desk, control_token=settings.control_token, own=own)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
 
         async def stopped() -> None:
@@ -123,39 +116,30 @@ async def _serve_desk(settings: Settings, ledger: Ledger) -> None:
 
 def _listen(settings: Settings) -> socket.socket:
     if settings.descriptor is not None:
-        try:
-            listener = socket.socket(fileno=settings.descriptor)
-        except OSError as error:
-            action = f"take over descriptor {settings.descriptor}"
-            raise HarnessError(
-                action,
-                observed=str(error),
-                next_step="Hand over a listening TCP socket under that number",
-            ) from error
-        address = listener.getsockname()
-        if listener.family != socket.AF_INET or address[0] != _LOOPBACK:
-            listener.close()
-            action = f"take over descriptor {settings.descriptor}"
-            raise HarnessError(
-                action,
-                observed=f"it is bound to {address}",
-                next_step=f"The gateway serves {_LOOPBACK} only; bind the socket there",
-            )
-        return listener
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return _taken_over(settings.descriptor)
     try:
-        listener.bind((_LOOPBACK, settings.port))
+        # Listening before anyone is told: a connection made at once waits in the backlog.
+        return socket.create_server((_LOOPBACK, settings.port), backlog=_BACKLOG)
     except OSError as error:
-        listener.close()
-        action = f"listen on {_LOOPBACK}:{settings.port}"
         raise HarnessError(
-            action,
+            f"listen on {_LOOPBACK}:{settings.port}",
             observed=os.strerror(error.errno or 0),
             next_step="Use --port 0 for any free one",
         ) from error
-    # Listening before anyone is told: a connection made at once waits in the backlog.
-    listener.listen(_BACKLOG)
+
+
+def _taken_over(descriptor: int) -> socket.socket:
+    action = f"take over descriptor {descriptor}"
+    try:
+        listener = socket.socket(fileno=descriptor)
+    except OSError as error:
+        step = "Hand over a listening TCP socket under that number"
+        raise HarnessError(action, observed=str(error), next_step=step) from error
+    address = listener.getsockname()
+    if listener.family != socket.AF_INET or address[0] != _LOOPBACK:
+        listener.close()
+        step = f"The gateway serves {_LOOPBACK} only; bind the socket there"
+        raise HarnessError(action, observed=f"it is bound to {address}", next_step=step)
     return listener
 
 
@@ -169,22 +153,13 @@ def _open_ledger(path: Path | None) -> Ledger:
 
 
 def _announce(settings: Settings, *, url: str) -> None:
-    """Say where the gateway is: one JSON line on stdout, and in the ready file."""
-    line = json.dumps(
-        {
-            "url": url,
-            "api_key": settings.api_key,
-            "control_token": settings.control_token,
-            "mode": settings.backend.name,
-            "pid": os.getpid(),
-        }
-    )
-    if settings.ready_file is not None:
-        # Under another name first: a reader never sees half a line. Only its owner may read it.
-        draft = settings.ready_file.with_name(settings.ready_file.name + ".part")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - by descriptor
-            file.write(line + "\n")
-        draft.replace(settings.ready_file)
+    """Say where the gateway is: one JSON line on stdout."""
+    line = {
+        "url": url,
+        "api_key": settings.api_key,
+        "control_token": settings.control_token,
+        "mode": settings.backend.name,
+        "pid": os.getpid(),
+    }
     if settings.announce:
-        print(line, flush=True)  # noqa: T201 - the ready line is this process's interface
+        print(json.dumps(line), flush=True)  # noqa: T201 - this process's interface

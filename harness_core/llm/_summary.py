@@ -2,64 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
-
 from harness_core.llm._ledger import Sum, Totals
 
-__all__ = ["cost_summary"]
-
-_HEAD: Final = ("test", "calls", "tokens in", "tokens out", "USD")
-
 #: Longer names of tests lose their beginning, which they share.
-_NAME_CHARS: Final = 60
-
-_NO_TEST: Final = "(outside tests)"
+_NAME_CHARS = 60
 
 
 def cost_summary(totals: Totals) -> str:
     """A small table: calls, tokens and USD per test, the total, and what the money means."""
-    rows = [
-        _row(_name(test), group) for test, group in sorted(totals.by_test.items()) if group.calls
+    tests = {_name(test): group for test, group in sorted(totals.by_test.items()) if group.calls}
+    width = max(map(len, [*tests, "total"]))
+    lines = [
+        f"model calls ({totals.mode or 'no mode'})",
+        f"{'test':{width}}  calls  tokens in  tokens out         USD",
+        *(_row(f"{name:{width}}", group) for name, group in tests.items()),
+        f"{'-' * width}  -----  ---------  ----------  ----------",
+        _row(f"{'total':{width}}", totals.overall),
+        f"spent {totals.spent_usd:.4f} of {totals.budget_usd:.4f} USD"
+        if totals.overall.charged_usd
+        else f"nothing was spent: mode {totals.mode}; USD is what a provider would have asked",
     ]
-    rows.append(_row("total", totals.overall))
-    widths = [max(len(row[at]) for row in (_HEAD, *rows)) for at in range(len(_HEAD))]
-    lines = [f"model calls ({totals.mode or 'no mode'})", _line(_HEAD, widths)]
-    lines += [_line(row, widths) for row in rows]
-    lines.insert(-1, "  ".join("-" * width for width in widths))
-    lines.append(_money(totals))
-    if totals.overall.unpriced:
-        lines.append(
-            f"{totals.overall.unpriced} call(s) are not in these sums: their model has no known price"
-        )
+    if unpriced := totals.overall.unpriced:
+        lines.append(f"{unpriced} call(s) are not in these sums: their model has no known price")
     if totals.budget_exceeded:
         lines.append("BUDGET EXCEEDED: calls were refused; the results above are partial")
     return "\n".join(lines)
 
 
-def _money(totals: Totals) -> str:
-    if totals.overall.charged_usd:
-        return f"spent {totals.spent_usd:.4f} of {totals.budget_usd:.4f} USD"
-    return f"nothing was spent: mode {totals.mode}; USD is what a provider would have asked"
+def _row(name: str, group: Sum) -> str:
+    tokens = f"{group.input_tokens:9}  {group.output_tokens:10}"
+    return f"{name}  {group.calls:5}  {tokens}  {group.usd:10.5f}"
 
 
 def _name(test: str) -> str:
     if not test:
-        return _NO_TEST
+        return "(outside tests)"
     return test if len(test) <= _NAME_CHARS else "…" + test[-(_NAME_CHARS - 1) :]
-
-
-def _row(name: str, group: Sum) -> tuple[str, ...]:
-    return (
-        name,
-        str(group.calls),
-        str(group.input_tokens),
-        str(group.output_tokens),
-        f"{group.usd:.5f}",
-    )
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first = cells[0].ljust(widths[0])
-    rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
-    return "  ".join([first, *rest]).rstrip()

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from harness_core.errors import HarnessError
 from harness_core.llm._ledger import LedgerEntry
 
-__all__ = ["expect_rehearsed"]
-
 
 def expect_rehearsed(calls: Iterable[LedgerEntry]) -> None:
     """What the model had no turn for, or could not read, says nothing about the product.

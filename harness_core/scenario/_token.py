@@ -6,11 +6,11 @@ fixture, an earlier run, or a product that always answers the same.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import secrets
-from collections.abc import Mapping
 from typing import Any, Final
+
+from harness_core.texts import map_texts
 
 __all__ = ["TOKEN_FIELD", "fill", "new_token", "tokens_in"]
 
@@ -40,19 +40,5 @@ def tokens_in(text: str) -> frozenset[str]:
 
 
 def fill(value: Any, token: str) -> Any:
-    """``value`` with ``{token}`` replaced in every text inside it (mappings, lists, dataclasses)."""
-    if isinstance(value, str):
-        return value.replace(TOKEN_FIELD, token)
-    if isinstance(value, Mapping):
-        return {key: fill(inner, token) for key, inner in value.items()}
-    if isinstance(value, list | set | frozenset) or type(value) is tuple:
-        return type(value)(fill(inner, token) for inner in value)
-    if isinstance(value, tuple):  # a named one takes its fields one by one
-        return type(value)(*(fill(inner, token) for inner in value))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        # Matchers such as Contains("{token}") are frozen dataclasses.
-        names = [field.name for field in dataclasses.fields(value) if field.init]
-        return dataclasses.replace(
-            value, **{name: fill(getattr(value, name), token) for name in names}
-        )
-    return value
+    """``value`` with ``{token}`` replaced in every text inside it, matchers and turns included."""
+    return map_texts(value, lambda text: text.replace(TOKEN_FIELD, token))

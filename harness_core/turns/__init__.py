@@ -10,7 +10,7 @@ of the very request gives a reader what the turn needs. Written down in docs/gat
 """
 
 from harness_core.turns._message import Message, as_read, with_kinds
-from harness_core.turns._rehearsal import Rehearsal, read_rehearsals
+from harness_core.turns._rehearsal import Rehearsal, read_rehearsals, rehearsals_from_json
 from harness_core.turns._turns import (
     Ask,
     Fail,
@@ -51,6 +51,7 @@ __all__ = [
     "is_turn",
     "obey",
     "read_rehearsals",
+    "rehearsals_from_json",
     "result",
     "route",
     "say",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["Message", "as_read", "fill_in", "with_kinds"]
+from harness_core.texts import map_texts
 
 #: ``{who}`` is any text, ``{token:word}`` one without a space, ``{dose:number}`` a number.
 _FIELD: Final = re.compile(r"\{([a-z][a-z0-9_]*)(?::(number|word))?\}")
@@ -87,18 +86,11 @@ def with_kinds(text: str, *, like: str) -> str:
 
 def fill_in(value: Any, values: Mapping[str, Any]) -> Any:
     """``value`` with its placeholders filled; a text that is nothing else takes the value's type."""
-    if isinstance(value, str):
-        only = _FIELD.fullmatch(value)
+
+    def filled(text: str) -> Any:
+        only = _FIELD.fullmatch(text)
         if only is not None and only[1] in values:
             return values[only[1]]
-        return _FIELD.sub(lambda match: str(values.get(match[1], match[0])), value)
-    if isinstance(value, Mapping):
-        return {key: fill_in(inner, values) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(fill_in(inner, values) for inner in value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [each.name for each in dataclasses.fields(value)]
-        return dataclasses.replace(
-            value, **{name: fill_in(getattr(value, name), values) for name in fields}
-        )
-    return value
+        return _FIELD.sub(lambda match: str(values.get(match[1], match[0])), text)
+
+    return map_texts(value, filled)

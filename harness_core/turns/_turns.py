@@ -1,40 +1,21 @@
-"""The vocabulary. Plain values: a row holds them, a file spells them, the gateway plays them."""
+"""The vocabulary. Plain values: a row holds them, a file spells them, the gateway plays them.
+
+Each class is a table of a file as it stands: its fields are renamed to the words of docs/gateway.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-__all__ = [
-    "UNLESS",
-    "Ask",
-    "Fail",
-    "Given",
-    "Obey",
-    "ResultOf",
-    "Route",
-    "Say",
-    "Turn",
-    "Use",
-    "ask",
-    "fail",
-    "given",
-    "is_turn",
-    "obey",
-    "result",
-    "route",
-    "say",
-    "use",
-]
+from msgspec import Meta, structs
 
-#: What keeps a gullible model from obeying: the message stands inside the prompt's quotation; it
-#: stands there and the prompt warns that it is data; nothing.
-UNLESS: Final = ("quoted", "warned", "never")
+from harness_core.reading import Misfit, Step, Table, parse
+
+_Text = Annotated[str, Meta(min_length=1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class Route(Table, frozen=True, rename={"target": "route"}, omit_defaults=True):
     """The message, or a part of it, is for one target.
 
     Attributes:
@@ -42,12 +23,11 @@ class Route:
         prompt: the part of the message that it is given; empty for the whole message.
     """
 
-    target: str
+    target: _Text
     prompt: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultOf:
+class ResultOf(Table, frozen=True, rename={"tool": "result_of"}):
     """Stands for an argument that an earlier tool has answered.
 
     Attributes:
@@ -59,72 +39,123 @@ class ResultOf:
     at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class Use(Table, frozen=True, rename={"tool": "use", "arguments": "with"}):
     """One call of a tool of the system under test, by the tool's bare name."""
 
-    tool: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    tool: _Text
+    arguments: Mapping[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        structs.force_setattr(self, "arguments", _with_results(self.arguments))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Say:
+class Say(Table, frozen=True, rename={"text": "say"}):
     """The model's last words."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(Table, frozen=True, rename={"text": "ask"}):
     """The model does nothing more and asks the person back."""
 
-    text: str
+    text: _Text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fail:
+class Fail(Table, frozen=True, rename={"status": "fail"}):
     """The provider answers this turn with an error.
 
     Attributes:
         status: the HTTP status.
     """
 
-    status: int
+    status: Annotated[int, Meta(ge=400, le=599, description="a status, 400 to 599")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class Given(Table, frozen=True, rename={"text": "given"}):
     """Turns that the model knows to do only when the prompt says something.
 
     Attributes:
         text: what must stand somewhere in the request.
+        turns: of type :data:`Turn`.
     """
 
-    text: str
-    turns: tuple[Turn, ...]
+    text: _Text
+    turns: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        structs.force_setattr(self, "turns", read_turns(self.turns, "turns"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Obey:
+class Obey(Table, frozen=True, rename={"turns": "obey"}):
     """What a gullible model does besides, or instead, when the message gives it orders.
 
     Attributes:
-        unless: what keeps it from obeying, one of :data:`UNLESS`.
+        turns: of type :data:`Turn`.
+        unless: what keeps it from obeying: the message stands inside the prompt's quotation
+            (``quoted``); it stands there and the prompt warns that it is data (``warned``);
+            nothing (``never``).
     """
 
-    turns: tuple[Turn, ...]
-    unless: str = "quoted"
+    turns: tuple[Any, ...]
+    unless: Literal["quoted", "warned", "never"] = "quoted"
+
+    def __post_init__(self) -> None:
+        structs.force_setattr(self, "turns", read_turns(self.turns, "obey"))
 
 
 #: A tuple of calls is made in one answer.
 Turn = Route | Use | tuple[Use, ...] | Say | Ask | Fail | Given | Obey
+
+#: The word that names a turn → the turn.
+_KINDS: Final[Mapping[str, type]] = {
+    "route": Route,
+    "use": Use,
+    "say": Say,
+    "ask": Ask,
+    "fail": Fail,
+    "given": Given,
+    "obey": Obey,
+}
 
 
 def is_turn(value: object) -> bool:
     """Whether something is a turn, or a tuple of calls."""
     if isinstance(value, tuple):
         return bool(value) and all(isinstance(each, Use) for each in value)
-    return isinstance(value, Route | Use | Say | Ask | Fail | Given | Obey)
+    return isinstance(value, tuple(_KINDS.values()))
+
+
+def read_turns(turns: Sequence[Any], *at: Step) -> tuple[Turn, ...]:
+    """Turns, of which those that are spelt as tables and lists are read.
+
+    Raises:
+        Misfit: the first that is no turn, with its place after ``at``.
+    """
+    return tuple(_read(turn, (*at, number)) for number, turn in enumerate(turns))
+
+
+def _read(turn: Any, at: tuple[Step, ...]) -> Turn:
+    if is_turn(turn):
+        return turn  # type: ignore[no-any-return]
+    if isinstance(turn, list):
+        calls = read_turns(turn, *at)
+        if not is_turn(calls):
+            raise Misfit(*at, expected="calls of tools, and nothing else")
+        return calls  # type: ignore[return-value]
+    words = [word for word in _KINDS if isinstance(turn, Mapping) and word in turn]
+    if len(words) != 1:
+        raise Misfit(*at, expected=f"one of {', '.join(_KINDS)}")
+    return parse(turn, _KINDS[words[0]], at=at)
+
+
+def _with_results(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if set(value) == {"result_of", "at"}:
+            return ResultOf(tool=str(value["result_of"]), at=str(value["at"]))
+        return {key: _with_results(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_results(inner) for inner in value]
+    return value
 
 
 def route(target: str, prompt: str = "") -> Route:
@@ -159,10 +190,12 @@ def fail(status: int) -> Fail:
 
 def given(text: str, *turns: Turn | Sequence[Use]) -> Given:
     """Do this only when the prompt holds a text; without it the model does not know to."""
-    return Given(text=text, turns=tuple(_turn(each) for each in turns))
+    return Given(text=text, turns=turns)
 
 
-def obey(*turns: Turn | Sequence[Use], unless: str = "quoted") -> Obey:
+def obey(
+    *turns: Turn | Sequence[Use], unless: Literal["quoted", "warned", "never"] = "quoted"
+) -> Obey:
     """Do this, too, when the orders in the message get through to the model.
 
     Args:
@@ -171,8 +204,4 @@ def obey(*turns: Turn | Sequence[Use], unless: str = "quoted") -> Obey:
             prompt; ``warned``: nor does it when, besides, the prompt says that this is data;
             ``never``: it does in any case, so that what lies behind the prompt is judged.
     """
-    return Obey(turns=tuple(_turn(each) for each in turns), unless=unless)
-
-
-def _turn(turn: Turn | Sequence[Use]) -> Turn:
-    return tuple(turn) if isinstance(turn, list) else turn  # type: ignore[return-value]
+    return Obey(turns=turns, unless=unless)

@@ -8,6 +8,7 @@ call for which nothing was rehearsed is the harness's own fault (``LedgerEntry.u
 
 - ``_prompt.py``: a request taken apart. ``_registry.py``, ``_shape.py``: whom a classifying prompt
   offers, and the JSON it demands. ``_form.py``: the same as the subject file says it.
+  ``_template.py``: an answer before it is filled in.
 - ``_classifying.py``, ``_tools.py``: what is wanted, what is offered.
 - ``_stage.py``: what was rehearsed. ``_player.py``: the answer. ``_shown.py``: pieces of texts in it.
 """

@@ -13,16 +13,13 @@ from harness_core.llm.rehearsed._prompt import Prompt
 from harness_core.llm.rehearsed._registry import Entry, read_registry
 from harness_core.llm.rehearsed._shape import (
     TARGET_WORDS,
-    Part,
-    Shape,
-    read_shape,
-    shape_of_schema,
+    read_template,
+    template_of_schema,
     words_of,
 )
+from harness_core.llm.rehearsed._template import Part, keys_beside_target
 from harness_core.llm.rehearsed._tools import bare, offered
 from harness_core.turns import Route
-
-__all__ = ["Wanted", "parts_of", "read_wanted"]
 
 #: Words in the names of tools that hand a message over.
 _HANDOVER_WORDS: Final = frozenset(
@@ -52,14 +49,14 @@ class Wanted:
     """How a classifying prompt wants its answer, and whom it offers.
 
     Attributes:
-        handover: name and arguments of the tool it wants to be called; ``None`` for an answer.
+        template: the JSON answer it wants, or the arguments of ``tool``.
+        tool: the tool that it wants to be called; empty for an answer.
         missing: what the prompt lacks of what the subject says that it has.
     """
 
     entries: tuple[Entry, ...]
-    shape: Shape | None = None
-    form: Form | None = None
-    handover: tuple[str, Mapping[str, Any]] | None = None
+    template: Any
+    tool: str = ""
     missing: str = ""
 
     def lacks(self, parts: Sequence[Part]) -> str:
@@ -75,13 +72,6 @@ class Wanted:
                 return f"names {part.target!r} and says nothing of it"
         return ""
 
-    def answer(self, parts: Sequence[Part]) -> str:
-        """The text that names the parts."""
-        if self.form is not None and self.form.answer is not None:
-            return self.form.written(parts)
-        assert self.shape is not None
-        return self.shape.answer(parts)
-
 
 def read_wanted(
     request: MessagesRequest, prompt: Prompt, form: Form, *, cli: bool
@@ -93,35 +83,34 @@ def read_wanted(
     tools = offered(request, cli=cli, servers=form.servers)
     entries, rest, missing = _registry(prompt, form)
     missing = missing or _contradiction(rest, entries)
-    shape = read_shape(rest)
+    template = read_template(rest)
     if request.output_schema is not None:
-        shape = shape_of_schema(request.output_schema) or shape
-    wanted: Wanted | None = None
-    if form.handover is not None or form.answer is not None:
-        if entries or shape is not None or prompt.placed:
-            wanted = _as_stated(form, entries, rest, tools, missing=missing)
-    elif shape is not None and (entries or not tools):
-        wanted = Wanted(entries=entries, shape=shape, missing=missing)
-    else:
-        handover = next((each for tool in tools if (each := _handover(tool, entries))), None)
-        if handover is not None:
-            wanted = Wanted(entries=entries, handover=handover, missing=missing)
-    return wanted
+        template = template_of_schema(request.output_schema) or template
+    if form.tool is not None or form.answer is not None:
+        if entries or template is not None or prompt.placed:
+            return _as_stated(form, entries, rest, tools, missing=missing)
+        return None
+    if template is not None and (entries or not tools):
+        return Wanted(entries=entries, template=template, missing=missing)
+    for tool in tools:
+        if (arguments := _handover(tool, entries)) is not None:
+            return Wanted(entries=entries, template=arguments, tool=tool.name, missing=missing)
+    return None
 
 
 def _as_stated(
     form: Form, entries: tuple[Entry, ...], rest: str, tools: Sequence[Tool], *, missing: str
 ) -> Wanted:
     """What the subject says that its classifier wants, and what of that the prompt lacks."""
-    if form.handover is None:
-        unnamed = [key for key in form.keys if not re.search(rf"\b{re.escape(key)}\b", rest)]
-        if unnamed:
-            missing = missing or f"never names {unnamed[0]!r}, a key by which it wants its answer"
-        return Wanted(entries=entries, form=form, missing=missing)
-    name = next((tool.name for tool in tools if bare(tool.name) == form.handover.tool), "")
-    if not name:
-        missing = missing or f"does not offer the tool {form.handover.tool!r}"
-    return Wanted(entries=entries, handover=(name, form.handover.arguments), missing=missing)
+    if form.tool is not None:
+        name = next((tool.name for tool in tools if bare(tool.name) == form.tool), form.tool)
+        if name not in {tool.name for tool in tools}:
+            missing = missing or f"does not offer the tool {form.tool!r}"
+        return Wanted(entries=entries, template=form.arguments, tool=name, missing=missing)
+    for key in keys_beside_target(form.template):
+        if not re.search(rf"\b{re.escape(key)}\b", rest):
+            missing = missing or f"never names {key!r}, a key by which it wants its answer"
+    return Wanted(entries=entries, template=form.template, missing=missing)
 
 
 def parts_of(message: str, routes: Sequence[Route]) -> tuple[Part, ...]:
@@ -141,7 +130,7 @@ def _registry(prompt: Prompt, form: Form) -> tuple[tuple[Entry, ...], str, str]:
     text = prompt.instructions
     if form.registry is None:
         return *read_registry(text), ""
-    found = form.registry.search(text)
+    found = form.find("registry", text)
     if found is None:
         return (), text, "has no registry where the subject file says that it stands"
     entries, _ = read_registry(found["registry"])
@@ -158,11 +147,11 @@ def _contradiction(rest: str, entries: Sequence[Entry]) -> str:
     return ""
 
 
-def _handover(tool: Tool, entries: Sequence[Entry]) -> tuple[str, Mapping[str, Any]] | None:
-    """A tool that reads like one that hands over: a target of the registry, and a text."""
+def _handover(tool: Tool, entries: Sequence[Entry]) -> dict[str, str] | None:
+    """The arguments of a tool that reads like one that hands over: a target, and a text."""
     properties: Mapping[str, Any] = tool.input_schema.get("properties") or {}
     target = next((key for key in properties if words_of(key) & TARGET_WORDS), "")
     text = next((key for key in properties if words_of(key) & _TEXT_WORDS), "")
     if not entries or not target or not text or not words_of(bare(tool.name)) & _HANDOVER_WORDS:
         return None
-    return tool.name, {target: "{target}", text: "{prompt}"}
+    return {target: "{target}", text: "{prompt}"}

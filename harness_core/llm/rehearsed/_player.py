@@ -5,23 +5,22 @@ Every decision is made from the conversation in the request alone: asked again, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harness_core.llm._backend import Answer, Trouble
-from harness_core.llm._faults import Fault
-from harness_core.llm._reply import Reply, Usage, new_id, prompt_tokens, reply_tokens
-from harness_core.llm._request import Block, MessagesRequest, TextBlock, Tool, ToolUseBlock
+from harness_core.llm._faults import planted_refusal
+from harness_core.llm._reply import Reply, call_block, reply_to, text_block
+from harness_core.llm._request import MessagesRequest, Tool
 from harness_core.llm.rehearsed._classifying import Wanted, parts_of, read_wanted
-from harness_core.llm.rehearsed._form import Form, fill_part
+from harness_core.llm.rehearsed._form import Form
 from harness_core.llm.rehearsed._prompt import Done, Prompt, read_prompt
 from harness_core.llm.rehearsed._shown import shown, shown_end
 from harness_core.llm.rehearsed._stage import Cue, Stage
+from harness_core.llm.rehearsed._template import fill_part, fill_parts
 from harness_core.llm.rehearsed._tools import Missing, bare, call_of, offered
 from harness_core.turns import Ask, Fail, Given, Obey, Route, Say, Turn, Use, as_read
-
-__all__ = ["play"]
 
 #: What somebody answers who does not know what is wanted: nothing that anybody could act on.
 _LOST: Final = "I am not sure what you would like me to do here."
@@ -47,7 +46,7 @@ class _Step:
     obeyed: bool = False
 
 
-def play(request: MessagesRequest, stage: Stage, form: Form, *, cli: bool) -> Answer:
+def play(request: MessagesRequest, stage: Stage, form: Form, *, cli: bool) -> Reply:
     """The answer to one request.
 
     Args:
@@ -55,8 +54,11 @@ def play(request: MessagesRequest, stage: Stage, form: Form, *, cli: bool) -> An
         stage: what was rehearsed.
         form: what the subject says of its prompts.
         cli: the caller is a command line that offers tools of its own beside the subject's.
+
+    Raises:
+        Refusal: the provider was rehearsed to fail.
     """
-    prompt = read_prompt(request, message=form.message)
+    prompt = read_prompt(request, form)
     cue = stage.find(prompt)
     if cue is None:
         return _reply(request, _SILENT, unrehearsed=_unrehearsed(prompt))
@@ -92,25 +94,21 @@ def _uses(turn: Turn) -> tuple[Use, ...]:
 # --- classifying ------------------------------------------------------------------------------------
 
 
-def _classify(request: MessagesRequest, prompt: Prompt, cue: Cue, wanted: Wanted) -> Answer:
-    if prompt.rounds and wanted.handover is not None:
+def _classify(request: MessagesRequest, prompt: Prompt, cue: Cue, wanted: Wanted) -> Reply:
+    if prompt.rounds and wanted.tool:
         return _reply(request, "Handed over.")
     parts = parts_of(cue.rehearsal.message, _obeyed_routes(cue, prompt) or cue.routes)
     missing = wanted.lacks(parts) if cue.whole else _not_whole(cue, prompt)
     if missing:
         return _reply(request, _LOST, missing=f"the classifying prompt {missing}")
-    if wanted.handover is None:
-        return _reply(request, wanted.answer(parts))
-    name, arguments = wanted.handover
-    calls = [
-        ToolUseBlock(
-            id=new_id("toolu", name, part.target, part.text, number),
-            name=name,
-            input=fill_part(arguments, part),
-        )
+    if not wanted.tool:
+        answer = fill_parts(wanted.template, parts)
+        return _reply(request, json.dumps(answer, ensure_ascii=False))
+    calls = (
+        call_block(wanted.tool, fill_part(wanted.template, part), wanted.tool, part, number)
         for number, part in enumerate(parts)
-    ]
-    return _reply(request, *calls)
+    )
+    return reply_to(request, *calls)
 
 
 def _obeyed_routes(cue: Cue, prompt: Prompt) -> tuple[Route, ...]:
@@ -133,7 +131,7 @@ def _obeys(turn: Obey, cue: Cue, prompt: Prompt) -> bool:
 # --- working ----------------------------------------------------------------------------------------
 
 
-def _work(request: MessagesRequest, prompt: Prompt, cue: Cue, form: Form, *, cli: bool) -> Answer:
+def _work(request: MessagesRequest, prompt: Prompt, cue: Cue, form: Form, *, cli: bool) -> Reply:
     tools = offered(request, cli=cli, servers=form.servers)
     turns = cue.turns_for(_part(cue, tools))
     steps, last = _plan(turns, cue, prompt, {bare(tool.name) for tool in tools})
@@ -141,7 +139,7 @@ def _work(request: MessagesRequest, prompt: Prompt, cue: Cue, form: Form, *, cli
         return _reply(request, _last_words(last, prompt))
     step = steps[prompt.rounds]
     if step.fail is not None:
-        return Trouble(fault=Fault(kind="status", status=step.fail.status))
+        raise planted_refusal(step.fail.status)
     calls = [
         call_of(
             use,
@@ -153,7 +151,7 @@ def _work(request: MessagesRequest, prompt: Prompt, cue: Cue, form: Form, *, cli
         )
         for number, use in enumerate(step.uses)
     ]
-    return _reply(request, *calls)
+    return reply_to(request, *calls)
 
 
 def _part(cue: Cue, tools: Sequence[Tool]) -> Route | None:
@@ -228,18 +226,8 @@ def _arguments(done: Done) -> str:
 # --- answers ----------------------------------------------------------------------------------------
 
 
-def _reply(
-    request: MessagesRequest, *said: str | Block, missing: str = "", unrehearsed: str = ""
-) -> Reply:
-    blocks = tuple(TextBlock(text=each) if isinstance(each, str) else each for each in said)
-    called = any(isinstance(block, ToolUseBlock) for block in blocks)
-    return Reply(
-        blocks=blocks,
-        stop_reason="tool_use" if called else "end_turn",
-        usage=Usage(input_tokens=prompt_tokens(request), output_tokens=reply_tokens(blocks)),
-        missing=missing,
-        unrehearsed=unrehearsed,
-    )
+def _reply(request: MessagesRequest, words: str, **why: str) -> Reply:
+    return reply_to(request, text_block(words), **why)
 
 
 def _not_whole(cue: Cue, prompt: Prompt) -> str:

@@ -13,8 +13,7 @@ from harness_core.llm._request import (
     ToolResultBlock,
     ToolUseBlock,
 )
-
-__all__ = ["Done", "Prompt", "message_of", "read_prompt"]
+from harness_core.llm.rehearsed._form import Form
 
 #: Blocks that Claude Code adds to what the user said.
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
@@ -110,18 +109,18 @@ class Prompt:
         return _WARNING.search(self.instructions) is not None
 
 
-def read_prompt(request: MessagesRequest, *, message: re.Pattern[str] | None = None) -> Prompt:
+def read_prompt(request: MessagesRequest, form: Form) -> Prompt:
     """Take a request apart.
 
     Args:
         request: what the model is asked.
-        message: where the subject says its message stands, as the group ``message``.
+        form: where the subject says that its message stands.
     """
     at = _message_turn(request)
     said = _said(request, at)
     whole = "\n".join([*request.system, *(turn.text for turn in request.turns)])
     done, rounds = _history(request, since=at)
-    stated = message.search(said) if message is not None else None
+    stated = form.find("message", said) if form.message is not None else None
     quoted = _QUOTED.search(said)
     quotation = quoted["text"] if quoted is not None else None
     if stated is not None:
@@ -194,7 +193,7 @@ def _history(request: MessagesRequest, *, since: int) -> tuple[tuple[Done, ...],
                     name=call.name,
                     input=call.input,
                     result=_REMINDER.sub("", result.text).strip() if result else "",
-                    is_error=result.is_error if result else False,
+                    is_error=bool(result and result.is_error),
                     answered=result is not None,
                 )
             )

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Entry", "read_registry"]
-
 _NAME_KEYS: Final = ("name", "id", "butler", "agent", "service", "target", "key")
 _PROSE_KEYS: Final = ("description", "purpose", "summary", "about", "role", "handles")
 _SKILL_KEYS: Final = ("capabilities", "skills", "tags", "keywords", "topics", "tools", "examples")

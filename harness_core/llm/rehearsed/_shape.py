@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any, Final
-
-__all__ = ["TARGET_WORDS", "Part", "Shape", "read_shape", "shape_of_schema", "words_of"]
 
 #: Something in braces with quoted keys, one level of nesting inside.
 _TEMPLATE: Final = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")
@@ -57,137 +54,84 @@ _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CERTAIN: Final = 0.9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A part of the message and who it is for.
-
-    Attributes:
-        text: the part, as the message has it.
-        start: where in the message it begins, in characters.
-    """
-
-    target: str
-    text: str
-    start: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """What is to be answered.
-
-    Attributes:
-        is_array: an array of objects; otherwise one object.
-        wrapper: key of an outer object that holds the array; empty for a bare one.
-        keys: keys of each object, in the order written, with the example value of each.
-    """
-
-    is_array: bool
-    keys: Mapping[str, Any] = field(default_factory=dict)
-    wrapper: str = ""
-
-    @property
-    def target_key(self) -> str:
-        """The key that takes the target; empty when none of them reads like it."""
-        return next((key for key in self.keys if words_of(key) & TARGET_WORDS), "")
-
-    def answer(self, parts: Sequence[Part]) -> str:
-        """The JSON text that says which part is for whom."""
-        items = [self._item(part) for part in parts]
-        answer: Any = items if self.is_array else (items[0] if items else {})
-        return json.dumps({self.wrapper: items} if self.wrapper else answer, ensure_ascii=False)
-
-    def _item(self, part: Part) -> dict[str, Any]:
-        return {
-            key: part.target if key == self.target_key else _value(key, example, part)
-            for key, example in self.keys.items()
-        }
-
-
 def words_of(name: str) -> frozenset[str]:
     """The words of an identifier, in lower case."""
     return frozenset(word.lower() for word in _WORD.findall(name))
 
 
-def read_shape(instructions: str) -> Shape | None:
-    """The shape instructions demand; ``None`` when they demand no JSON with a target in it."""
+def read_template(instructions: str) -> Any:
+    """The answer that instructions demand; ``None`` when they demand no JSON with a target in it."""
     demand = _DEMAND.search(instructions)
     if demand is None:
         return None
     is_array = (demand[1] or demand[2] or demand[0][-1]).lower() in ("array", "list", "[")
     wrapper = _WRAPPER.search(instructions)
-    for template in _TEMPLATE.finditer(instructions):
-        keys = _keys(template[0])
-        shape = Shape(
-            is_array=is_array or wrapper is not None,
-            keys=keys,
-            wrapper=wrapper[1] if wrapper is not None else "",
-        )
-        if shape.target_key and not _is_registry_entry(keys):
-            return shape
+    for written in _TEMPLATE.finditer(instructions):
+        keys = _keys(written[0])
+        if not {"name", "description"} <= keys.keys() and (item := _item(keys)) is not None:
+            return {wrapper[1]: [item]} if wrapper else [item] if is_array else item
     names = _DEFINITION.findall(instructions)
     if len(names) < 2 and (prose := _PROSE.search(instructions)) is not None:  # noqa: PLR2004
         words = re.findall(r"[a-z_]\w*", prose[1], re.IGNORECASE)
         names = [word for word in words if word.lower() != "and"]
-    shape = Shape(is_array=is_array, keys=dict.fromkeys(names, ""))
-    return shape if shape.target_key else None
+    item = _item(dict.fromkeys(names, ""))
+    return [item] if item is not None and is_array else item
 
 
-def shape_of_schema(schema: Mapping[str, Any]) -> Shape | None:
-    """The shape of a demanded JSON schema: an object, or a list of them, alone or wrapped."""
+def template_of_schema(schema: Mapping[str, Any]) -> Any:
+    """The answer that a JSON schema demands: an object, or a list of them, alone or wrapped."""
     if schema.get("type") == "array":
-        inner = schema.get("items")
-        keys = _properties(inner)
-        return Shape(is_array=True, keys=keys) if keys else None
+        item = _item(_examples(schema.get("items")))
+        return None if item is None else [item]
     for name, inner in (schema.get("properties") or {}).items():
         if isinstance(inner, Mapping) and inner.get("type") == "array":
-            keys = _properties(inner.get("items"))
-            if keys:
-                return Shape(is_array=True, keys=keys, wrapper=name)
-    keys = _properties(schema)
-    return Shape(is_array=False, keys=keys) if keys else None
+            item = _item(_examples(inner.get("items")))
+            if item is not None:
+                return {name: [item]}
+    return _item(_examples(schema))
 
 
-def _properties(schema: object) -> dict[str, Any]:
-    """Each property with a value that stands for its type; empty without a target among them."""
-    if not isinstance(schema, Mapping):
-        return {}
-    examples = {"array": [], "number": 0.0, "integer": 0}
-    keys = {
-        name: examples.get(str(inner.get("type")), "") if isinstance(inner, Mapping) else ""
-        for name, inner in (schema.get("properties") or {}).items()
+def _examples(schema: object) -> dict[str, Any]:
+    """Each property with a value that stands for its type."""
+    properties = (schema.get("properties") if isinstance(schema, Mapping) else None) or {}
+    values = {"array": [], "number": 0.0, "integer": 0}
+    return {
+        name: values.get(str(inner.get("type")), "") if isinstance(inner, Mapping) else ""
+        for name, inner in properties.items()
     }
-    return keys if any(words_of(key) & TARGET_WORDS for key in keys) else {}
 
 
 def _keys(template: str) -> dict[str, Any]:
     try:
         value = json.loads(template)
     except ValueError:
-        found = _KEY.findall(template) or _QUOTED.findall(template)
-        return dict.fromkeys(found, "")
+        return dict.fromkeys(_KEY.findall(template) or _QUOTED.findall(template), "")
     if not isinstance(value, dict):
         return {}
     inner = next((v[0] for v in value.values() if isinstance(v, list) and v), None)
     return inner if isinstance(inner, dict) and len(value) == 1 else value
 
 
-def _is_registry_entry(keys: Mapping[str, Any]) -> bool:
-    return {"name", "description"} <= set(keys)
+def _item(keys: Mapping[str, Any]) -> dict[str, Any] | None:
+    """An object with these keys, by their example values; ``None`` when no key takes a target."""
+    target = next((key for key in keys if words_of(key) & TARGET_WORDS), None)
+    if target is None:
+        return None
+    return {key: _place(key, example) for key, example in keys.items()} | {target: "{target}"}
 
 
-def _value(key: str, example: object, part: Part) -> Any:  # noqa: PLR0911 - one per kind of key
+def _place(key: str, example: object) -> Any:  # noqa: PLR0911 - one per kind of key
     words = words_of(key)
-    end = part.start + len(part.text)
     if isinstance(example, dict):
-        return {inner: _value(inner, value, part) for inner, value in example.items()}
-    if "span" in words or "range" in words:
-        return [part.start, end]
+        return {inner: _place(inner, value) for inner, value in example.items()}
+    if words & {"span", "range"}:
+        return ["{start}", "{end}"]
     if words & _START_WORDS:
-        return part.start
+        return "{start}"
     if words & _END_WORDS:
-        return end
+        return "{end}"
     if words & _NUMBER_WORDS or isinstance(example, int | float):
         return _CERTAIN
     if words & _REASON_WORDS:
         return "as rehearsed"
-    return [part.text] if isinstance(example, list) else part.text
+    return ["{prompt}"] if isinstance(example, list) else "{prompt}"

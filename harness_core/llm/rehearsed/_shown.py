@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["shown", "shown_end"]
-
 #: What keys and tokens are made of.
 _WORD: Final = r"[A-Za-z0-9_+/=.~-]+"
 _HALF_AT_END: Final = re.compile(_WORD + r"\Z")

@@ -9,8 +9,6 @@ from typing import Any
 from harness_core.llm.rehearsed._prompt import Prompt
 from harness_core.turns import Message, Rehearsal, Route, Turn, as_read, with_kinds
 
-__all__ = ["Cue", "Stage"]
-
 #: Characters of a message by which a piece of it is known for one.
 _PIECE_CHARS = 12
 

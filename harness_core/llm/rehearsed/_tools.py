@@ -9,13 +9,11 @@ from typing import Any, Final
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from harness_core.llm._reply import new_id
-from harness_core.llm._request import MessagesRequest, Tool, ToolUseBlock
+from harness_core.llm._reply import Content, call_block
+from harness_core.llm._request import MessagesRequest, Tool
 from harness_core.llm.rehearsed._prompt import Done
 from harness_core.llm.rehearsed._shown import shown
 from harness_core.turns import ResultOf, Use
-
-__all__ = ["Missing", "bare", "call_of", "offered"]
 
 #: How Claude Code names the tools of a server: ``mcp__<server>__<tool>``.
 _MCP: Final = "mcp__"
@@ -62,7 +60,7 @@ def call_of(
     number: tuple[int, int],
     text: str,
     obeyed: bool = False,
-) -> ToolUseBlock:
+) -> Content:
     """The call of a turn.
 
     Args:
@@ -94,9 +92,7 @@ def call_of(
             f"the schema of {use.tool!r} does not take {json.dumps(arguments)}{at}: {error.message}"
         )
         raise Missing(message)
-    return ToolUseBlock(
-        id=new_id("toolu", tool.name, text, *number), name=tool.name, input=arguments
-    )
+    return call_block(tool.name, arguments, tool.name, text, *number)
 
 
 def _with_results(value: Any, done: Sequence[Done]) -> Any:

@@ -10,12 +10,12 @@ from typing import Any, Final
 import httpx
 import trio
 
-from harness_core.llm import GatewayClient
+from harness_core.llm import GatewayClient, LedgerEntry
 from harness_core.llm._backend import Backend
 from harness_core.llm._serve import Settings, serve
 from harness_core.llm.rehearsed import RehearsedBackend
 from harness_core.turns import Rehearsal, say
-from harness_core.wait import deadline
+from harness_core.wait import deadline, until
 
 HAIKU: Final = "claude-haiku-4-5-20251001"
 KEY: Final = "sk-ant-harness-0123456789abcdef"
@@ -25,6 +25,16 @@ HI: Final[dict[str, Any]] = {
     "max_tokens": 100,
     "messages": [{"role": "user", "content": "hi"}],
 }
+PAIN_LOG: Final[dict[str, Any]] = {
+    "name": "pain_log",
+    "description": "Log a pain.",
+    "input_schema": {"type": "object", "properties": {"notes": {"type": "string"}}},
+}
+
+
+def request(text: str, **more: Any) -> dict[str, Any]:
+    """A request of the Messages API."""
+    return {**HI, "messages": [{"role": "user", "content": text}], **more}
 
 
 def rehearsed(*rehearsals: Rehearsal) -> RehearsedBackend:
@@ -55,9 +65,20 @@ async def served(
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve, chosen)
-        with deadline("serve a gateway", seconds=10):
+        with deadline("serve a gateway", seconds=20):
             async with httpx.AsyncClient(
-                base_url=url, headers={"x-api-key": key}, timeout=10, trust_env=False
+                base_url=url, headers={"x-api-key": key}, timeout=20, trust_env=False
             ) as http:
                 yield http, GatewayClient(url, TOKEN)
         nursery.cancel_scope.cancel()
+
+
+async def left(control: GatewayClient) -> LedgerEntry:
+    """The entry of the only call, once its client has left and it has ended."""
+
+    async def ended() -> bool:
+        return bool(await control.ledger())
+
+    await until(ended)
+    (entry,) = await control.ledger()
+    return entry

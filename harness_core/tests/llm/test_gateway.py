@@ -1,4 +1,4 @@
-"""A gateway that serves: modes, ledger, budget, faults and the control API over real HTTP."""
+"""A gateway that serves: ledger, key, control API, process; over real HTTP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -17,63 +16,45 @@ import trio
 from harness_core.errors import BadInput, HarnessError, Unavailable
 from harness_core.evidence import open_evidence
 from harness_core.llm import Fault, GatewayClient, open_gateway
-from harness_core.llm._backend import Backend
 from harness_core.llm._budget import Budget
 from harness_core.llm._cli import main
 from harness_core.llm._desk import Desk
-from harness_core.llm._dialect import MessagesDialect
+from harness_core.llm._dialect import MESSAGES
 from harness_core.llm._ledger import Ledger
-from harness_core.llm._live import LiveBackend
-from harness_core.llm._models import ModelRule
 from harness_core.llm._serve import Settings, serve
 from harness_core.llm.rehearsed import RehearsedBackend
 from harness_core.process import open_run
-from harness_core.tests.llm.served import HAIKU, HI, KEY, TOKEN, rehearsed, served
-from harness_core.turns import Rehearsal, say, use
-from harness_core.wait import until
-
-UPSTREAM_KEY = "sk-ant-real-0123456789abcdef"
-LOG = {
-    **HI,
-    "messages": [{"role": "user", "content": "log the pain zx9f3k21"}],
-    "tools": [
-        {
-            "name": "pain_log",
-            "description": "Log a pain.",
-            "input_schema": {
-                "type": "object",
-                "properties": {"notes": {"type": "string"}},
-                "required": ["notes"],
-            },
-        }
-    ],
-}
-PAIN_LOG = Rehearsal(
-    message="log the pain {token:word}", turns=(use("pain_log", notes="log the pain {token}"),)
+from harness_core.tests.llm.served import (
+    HAIKU,
+    HI,
+    KEY,
+    PAIN_LOG,
+    TOKEN,
+    rehearsed,
+    request,
+    served,
 )
+from harness_core.turns import Rehearsal, say, use
 
 
-def test_an_entry_is_there_as_soon_as_the_answer_is() -> None:
+async def test_an_entry_is_there_as_soon_as_the_answer_is() -> None:
     """Whoever asks the ledger right after an answer finds the call, whole or streamed."""
+    async with served() as (http, control):
+        for number, stream in enumerate((False, True, False, True), start=1):
+            answer = await http.post("/v1/messages", json={**HI, "stream": stream})
+            assert 200 == answer.status_code
+            entries = await control.ledger()
+            assert number == len(entries)
 
-    async def run() -> None:
-        async with served() as (http, control):
-            for number, stream in enumerate((False, True, False, True), start=1):
-                answer = await http.post("/v1/messages", json={**HI, "stream": stream})
-                assert 200 == answer.status_code
-                entries = await control.ledger()
-                assert number == len(entries)
-            assert [False, True, False, True] == [entry.stream for entry in entries]
-            assert all(entry.usd for entry in entries)
-
-    trio.run(run)
+    assert [False, True, False, True] == [entry.stream for entry in entries]
+    assert all(entry.usd for entry in entries)
 
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_the_entry_comes_before_the_end_of_the_answer(stream) -> None:
     """When the last byte that a client needs leaves, the call is already in the ledger."""
     desk = Desk(backend=rehearsed(), ledger=Ledger(), budget=Budget(1.0), api_key=KEY)
-    body = json.dumps({**HI, "stream": stream}).encode()
+    unread = [json.dumps({**HI, "stream": stream}).encode()]
     seen: list[tuple[bytes, int]] = []
 
     async def receive() -> dict:
@@ -84,7 +65,6 @@ async def test_the_entry_comes_before_the_end_of_the_answer(stream) -> None:
     async def send(message: dict) -> None:
         seen.append((message.get("body", b""), len(desk.ledger.since(0))))
 
-    unread = [body]
     scope = {
         "type": "http",
         "method": "POST",
@@ -92,7 +72,7 @@ async def test_the_entry_comes_before_the_end_of_the_answer(stream) -> None:
         "query_string": b"",
         "headers": [(b"x-api-key", KEY.encode())],
     }
-    await desk.serve(MessagesDialect(), scope, receive, send)
+    await desk.serve(MESSAGES, scope, receive, send)
 
     telling = b"message_stop" if stream else b"stop_reason"
     (last,) = [entries for chunk, entries in seen if telling in chunk]
@@ -102,26 +82,50 @@ async def test_the_entry_comes_before_the_end_of_the_answer(stream) -> None:
 async def test_a_call_is_written_down_in_full(tmp_path) -> None:
     """Session, trace, scope, tools, tokens, price and prompt are in the entry and in the file."""
     path = tmp_path / "ledger.jsonl"
+    model = rehearsed(Rehearsal(message="log {words}", turns=(use("pain_log", notes="{words}"),)))
     headers = {"x-claude-code-session-id": "s-1", "traceparent": "00-abc-def-01"}
-    async with served(rehearsed(PAIN_LOG), ledger=path) as (http, control):
+    async with served(model, ledger=path) as (http, control):
         await control.set_scope("test_a")
-        await http.post("/v1/messages?beta=true", json=LOG, headers=headers)
+        body = request("log the pain zx9f3k21", tools=[PAIN_LOG])
+        await http.post("/v1/messages?beta=true", json=body, headers=headers)
         (entry,) = await control.ledger()
 
-    assert ("test_a", "s-1", "00-abc-def-01") == (entry.test, entry.session, entry.traceparent)
-    assert ("rehearsed", "messages", HAIKU, 200) == (
-        entry.mode,
-        entry.kind,
-        entry.model,
-        entry.status,
-    )
-    assert (("pain_log",), ("pain_log",)) == (entry.tools, entry.called)
-    assert "tool_use" == entry.stop_reason
+    expected = {
+        "sequence": 1,
+        "test": "test_a",
+        "session": "s-1",
+        "traceparent": "00-abc-def-01",
+        "mode": "rehearsed",
+        "kind": "messages",
+        "model": HAIKU,
+        "status": 200,
+        "tools": ("pain_log",),
+        "called": ("pain_log",),
+        "stop_reason": "tool_use",
+        "prompt": "log the pain zx9f3k21",
+        "charged": False,
+    }
+    assert expected == {name: getattr(entry, name) for name in expected}
     assert entry.input_tokens > 0 < entry.output_tokens
-    assert entry.hit
-    assert not entry.charged
-    assert "log the pain zx9f3k21" == entry.prompt
-    assert 1 == json.loads(path.read_text())["sequence"]
+    written = json.loads(path.read_text())
+    assert expected | {"tools": ["pain_log"], "called": ["pain_log"]} == {
+        name: written[name] for name in expected
+    }
+
+
+async def test_a_mark_is_the_last_call_that_has_ended() -> None:
+    """It takes no entry to know it; the entries since are those of later calls alone."""
+    async with served() as (http, control):
+        marks = [await control.mark()]
+        for number in range(3):
+            await http.post("/v1/messages", json={**HI, "model": f"m-{number}"})
+            marks.append(await control.mark())
+        since = [
+            [entry.model for entry in await control.ledger(since=mark)] for mark in reversed(marks)
+        ]
+
+    assert [0, 1, 2, 3] == marks
+    assert [[], ["m-2"], ["m-1", "m-2"], ["m-0", "m-1", "m-2"]] == since
 
 
 async def test_the_session_is_found_in_the_metadata() -> None:
@@ -136,9 +140,8 @@ async def test_the_session_is_found_in_the_metadata() -> None:
 
 async def test_secrets_do_not_reach_the_ledger() -> None:
     """A key in a prompt is redacted before the prompt is cut and written."""
-    said = {**HI, "messages": [{"role": "user", "content": f"my key is {KEY}"}]}
     async with served() as (http, control):
-        await http.post("/v1/messages", json=said)
+        await http.post("/v1/messages", json=request(f"my key is {KEY}"))
         (entry,) = await control.ledger()
 
     assert KEY not in entry.prompt
@@ -146,32 +149,30 @@ async def test_secrets_do_not_reach_the_ledger() -> None:
 
 
 @pytest.mark.parametrize(
-    "headers", [{"x-api-key": "wrong"}, {"x-api-key": ""}, {"authorization": "Bearer wrong"}]
+    ("headers", "status"),
+    [
+        ({"x-api-key": "wrong"}, 401),
+        ({"x-api-key": ""}, 401),
+        ({"x-api-key": "", "authorization": "Bearer wrong"}, 401),
+        ({"x-api-key": "", "authorization": f"Bearer {KEY}"}, 200),
+    ],
 )
-async def test_only_the_key_of_the_run_is_served(headers) -> None:
-    """Any other key is refused as the provider would, and the call is in the ledger."""
+async def test_only_the_key_of_the_run_is_served(headers, status) -> None:
+    """As either header; any other is refused as the provider would, and the call is in the ledger."""
     async with served() as (http, control):
-        given = {"x-api-key": ""} | headers
-        answer = await http.post("/v1/messages", json=HI, headers=given)
+        answer = await http.post("/v1/messages", json=HI, headers=headers)
         (entry,) = await control.ledger()
 
-    assert 401 == answer.status_code
-    assert "authentication_error" == answer.json()["error"]["type"]
-    assert (401, 0) == (entry.status, entry.output_tokens)
-
-
-async def test_a_bearer_token_is_a_key_too() -> None:
-    """Clients that send the key as a bearer token are served."""
-    async with served() as (http, _):
-        headers = {"x-api-key": "", "authorization": f"Bearer {KEY}"}
-
-        assert 200 == (await http.post("/v1/messages", json=HI, headers=headers)).status_code
+    assert status == answer.status_code == entry.status
+    if status != 200:
+        assert "authentication_error" == answer.json()["error"]["type"]
+        assert 0 == entry.output_tokens
 
 
 async def test_the_system_under_test_cannot_steer() -> None:
     """The control API refuses the key that callers hold."""
     async with served() as (http, _):
-        for path in ("totals", "ledger", "faults", "unmatched"):
+        for path in ("totals", "ledger", "mark", "faults", "unmatched"):
             answer = await http.get(f"/_gateway/{path}", headers={"authorization": f"Bearer {KEY}"})
             assert 401 == answer.status_code
 
@@ -226,241 +227,12 @@ async def test_chat_completions_are_served() -> None:
         kinds = [entry.kind for entry in await control.ledger()]
 
     assert "Understood: hi" == answer.json()["choices"][0]["message"]["content"]
-    assert "invalid_request_error" == refused.json()["error"]["type"]
+    assert (400, "invalid_request_error", "messages: Field required") == (
+        refused.status_code,
+        refused.json()["error"]["type"],
+        refused.json()["error"]["message"],
+    )
     assert ["chat_completions", "chat_completions"] == kinds
-
-
-async def test_a_planted_status_is_answered_and_counted_down() -> None:
-    """A fault meets as many calls as it says, then the gateway is well again."""
-    async with served() as (http, control):
-        await control.add_fault(Fault(kind="status", status=429, retry_after_s=3, times=2))
-        answers = [await http.post("/v1/messages", json=HI) for _ in range(3)]
-        entries = await control.ledger()
-
-    assert [429, 429, 200] == [answer.status_code for answer in answers]
-    assert "3" == answers[0].headers["retry-after"]
-    assert "rate_limit_error" == answers[0].json()["error"]["type"]
-    assert ["status 429", "status 429", ""] == [entry.fault for entry in entries]
-    assert [0.0, 0.0] == [entry.usd for entry in entries[:2]]
-
-
-@pytest.mark.parametrize(
-    ("match", "met"),
-    [
-        ({"contains": "hi"}, True),
-        ({"contains": "bye"}, False),
-        ({"contains": "hi", "also": "hi"}, True),
-        ({"contains": "hi", "also": "bye"}, False),
-        ({"model": HAIKU}, True),
-        ({"model": "other"}, False),
-        ({"test": "test_a"}, True),
-        ({"test": "test_b"}, False),
-        ({"without_tools": True}, True),
-    ],
-)
-async def test_a_fault_meets_what_it_matches(match, met) -> None:
-    """Text, model and test scope decide which calls a fault meets."""
-    async with served() as (http, control):
-        await control.set_scope("test_a")
-        await control.add_fault(Fault(kind="status", status=529, **match))
-        answer = await http.post("/v1/messages", json=HI)
-
-    assert met == (529 == answer.status_code)
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_cut_answer_breaks_off(stream) -> None:
-    """The connection closes before the message is whole, which a client must notice."""
-    async with served() as (http, control):
-        await control.add_fault(Fault(kind="cut", after_events=3))
-        with pytest.raises(httpx.RemoteProtocolError):
-            await http.post("/v1/messages", json={**HI, "stream": stream})
-        (entry,) = await control.ledger()
-
-    assert "cut after 3 events" == entry.fault
-
-
-async def test_a_malformed_answer_is_no_json() -> None:
-    """The body is not what its content type says."""
-    async with served() as (http, control):
-        await control.add_fault(Fault(kind="malformed"))
-        answer = await http.post("/v1/messages", json=HI)
-
-    assert "application/json" == answer.headers["content-type"]
-    with pytest.raises(ValueError, match=r"Expecting|Unterminated"):
-        answer.json()
-
-
-async def test_a_hanging_call_ends_with_its_client() -> None:
-    """A hang lasts until the client leaves, and is then written down as left by the client."""
-    async with served() as (http, control):
-        await control.add_fault(Fault(kind="hang"))
-        with pytest.raises(httpx.ReadTimeout):
-            await http.post("/v1/messages", json=HI, timeout=0.3)
-
-        async def left() -> bool:
-            return bool(await control.ledger())
-
-        await until(left)
-        (entry,) = await control.ledger()
-
-    assert ("hang", 499) == (entry.fault, entry.status)
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_an_endless_answer_goes_on_until_its_client_leaves(stream) -> None:
-    """Words keep coming, well-formed and without an end, and the ledger says who ended it."""
-    words = 0
-    async with served() as (http, control):
-        await control.add_fault(Fault(kind="endless"))
-        with trio.CancelScope() as reading:
-            async with http.stream("POST", "/v1/messages", json={**HI, "stream": stream}) as answer:
-                async for text in answer.aiter_text():
-                    words += text.count("again")
-                    if words >= 4:
-                        reading.cancel()  # thrown into the client, which then hangs up
-
-        async def left() -> bool:
-            return bool(await control.ledger())
-
-        await until(left)
-        (entry,) = await control.ledger()
-
-    assert 200 == answer.status_code
-    assert ("endless", 499) == (entry.fault, entry.status)
-
-
-async def test_a_fault_is_met_when_its_call_arrives() -> None:
-    """A call that hangs has met its fault when it arrives, not when it ends."""
-    async with served() as (http, control):
-        number = await control.add_fault(Fault(kind="hang"))
-        before = await control.fault_met(number)
-        with pytest.raises(httpx.ReadTimeout):
-            await http.post("/v1/messages", json=HI, timeout=0.3)
-        after = await control.fault_met(number)
-
-        assert not await control.withdraw_fault(number)  # spent: no calls of it were left
-        assert [0, 1, 0] == [before, after, await control.fault_met(number)]
-
-
-@pytest.mark.parametrize("let_go", ["withdraw", "clear"])
-async def test_a_held_call_is_answered_once_its_fault_is_withdrawn(let_go) -> None:
-    """A held call waits for the harness, whole and unharmed; others pass by."""
-    answers = []
-    async with served() as (http, control), trio.open_nursery() as nursery:
-        number = await control.add_fault(Fault(kind="hold"))
-
-        async def ask() -> None:
-            answers.append(await http.post("/v1/messages", json=HI))
-
-        async def met() -> bool:
-            return await control.fault_met(number) == 1
-
-        nursery.start_soon(ask)
-        await until(met)
-        other = await http.post("/v1/messages", json=HI)
-        answered_early = len(answers)
-        await (control.withdraw_fault(number) if let_go == "withdraw" else control.clear())
-
-    assert [200, 0] == [other.status_code, answered_early]
-    assert [200] == [answer.status_code for answer in answers]
-
-
-async def test_a_late_answer_is_late() -> None:
-    """Latency is added before the answer and shows in the ledger."""
-    async with served() as (http, control):
-        await control.add_fault(Fault(kind="latency", latency_s=0.2))
-        answer = await http.post("/v1/messages", json=HI)
-        (entry,) = await control.ledger()
-
-    assert 200 == answer.status_code
-    assert entry.latency_ms >= 200
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_planted_answer_is_a_message_like_any_other(stream) -> None:
-    """A model that misbehaves says what was planted, calls nothing, and is counted as usual."""
-    async with served() as (http, control):
-        await control.add_fault(Fault(kind="answer", text="As you wish."))
-        first = await http.post("/v1/messages", json={**HI, "stream": stream})
-        second = await http.post("/v1/messages", json=HI)
-        planted, usual = await control.ledger()
-
-    assert 200 == first.status_code
-    assert "As you wish." in first.text
-    assert "As you wish." not in second.text
-    assert ("answer of 12 characters", "") == (planted.fault, usual.fault)
-    assert planted.output_tokens > 0
-    assert planted.usd is not None
-    assert planted.usd > 0
-
-
-async def test_a_fault_for_calls_without_tools_leaves_the_others() -> None:
-    """Who offers a tool is not met, so that one step of several can be misled."""
-    tool = {"name": "look", "input_schema": {"type": "object"}}
-    async with served() as (http, control):
-        await control.add_fault(Fault(kind="status", status=418, without_tools=True))
-        offering = await http.post("/v1/messages", json={**HI, "tools": [tool]})
-        bare = await http.post("/v1/messages", json=HI)
-
-    assert [200, 418] == [offering.status_code, bare.status_code]
-
-
-async def test_a_planted_answer_may_call_a_tool() -> None:
-    """A model that misbehaves calls what was planted, by the full name of the tool on offer."""
-    tool = {"name": "mcp__health__symptom_log", "input_schema": {"type": "object"}}
-    async with served() as (http, control):
-        await control.add_fault(Fault(kind="answer", tool="symptom_log", input={"severity": 99}))
-        answer = await http.post("/v1/messages", json={**HI, "tools": [tool]})
-        (entry,) = await control.ledger()
-
-    (block,) = answer.json()["content"]
-
-    assert ("tool_use", "tool_use") == (answer.json()["stop_reason"], block["type"])
-    assert ("mcp__health__symptom_log", {"severity": 99}) == (block["name"], block["input"])
-    assert ("mcp__health__symptom_log",) == entry.called
-
-
-async def test_a_share_of_the_calls_is_met_and_always_the_same_ones() -> None:
-    """A fault with a share meets about that part of its calls, repeatably by its seed."""
-    met: list[list[bool]] = []
-    async with served() as (http, control):
-        for seed in (1, 1, 2):
-            fault = Fault(kind="status", status=500, share=0.3, seed=seed, times=1000)
-            async with control.fault(fault):
-                answers = [await http.post("/v1/messages", json=HI) for _ in range(60)]
-            met.append([500 == answer.status_code for answer in answers])
-
-    assert met[0] == met[1]
-    assert met[0] != met[2]
-    assert 8 <= sum(met[0]) <= 28
-
-
-async def test_a_fault_is_withdrawn_without_those_of_others() -> None:
-    """After its block a fault is gone, also unspent; another one goes on."""
-    async with served() as (http, control):
-        await control.add_fault(Fault(kind="status", status=418, contains="others"))
-        async with control.fault(Fault(kind="status", status=529, times=5)):
-            during = await http.post("/v1/messages", json=HI)
-        after = await http.post("/v1/messages", json=HI)
-        hello = {"messages": [{"role": "user", "content": "hi, others"}]}
-        others = await http.post("/v1/messages", json={**HI, **hello})
-
-    assert [529, 200, 418] == [during.status_code, after.status_code, others.status_code]
-
-
-async def test_a_fault_that_means_nothing_is_refused() -> None:
-    """A misspelt kind or key is an error at planting, not a fault that never comes."""
-    with pytest.raises(BadInput):
-        Fault(kind="melt")
-    async with served() as (http, _):
-        answer = await http.post(
-            "/_gateway/faults",
-            json={"kind": "hang", "tims": 2},
-            headers={"authorization": f"Bearer {TOKEN}"},
-        )
-
-    assert (400, "tims") == (answer.status_code, answer.json()["key"])
 
 
 async def test_clearing_forgets_all_but_the_ledger() -> None:
@@ -476,175 +248,13 @@ async def test_clearing_forgets_all_but_the_ledger() -> None:
     assert ("", "", "hello") == (entry.test, entry.fault, entry.answer)
 
 
-@asynccontextmanager
-async def live(upstream: Backend | None = None, **settings):
-    """A live gateway whose upstream is another gateway of this process."""
-    provider_model = upstream or rehearsed(PAIN_LOG)
-    async with served(provider_model, key=UPSTREAM_KEY) as (provider, provider_control):
-        backend = LiveBackend(str(provider.base_url), key=UPSTREAM_KEY)
-        rule = settings.pop("models", ModelRule(allowed=(HAIKU,)))
-        async with served(backend, models=rule, **settings) as (http, control):
-            yield http, control, provider_control
-        await backend.aclose()
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_live_calls_pass_through_and_are_paid(stream) -> None:
-    """The answer comes from the upstream with the real key; its usage is priced and charged."""
-    async with live() as (http, control, provider):
-        answer = await http.post("/v1/messages?beta=true", json={**LOG, "stream": stream})
-        (entry,) = await control.ledger()
-        (upstream,) = await provider.ledger()
-        totals = await control.totals()
-
-    assert 200 == answer.status_code
-    assert "pain_log" in answer.text
-    assert UPSTREAM_KEY not in answer.text
-    assert (upstream.input_tokens, upstream.output_tokens) == (
-        entry.input_tokens,
-        entry.output_tokens,
-    )
-    assert ("tool_use", ("pain_log",)) == (entry.stop_reason, entry.called)
-    assert entry.charged
-    assert not entry.hit
-    assert totals.spent_usd == pytest.approx(entry.usd)
-    assert totals.spent_usd == pytest.approx(totals.overall.charged_usd)
-    assert 0 == totals.reserved_usd
-
-
-async def test_the_budget_stops_a_live_run() -> None:
-    """Calls that no longer fit never reach the provider; the summary says the budget is gone."""
-    async with live(budget_usd=0.0011) as (http, control, provider):
-        statuses = [(await http.post("/v1/messages", json=HI)).status_code for _ in range(30)]
-        refused = (await http.post("/v1/messages", json=HI)).json()["error"]
-        totals = await control.totals()
-        reached = len(await provider.ledger())
-
-    assert 200 == statuses[0]
-    assert 402 == statuses[-1]
-    assert statuses.count(200) == reached
-    assert "billing_error" == refused["type"]
-    assert "0.0011 USD" in refused["message"]
-    assert totals.budget_exceeded
-    assert totals.spent_usd <= 0.0011
-
-
-async def test_concurrent_live_calls_keep_the_books() -> None:
-    """Entries, the budget and the provider agree on what was spent, calls in flight included."""
-    async with live(budget_usd=0.004) as (http, control, provider):
-        async with trio.open_nursery() as nursery:
-            for number in range(40):
-                body = {**HI, "stream": bool(number % 2)}
-                nursery.start_soon(lambda sent=body: http.post("/v1/messages", json=sent))
-        totals = await control.totals()
-        paid = [entry.usd for entry in await control.ledger() if entry.charged]
-        reached = len(await provider.ledger())
-
-    assert reached == len(paid)
-    assert totals.spent_usd == pytest.approx(sum(paid))
-    assert totals.spent_usd <= 0.004
-    assert 40 == totals.overall.calls
-    assert 0 == pytest.approx(totals.reserved_usd, abs=1e-9)
-
-
-async def test_an_upstream_error_is_passed_on_and_costs_nothing() -> None:
-    """The client sees the provider's status and retries by itself; each attempt is one entry."""
-    async with live() as (http, control, provider):
-        await provider.add_fault(Fault(kind="status", status=529, retry_after_s=1))
-        first = await http.post("/v1/messages", json=HI)
-        second = await http.post("/v1/messages", json=HI)
-        entries = await control.ledger()
-
-    assert (529, 200) == (first.status_code, second.status_code)
-    assert "1" == first.headers["retry-after"]
-    assert [("overloaded_error", 0.0), ("", entries[1].usd)] == [
-        (entry.error, entry.usd) for entry in entries
-    ]
-
-
-async def test_an_upstream_that_breaks_off_is_paid_for_what_was_seen() -> None:
-    """A stream that ends early reaches the client as an error and is not booked as free."""
-    async with live() as (http, control, provider):
-        await provider.add_fault(Fault(kind="cut", after_events=4))
-        answer = await http.post("/v1/messages", json={**HI, "stream": True})
-        (entry,) = await control.ledger()
-
-    assert "event: error" in answer.text
-    assert "message_stop" not in answer.text
-    assert entry.usd > 0
-    assert "api_error" == entry.error
-
-
-async def test_a_live_call_whose_client_left_is_booked_at_its_worst() -> None:
-    """The provider may bill what nobody stayed to read: the whole reservation is taken as spent."""
-    async with live() as (http, control, provider):
-        await provider.add_fault(Fault(kind="hang"))
-        with pytest.raises(httpx.ReadTimeout):
-            await http.post("/v1/messages", json=HI, timeout=0.3)
-
-        async def left() -> bool:
-            return bool(await control.ledger())
-
-        await until(left)
-        (entry,) = await control.ledger()
-        totals = await control.totals()
-
-    assert 499 == entry.status
-    assert totals.spent_usd == pytest.approx(entry.usd)
-    assert entry.usd > 100 * 5e-6  # max_tokens of output
-
-
-async def test_an_upstream_that_is_not_there_is_a_502() -> None:
-    """The message names the upstream; nothing is charged."""
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    backend = LiveBackend(url, key=UPSTREAM_KEY)
-    async with served(backend) as (http, control):
-        answer = await http.post("/v1/messages", json=HI)
-        totals = await control.totals()
-    await backend.aclose()
-
-    assert 502 == answer.status_code
-    assert url in answer.json()["error"]["message"]
-    assert 0 == totals.spent_usd
-
-
-async def test_live_models_are_limited() -> None:
-    """Another model is refused before it costs anything; a forced one takes its place."""
-    other = {**HI, "model": "claude-opus-4-1"}
-    async with live() as (http, control, _):
-        refused = await http.post("/v1/messages", json=other)
-        (entry,) = await control.ledger()
-    async with live(models=ModelRule(allowed=(HAIKU,), forced=HAIKU)) as (http, _, provider):
-        await http.post("/v1/messages", json=other)
-        (asked,) = await provider.ledger()
-
-    assert (403, "model_not_allowed") == (refused.status_code, entry.error)
-    assert HAIKU == asked.model
-
-
-async def test_chat_completions_are_not_served_live() -> None:
-    """What the budget cannot measure is not passed on."""
-    async with live() as (http, _, provider):
-        answer = await http.post("/v1/chat/completions", json=HI)
-
-        assert 403 == answer.status_code
-        assert () == await provider.ledger()
-
-
-async def test_offline_calls_can_be_held_to_the_budget() -> None:
-    """With the option, calls that cost nothing count as if they were live."""
-    async with served(budget_usd=0.0, charge_offline=True) as (http, control):
-        answer = await http.post("/v1/messages", json=HI)
-
-        assert 402 == answer.status_code
-        assert (await control.totals()).budget_exceeded
-
-
 async def test_a_client_without_a_gateway_says_where_it_looked() -> None:
     """A gateway that is gone is an error of the harness with the address."""
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
         await GatewayClient("http://127.0.0.1:1", TOKEN).totals()
+
+
+# --- the process ------------------------------------------------------------------------------------
 
 
 async def test_a_gateway_is_a_child_of_a_run(tmp_path) -> None:
@@ -669,23 +279,26 @@ async def test_a_gateway_is_a_child_of_a_run(tmp_path) -> None:
         socket.create_connection(("127.0.0.1", int(gateway.url.rsplit(":", 1)[1])))
 
 
-async def test_bad_ways_to_open_a_gateway(tmp_path, monkeypatch) -> None:
-    """An unknown mode and a live mode without a key are told before anything starts."""
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"mode": "psychic"}, BadInput, "rehearsed or live"),
+        ({"mode": "live"}, Unavailable, "ANTHROPIC_API_KEY is not set"),
+        ({"mode": "record"}, BadInput, "--cassette"),
+    ],
+)
+async def test_bad_ways_to_open_a_gateway(options, error, words, tmp_path, monkeypatch) -> None:
+    """An unknown mode, and a mode without what it needs, are told before anything starts."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     evidence = open_evidence(tmp_path / "evidence")
     async with open_run(evidence=evidence) as run:
-        with pytest.raises(BadInput, match="rehearsed or live"):
-            async with open_gateway(run, mode="psychic", evidence=evidence):
-                pass
-        with pytest.raises(Unavailable, match="ANTHROPIC_API_KEY is not set"):
-            async with open_gateway(run, mode="live", evidence=evidence):
-                pass
+        with pytest.raises(error, match=words):
+            await open_gateway(run, evidence=evidence, **options).__aenter__()
 
 
-def test_the_process_announces_itself_and_stops_promptly(tmp_path) -> None:
+def test_the_process_announces_itself_and_stops_promptly() -> None:
     """One JSON line says where it is; SIGTERM ends it at once, also with a call that hangs."""
-    ready = tmp_path / "ready.json"
-    argv = [sys.executable, "-m", "harness_core.llm", "--ready-file", str(ready)]
+    argv = [sys.executable, "-m", "harness_core.llm"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         line = json.loads(process.stdout.readline())
         control = {"authorization": f"Bearer {line['control_token']}"}
@@ -701,25 +314,43 @@ def test_the_process_announces_itself_and_stops_promptly(tmp_path) -> None:
         status = process.wait(timeout=5)
 
     assert 0 == status
-    assert line == json.loads(ready.read_text())
-    assert 0o600 == ready.stat().st_mode & 0o777
+    assert {"url", "api_key", "control_token", "mode", "pid"} == line.keys()
 
 
 @pytest.mark.parametrize(
-    ("argv", "expected"),
+    ("argv", "key", "status", "words"),
     [
-        (["--budget-usd", "-1"], "--budget-usd"),
-        (["--port", "70000"], "--port"),
-        (["--mode", "live", "--upstream", "ftp://x"], "--upstream"),
-        (["--ledger", "/nowhere/at/all"], "--ledger"),
+        (["--budget-usd", "-1"], "", 2, "--budget-usd"),
+        (["--port", "70000"], "", 2, "--port"),
+        (["--mode", "live", "--upstream", "ftp://x"], "sk-ant-real", 2, "--upstream"),
+        (["--mode", "live"], "", 1, "ANTHROPIC_API_KEY is not set"),
+        (["--ledger", "/nowhere/at/all"], "", 2, "--ledger"),
+        (["--mode", "replay"], "", 2, "--cassette"),
+        (["--mode", "record"], "", 2, "--cassette"),
+        (["--mode", "rehearsed", "--cassette", "x"], "", 2, "only with those"),
+        (["--mode", "replay", "--cassette", "/nowhere/x"], "", 2, "no such directory"),
+        (
+            ["--mode", "live", "--turns", "x"],
+            "",
+            2,
+            "--turns: found '--mode live', expected --mode rehearsed",
+        ),
+        (
+            ["--mode", "live", "--form", "x"],
+            "",
+            2,
+            "--form: found '--mode live', expected --mode rehearsed",
+        ),
+        (["--host", "llm"], "", 2, "found 'llm', expected HOST:PORT"),
     ],
 )
-def test_bad_options_are_told(argv, expected, capsys, monkeypatch) -> None:
-    """A bad option ends with one line that names it, and status 2."""
-    monkeypatch.setenv("ANTHROPIC_API_KEY", UPSTREAM_KEY)
+def test_bad_options_are_told(argv, key, status, words, capsys, monkeypatch) -> None:
+    """What is wrong, missing or of another mode ends with one line that names it."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", key)
 
-    assert 2 == main(argv)
-    assert expected in capsys.readouterr().err
+    assert status == main(argv)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
 
 
 def test_a_taken_port_is_told(capsys) -> None:
@@ -729,14 +360,6 @@ def test_a_taken_port_is_told(capsys) -> None:
 
         assert 1 == main(["--port", str(port)])
     assert f"127.0.0.1:{port}" in capsys.readouterr().err
-
-
-def test_live_without_a_key_is_told(capsys, monkeypatch) -> None:
-    """Without a key the live mode says which variable it wants."""
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-
-    assert 1 == main(["--mode", "live"])
-    assert "ANTHROPIC_API_KEY is not set" in capsys.readouterr().err
 
 
 async def test_only_the_loopback_is_served() -> None:

@@ -1,7 +1,6 @@
 """A gateway holds keys and money: what is meant for another host reaches nothing behind its door."""
 
 from harness_core.http import HttpClient, directed, misdirected
-from harness_core.llm._cli import main
 from harness_core.tests.llm.served import HI, KEY, TOKEN, served
 
 #: Every route, the control API included, and some that there are not.
@@ -67,9 +66,3 @@ async def test_it_answers_to_the_names_it_is_given() -> None:
         ]
 
     assert [200, 421, 421] == answers
-
-
-def test_a_name_without_a_port_is_told(capsys) -> None:
-    """A mistake on the command line ends with one line that shows it, and status 2."""
-    assert 2 == main(["--host", "llm"])
-    assert "found 'llm', expected HOST:PORT" in capsys.readouterr().err

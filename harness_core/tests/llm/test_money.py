@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
-
+import msgspec
 import pytest
 import trio
 import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_core.llm import LedgerEntry, Sum, Totals, Usage, cost_summary
+from harness_core.llm import LedgerEntry, cost_summary
 from harness_core.llm._budget import Budget
-from harness_core.llm._ledger import Ledger, add_up
+from harness_core.llm._ledger import Ledger, Sum, Totals, add_up
 from harness_core.llm._prices import price_usd
 from harness_core.llm._refusal import Refusal
+from harness_core.llm._reply import Usage
 from harness_core.llm._scopes import Scope, Scopes
 
 HAIKU = "claude-haiku-4-5-20251001"
@@ -127,8 +127,8 @@ def test_a_budget_is_a_sum_of_money(limit) -> None:
         Budget(limit)
 
 
-def test_the_ledger_adds_up_by_test_session_and_model(tmp_path) -> None:
-    """Every grouping counts every call once; count_tokens is free and unknown models are named."""
+def test_the_ledger_adds_up_by_test(tmp_path) -> None:
+    """Each call counts once, for its test; count_tokens is free and unknown models are named."""
     ledger = Ledger(tmp_path / "ledger.jsonl")
     rows = [
         entry(1, test="a", session="s1", usd=0.01, input_tokens=10, output_tokens=1, charged=True),
@@ -148,11 +148,11 @@ def test_the_ledger_adds_up_by_test_session_and_model(tmp_path) -> None:
     assert totals.overall.usd == pytest.approx(0.03)
     assert totals.overall.charged_usd == pytest.approx(0.01)
     assert (1, 1) == (totals.overall.unpriced, totals.overall.failed)
-    for group in (totals.by_test, totals.by_session, totals.by_model):
-        assert 4 == sum(part.calls for part in group.values())
+    assert {"a": 2, "b": 2} == {test: part.calls for test, part in totals.by_test.items()}
     written = (tmp_path / "ledger.jsonl").read_text().splitlines()
-    assert rows == [LedgerEntry.from_json(json.loads(line)) for line in written]
-    assert rows[2:] == list(ledger.since(2))
+    assert rows == [msgspec.json.decode(line, type=LedgerEntry) for line in written]
+    assert rows[2:] == ledger.since(2)
+    assert 5 == ledger.last_sequence
 
 
 def test_an_empty_ledger_adds_up_to_nothing() -> None:
@@ -185,14 +185,14 @@ def test_the_summary_shows_tests_total_and_what_money_means() -> None:
 
 
 def test_calls_belong_to_the_scope_that_recognises_them() -> None:
-    """Parallel tests claim their own calls by token or trace; the rest is the current test's."""
+    """Parallel tests claim their own calls by token, the latest first; the rest is the current test's."""
     scopes = Scopes()
     scopes.set(Scope(test="serial"))
     scopes.set(Scope(test="one", contains="zx9f"))
-    scopes.set(Scope(test="two", trace_id="0af7651916cd43dd"))
+    scopes.set(Scope(test="two", contains="9f zx8"))
 
-    assert "one" == scopes.of(text="… zx9f …", traceparent="")
-    assert "two" == scopes.of(text="", traceparent="00-0af7651916cd43dd8448-b7-01")
-    assert "serial" == scopes.of(text="other", traceparent="")
+    assert "one" == scopes.of("… zx9f …")
+    assert "two" == scopes.of("zx9f zx8")
+    assert "serial" == scopes.of("other")
     scopes.clear()
-    assert "" == scopes.of(text="zx9f", traceparent="")
+    assert "" == scopes.of("zx9f")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from harness_core.errors import BadInput
-from harness_core.llm import Reply
-from harness_core.llm._backend import Trouble
-from harness_core.llm._request import TextBlock, ToolUseBlock, parse_request
+from harness_core.llm._refusal import Refusal
+from harness_core.llm._reply import Reply
+from harness_core.llm._request import parse_request
 from harness_core.llm.rehearsed._form import Form, read_form
 from harness_core.llm.rehearsed._player import play
 from harness_core.llm.rehearsed._stage import Stage
@@ -71,9 +71,7 @@ class Model:
         if isinstance(content, str):
             content = [{"role": "user", "content": content}]
         whole = {"model": "m", "max_tokens": 100, "messages": content, **body}
-        answer = play(parse_request(json.dumps(whole).encode()), self.stage, self.form, cli=cli)
-        assert isinstance(answer, Reply)
-        return answer
+        return play(parse_request(whole), self.stage, self.form, cli=cli)
 
 
 def classifying(
@@ -90,23 +88,18 @@ def classifying(
 
 def text_of(reply: Reply) -> str:
     """What was said."""
-    (block,) = reply.blocks
-    assert isinstance(block, TextBlock)
-    return block.text
+    (block,) = reply.content
+    return block["text"]
 
 
 def calls_of(reply: Reply) -> list[tuple[str, Mapping[str, Any]]]:
     """What was called."""
-    return [(each.name, each.input) for each in reply.blocks if isinstance(each, ToolUseBlock)]
+    return [(each["name"], each["input"]) for each in reply.calls]
 
 
 def after(first: str, reply: Reply, *results: str, failed: bool = False) -> list[dict[str, Any]]:
     """The conversation once the tools have answered."""
-    asked = [
-        {"type": "tool_use", "id": each.id, "name": each.name, "input": each.input}
-        for each in reply.blocks
-        if isinstance(each, ToolUseBlock)
-    ]
+    asked = list(reply.calls)
     answered = [
         {"type": "tool_result", "tool_use_id": each["id"], "content": text, "is_error": failed}
         for each, text in zip(asked, results, strict=True)
@@ -296,10 +289,10 @@ def test_a_turn_fails_and_a_turn_asks():
     """An error of the provider; a question instead of work."""
     failing = Model(fail(529), HEADACHE)
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": MESSAGE}]}
-    answer = play(parse_request(json.dumps(body).encode()), failing.stage, Form(), cli=True)
+    with pytest.raises(Refusal) as caught:
+        play(parse_request(body), failing.stage, Form(), cli=True)
 
-    assert isinstance(answer, Trouble)
-    assert 529 == answer.fault.status
+    assert (529, "status 529") == (caught.value.status, caught.value.fault)
     assert "Which one?" == text_of(Model(ask("Which one?")).ask(MESSAGE, tools=[SYMPTOM_LOG]))
 
 

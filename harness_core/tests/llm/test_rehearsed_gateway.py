@@ -13,21 +13,21 @@ from harness_core.errors import BadInput
 from harness_core.evidence import Redactor
 from harness_core.llm._backend import Answer, Call
 from harness_core.llm._cli import main
-from harness_core.tests.llm.served import HAIKU, HI, KEY, TOKEN, rehearsed, served
+from harness_core.tests.llm.served import (
+    HAIKU,
+    HI,
+    KEY,
+    PAIN_LOG,
+    TOKEN,
+    rehearsed,
+    request,
+    served,
+)
 from harness_core.turns import Rehearsal, ask, fail, say, use
 
 CONTROL = {"authorization": f"Bearer {TOKEN}"}
 SECRET = "correct-horse-battery"
-PAIN_LOG = {
-    "name": "pain_log",
-    "input_schema": {"type": "object", "properties": {"notes": {"type": "string"}}},
-}
 GOOD = {"message": "hello there", "turns": [{"say": "Good morning."}]}
-
-
-def request(text: str, **more) -> dict:
-    """A request of the Messages API."""
-    return {**HI, "messages": [{"role": "user", "content": text}], **more}
 
 
 # --- telling it -------------------------------------------------------------------------------------
@@ -56,20 +56,18 @@ async def test_what_it_is_told_counts_from_then_on() -> None:
     ("body", "key", "found", "expected"),
     [
         ("{", "", "{", "JSON"),
-        ([], "", [], "an object"),
-        ({}, "rehearsals", None, "a list"),
-        ({"rehearsals": GOOD}, "rehearsals", GOOD, "a list"),
-        ({"rehearsals": [GOOD, 3]}, "[1]", 3, "a table with message and turns"),
-        ({"rehearsals": [{"turns": []}]}, "[0].message", None, "what is said"),
-        ({"rehearsals": [GOOD | {"model": "m"}]}, "[0].model", "m", "name, message or turns"),
+        (GOOD, "", GOOD, "a list"),
+        ([GOOD, 3], "[1]", 3, "a table with message and turns"),
+        ([{"turns": []}], "[0].message", None, "what is said, as a text"),
+        ([GOOD | {"mesage": "m"}], "[0].mesage", "m", "one of message, turns, name"),
         (
-            {"rehearsals": [GOOD, GOOD | {"turns": [{"say": "a"}, {"use": "b", "with": 3}]}]},
+            [GOOD, GOOD | {"turns": [{"say": "a"}, {"use": "b", "with": 3}]}],
             "[1].turns[1].with",
             3,
             "a table",
         ),
         (
-            {"rehearsals": [GOOD | {"turns": [{"obey": [{"fail": 200}]}]}]},
+            [GOOD | {"turns": [{"obey": [{"fail": 200}]}]}],
             "[0].turns[0].obey[0].fail",
             200,
             "a status, 400 to 599",
@@ -118,9 +116,7 @@ async def test_the_system_under_test_cannot_rehearse() -> None:
     """Who holds the callers' key alone does not say what the model does."""
     async with served() as (http, _):
         headers = {"authorization": f"Bearer {KEY}"}
-        answer = await http.post(
-            "/_gateway/rehearsals", json={"rehearsals": [GOOD]}, headers=headers
-        )
+        answer = await http.post("/_gateway/rehearsals", json=[GOOD], headers=headers)
 
     assert 401 == answer.status_code
 
@@ -184,7 +180,7 @@ def test_a_process_reads_its_turns_and_its_form(tmp_path) -> None:
     [
         ("--turns", TURNS.replace("use =", "sue ="), "rehearsal[0].turns[0]: found"),
         ("--turns", TURNS.replace("with = {value", "wiht = {value"), "rehearsal[0].turns[0].wiht"),
-        ("--turns", FORM, "rehearsal: found"),
+        ("--turns", FORM, "subject: found {'name': 'mine'}, expected rehearsal and nothing else"),
         ("--turns", "[[rehearsal]", "found"),
         ("--turns", None, "No such file"),
         ("--form", FORM.replace("message =", "mesage ="), "model.mesage: found"),
@@ -448,14 +444,3 @@ def whole(answer: httpx.Response, *, stream: bool) -> tuple[dict, str]:
         "tool_calls": [call for delta in deltas for call in delta.get("tool_calls", ())],
     }
     return message, choices[-1]["finish_reason"]
-
-
-@pytest.mark.parametrize("option", ["--turns", "--form"])
-def test_what_is_rehearsed_needs_the_mode_on_the_command_line(option, tmp_path, capsys) -> None:
-    """In another mode it would be passed over in silence."""
-    cassette = str(tmp_path / "cassette")
-
-    status = main(["--mode", "replay", "--cassette", cassette, option, "turns.toml"])
-
-    assert 2 == status
-    assert f"{option}: found '--mode replay', expected --mode rehearsed" in capsys.readouterr().err

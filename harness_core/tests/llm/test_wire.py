@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_core.llm._openai import ChatDialect
+from harness_core.llm._dialect import CHAT
 from harness_core.llm._refusal import Refusal
-from harness_core.llm._reply import Reply, Usage, estimate_tokens, message_body
-from harness_core.llm._request import TextBlock, ToolUseBlock, parse_request
-from harness_core.llm._sse import EventDecoder, UsageReader, message_events
+from harness_core.llm._reply import Reply, Usage, estimate_tokens, message_body, text_block
+from harness_core.llm._request import parse_body, parse_request
+from harness_core.llm._stream import AnswerReader, EventDecoder, message_events
 
 GOOD = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
+REQUEST = parse_request(GOOD)
 USE = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
 
@@ -53,7 +54,7 @@ def test_a_malformed_request_is_refused_by_field(change, field) -> None:
     body = {key: value for key, value in {**GOOD, **change}.items() if value is not None}
 
     with pytest.raises(Refusal) as caught:
-        parse_request(json.dumps(body).encode())
+        parse_request(body)
 
     assert 400 == caught.value.status
     assert caught.value.message.startswith(f"{field}")
@@ -64,14 +65,14 @@ def test_a_malformed_request_is_refused_by_field(change, field) -> None:
 def test_what_is_no_json_object_is_refused(raw) -> None:
     """A body that is no JSON object is the caller's mistake, not ours."""
     with pytest.raises(Refusal) as caught:
-        parse_request(raw)
+        parse_body(raw)
 
     assert 400 == caught.value.status
 
 
 def test_unknown_fields_are_kept() -> None:
     """Fields nobody here knows travel on to a live provider."""
-    request = parse_request(json.dumps({**GOOD, "speed": "fast"}).encode())
+    request = parse_request({**GOOD, "speed": "fast"})
 
     assert "fast" == request.body["speed"]
 
@@ -82,12 +83,17 @@ json_values = st.recursive(
     max_leaves=8,
 )
 blocks = st.lists(
-    st.builds(TextBlock, text=st.text())
-    | st.builds(
-        ToolUseBlock,
-        id=st.text(min_size=1),
-        name=st.text(min_size=1),
-        input=st.dictionaries(st.text(), json_values, max_size=3),
+    st.builds(text_block, st.text())
+    | st.fixed_dictionaries(
+        {
+            "type": st.just("tool_use"),
+            "id": st.text(min_size=1),
+            "name": st.text(min_size=1),
+            "input": st.dictionaries(st.text(), json_values, max_size=3),
+        }
+    )
+    | st.fixed_dictionaries(
+        {"type": st.just("thinking"), "thinking": st.text(), "signature": st.just("abc")}
     ),
     max_size=4,
 )
@@ -104,56 +110,65 @@ usages = st.builds(
 @given(blocks=blocks, usage=usages, cuts=st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_a_stream_says_what_the_message_says(blocks, usage, cuts) -> None:
     """Events, cut into pieces anywhere, add up to the message that would have been sent whole."""
-    reply = Reply(blocks=tuple(blocks), stop_reason="end_turn", usage=usage)
-    stream = b"".join(message_events(reply, model="m", message_id="msg_1"))
-    decoder, reader = EventDecoder(), UsageReader()
-    events, at, number = [], 0, 0
+    reply = Reply(content=tuple(blocks), usage=usage)
+    stream = b"".join(message_events(reply, REQUEST, "msg_1"))
+    reader, at, number = AnswerReader(streaming=True), 0, 0
     while at < len(stream):
         piece = stream[at : at + cuts[number % len(cuts)]]
-        events += decoder.feed(piece)
         reader.feed(piece)
         at, number = at + len(piece), number + 1
+    whole = AnswerReader(streaming=False)
+    whole.feed(json.dumps(message_body(reply, "m", "msg_1")).encode())
+    whole.end()
 
-    message: dict = {}
-    partial: dict[int, str] = {}
-    for event in events:
-        body = event.json()
-        assert event.name == body["type"]
-        if event.name == "message_start":
-            message = body["message"]
-        elif event.name == "content_block_start":
-            message["content"].append(body["content_block"])
-            partial[body["index"]] = ""
-        elif event.name == "content_block_delta":
-            delta = body["delta"]
-            partial[body["index"]] += delta.get("text", delta.get("partial_json"))
-        elif event.name == "content_block_stop":
-            block = message["content"][body["index"]]
-            said = partial[body["index"]]
-            block |= {"text": said} if block["type"] == "text" else {"input": json.loads(said)}
-        elif event.name == "message_delta":
-            message |= body["delta"]
-            message["usage"] |= body["usage"]
+    assert reply == reader.reply == whole.reply
+    assert usage == reader.usage == whole.usage
+    assert tuple(block["name"] for block in reply.calls) == reader.called == whole.called
 
-    assert message_body(reply, model="m", message_id="msg_1") == message
-    assert "message_stop" == events[-1].name
-    assert usage == reader.usage
-    assert reader.complete
-    assert [block.name for block in blocks if isinstance(block, ToolUseBlock)] == reader.called
+
+def test_a_stream_is_written_as_the_provider_writes_it() -> None:
+    """Event by event: each named by its type, texts in several deltas, arguments as partial JSON."""
+    call = {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}}
+    reply = Reply(content=(text_block("x" * 30), call), stop_reason="tool_use")
+    stream = b"".join(message_events(reply, REQUEST, "msg_1"))
+    events = list(EventDecoder().feed(stream))
+
+    assert [f"event: {event['type']}" for event in events] == [
+        line for line in stream.decode().splitlines() if line.startswith("event:")
+    ]
+    assert [
+        ("message_start", None),
+        ("ping", None),
+        ("content_block_start", text_block("")),
+        ("content_block_delta", {"type": "text_delta", "text": "x" * 24}),
+        ("content_block_delta", {"type": "text_delta", "text": "x" * 6}),
+        ("content_block_stop", None),
+        ("content_block_start", call | {"input": {}}),
+        ("content_block_delta", {"type": "input_json_delta", "partial_json": '{"a": 1}'}),
+        ("content_block_stop", None),
+        ("message_delta", {"stop_reason": "tool_use", "stop_sequence": None}),
+        ("message_stop", None),
+    ] == [(each["type"], each.get("content_block", each.get("delta"))) for each in events]
+    assert (
+        message_body(reply, "m", "msg_1")
+        | {"content": [], "stop_reason": None}
+        | {"usage": events[0]["message"]["usage"]}
+        == events[0]["message"]
+    )
 
 
 def test_a_broken_stream_is_priced_by_what_was_seen() -> None:
     """A stream that breaks off before its usage is estimated by its deltas, not taken as free."""
-    reply = Reply(
-        blocks=(TextBlock(text="x" * 400),), usage=Usage(input_tokens=50, output_tokens=99)
+    usage = Usage(input_tokens=50, output_tokens=99)
+    events = list(
+        message_events(Reply(content=(text_block("x" * 400),), usage=usage), REQUEST, "m")
     )
-    events = list(message_events(reply, model="m", message_id="msg_1"))
-    reader = UsageReader()
+    reader = AnswerReader(streaming=True)
     for event in events[:-3]:
         reader.feed(event)
 
-    assert Usage(input_tokens=50, output_tokens=100) == reader.best_usage()
-    assert not reader.complete
+    assert Usage(input_tokens=50, output_tokens=100) == reader.usage
+    assert reader.reply is None
 
 
 @given(st.text())
@@ -180,7 +195,7 @@ def test_chat_completions_are_translated() -> None:
         "tool_choice": "required",
     }  # fmt: skip
 
-    request = ChatDialect().parse(json.dumps(body).encode())
+    request = CHAT.parse(body)
 
     assert ("be brief",) == request.system
     assert ["user", "assistant", "user"] == [turn.role for turn in request.turns]
@@ -190,16 +205,12 @@ def test_chat_completions_are_translated() -> None:
 
 def test_chat_completions_are_answered() -> None:
     """Text and calls come back under the names of that API, whole and streamed."""
-    reply = Reply(
-        blocks=(TextBlock(text="so"), ToolUseBlock(id="c1", name="f", input={"a": 1})),
-        stop_reason="tool_use",
-        usage=Usage(input_tokens=3, output_tokens=4),
-    )
-    dialect = ChatDialect()
-    request = dialect.parse(json.dumps({**GOOD, "stream": True}).encode())
+    call = {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}
+    usage = Usage(input_tokens=3, output_tokens=4)
+    reply = Reply(content=(text_block("so"), call), stop_reason="tool_use", usage=usage)
 
-    whole = dialect.whole(reply, model="m", message_id="msg_1")
-    stream = b"".join(dialect.events(reply, request=request, message_id="msg_1")).decode()
+    whole = CHAT.whole(reply, "m", "msg_1")
+    stream = b"".join(CHAT.events(reply, REQUEST, "msg_1")).decode()
 
     message = whole["choices"][0]["message"]
     assert "so" == message["content"]
@@ -222,6 +233,6 @@ def test_chat_completions_are_answered() -> None:
 def test_a_malformed_chat_request_is_refused_by_field(change, field) -> None:
     """The second dialect names its own fields."""
     with pytest.raises(Refusal) as caught:
-        ChatDialect().parse(json.dumps({**GOOD, **change}).encode())
+        CHAT.parse({**GOOD, **change})
 
     assert caught.value.message.startswith(field)

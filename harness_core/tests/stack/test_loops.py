@@ -107,7 +107,8 @@ async def use_gateway(stack: Stack) -> None:
     gateway = stack.gateway()
     await gateway.rehearse(Rehearsal(message="hello", turns=(say("hi"),)))
     assert () == await gateway.unmatched()
-    async with gateway.scope("a test"), gateway.fault(Fault(kind="status")):
+    await gateway.set_scope("a test")
+    async with gateway.fault(Fault(kind="status")):
         assert 1 == len(await gateway.waiting_faults())
     assert () == await gateway.waiting_faults()
     await gateway.clear()
