@@ -9,7 +9,7 @@ PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised c
 - ``_readiness.py``, ``_connection.py``: when it serves, how it is reached.
 - ``_s3.py``: S3; ``_s3_client.py``, ``_s3_url.py``: boto3's client of a server, and an address;
   ``_s3_objects.py``: what lies in a bucket; ``_s3_sweep.py``: what a dead run left elsewhere.
-- ``_temporal.py``: Temporal; ``_temporal_protocol.py``: one gRPC call.
+- ``_temporal.py``: Temporal; ``_temporal_cli.py``: one question by its command line.
 - ``_postgres.py``: PostgreSQL; ``_postgres_local.py``, ``_postgres_container.py``,
   ``_postgres_external.py``: its providers.
 - ``_postgres_settings.py``: what our PostgreSQL servers are set to.

@@ -48,7 +48,7 @@ class S3RefusedError(HarnessError):
 async def ask_s3(url: S3Url, call: Callable[[Any], T]) -> T:
     """Call ``call`` with the client of a server, in a thread.
 
-    A cancelled wait ends at once; the request ends by itself, after ``limits.S3_CALL_S`` at most.
+    A cancelled wait ends at once; the request itself ends ``limits.S3_CALL_S`` after the last byte.
 
     Raises:
         OSError: nobody listens, the connection broke, or what answers there is no S3.
