@@ -136,7 +136,7 @@ async def test_nothing_of_the_user_is_used(
 
 
 def test_who_uses_no_s3_does_not_load_its_client() -> None:
-    """It takes half a second and 25 MB."""
+    """It takes 0.2 to 0.4 s and 25 MB."""
     code = "import sys, harness_core.services; print({'boto3', 'botocore'} & set(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
