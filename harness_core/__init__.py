@@ -2,7 +2,8 @@
 
 It knows no suite and no system under test. Bottom up, each layer knowing only those before it:
 
-- ``errors``, ``limits``, ``groups``, ``wait``: outcomes, bounds, waiting on observables.
+- ``errors``, ``limits``, ``screen``, ``groups``, ``wait``: outcomes, bounds, what commands show,
+  waiting on observables.
 - ``evidence``, ``bridge``, ``gates``, ``subject``: what a test leaves, threads, what can run here,
   how a system under test is started.
 - ``process``, ``http``, ``net``: supervised children, servers that record, ports that are provably
