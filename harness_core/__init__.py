@@ -2,8 +2,8 @@
 
 It knows no suite and no system under test. Bottom up, each layer knowing only those before it:
 
-- ``errors``, ``limits``, ``reading``, ``texts``, ``groups``, ``wait``: outcomes, bounds, what people
-  write as typed values, texts inside values, waiting on observables.
+- ``errors``, ``limits``, ``reading``, ``texts``, ``screen``, ``groups``, ``wait``: outcomes, bounds, what
+  people write as typed values, texts inside values, what commands show, waiting on observables.
 - ``evidence``, ``bridge``, ``gates``, ``subject``: what a test leaves, threads, what can run here,
   how a system under test is started.
 - ``process``, ``http``, ``net``: supervised children, servers that record, ports that are provably

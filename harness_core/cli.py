@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import sys
-import textwrap
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ import trio
 from harness_core import limits
 from harness_core.budget import model_budget
 from harness_core.errors import BadInput, HarnessError, Unavailable
+from harness_core.screen import columns, progress, show, tinted
 from harness_core.subject import subject_bin
 from harness_core.suites import Suite, find_root, load_suites
 
@@ -31,10 +31,6 @@ __all__ = ["cli", "main"]
 #: Before a command sets it itself, for one suite after the other.
 _SUBJECT_BIN_GIVEN = bool(os.environ.get("HARNESS_SUBJECT_BIN"))
 
-
-#: Columns of a report, and of them those left of what belongs to a line above.
-_SCREEN = 120
-_INDENT = 20
 
 _FOUND = 1
 _COULD_NOT = 2
@@ -72,18 +68,18 @@ def doctor() -> None:
 
     demanded = required()
     click.echo(f"python {platform.python_version()} on {platform.platform()}")
-    closed = []
+    reasons = {gate.name: closed_reason(gate.name) for gate in gates()}
+    closed = [name for name, reason in reasons.items() if reason]
+    rows = []
     for gate in gates():
-        reason = closed_reason(gate.name)
-        click.echo(f"{'no ' if reason else 'yes'}  {gate.name:14} {gate.summary}")
-        _indented(reason or gate.found())
-        if reason:
-            closed.append(gate.name)
-    if "docker" not in closed:
-        from harness_core.containers import engine_report
+        below = [gate.summary, reasons[gate.name] or gate.found()]
+        if gate.name == "docker" and gate.name not in closed:
+            from harness_core.containers import engine_report
 
-        for line in engine_report():
-            _indented(line)
+            below += engine_report()
+        opened = tinted("no" if gate.name in closed else "yes", good=gate.name not in closed)
+        rows.append((opened, gate.name, "\n".join(filter(None, below))))
+    show(columns(rows))
     if missing := sorted(demanded.intersection(closed)):
         click.echo(f"HARNESS_REQUIRE demands {', '.join(missing)}", err=True)
         sys.exit(_FOUND)
@@ -146,9 +142,11 @@ def list_images() -> None:
     from harness_core.containers import image_rows
     from harness_core.engine import find_engine
 
-    for row in image_rows(find_engine()):
-        size = f"{row.size_bytes / 1e6:.0f} MB" if row.size_bytes else ""
-        click.echo(f"{row.state:9} {row.reference:48} {size}".rstrip())
+    rows = [
+        (row.state, row.reference, f"{row.size_bytes / 1e6:.0f} MB" if row.size_bytes else "")
+        for row in image_rows(find_engine())
+    ]
+    show(columns(rows, right=[2]))
 
 
 @images.command("remove")
@@ -425,19 +423,14 @@ def faults(  # noqa: PLR0913 - the options of a command line
         action = f"plant the faults of {suite.name}"
         check_libraries(suite, root=root, action=action, seen=None)
         _provide_reference(suite, root=root)
-        results = trio.run(
-            partial(
-                run_faults,
-                suite,
-                root=root,
-                choice=choice,
-                jobs=jobs,
-                say=click.echo,
+        with progress(f"faults of {suite.name}") as (say, count):
+            planting = partial(
+                run_faults, suite, root=root, choice=choice, jobs=jobs, say=say, count=count
             )
-        )
+            results = trio.run(planting)
         folder = root / ".evidence" / "faults" / suite.name
         report = open_evidence(folder).write_json("report.json", to_json(results))
-        click.echo(render_table(results, title=f"planted faults of {suite.name}"))
+        show(render_table(results, title=f"planted faults of {suite.name}"))
         click.echo(f"  report: {os.path.relpath(report)}, logs beside it")
         if durations_file is not None:
             taken = {f"{suite.name}/{row.fault.id}": row.duration_s for row in results}
@@ -495,7 +488,7 @@ def ledger(*, suite: str | None, as_json: bool, root: Path | None) -> None:
         click.echo(json.dumps(plain, indent=2))
         return
     for name, rows in tables.items():
-        click.echo(render_ledger(rows, title=name))
+        show(render_ledger(rows, title=name))
 
 
 @cli.command()
@@ -599,7 +592,7 @@ def ci_table(*, nox_report: Path, left_out: Sequence[str], root: Path | None) ->
     from harness_core.ci import missing_sessions, problems_of, read_reports, render_reports
 
     reports = read_reports(root or find_root(Path.cwd()))
-    click.echo(render_reports(reports, left_out=left_out))
+    show(render_reports(reports, left_out=left_out))
     problems = [f"{name}: it did not succeed" for name in missing_sessions(nox_report)]
     problems += problems_of(reports)
     for problem in problems:
@@ -640,12 +633,6 @@ def _root_if_any() -> Path | None:
         return find_root(Path.cwd())
     except Unavailable:
         return None
-
-
-def _indented(text: str) -> None:
-    """Print what belongs to the line above, wrapped for a screen."""
-    for line in textwrap.wrap(text, _SCREEN - _INDENT, break_on_hyphens=False):
-        click.echo(f"{'':{_INDENT}}{line}")
 
 
 def _suites_and_faults(

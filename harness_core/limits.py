@@ -27,6 +27,7 @@ __all__ = [
     "POSTGRES_READY_S",
     "ROWS_SHOWN",
     "ROW_WAIT_S",
+    "S3_CALL_S",
     "S3_READY_S",
     "SCENARIO_S",
     "STACK_READY_S",
@@ -82,6 +83,10 @@ CONTAINER_LOG_END_S: Final = 20.0
 
 #: PostgreSQL answering its first query; 79 ms on tmpfs, seconds when initdb runs first.
 POSTGRES_READY_S: Final = 60.0
+
+#: One request to an S3 server: to connect, and between two pieces of its answer. A request that nobody
+#: waits for any more lives no longer.
+S3_CALL_S: Final = 30.0
 
 #: An S3 server answering its first signed request; 0.2-0.3 s seen.
 S3_READY_S: Final = 30.0

@@ -5,30 +5,38 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness_core.ci._junit import Report
 from harness_core.errors import BadInput
+from harness_core.screen import columns, stacked
+
+if TYPE_CHECKING:
+    from harness_core.screen import Shown
 
 __all__ = ["missing_sessions", "problems_of", "render_reports"]
 
 
-def render_reports(reports: Sequence[Report], *, left_out: Iterable[str] = ()) -> str:
-    """One line for each session, one for each reason of its skips, in plain text.
+def render_reports(reports: Sequence[Report], *, left_out: Iterable[str] = ()) -> Shown:
+    """One line for each session, one for each reason of its skips.
 
     Args:
         reports: of all sessions.
         left_out: what was not run at all, each with its reason.
     """
-    width = max((len(report.session) for report in reports), default=0)
-    lines = [f"{'session':{width}}  passed  failed  skipped  why"]
-    for report in reports:
-        skipped = sum(report.skips.values())
-        reasons = [f"{count} {reason}" for reason, count in report.skips.items()] or [""]
-        figures = f"{report.passed:6}  {len(report.failures):6}  {skipped:7}"
-        lines.append(f"{report.session:{width}}  {figures}  {reasons[0]}".rstrip())
-        lines += [f"{'':{width}}  {'':23}  {reason}" for reason in reasons[1:]]
-    lines += [f"not run: {reason}" for reason in left_out]
-    return "\n".join(lines)
+    rows = [
+        (
+            report.session,
+            str(report.passed),
+            str(len(report.failures)),
+            str(sum(report.skips.values())),
+            "\n".join(f"{count} {reason}" for reason, count in report.skips.items()),
+        )
+        for report in reports
+    ]
+    heads = ("session", "passed", "failed", "skipped", "why")
+    table = columns(rows, heads=heads, right=[1, 2, 3])
+    return stacked(table, *(f"not run: {reason}" for reason in left_out))
 
 
 def problems_of(reports: Sequence[Report]) -> list[str]:

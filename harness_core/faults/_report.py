@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from harness_core.faults._judge import FaultResult, Verdict
+from harness_core.screen import columns, stacked, tinted
+
+if TYPE_CHECKING:
+    from harness_core.screen import Shown
 
 __all__ = ["render_table", "to_json"]
 
 
-def render_table(results: Sequence[FaultResult], *, title: str) -> str:
+def render_table(results: Sequence[FaultResult], *, title: str) -> Shown:
     """One line per fault; below each that was not killed, one line per test that shows why."""
-    id_width = max((len(result.fault.id) for result in results), default=0)
-    lines = [title]
-    for result in results:
-        name = result.fault.id.ljust(id_width)
-        lines.append(
-            f"  {result.verdict.upper():10}  {name}  {result.duration_s:6.1f} s  {result.fault.why}"
+    rows = [
+        (
+            tinted(result.verdict.upper(), good=result.verdict is Verdict.KILLED),
+            result.fault.id,
+            f"{result.duration_s:.1f} s",
+            "\n".join([result.fault.why, *_alive(result)]),
         )
-        if result.verdict is not Verdict.KILLED:
-            lines.extend(
-                f"              {test.test}: {test.detail}"
-                for test in result.tests
-                if test.verdict is not Verdict.KILLED
-            )
+        for result in results
+    ]
     killed = sum(result.verdict is Verdict.KILLED for result in results)
-    lines.append(f"  {killed} of {len(results)} planted faults killed")
-    return "\n".join(lines)
+    count = f"{killed} of {len(results)} planted faults killed"
+    return stacked(title, stacked(columns(rows, right=[2]), count, indent=2))
+
+
+def _alive(result: FaultResult) -> list[str]:
+    """The tests that show why a fault was not killed."""
+    if result.verdict is Verdict.KILLED:
+        return []
+    return [
+        f"{test.test}: {test.detail}" for test in result.tests if test.verdict is not Verdict.KILLED
+    ]
 
 
 def to_json(results: Sequence[FaultResult]) -> list[dict[str, object]]:

@@ -40,6 +40,7 @@ async def run_faults(
     choice: Choice = _ALL,
     jobs: int = 1,
     say: Callable[[str], None] = lambda _line: None,
+    count: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> tuple[FaultResult, ...]:
     """Plant the faults of a suite, each in a run of its own.
 
@@ -51,6 +52,7 @@ async def run_faults(
         choice: which of its faults to plant; all of them when left out.
         jobs: how many runs may be under way at once, after the control run.
         say: called with a line of progress.
+        count: called with how many faults are done, and of how many.
 
     Raises:
         BadInput: the suite has no faults, its file is malformed, or the choice names an unknown one.
@@ -81,6 +83,7 @@ async def run_faults(
                     fault, wanted[fault.id], control=control, evidence=evidence
                 )
             results[fault.id] = result
+            count(len(results), len(faults))
             place = f"{suite.name}: [{len(results)}/{len(faults)}]"
             say(f"{place} {fault.id}: {result.verdict} ({result.duration_s:.1f} s)")
 

@@ -15,7 +15,7 @@ from harness_core import limits
 from harness_core.errors import NotReady
 from harness_core.leaks._temporary import watching
 from harness_core.net import Listener, listeners
-from harness_core.process import carriers, carry_mark, command_line, ledgers, new_mark, start_time
+from harness_core.process import carriers, carry_mark, command_line, ledgers, new_mark, parent
 from harness_core.wait import until_blocking
 
 __all__ = ["Audit", "Leak", "open_audit"]
@@ -152,11 +152,10 @@ def _own_listeners() -> list[Listener]:
 def _above() -> set[int]:
     """The processes above this one: an audit inside an audit would find its own runner."""
     found: set[int] = set()
-    pid = os.getppid()
-    while pid > 1 and pid not in found and start_time(pid) is not None:
+    pid: int | None = os.getppid()
+    while pid and pid > 1 and pid not in found:
         found.add(pid)
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        pid = int(stat.rpartition(")")[2].split()[1])
+        pid = parent(pid)
     return found
 
 

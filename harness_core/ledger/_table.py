@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness_core.faults import load_faults
 from harness_core.ledger._coverage import Covering, covering_tests
@@ -20,7 +21,11 @@ from harness_core.ledger._results import (
     tally,
 )
 from harness_core.ledger._tree import suite_sources
+from harness_core.screen import columns, stacked, tinted
 from harness_core.suites import Suite
+
+if TYPE_CHECKING:
+    from harness_core.screen import Cell, Shown
 
 __all__ = ["LedgerRow", "ledger_rows", "render_ledger"]
 
@@ -103,18 +108,23 @@ def standings_of(
     }
 
 
-def render_ledger(rows: Sequence[LedgerRow], *, title: str) -> str:
+def render_ledger(rows: Sequence[LedgerRow], *, title: str) -> Shown:
     """The table for people."""
-    lines = [f"{title}: {tally([(row.status, row.cause) for row in rows], noun='rows')}"]
-    width = max((len(row.id) for row in rows), default=0)
-    for row in rows:
-        lines.append(
-            f"  {row.id:{width}} {row.priority + ' ' if row.priority else ''}{row.status:9} "
-            f"{row.faults:2} faults  {row.title}"
-        )
-        lines.append(f"  {'':{width}} {row.why}")
-        files = Counter(test.partition("::")[0] for test in row.tests)
-        if files:
-            listed = ", ".join(f"{file} ({number})" for file, number in files.items())
-            lines.append(f"  {'':{width}} {listed}")
-    return "\n".join(lines)
+    count = tally([(row.status, row.cause) for row in rows], noun="rows")
+    cells = [
+        (row.id, row.priority, _status(row), f"{row.faults} faults", _account(row)) for row in rows
+    ]
+    return stacked(f"{title}: {count}", stacked(columns(cells, right=[3]), indent=2))
+
+
+def _status(row: LedgerRow) -> Cell:
+    if row.status in {Status.NOT_SHOWN, Status.DEFERRED}:
+        return row.status
+    return tinted(row.status, good=row.status is Status.SHOWN)
+
+
+def _account(row: LedgerRow) -> str:
+    """What it is about, why it stands so, and the files of its tests."""
+    files = Counter(test.partition("::")[0] for test in row.tests)
+    listed = ", ".join(f"{file} ({number})" for file, number in files.items())
+    return "\n".join(filter(None, (row.title, row.why, listed)))

@@ -1,4 +1,8 @@
-"""Who listens on a port: read from the kernel, so that an answer can be traced to a process."""
+"""Who listens on a port: read from the kernel, so that an answer can be traced to a process.
+
+``psutil.net_connections`` names one holder of a socket and leaves its inode out. A socket that is
+handed to a child has two holders, and two sockets may share an address: the proof needs both.
+"""
 
 from __future__ import annotations
 

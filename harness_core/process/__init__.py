@@ -23,7 +23,14 @@ from harness_core.process._run import LeakFound, Run, open_run
 from harness_core.process._state import memory_root, state_root
 from harness_core.process._sweep import SweepReport, sweep
 from harness_core.process._sweepers import Sweeper, installed_sweepers
-from harness_core.process._warden import command_line, descendants, start_time
+from harness_core.process._warden import (
+    command_line,
+    descendants,
+    is_stopped,
+    parent,
+    runs,
+    start_time,
+)
 
 __all__ = [
     "Child",
@@ -41,11 +48,14 @@ __all__ = [
     "command_line",
     "descendants",
     "installed_sweepers",
+    "is_stopped",
     "ledgers",
     "memory_root",
     "new_mark",
     "open_run",
+    "parent",
     "redacted_lines",
+    "runs",
     "start_time",
     "state_root",
     "sweep",

@@ -393,6 +393,12 @@ def _pids() -> list[int]:
     return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208
 
 
+def parent(pid: int) -> int | None:
+    """The parent of a process; ``None`` for one that is gone."""
+    fields = _stat_fields(pid)
+    return int(fields[1]) if fields else None
+
+
 def process_group(pid: int) -> int | None:
     """The process group of a process; ``None`` for one that is gone."""
     fields = _stat_fields(pid)

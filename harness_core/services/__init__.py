@@ -7,9 +7,9 @@ PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised c
 - ``_handle.py``: what the handles of all services do alike.
 - ``_as_child.py``, ``_in_container.py``, ``_elsewhere.py``: a server by each of the providers.
 - ``_readiness.py``, ``_connection.py``: when it serves, how it is reached.
-- ``_s3.py``: S3; ``_s3_protocol.py``, ``_s3_url.py``: a signed request, and an address;
+- ``_s3.py``: S3; ``_s3_client.py``, ``_s3_url.py``: boto3's client of a server, and an address;
   ``_s3_objects.py``: what lies in a bucket; ``_s3_sweep.py``: what a dead run left elsewhere.
-- ``_temporal.py``: Temporal; ``_temporal_protocol.py``: one gRPC call.
+- ``_temporal.py``: Temporal; ``_temporal_cli.py``: one question by its command line.
 - ``_postgres.py``: PostgreSQL; ``_postgres_local.py``, ``_postgres_container.py``,
   ``_postgres_external.py``: its providers.
 - ``_postgres_settings.py``: what our PostgreSQL servers are set to.
@@ -37,6 +37,7 @@ from harness_core.services._postgres import (
 )
 from harness_core.services._postgres_url import PostgresUrl, parse_postgres_url
 from harness_core.services._s3 import S3_URL_VARIABLE, S3Service, open_s3
+from harness_core.services._s3_client import S3RefusedError, make_bucket
 from harness_core.services._s3_objects import (
     S3Object,
     S3Summary,
@@ -44,7 +45,6 @@ from harness_core.services._s3_objects import (
     list_objects,
     remove_bucket,
 )
-from harness_core.services._s3_protocol import S3RefusedError, make_bucket
 from harness_core.services._s3_sweep import name_bucket, sweep_bucket
 from harness_core.services._s3_url import S3Url, parse_s3_url
 from harness_core.services._service import Place, Service

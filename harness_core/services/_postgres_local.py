@@ -31,7 +31,7 @@ from harness_core.machine import (
     usable_binaries,
 )
 from harness_core.net import owner_of
-from harness_core.process import memory_root
+from harness_core.process import descendants, is_stopped, memory_root
 from harness_core.services import _processes
 from harness_core.services._cluster import (
     Job,
@@ -260,11 +260,11 @@ class LocalPostgres:
 
         async def stopped() -> bool:
             # The signal arrives when it next leaves the kernel: a fork may be on its way.
-            return child.returncode is not None or _processes.stopped(child.pid)
+            return child.returncode is not None or is_stopped(child.pid)
 
         with deadline(f"stop postgres on {self.address}", seconds=limits.CHILD_STOP_KILL_S):
             await until(stopped)
-        return _processes.children_of(child.pid)
+        return tuple(descendants(child.pid))
 
     async def _end(self, child: Child) -> None:
         """Kill the server and its forks, and wait until they are gone."""

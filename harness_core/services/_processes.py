@@ -12,14 +12,7 @@ import signal
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = [
-    "alive",
-    "children_of",
-    "remove_shared_memory",
-    "signal_all",
-    "stopped",
-    "sweep_shared_memory",
-]
+from harness_core.process import runs, start_time
 
 _IPC_RMID = 0
 
@@ -27,21 +20,9 @@ _IPC_RMID = 0
 _INTERLOCK_BYTES = 56
 
 
-def children_of(pid: int) -> tuple[int, ...]:
-    """Process ids of the direct children of ``pid``."""
-    everybody = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    return tuple(other for other in everybody if (fields := _stat(other)) and int(fields[1]) == pid)
-
-
 def alive(pids: Iterable[int]) -> tuple[int, ...]:
     """Those of ``pids`` that still run (a zombie does not)."""
-    return tuple(pid for pid in pids if (fields := _stat(pid)) and fields[0] != "Z")
-
-
-def stopped(pid: int) -> bool:
-    """Whether ``pid`` is frozen by a signal, or gone."""
-    fields = _stat(pid)
-    return fields is None or fields[0] in "TtZ"
+    return tuple(pid for pid in pids if (start := start_time(pid)) is not None and runs(pid, start))
 
 
 def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
@@ -51,16 +32,6 @@ def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
             os.kill(pid, number)
         except ProcessLookupError:
             continue
-
-
-def _stat(pid: int) -> list[str] | None:
-    """Fields of ``/proc/PID/stat`` from the state on, or ``None`` when it is gone."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    # The command name, in parentheses, may hold anything; what follows the last one is ours.
-    return text.rpartition(")")[2].split()
 
 
 def remove_shared_memory(identifier: int) -> None:

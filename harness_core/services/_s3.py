@@ -17,13 +17,13 @@ from harness_core import limits
 from harness_core.bridge import anywhere
 from harness_core.containers import ContainerSpec, ImageChoice
 from harness_core.errors import BadInput
-from harness_core.machine import find_program
+from harness_core.machine import find_program, need_extra
 from harness_core.services._as_child import ServerCommand, open_child_server
 from harness_core.services._elsewhere import ExternalServer
 from harness_core.services._handle import ServiceHandle, opened_here
 from harness_core.services._in_container import open_container_server
 from harness_core.services._readiness import Readiness, reach
-from harness_core.services._s3_protocol import list_buckets, make_bucket
+from harness_core.services._s3_client import list_buckets, make_bucket
 from harness_core.services._s3_url import S3Url, parse_s3_url
 from harness_core.services._service import Say, Service
 
@@ -222,6 +222,7 @@ def open_s3(
     if opener is None:
         expected = f"one of {', '.join(sorted(_PROVIDERS))}"
         raise BadInput("open_s3", key="provider", found=provider, expected=expected)
+    need_extra("s3", action="open an S3 server")
     return opened_here(opener(run, evidence=evidence, url=url, keys=keys, say=say))
 
 

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
-from urllib.parse import quote
-from xml.sax.saxutils import unescape
+from operator import methodcaller
+from typing import Any, Final
 
 from harness_core.bridge import anywhere
-from harness_core.services._s3_protocol import S3RefusedError, ask_s3
+from harness_core.services._s3_client import S3RefusedError, ask_s3
 from harness_core.services._s3_url import S3Url
 
-__all__ = ["S3Object", "S3Summary", "fetch_object", "list_objects", "remove_bucket"]
-
-_META: Final = "x-amz-meta-"
-_CONTENTS: Final = re.compile(r"<Contents>(.*?)</Contents>", re.DOTALL)
-_NEXT: Final = re.compile(r"<NextContinuationToken>([^<]+)</NextContinuationToken>")
-_TAG: Final = re.compile(
-    r"<Tag>\s*(?:<Key>(?P<key>[^<]*)</Key>\s*<Value>(?P<value>[^<]*)</Value>"
-    r"|<Value>(?P<value2>[^<]*)</Value>\s*<Key>(?P<key2>[^<]*)</Key>)\s*</Tag>"
-)
-_ENTITIES: Final = {"&quot;": '"', "&#34;": '"', "&apos;": "'", "&#39;": "'"}
-_SAFE_IN_KEY: Final = "-_.~/"
+#: Longest object read: one that a test compares byte by byte, a render or a small video.
+_OBJECT_BYTES: Final = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,23 +63,16 @@ async def list_objects(url: S3Url, bucket: str, *, prefix: str = "") -> tuple[S3
         OSError: nobody listens, or the connection broke.
         S3RefusedError: the server refuses; no such bucket, say.
     """
-    found: list[S3Summary] = []
-    query = {"list-type": "2", "prefix": prefix}
-    while True:
-        _, body = await ask_s3(url, "GET", f"/{quote(bucket, safe='')}", query=query)
-        text = body.decode("utf-8")
-        found.extend(
-            S3Summary(
-                key=_inside(row, "Key"),
-                size_bytes=int(_inside(row, "Size") or 0),
-                etag=_inside(row, "ETag").strip('"'),
-            )
-            for row in _CONTENTS.findall(text)
+
+    def listed(client: Any) -> tuple[S3Summary, ...]:
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        return tuple(
+            S3Summary(key=row["Key"], size_bytes=row["Size"], etag=row["ETag"].strip('"'))
+            for page in pages
+            for row in page.get("Contents", ())
         )
-        following = _NEXT.search(text)
-        if following is None:
-            return tuple(found)
-        query["continuation-token"] = unescape(following[1], _ENTITIES)
+
+    return await ask_s3(url, listed)
 
 
 @anywhere
@@ -101,45 +83,37 @@ async def fetch_object(url: S3Url, bucket: str, key: str) -> S3Object:
         OSError: nobody listens, or the connection broke.
         S3RefusedError: the server refuses; ``code`` is ``NoSuchKey`` when there is none.
     """
-    path = f"/{quote(bucket, safe='')}/{quote(key, safe=_SAFE_IN_KEY)}"
-    headers, body = await ask_s3(url, "GET", path)
+
+    def fetched(client: Any) -> tuple[Mapping[str, Any], bytes]:
+        answer = client.get_object(Bucket=bucket, Key=key)
+        with answer["Body"] as body:
+            if answer["ContentLength"] > _OBJECT_BYTES:
+                raise ConnectionResetError(f"the object has more than {_OBJECT_BYTES} bytes")
+            return answer, body.read()
+
+    found, body = await ask_s3(url, fetched)
     return S3Object(
         bucket=bucket,
         key=key,
         body=body,
-        etag=headers.get("etag", "").strip('"'),
-        version=headers.get("x-amz-version-id", ""),
-        content_type=headers.get("content-type", ""),
-        metadata={
-            name.removeprefix(_META): value
-            for name, value in headers.items()
-            if name.startswith(_META)
-        },
-        tags=await _tags(url, path),
+        etag=found.get("ETag", "").strip('"'),
+        version=found.get("VersionId", ""),
+        content_type=found.get("ContentType", ""),
+        metadata={name.lower(): value for name, value in found["Metadata"].items()},
+        tags=await _tags(url, bucket, key),
     )
 
 
 async def remove_bucket(url: S3Url, bucket: str) -> None:
     """Remove a bucket with everything in it."""
     for each in await list_objects(url, bucket):
-        path = f"/{quote(bucket, safe='')}/{quote(each.key, safe=_SAFE_IN_KEY)}"
-        await ask_s3(url, "DELETE", path)
-    await ask_s3(url, "DELETE", f"/{quote(bucket, safe='')}")
+        await ask_s3(url, methodcaller("delete_object", Bucket=bucket, Key=each.key))
+    await ask_s3(url, methodcaller("delete_bucket", Bucket=bucket))
 
 
-async def _tags(url: S3Url, path: str) -> dict[str, str]:
+async def _tags(url: S3Url, bucket: str, key: str) -> dict[str, str]:
     try:
-        _, body = await ask_s3(url, "GET", path, query={"tagging": ""})
+        answer = await ask_s3(url, methodcaller("get_object_tagging", Bucket=bucket, Key=key))
     except S3RefusedError:
         return {}  # a server without tags: rclone's answers 501 or 404
-    return {
-        unescape(match["key"] or match["key2"] or "", _ENTITIES): unescape(
-            match["value"] or match["value2"] or "", _ENTITIES
-        )
-        for match in _TAG.finditer(body.decode("utf-8", errors="replace"))
-    }
-
-
-def _inside(row: str, name: str) -> str:
-    match = re.search(rf"<{name}>([^<]*)</{name}>", row)
-    return unescape(match[1], _ENTITIES) if match else ""
+    return {each["Key"]: each["Value"] for each in answer["TagSet"]}

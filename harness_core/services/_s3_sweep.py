@@ -10,8 +10,8 @@ import trio
 
 from harness_core.errors import Unavailable
 from harness_core.services._s3 import S3_URL_VARIABLE
+from harness_core.services._s3_client import list_buckets
 from harness_core.services._s3_objects import remove_bucket
-from harness_core.services._s3_protocol import list_buckets
 from harness_core.services._s3_url import parse_s3_url
 
 __all__ = ["name_bucket", "sweep_bucket"]

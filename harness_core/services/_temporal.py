@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness_core import limits
 from harness_core.bridge import anywhere
 from harness_core.containers import ContainerSpec, ImageChoice
 from harness_core.errors import BadInput
-from harness_core.machine import find_program, need_extra
+from harness_core.machine import find_program
 from harness_core.services._as_child import ServerCommand, open_child_server
 from harness_core.services._elsewhere import ExternalServer
 from harness_core.services._handle import ServiceHandle, opened_here
 from harness_core.services._in_container import open_container_server
 from harness_core.services._readiness import Readiness, reach
 from harness_core.services._service import Say, Service
+from harness_core.services._temporal_cli import describe_namespace
 
 if TYPE_CHECKING:
     from harness_core.evidence import Evidence
@@ -59,19 +61,21 @@ class TemporalService(ServiceHandle):
 
         Raises:
             OSError: nobody listens.
-            TemporalRefusedError: it does not serve the namespace.
+            TemporalRefusedError: it is no Temporal, or does not serve the namespace.
         """
         await _readiness(self.namespace).probe(self.address)
 
 
+def _program() -> Path:
+    """Server and client in one, so it is needed here whoever provides the server."""
+    return find_program("temporal", variable="HARNESS_TEMPORAL", extra="temporal")
+
+
 def _readiness(namespace: str) -> Readiness:
-    """Temporal's words, from a library that only who uses Temporal has installed."""
+    program = _program()
 
     async def probe(address: str) -> None:
-        need_extra("temporal", action="talk to Temporal")
-        from harness_core.services._temporal_protocol import describe_namespace
-
-        await describe_namespace(address, namespace)
+        await describe_namespace(address, namespace, program=program)
 
     return Readiness(probe=probe, seconds=limits.TEMPORAL_READY_S)
 
@@ -91,7 +95,7 @@ async def _open_local(
     say: Say,  # noqa: ARG001 - the shape of all providers
 ) -> AsyncIterator[TemporalService]:
     _refuse(address, namespace, "local")
-    program = find_program("temporal", variable="HARNESS_TEMPORAL", extra="temporal")
+    program = _program()
     home = run.directory("temporal")
 
     def command(port: int) -> ServerCommand:

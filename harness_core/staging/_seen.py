@@ -10,11 +10,14 @@ from typing import Any, Final
 from harness_core.errors import HarnessError
 from harness_core.evidence import Redactor
 from harness_core.hosting import RunSeen, ask, find_runs
+from harness_core.screen import columns, plain
 
 __all__ = ["PartSeen", "Seen", "render", "runs_seen"]
 
 #: Longest command line shown in a table.
 _COMMAND_CHARS: Final = 60
+
+_HEADS: Final = ("NAME", "STATE", "PID/CONTAINER", "ADDRESS", "DATABASE")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +148,8 @@ def render(runs: Sequence[Seen]) -> list[str]:
 
 
 def _part_lines(parts: Sequence[PartSeen]) -> list[str]:
+    if not parts:
+        return []
     rows = [
         (
             part.name,
@@ -155,19 +160,12 @@ def _part_lines(parts: Sequence[PartSeen]) -> list[str]:
         )
         for part in parts
     ]
-    if not rows:
-        return []
-    rows.insert(0, ("NAME", "STATE", "PID/CONTAINER", "ADDRESS", "DATABASE"))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "  "
-        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    # Never wrapped: addresses are there to be copied.
+    lines = plain(columns(rows, heads=_HEADS)).splitlines()
     lines.extend(
-        f"  {part.name}: {key}={value}" for part in parts for key, value in part.secrets.items()
+        f"{part.name}: {key}={value}" for part in parts for key, value in part.secrets.items()
     )
-    return lines
+    return [f"  {line}" for line in lines]
 
 
 def _age(seconds: float) -> str:

@@ -9,6 +9,7 @@ import trio
 
 from harness_core.errors import BadInput
 from harness_core.faults import Choice, Verdict, load_faults, render_table, run_faults, to_json
+from harness_core.screen import plain
 from harness_core.suites import load_suite
 
 # Every test of this project passes without a fault; DEMO says which way it goes wrong.
@@ -267,7 +268,7 @@ def test_report_names_the_tests_that_prove_nothing(verdicts):
     """The table shows why a fault was not killed; the JSON has every test."""
     results = [verdicts[0]["half"], verdicts[0]["negative"]]
 
-    table = render_table(results, title="demo")
+    table = plain(render_table(results, title="demo"))
 
     assert "SURVIVED" in table
     assert "suites/demo/test_demo.py::test_rows[one]: it passed" in table

@@ -225,7 +225,7 @@ def test_the_table_shows_each_id_with_tests_faults_and_status(tree):
     ]
     assert "doors: 2 rows: 0 shown, 2 not shown (1 not run, 1 deferred)" in before
     assert "doors: 2 rows: 1 shown, 1 not shown (1 deferred)" in text
-    assert "REQ-001 p0 shown      1 faults  Doors open" in text
+    assert "REQ-001  p0  shown     1 faults  Doors open" in text
 
 
 WAYS = """\

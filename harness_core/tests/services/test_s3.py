@@ -31,7 +31,7 @@ from harness_core.services import (
     parse_s3_url,
     remove_bucket,
 )
-from harness_core.services._s3_protocol import S3RefusedError, list_buckets
+from harness_core.services._s3_client import S3RefusedError, list_buckets
 from harness_core.skips import not_run
 from harness_core.testing import ServiceState, check_service
 
