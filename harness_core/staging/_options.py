@@ -15,7 +15,7 @@ from harness_core.errors import BadInput
 from harness_core.staging._missing import check_libraries
 
 if TYPE_CHECKING:
-    from harness_core.hosting import Environment
+    from harness_core.staging._host import Environment
     from harness_core.suites import Suite
 
 __all__ = ["Opener", "Options", "environment_of"]

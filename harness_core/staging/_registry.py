@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness_core.hosting._host import CARD, SOCKET
 from harness_core.process import command_line, ledgers
+from harness_core.staging._host import CARD, SOCKET
 
 __all__ = ["RunSeen", "find_runs"]
 
@@ -23,8 +23,7 @@ class RunSeen:
         pid: of the process that opened it; 0 when its ledger cannot be read.
         alive: whether that process lives; what a dead run left goes with `harness sweep`.
         command: its command line, empty when it is dead.
-        title: what it holds for others, empty for a run that holds nothing.
-        staged: a person holds it.
+        title: what it holds for a person; empty for a run that holds nothing.
         root: the tree that what it holds belongs to; empty for a run that holds nothing.
         since: when it began to hold it, in seconds since 1970.
         socket: where it can be asked; ``None`` for a run that holds nothing.
@@ -35,7 +34,6 @@ class RunSeen:
     alive: bool
     command: tuple[str, ...]
     title: str
-    staged: bool
     root: str
     since: float
     socket: Path | None
@@ -57,7 +55,6 @@ def find_runs() -> tuple[RunSeen, ...]:
                 alive=alive,
                 command=tuple(command_line(pid)) if alive and pid else (),
                 title=str(card.get("title", "")),
-                staged=card.get("staged") is True,
                 root=str(card.get("root", "")),
                 since=float(card.get("since", 0.0)),
                 socket=ledger.directory / SOCKET if card else None,

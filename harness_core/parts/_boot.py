@@ -8,9 +8,9 @@ import trio
 
 from harness_core.errors import HarnessError
 from harness_core.groups import lone_error, unwrap
-from harness_core.stack._compose import Condition
-from harness_core.stack._failed import culprit
-from harness_core.stack._part import Part
+from harness_core.parts._failed import culprit
+from harness_core.parts._order import Condition
+from harness_core.parts._part import Part
 
 __all__ = ["boot"]
 
@@ -19,7 +19,7 @@ async def boot(
     parts: Mapping[str, Part],
     waits: Mapping[str, Mapping[str, Condition]],
     *,
-    stack: str,
+    title: str,
     say: Callable[[str], None],
 ) -> None:
     """Start every part.
@@ -27,8 +27,8 @@ async def boot(
     Args:
         parts: by name.
         waits: for each, which others it waits for, and for what in each.
-        stack: what messages call the whole.
-        say: told what is up.
+        title: what messages call the whole.
+        say: gets a line for each part that is ready.
 
     Raises:
         ServiceFailed: one did not come up; names the culprit. What had been started stays up, for
@@ -44,15 +44,11 @@ async def boot(
         begun[part.name].set()
         try:
             await part.start()
-        except HarnessError as error:
-            needed = {name: tuple(others) for name, others in waits.items()}
-            raise await culprit(part, error, parts=parts, waits=needed, stack=stack) from error
-        except BaseExceptionGroup as group:
-            lone = unwrap(group)
-            if not isinstance(lone, HarnessError):
+        except (HarnessError, BaseExceptionGroup) as raised:
+            error = unwrap(raised)
+            if not isinstance(error, HarnessError):
                 raise
-            needed = {name: tuple(others) for name, others in waits.items()}
-            raise await culprit(part, lone, parts=parts, waits=needed, stack=stack) from lone
+            raise await culprit(part, error, parts=parts, waits=waits, title=title) from error
         serves[part.name].set()
         say(f"{part.name} ready")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from harness_core.errors import ChildExited, HarnessError, NotReady
-from harness_core.stack._order import everything_below
-from harness_core.stack._part import Part
+from harness_core.parts._order import everything_below
+from harness_core.parts._part import Part
 
 __all__ = ["ServiceFailed", "culprit"]
 
@@ -42,8 +42,8 @@ async def culprit(
     error: HarnessError,
     *,
     parts: Mapping[str, Part],
-    waits: Mapping[str, Sequence[str]],
-    stack: str,
+    waits: Mapping[str, Collection[str]],
+    title: str,
 ) -> ServiceFailed:
     """Who is to blame that ``part`` did not come up: itself, or something that it needs.
 
@@ -52,20 +52,20 @@ async def culprit(
         error: how.
         parts: all parts.
         waits: for each, what it waits for.
-        stack: what the message calls the whole.
+        title: what the message calls the whole.
     """
     for name in reversed(everything_below(part.name, waits)):
         other = parts[name]
         await other.refresh()
         death = other.death()
         if death is not None:
-            blamed = _failed(other, death, stack=stack)
+            blamed = _failed(other, death, title=title)
             blamed.add_note(f"{part.name}, which needs {name}, did not come up: {error}")
             return blamed
-    return _failed(part, error, stack=stack)
+    return _failed(part, error, title=title)
 
 
-def _failed(part: Part, error: HarnessError, *, stack: str) -> ServiceFailed:
+def _failed(part: Part, error: HarnessError, *, title: str) -> ServiceFailed:
     stage = error.stage if isinstance(error, NotReady) and error.stage else part.stage
     observed = error.observed
     if isinstance(error, NotReady):
@@ -78,7 +78,7 @@ def _failed(part: Part, error: HarnessError, *, stack: str) -> ServiceFailed:
         observed = f"at stage {stage!r}: cannot {error.action}: {observed}"
     logs = part.logs()
     failed = ServiceFailed(
-        f"start {part.name} of {stack}",
+        f"start {part.name} of {title}",
         observed=observed,
         service=part.name,
         stage=stage,
