@@ -218,10 +218,12 @@ class ProcessPart(Part):
     async def _pause(self) -> None:
         # From the top: what is frozen starts nothing more while the others are found.
         self._child.pause()
-        _signal_all(self._child.pid, signal.SIGSTOP)
+        if self._owned:
+            _signal_all(self._child.pid, signal.SIGSTOP)
 
     async def _resume(self) -> None:
-        _signal_all(self._child.pid, signal.SIGCONT)
+        if self._owned:
+            _signal_all(self._child.pid, signal.SIGCONT)
         self._child.resume()
 
     async def _leave(self) -> None:

@@ -7,11 +7,13 @@ from typing import Any
 
 from harness_core import limits
 from harness_core.db import Database
-from suites.e2e.life import ChildSeen, Life
+from harness_core.parts import Parts, ProcessPart
+from harness_core.process import Run
+from harness_core.skips import not_run
+from harness_core.wait import deadline
 from suites.e2e.mcp_client import ToolResult
 from suites.e2e.roster import ButlerConfig
 from suites.e2e.tools import Tools
-from suites.e2e.visit import Visit
 
 __all__ = ["Butler"]
 
@@ -19,8 +21,9 @@ __all__ = ["Butler"]
 class Butler:
     """One running butler: what an operator sees of it, and may do to it.
 
-    Every method may be called from any trio loop (a test's own included). Those that take it away
-    (kill, pause, stop, restart) are for tests marked ``disturbs``, which have it to themselves.
+    Every method may be awaited in any loop (a test's own included). Those that take it away (kill,
+    pause, stop, restart) are for tests marked ``disturbs``, which may leave errors in its log. Where
+    one process serves every butler, they skip the test by name.
 
     Attributes:
         config: what its ``butler.toml`` says.
@@ -40,9 +43,11 @@ class Butler:
         tools: Tools,
         database: Database,
         command: Sequence[str],
-        environment: Mapping[str, str],
-        life: Life,
-        visit: Visit,
+        environment: dict[str, str],
+        parts: Parts,
+        process: ProcessPart,
+        run: Run,
+        shared: str = "",
     ) -> None:
         self.config = config
         self.name = config.name
@@ -50,20 +55,23 @@ class Butler:
         self.url = tools.url
         self.database = database
         self.command = tuple(command)
-        self.environment = dict(environment)
+        self.environment = environment
         self._tools = tools
-        self._life = life
-        self._visit = visit
+        self._parts = parts
+        self._process = process
+        self._run = run
+        self._shared = shared
 
     @property
-    def child(self) -> ChildSeen:
+    def child(self) -> Any:
         """The process of its current or last life."""
-        return self._life.child
+        return self._process.child
 
     @property
     def pid(self) -> int:
         """Process id of its current or last life."""
-        return self.child.pid
+        pid: int = self.child.pid
+        return pid
 
     async def call(self, tool: str, *, seconds: float = limits.MCP_CALL_S, **arguments: Any) -> Any:
         """Call a tool that must succeed, and return its answer as data.
@@ -85,7 +93,6 @@ class Butler:
         headers: Mapping[str, str] | None = None,
     ) -> ToolResult:
         """Call a tool that may refuse."""
-        await self._visit.book(tool, arguments, headers)
         return await self._tools.call(tool, arguments, seconds=seconds, headers=headers)
 
     async def tools(self) -> dict[str, Mapping[str, Any]]:
@@ -97,37 +104,34 @@ class Butler:
         answer: Mapping[str, Any] = await self.call("status")
         return answer
 
-    def kill(self) -> None:
-        """SIGKILL to it and everything it started."""
-        self._visit.check_alone(f"kill {self.name}")
-        self._life.signal("kill")
+    async def kill(self) -> None:
+        """SIGKILL to its process alone; returns when that, and what outlived it, is gone."""
+        await self._act("kill")
 
-    async def wait_for_end(self) -> int:
-        """Wait until its process is gone; returns the exit status."""
-        return await self._life.wait()
+    async def pause(self) -> None:
+        """SIGSTOP to it and what it started: connections open, nothing answers."""
+        await self._act("pause")
 
-    def pause(self) -> None:
-        """SIGSTOP: connections open, nothing answers."""
-        self._visit.check_alone(f"pause {self.name}")
-        self._life.signal("pause")
-
-    def resume(self) -> None:
+    async def resume(self) -> None:
         """SIGCONT after :meth:`pause`."""
-        self._life.signal("resume")
+        await self._act("resume")
 
     async def stop(self) -> None:
         """Ask it to shut down and wait for its end."""
-        self._visit.check_alone(f"stop {self.name}")
-        await self._life.change("stop", self.environment)
+        await self._act("stop")
 
     async def start(self) -> None:
         """Start it again on its port and database, and wait until it serves."""
-        await self._life.change("start", self.environment)
+        await self._act("start")
 
     async def restart(self) -> None:
         """Stop it (dead or alive) and start it again."""
-        self._visit.check_alone(f"restart {self.name}")
-        await self._life.change("restart", self.environment)
+        await self._act("restart")
+
+    async def _act(self, verb: str) -> None:
+        if self._shared:
+            not_run("subject", f"cannot {verb} one butler: {self._shared}")
+        await self._parts.act(self._process.name, verb)
 
     async def attempt(
         self, *, seconds: float, environment: Mapping[str, str] | None = None
@@ -144,4 +148,18 @@ class Butler:
         Raises:
             NotReady: it still ran after ``seconds``.
         """
-        return await self._life.attempt(seconds=seconds, environment=environment or {})
+        if self._shared:
+            not_run("subject", f"cannot start one butler: {self._shared}")
+
+        async def start() -> tuple[int, str]:
+            async with self._run.child(
+                self.command,
+                name=f"{self.name}-attempt",
+                env=self.environment | dict(environment or {}),
+                evidence=self._process.evidence,
+            ) as child:
+                with deadline(f"see {child.name} end", seconds=seconds, tail=child.tail):
+                    returncode = await child.wait()
+                return returncode, child.log.read_text(encoding="utf-8")
+
+        return await self._parts.loop.call(start)

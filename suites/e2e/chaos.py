@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from harness_core.bridge import Loop
 from harness_core.errors import HarnessError, NotReady, Unavailable
 from harness_core.groups import lone_error
 from harness_core.llm import Fault
@@ -81,12 +80,10 @@ class Chaos:
 
     Args:
         ecosystem: what it breaks.
-        loop: the loop the ecosystem lives on.
     """
 
-    def __init__(self, ecosystem: Ecosystem, *, loop: Loop) -> None:
+    def __init__(self, ecosystem: Ecosystem) -> None:
         self._ecosystem = ecosystem
-        self._loop = loop
         self._before: dict[str, Look] = {}
         self._paused: set[str] = set()
         self._environments: dict[str, dict[str, str]] = {}
@@ -115,20 +112,18 @@ class Chaos:
     # Butlers
 
     async def kill(self, name: str) -> None:
-        """SIGKILL to a butler and everything it started; returns when it is gone."""
-        butler = self._ecosystem[name]
-        butler.kill()
-        await butler.wait_for_end()
+        """SIGKILL to a butler's process alone; returns when it is gone."""
+        await self._ecosystem[name].kill()
 
-    def pause(self, name: str) -> None:
+    async def pause(self, name: str) -> None:
         """SIGSTOP: its connections stay open and nothing answers."""
         self._paused.add(name)
-        self._ecosystem[name].pause()
+        await self._ecosystem[name].pause()
 
     async def resume(self, name: str) -> None:
         """Undo :meth:`pause`."""
         await self._note_return(name)
-        self._ecosystem[name].resume()
+        await self._ecosystem[name].resume()
         self._paused.discard(name)
 
     async def stop(self, name: str) -> Any:
@@ -193,11 +188,11 @@ class Chaos:
     async def kill_database(self) -> None:
         """End PostgreSQL as a crash would."""
         self._database = "down"
-        await self._loop.call(self._ecosystem.postgres.kill)
+        await self._ecosystem.parts.kill("postgres")
 
     async def start_database(self) -> None:
         """Bring PostgreSQL back, with its data."""
-        await self._loop.call(self._ecosystem.postgres.start)
+        await self._ecosystem.parts.start("postgres")
         self._database = "up"
         for name in self._ecosystem.butlers:
             await self._note_return(name)
@@ -205,11 +200,11 @@ class Chaos:
     async def pause_database(self) -> None:
         """Freeze PostgreSQL with its connections open."""
         self._database = "paused"
-        await self._loop.call(self._ecosystem.postgres.pause)
+        await self._ecosystem.parts.pause("postgres")
 
     async def resume_database(self) -> None:
         """Undo :meth:`pause_database`."""
-        await self._loop.call(self._ecosystem.postgres.resume)
+        await self._ecosystem.parts.resume("postgres")
         self._database = "up"
 
     async def drop_connections(self) -> int:

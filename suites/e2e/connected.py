@@ -17,14 +17,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from harness_core.bridge import Loop
 from harness_core.errors import BadInput
 from harness_core.evidence import Evidence
 from harness_core.http import Answer, Recorded, Recorder, Rule, open_recorder
 from harness_core.mail import Mailbox, open_mailbox
 from harness_core.process import Run
 from harness_core.subject import Subject
-from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
+from suites.e2e.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem import Ecosystem
 
 __all__ = ["BEAT_S", "MODULES", "Connected", "Say", "open_connected", "wanted"]
 
@@ -72,7 +72,7 @@ class Connected:
 
 @asynccontextmanager
 async def open_connected(
-    run: Run, subject: Subject, *, evidence: Evidence, roster: Path, loop: Loop, say: Say
+    run: Run, subject: Subject, *, evidence: Evidence, roster: Path, say: Say
 ) -> AsyncIterator[Connected]:
     """Boot the small ecosystem and the services around it.
 
@@ -81,8 +81,7 @@ async def open_connected(
         subject: how to start one butler, and how to give it credentials.
         evidence: keeps the logs, and what the services received.
         roster: an empty directory, for a roster of some butlers.
-        loop: the loop this runs on.
-        say: told how the boot goes.
+        say: gets a line for each step of the boot.
 
     Raises:
         BadInput: the subject file says it wrongly.
@@ -121,7 +120,6 @@ async def open_connected(
             subject,
             evidence=evidence,
             roster=roster,
-            loop=loop,
             environment=environment,
             say=say,
         ) as butlers:

@@ -25,9 +25,9 @@ from harness_core.containers import (
 )
 from harness_core.engine import find_engine
 from harness_core.evidence import Evidence
+from harness_core.parts import StartChild
 from harness_core.process import Run
 from harness_core.subject import Subject
-from suites.e2e.life import StartChild
 
 
 def image_name(subject: Subject) -> str:
@@ -50,7 +50,7 @@ async def container_starter(
         subject: what is tested.
         port_of: the port that a butler is told.
         roster: the roster in use, which they must see.
-        say: told what takes long.
+        say: gets a line for what takes long.
 
     Raises:
         HarnessError: no engine, or the image cannot be built.

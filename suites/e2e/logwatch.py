@@ -5,8 +5,8 @@ something. So every line of that kind that appears in a butler's log while a tes
 test, unless the test says which it provokes (``@pytest.mark.expects_errors("pattern")``), or breaks
 things on purpose (``@pytest.mark.disturbs``: then only an unhandled traceback counts).
 
-A line that names a message belongs to whoever sent it, though it may come late or while tests of
-another worker run; a line that names none belongs to the test that is running.
+A line that names a message belongs to the test that sent it, though it may come late; a line that
+names none belongs to the test that is running.
 """
 
 from __future__ import annotations
@@ -115,7 +115,6 @@ def blamed(
     *,
     own: frozenset[str],
     others: frozenset[str],
-    alone: bool,
     expected: Sequence[str],
     disturbs: bool,
 ) -> tuple[ErrorLine, ...]:
@@ -125,22 +124,17 @@ def blamed(
         lines: what came while it ran.
         own: request and trace ids of the messages it sent.
         others: those of earlier tests of this run.
-        alone: no other worker shares the ecosystem, so an id nobody here knows is its own too.
         expected: patterns of lines it provokes.
         disturbs: it breaks things on purpose.
     """
     return tuple(
         line
         for line in lines
-        if _is_own(line, own=own, others=others, alone=alone)
+        if _is_own(line, own=own, others=others)
         and not (disturbs and not line.traceback and not line.leak)
         and not any(re.search(pattern, line.text) for pattern in expected)
     )
 
 
-def _is_own(line: ErrorLine, *, own: frozenset[str], others: frozenset[str], alone: bool) -> bool:
-    if not line.ids or line.ids & own:
-        return True
-    if line.ids & others:
-        return False
-    return alone
+def _is_own(line: ErrorLine, *, own: frozenset[str], others: frozenset[str]) -> bool:
+    return bool(line.ids & own) or not line.ids & others

@@ -18,7 +18,7 @@ __all__ = ["pids_of", "profiled"]
 
 def pids_of(ecosystem: Ecosystem) -> dict[str, int]:
     """Name → process id, each process once: one that runs several butlers has the first one's."""
-    found = {"gateway": ecosystem.gateway.child.pid}
+    found = {"gateway": ecosystem.parts["gateway"].place.pid or 0}
     for name, butler in ecosystem.butlers.items():
         if butler.pid not in found.values():
             found[name] = butler.pid

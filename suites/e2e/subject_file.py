@@ -12,8 +12,8 @@ from typing import Final
 
 from harness_core.subject import Subject, load_subject
 from harness_core.suites import Shape
+from suites.e2e.boot import REFERENCE_SUBJECT
 from suites.e2e.connected import MODULES
-from suites.e2e.ecosystem import REFERENCE_SUBJECT
 from suites.e2e.knobs import KNOBS
 from suites.e2e.layout import OWN_PROCESS, layout_of
 

@@ -127,9 +127,8 @@ async def test_a_butler_that_does_not_answer_is_written_down(beating: Connected)
     """A dead butler's tick is a failure with its reason; the others are ticked all the same."""
     since = await now(beating)
     relationship = beating.butlers["relationship"]
-    relationship.kill()
+    await relationship.kill()
     try:
-        await relationship.wait_for_end()
         ended = await now(beating)
 
         async def told() -> bool:

@@ -224,9 +224,8 @@ async def test_without_the_messenger_nothing_is_claimed(connected: Connected, to
     """With the messenger dead a notification fails, within its deadline, and says so."""
     messenger = connected.butlers["messenger"]
     mark = connected.telegram.mark()
-    messenger.kill()
+    await messenger.kill()
     try:
-        await messenger.wait_for_end()
         result = await connected.butlers["health"].try_call(
             "notify", {"channel": "telegram", "message": f"nobody {token}"}, seconds=DELIVERY_S
         )
@@ -250,8 +249,7 @@ async def test_a_message_cut_off_in_sending_is_not_sent_again(
     try:
         await asked_without_waiting(messenger, f"half way {token}")
         await connected.telegram.wait_for("/bot*/sendMessage", since=mark, seconds=DELIVERY_S)
-        messenger.kill()
-        await messenger.wait_for_end()
+        await messenger.kill()
     finally:
         connected.telegram.remove_rule(silence)
         await messenger.restart()

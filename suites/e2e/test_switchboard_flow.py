@@ -78,8 +78,7 @@ async def test_accepted_messages_survive_a_restart(
         sent = [await ecosystem.send(text) for text in texts]
         await in_states(ecosystem, sent, {"planned"}, at_least=1)
         if way == "kill":
-            switchboard.kill()
-            await switchboard.wait_for_end()
+            await switchboard.kill()
         else:
             async with lone_error(), trio.open_nursery() as nursery:
                 nursery.start_soon(switchboard.stop)

@@ -16,12 +16,12 @@ from typing import Any, Final
 
 import pytest
 import trio
+from harness_core.hosting import HeldHost, Line, hold_host
 
 from harness_core.bridge import Loop
 from harness_core.budget import llm_budget_usd
 from harness_core.errors import HarnessError, Unavailable
 from harness_core.evidence import Evidence
-from harness_core.hosting import HeldHost, Line, hold_host
 from harness_core.http import HttpClient
 from harness_core.llm import refused_keys
 from harness_core.pytest_plugin import (

@@ -19,6 +19,7 @@ class Idle(Part):
 
     @property
     def address(self):
+        """Where a test says."""
         return self.where
 
     async def _nothing(self):

@@ -39,7 +39,10 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 async def within(folder: Path, use: Callable[[Host], Any]) -> Any:
     """What ``use`` sees, in a thread, of a host that is open."""
     evidence = open_evidence(folder / "evidence")
-    async with open_run(evidence=evidence) as run, open_host(run, title="thing", root=folder) as host:
+    async with (
+        open_run(evidence=evidence) as run,
+        open_host(run, title="thing", root=folder) as host,
+    ):
         host.environment = Thing()
         return await trio.to_thread.run_sync(use, host)
 

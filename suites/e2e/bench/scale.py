@@ -29,12 +29,8 @@ from harness_core.evidence import open_evidence
 from harness_core.process import open_run
 from harness_core.subject import load_subject
 from harness_core.turns import route, say
-from suites.e2e.ecosystem import (
-    REFERENCE_SUBJECT,
-    Ecosystem,
-    open_ecosystem,
-    roster_directory,
-)
+from suites.e2e.boot import REFERENCE_SUBJECT, open_ecosystem, roster_directory
+from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import follow
 
 SIZES: Final = (4, 16, 48)

@@ -150,7 +150,7 @@ async def test_a_full_queue_refuses_in_the_open(ecosystem: Ecosystem, token: str
 
 @pytest.mark.capability("ingest.v1")
 @pytest.mark.corpus
-@pytest.mark.parametrize("count", [6, pytest.param(32, marks=pytest.mark.crowds)])
+@pytest.mark.parametrize("count", [6, 32])
 async def test_many_messages_are_all_accounted_for(ecosystem: Ecosystem, count: int) -> None:
     """Of many messages at once none is lost, none runs twice, and each reaches its own butler."""
     kinds = list(itertools.islice(itertools.cycle(KINDS), count))

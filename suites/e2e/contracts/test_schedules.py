@@ -26,9 +26,10 @@ from harness_core.llm import Fault
 from harness_core.process import Run
 from harness_core.subject import Subject
 from harness_core.wait import deadline, until
+from suites.e2e.boot import open_ecosystem, roster_directory
 from suites.e2e.butler import Butler
 from suites.e2e.conversation import Conversation, open_conversation
-from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
+from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.journey import Row
 from suites.e2e.schedules import fall_due, put_off, schedule_row, sessions_of
 
@@ -290,7 +291,7 @@ def test_the_file_rules_its_own_tasks_alone(
         ALMANAC.format(schedules=FIRST.format(token=token, kept=kept)), encoding="utf-8"
     )
     manager = open_ecosystem(
-        harness_run, subject, evidence=evidence, roster=roster, loop=harness_loop, say=progress
+        harness_run, subject, evidence=evidence, roster=roster, say=progress
     )
 
     yearly = f"{token}-yearly"

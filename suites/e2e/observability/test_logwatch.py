@@ -101,8 +101,6 @@ def line(text: str, *, traceback: bool = False, ids: tuple[str, ...] = ()) -> Er
         (line("ERROR", ids=(EARLIER,)), {}, False),
         (line("ERROR", ids=(OWN, EARLIER)), {}, True),
         (line("ERROR", ids=(STRANGER,)), {}, True),
-        (line("ERROR", ids=(STRANGER,)), {"alone": False}, False),
-        (line("ERROR"), {"alone": False}, True),
         (line("ERROR inbox.errored"), {"expected": ["inbox\\.errored"]}, False),
         (line("ERROR other"), {"expected": ["inbox\\.errored"]}, True),
         (line("ERROR"), {"disturbs": True}, False),
@@ -115,7 +113,6 @@ def test_whose_they_are(found: ErrorLine, options: dict, *, counts: bool) -> Non
     rules = {
         "own": frozenset({OWN}),
         "others": frozenset({EARLIER}),
-        "alone": True,
         "expected": [],
         "disturbs": False,
     }

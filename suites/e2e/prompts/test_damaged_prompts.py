@@ -20,7 +20,8 @@ from harness_core.pytest_plugin import add_summary
 from harness_core.scenario import fill, new_token
 from harness_core.skips import not_run
 from harness_core.subject import Subject
-from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, Sent, open_ecosystem
+from suites.e2e.boot import REFERENCE_SUBJECT, open_ecosystem
+from suites.e2e.ecosystem import Ecosystem, Sent
 from suites.e2e.journey import follow
 from suites.e2e.judgement import expect_scenario
 from suites.e2e.prompts.damages import DAMAGES, Damage
@@ -63,7 +64,6 @@ def test_a_damaged_prompt_is_noticed(
         harness_run,
         subject,
         evidence=evidence,
-        loop=harness_loop,
         environment={"BUTLERS_FAULT": damage.fault},
         say=progress,
     )

@@ -13,8 +13,9 @@ from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.skips import not_run
 from harness_core.subject import Subject
+from suites.e2e.boot import open_ecosystem, roster_directory
 from suites.e2e.chaos import Chaos
-from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
+from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.knobs import has_knob, turned
 
 #: A message after something broke: its sessions, a deadline or two on the way, on loaded cores.
@@ -74,7 +75,6 @@ def fragile_ecosystem(
         # A server of somebody else is not ours to break.
         services="local" if services == "external" else services,
         environment=environment,
-        loop=harness_loop,
         say=progress,
     )
     progress("booting an ecosystem to be broken")
@@ -98,7 +98,7 @@ def fragile(fragile_ecosystem: Ecosystem, evidence: Evidence) -> Ecosystem:
 @pytest.fixture
 def chaos(fragile: Ecosystem, harness_loop: Loop) -> Iterator[Chaos]:
     """Breaks what a test wants broken; everything is given back afterwards, proved."""
-    breaking = Chaos(fragile, loop=harness_loop)
+    breaking = Chaos(fragile)
     harness_loop.run(breaking.begin)
     yield breaking
     harness_loop.run(breaking.restore)

@@ -16,8 +16,9 @@ from harness_core.net import lease_port
 from harness_core.process import Run
 from harness_core.subject import Subject, load_subject
 from suites.e2e.aftermath import expect_carried_out
+from suites.e2e.boot import open_ecosystem
 from suites.e2e.chaos import Chaos
-from suites.e2e.ecosystem import Ecosystem, open_ecosystem
+from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.messages import TOOL_OF, to_health
 from suites.e2e.roster import read_roster
 

@@ -42,7 +42,7 @@ async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos) -> None:
         )
         return row["eligibility_state"] == state
 
-    chaos.pause("health")
+    await chaos.pause("health")
     await expect_soon(
         "a silent butler is stale", lambda: is_now("stale"), seconds=LEASE_S + SLACK_S
     )

@@ -17,7 +17,7 @@ import pytest
 
 from harness_core.skips import not_run
 from harness_core.subject import subject_bin
-from suites.e2e.ecosystem import REFERENCE_SUBJECT
+from suites.e2e.boot import REFERENCE_SUBJECT
 
 pytestmark = pytest.mark.aside("runs the suite itself, on another product")
 

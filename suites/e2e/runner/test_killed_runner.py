@@ -14,7 +14,7 @@ import pytest
 from harness_core.net import listeners
 from harness_core.process import command_line, descendants
 from harness_core.wait import until_blocking
-from suites.e2e.ecosystem import REFERENCE_SUBJECT
+from suites.e2e.boot import REFERENCE_SUBJECT
 
 pytestmark = pytest.mark.covers("E2E-DISPOSABLE")
 

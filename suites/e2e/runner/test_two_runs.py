@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness_core.wait import until_blocking
-from suites.e2e.ecosystem import REFERENCE_SUBJECT
+from suites.e2e.boot import REFERENCE_SUBJECT
 from suites.e2e.runner.test_killed_runner import SERVES
 
 pytestmark = pytest.mark.covers("E2E-DISPOSABLE")
