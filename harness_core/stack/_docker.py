@@ -41,7 +41,7 @@ from harness_core.stack._compose import Compose, ComposeService
 from harness_core.stack._container_part import ContainerPart
 from harness_core.stack._credentials import database_url
 from harness_core.stack._handle import Access, Stack
-from harness_core.stack._here import access_of, stack_gateway, stack_recorder
+from harness_core.stack._here import stack_gateway, stack_recorder
 from harness_core.stack._keys import s3_keys
 from harness_core.stack._options import StackOptions
 from harness_core.stack._project_file import DATA, Project, build_of, create_containers
@@ -294,7 +294,7 @@ class _Maker:
             elif service.recipe.service == "s3":
                 s3_url = self._s3_url(service, parts[name].address).with_keys
                 bucket = service.recipe.bucket
-        return access_of("docker", parts, database_url=database, s3_url=s3_url, bucket=bucket)
+        return Access(driver="docker", database_url=database, s3_url=s3_url, bucket=bucket)
 
 
 async def _reached(opening: Callable[[], object]) -> str:

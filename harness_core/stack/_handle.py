@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from harness_core.db import Database
 from harness_core.errors import BadInput, HarnessError
 from harness_core.http import HttpClient
-from harness_core.llm import GatewayClient
+from harness_core.llm import Gateway
 from harness_core.parts import Booted, Parts
+from harness_core.parts.gateway import GatewayPart
 from harness_core.services import (
     S3Object,
     S3Summary,
@@ -36,16 +37,12 @@ class Access:
         database_url: of its database, password included; empty without one.
         s3_url: of its S3 server, keys included; empty without one.
         bucket: where objects are looked for unless a test names another bucket.
-        gateway_key: what callers of the model gateway present; empty without one.
-        gateway_token: of its control API.
     """
 
     driver: str
     database_url: str = dataclasses.field(default="", repr=False)
     s3_url: str = dataclasses.field(default="", repr=False)
     bucket: str = ""
-    gateway_key: str = dataclasses.field(default="", repr=False)
-    gateway_token: str = dataclasses.field(default="", repr=False)
 
 
 class Stack(Parts):
@@ -72,23 +69,16 @@ class Stack(Parts):
         return HttpClient(self.url(service), name=service, headers=headers, evidence=evidence)
 
     @property
-    def has_gateway(self) -> bool:
-        """Whether a model gateway is part of it."""
-        return bool(self._gateway_name())
-
-    def gateway(self) -> GatewayClient:
-        """A client of the control API of the model gateway.
+    def gateway(self) -> Gateway:
+        """Its model gateway; ``gateway.client`` steers and reads it.
 
         Raises:
             HarnessError: the stack has none.
         """
-        name = self._gateway_name()
-        if not name:
-            raise HarnessError("steer the model", observed="the stack has no model gateway")
-        return GatewayClient(self.url(name), self.access.gateway_token)
-
-    def _gateway_name(self) -> str:
-        return next((name for name in self.names if self[name].kind == "gateway"), "")
+        for part in map(self.__getitem__, self.names):
+            if isinstance(part, GatewayPart):
+                return part.gateway
+        raise HarnessError("steer the model", observed=f"{self.title} has no model gateway")
 
     # --- what it left ---------------------------------------------------------------------------
 

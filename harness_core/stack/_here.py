@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +9,9 @@ from harness_core import limits
 from harness_core.http import Recorder
 from harness_core.llm import KEY_VARIABLE, TOKEN_VARIABLE
 from harness_core.net import PortLease
-from harness_core.parts import DoublePart, Part, recorder_part
+from harness_core.parts import DoublePart, recorder_part
 from harness_core.parts.gateway import GatewayPart
 from harness_core.stack._compose import ComposeService
-from harness_core.stack._handle import Access
 from harness_core.stack._options import StackOptions
 from harness_core.stack._recipe import KINDS
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from harness_core.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["access_of", "stack_gateway", "stack_recorder"]
+__all__ = ["stack_gateway", "stack_recorder"]
 
 
 def stack_gateway(
@@ -60,26 +58,6 @@ def stack_recorder(
         evidence=evidence,
         host=_host_of(service),
         answers=service.recipe.answers,
-    )
-
-
-def access_of(
-    driver: str,
-    parts: Mapping[str, Part],
-    *,
-    database_url: str,
-    s3_url: str,
-    bucket: str,
-) -> Access:
-    """How the servers of a stack are reached, with the keys of its gateway."""
-    gateways = [part.gateway for part in parts.values() if isinstance(part, GatewayPart)]
-    return Access(
-        driver=driver,
-        database_url=database_url,
-        s3_url=s3_url,
-        bucket=bucket,
-        gateway_key=gateways[0].api_key if gateways else "",
-        gateway_token=gateways[0].client.token if gateways else "",
     )
 
 

@@ -37,7 +37,7 @@ from harness_core.stack._compose import Compose, ComposeService
 from harness_core.stack._credentials import credentials, database_url
 from harness_core.stack._external import open_external_postgres, open_external_s3
 from harness_core.stack._handle import Access, Stack
-from harness_core.stack._here import access_of, stack_gateway, stack_recorder
+from harness_core.stack._here import stack_gateway, stack_recorder
 from harness_core.stack._keys import s3_keys
 from harness_core.stack._options import StackOptions
 from harness_core.stack._recipe import KINDS
@@ -249,7 +249,7 @@ class _Maker:
                 part.urls = {"database": database}
             elif isinstance(part, ServerPart) and part.kind == "s3":
                 s3_url, bucket = part.server.url.with_keys, service.recipe.bucket
-        return access_of("local", self.parts, database_url=database, s3_url=s3_url, bucket=bucket)
+        return Access(driver="local", database_url=database, s3_url=s3_url, bucket=bucket)
 
 
 def _ports(service: ComposeService) -> tuple[int, ...]:

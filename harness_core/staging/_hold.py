@@ -16,6 +16,7 @@ from harness_core.staging._host import Environment, Host, open_host
 from harness_core.staging._logs import Follower
 from harness_core.staging._options import Opener, Options
 from harness_core.staging._seen import render, runs_seen
+from harness_core.subject import Subject
 
 __all__ = ["hold"]
 
@@ -24,6 +25,7 @@ Say = Callable[[str], None]
 
 async def hold(  # noqa: PLR0913 - what `harness up` knows of it
     opener: Opener,
+    subject: Subject | None,
     options: Options,
     *,
     title: str,
@@ -35,7 +37,8 @@ async def hold(  # noqa: PLR0913 - what `harness up` knows of it
     """Hold an environment until Ctrl-C, SIGTERM or ``harness down``, then take it down.
 
     Args:
-        opener: opens the environment, see :class:`Options`.
+        opener: opens the environment, see :func:`opener_of`.
+        subject: what is booted; ``None`` for a suite without a subject file.
         options: what is asked of it.
         title: the name of the suite.
         root: the tree of the suite.
@@ -60,7 +63,7 @@ async def hold(  # noqa: PLR0913 - what `harness up` knows of it
                 ):
                     nursery.start_soon(_obey, signals, host, say)
                     nursery.start_soon(_end_boot, host, booting)
-                    opening = opener(run, options=options, evidence=evidence, say=say)
+                    opening = opener(run, subject, options=options, evidence=evidence, say=say)
                     async with opening as environment:
                         host.environment = environment
                         was_up = True

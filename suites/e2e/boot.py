@@ -46,9 +46,7 @@ from suites.e2e.mcp_client import CannotReach
 from suites.e2e.roster import ButlerConfig, read_roster
 from suites.e2e.tools import Tools, tools_of
 
-__all__ = ["REFERENCE_SUBJECT", "open_ecosystem", "roster_directory"]
-
-REFERENCE_SUBJECT: Final = Path(__file__).with_name("reference-system") / "subject.toml"
+__all__ = ["open_ecosystem", "roster_directory"]
 
 #: Parts that boot at a time. Each start has a deadline of its own, and with 48 of them on two cores
 #: the last would be late for no fault of its own; a household's six start together all the same.

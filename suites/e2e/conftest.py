@@ -7,9 +7,8 @@ other; those marked ``disturbs`` take parts of it away, and leave it as they fou
 from __future__ import annotations
 
 import datetime as dt
-import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +16,7 @@ import pytest
 import trio
 
 from harness_core.bridge import Loop
-from harness_core.budget import keep_costs, llm_budget_usd
-from harness_core.db import POSTGRES_URL_VARIABLE
+from harness_core.budget import keep_costs
 from harness_core.errors import BudgetExceeded, HarnessError, Unavailable
 from harness_core.evidence import Evidence
 from harness_core.llm import Gateway, LedgerEntry, cost_summary, expect_rehearsed, refused_keys
@@ -26,14 +24,14 @@ from harness_core.process import Run
 from harness_core.pytest_plugin import add_summary, explain_failures
 from harness_core.skips import not_run
 from harness_core.subject import Subject
-from suites.e2e.boot import open_ecosystem, roster_directory
+from harness_core.suite_fixtures import suite_subject
+from suites.e2e.boot import roster_directory
 from suites.e2e.connected import MODULES, Connected, open_connected, wanted
 from suites.e2e.ecosystem import Ecosystem
 from suites.e2e.layout import OWN_PROCESS
 from suites.e2e.logwatch import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 from suites.e2e.profiles import profiled
 from suites.e2e.roster import read_roster
-from suites.e2e.subject_file import read_subject
 
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
@@ -64,74 +62,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Raises:
         BadInput: a mistake in the subject file, or in a butler's: nothing is run.
     """
-    read_roster(roster_directory(read_subject(_given_subject(config))))
+    read_roster(roster_directory(suite_subject(config, FOLDER)))
     rows = {name: [item for item in items if _small(item) == name] for name in ("", *SMALL)}
     half = max(0, len(items) // 2 - len(rows[SMALL[0]]))
     others = rows[""]
     items[:] = [*rows[SMALL[0]], *others[:half], *rows[SMALL[1]], *others[half:]]
 
 
-def _given_subject(config: pytest.Config) -> Path | None:
-    given = config.getoption("--subject")
-    return Path(given).absolute() if given else None
-
-
 def _small(item: pytest.Item) -> str:
     """The fixture of the small ecosystem that a test uses; empty for none."""
     names = getattr(item, "fixturenames", ())
     return next((name for name in SMALL if name in names), "")
-
-
-@asynccontextmanager
-async def opening(
-    config: pytest.Config,
-    run: Run,
-    *,
-    evidence: Evidence,
-    say: Callable[[str], None],
-) -> AsyncIterator[Ecosystem]:
-    """The ecosystem that the options of the command line ask for; reports its cost at the end."""
-    subject = read_subject(_given_subject(config))
-    say(f"booting {subject.name}")
-    cassette = config.getoption("--llm-cassette")
-    opened: AbstractAsyncContextManager[Ecosystem] = open_ecosystem(
-        run,
-        subject,
-        evidence=evidence,
-        services=config.getoption("--services"),
-        services_url=os.environ.get(POSTGRES_URL_VARIABLE),
-        llm=config.getoption("--llm"),
-        llm_upstream=config.getoption("--llm-upstream"),
-        llm_cassette=Path(cassette).absolute() if cassette else None,
-        budget_usd=llm_budget_usd(config, FOLDER),
-        say=say,
-    )
-    async with opened as ecosystem:
-        say(f"ecosystem up after {ecosystem.boot_s:.1f} s")
-        async with profiled(config, run, ecosystem, evidence=evidence):
-            yield ecosystem
-        totals = await ecosystem.gateway.client.totals()
-        evidence.write_json("cost.json", totals)
-        keep_costs(config, FOLDER, {test: group.usd for test, group in totals.by_test.items()})
-        booted = f"booted in {ecosystem.boot_s:.1f} s; evidence: {evidence.path}"
-        add_summary(config, "cost of the model", f"{cost_summary(totals)}\n{booted}")
-
-
-@pytest.fixture(scope="session")
-def subject(subject_file: Path | None) -> Subject:
-    """What is tested: the reference system, or the file given with ``--subject``."""
-    return read_subject(subject_file)
-
-
-@pytest.fixture(autouse=True)
-def capable(request: pytest.FixtureRequest, subject: Subject) -> None:
-    """Skip, by name, what the subject does not claim to do."""
-    for marker in request.node.iter_markers("capability"):
-        for name in marker.args:
-            if name not in subject.capabilities:
-                not_run(
-                    "subject", f"{subject.name} lists no capability {name!r} in {subject.path.name}"
-                )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -223,19 +164,24 @@ def _errors_of(item: pytest.Item, ecosystem: Ecosystem) -> tuple[ErrorLine, ...]
 
 @pytest.fixture(scope="session")
 def butler_ecosystem(
+    environment: Ecosystem,
     harness_loop: Loop,
     harness_run: Run,
     run_evidence: Evidence,
-    progress: Callable[[str], None],
     pytestconfig: pytest.Config,
 ) -> Iterator[Ecosystem]:
     """The running ecosystem: a handle per butler of the roster (seed 000, "Dimension 1")."""
-    manager = opening(pytestconfig, harness_run, evidence=run_evidence, say=progress)
-    with harness_loop.hold(manager) as ecosystem:
-        yield ecosystem
-        late = "\n".join(f"{line.log}: {line.text}" for line in ecosystem.late_errors)
+    profiling = profiled(pytestconfig, harness_run, environment, evidence=run_evidence)
+    with harness_loop.hold(profiling):
+        yield environment
+    totals = harness_loop.run(environment.gateway.client.totals)
+    run_evidence.write_json("cost.json", totals)
+    keep_costs(pytestconfig, FOLDER, {test: group.usd for test, group in totals.by_test.items()})
+    booted = f"booted in {environment.boot_s:.1f} s; evidence: {run_evidence.path}"
+    add_summary(pytestconfig, "cost of the model", f"{cost_summary(totals)}\n{booted}")
+    late = "\n".join(f"{line.log}: {line.text}" for line in environment.late_errors)
 
-        assert not late, f"errors about messages of tests that had ended:\n{late}"
+    assert not late, f"errors about messages of tests that had ended:\n{late}"
 
 
 @pytest.fixture(autouse=True)

@@ -136,6 +136,10 @@ class Ecosystem:
         }
         return {name: value for name, value in known.items() if value}
 
+    def describe(self) -> Mapping[str, Any]:
+        """Its parts, for ``harness ps``."""
+        return self.parts.describe()
+
     def butler_logs(self) -> tuple[Path, ...]:
         """The logs of every life of every butler, of its start included."""
         names = "|".join(re.escape(name) for name in (*self.butlers, ALL_BUTLERS))

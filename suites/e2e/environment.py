@@ -1,34 +1,36 @@
-"""The ecosystem that ``harness up e2e`` holds for a person (``suite.toml``, ``environment``)."""
+"""What the suite boots, for its tests and for ``harness up e2e`` (``suite.toml``, ``environment``)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 from harness_core.db import POSTGRES_URL_VARIABLE
 from harness_core.evidence import Evidence
-from harness_core.parts import Parts
 from harness_core.process import Run
 from harness_core.staging import Options
+from harness_core.subject import Subject
 from suites.e2e.boot import open_ecosystem
-from suites.e2e.subject_file import read_subject
+from suites.e2e.ecosystem import Ecosystem
 
 __all__ = ["open_environment"]
 
 
-@asynccontextmanager
-async def open_environment(
-    run: Run, *, options: Options, evidence: Evidence, say: Callable[[str], None]
-) -> AsyncIterator[Parts]:
+def open_environment(
+    run: Run,
+    subject: Subject,
+    *,
+    options: Options,
+    evidence: Evidence,
+    say: Callable[[str], None],
+) -> AbstractAsyncContextManager[Ecosystem]:
     """Boot an ecosystem.
 
     Raises:
         HarnessError: something did not start.
     """
-    subject = read_subject(options.subject)
-    say(f"booting {subject.name}")
-    async with open_ecosystem(
+    return open_ecosystem(
         run,
         subject,
         evidence=evidence,
@@ -36,7 +38,7 @@ async def open_environment(
         services_url=os.environ.get(POSTGRES_URL_VARIABLE),
         llm=options.llm,
         llm_upstream=options.llm_upstream,
+        llm_cassette=options.llm_cassette,
         budget_usd=options.budget_usd,
         say=say,
-    ) as ecosystem:
-        yield ecosystem.parts
+    )

@@ -12,7 +12,6 @@ from typing import Final
 
 from harness_core.subject import Subject, load_subject
 from harness_core.suites import Shape
-from suites.e2e.boot import REFERENCE_SUBJECT
 from suites.e2e.connected import MODULES
 from suites.e2e.knobs import KNOBS
 from suites.e2e.layout import OWN_PROCESS, layout_of
@@ -56,16 +55,16 @@ TABLES: Final[Shape] = {
 }
 
 
-def read_subject(path: Path | None) -> Subject:
+def read_subject(path: Path) -> Subject:
     """A subject file, with the capability that its layout of processes implies.
 
     Args:
-        path: the file; that of the reference system when ``None``.
+        path: the file.
 
     Raises:
         BadInput: the first mistake in it, with file and key.
     """
-    subject = load_subject(path or REFERENCE_SUBJECT)
+    subject = load_subject(path)
     subject.check_tables(TABLES)
     if layout_of(subject).one_process:
         return subject

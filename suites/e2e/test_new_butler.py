@@ -45,9 +45,7 @@ def test_a_new_folder_is_booted_registered_and_reached(
     shutil.copytree(roster_directory(subject) / "switchboard", roster / "switchboard")
     (roster / "garden").mkdir()
     (roster / "garden" / "butler.toml").write_text(GARDEN, encoding="utf-8")
-    manager = open_ecosystem(
-        harness_run, subject, evidence=evidence, roster=roster, say=progress
-    )
+    manager = open_ecosystem(harness_run, subject, evidence=evidence, roster=roster, say=progress)
     with harness_loop.hold(manager) as ecosystem:
         harness_loop.run(lambda: expect_reached(ecosystem, token))
 

@@ -22,13 +22,13 @@ from harness_core.scenario import (
     fill,
     new_token,
 )
+from harness_core.suite_fixtures import suite_subject
 from suites.e2e.boot import roster_directory
 from suites.e2e.ecosystem import Ecosystem, Sent
 from suites.e2e.journey import Journey, follow
 from suites.e2e.judgement import expect_scenario, trouble_of_the_provider
 from suites.e2e.roster import read_roster
 from suites.e2e.scenarios import SCENARIOS
-from suites.e2e.subject_file import read_subject
 
 pytestmark = pytest.mark.main
 
@@ -47,8 +47,7 @@ class Trial:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test per row; a malformed row is one error of the collection."""
     if "scenario" in metafunc.fixturenames:
-        given = metafunc.config.getoption("--subject")
-        subject = read_subject(Path(given) if given else None)
+        subject = suite_subject(metafunc.config, Path(__file__).parent)
         rows = check_scenarios(
             SCENARIOS,
             where="suites/e2e/scenarios.py",

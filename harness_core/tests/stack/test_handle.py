@@ -79,7 +79,7 @@ def test_what_is_not_there_is_named(tmp_path):
     with pytest.raises(BadInput, match="one that has a port"):
         stack.url("controller-worker")
     with pytest.raises(HarnessError, match="no model gateway"):
-        stack.gateway()
+        _ = stack.gateway
 
 
 async def test_a_stack_without_servers_says_so(tmp_path):

@@ -86,7 +86,7 @@ async def use(stack: Stack) -> None:
 
 async def use_gateway(stack: Stack) -> None:
     """What steers the model."""
-    gateway = stack.gateway()
+    gateway = stack.gateway.client
     await gateway.rehearse(Rehearsal(message="hello", turns=(say("hi"),)))
     assert () == await gateway.unmatched()
     async with gateway.scope("a test"), gateway.fault(Fault(kind="status")):

@@ -290,9 +290,7 @@ def test_the_file_rules_its_own_tasks_alone(
     file.write_text(
         ALMANAC.format(schedules=FIRST.format(token=token, kept=kept)), encoding="utf-8"
     )
-    manager = open_ecosystem(
-        harness_run, subject, evidence=evidence, roster=roster, say=progress
-    )
+    manager = open_ecosystem(harness_run, subject, evidence=evidence, roster=roster, say=progress)
 
     yearly = f"{token}-yearly"
 

@@ -11,12 +11,11 @@ import pytest
 from harness_core.bridge import Loop
 from harness_core.evidence import Evidence
 from harness_core.process import Run
-from harness_core.skips import not_run
 from harness_core.subject import Subject
 from suites.e2e.boot import open_ecosystem, roster_directory
 from suites.e2e.chaos import Chaos
 from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.knobs import has_knob, turned
+from suites.e2e.knobs import turned
 
 #: A message after something broke: its sessions, a deadline or two on the way, on loaded cores.
 PATIENCE_S: Final = 90.0
@@ -36,17 +35,6 @@ SETTINGS: Final = {
     "health": {"heartbeat_s": 1, "shutdown_s": 1},
     "relationship": {"heartbeat_s": 1, "queue_depth": 1},
 }
-
-
-@pytest.fixture(autouse=True)
-def able(request: pytest.FixtureRequest, subject: Subject) -> None:
-    """Skip, by name, what the subject cannot be told."""
-    for marker in request.node.iter_markers("knob"):
-        for knob in marker.args:
-            if not has_knob(subject, knob):
-                not_run(
-                    "subject", f"{subject.name} declares no knob {knob!r} in {subject.path.name}"
-                )
 
 
 @pytest.fixture(scope="package")
