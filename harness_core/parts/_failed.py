@@ -74,6 +74,8 @@ def _failed(part: Part, error: HarnessError, *, title: str) -> ServiceFailed:
         observed = f"it {observed.removeprefix(f'{part.name} ')}"
         if stage != "exit":
             observed += f" before it got past stage {stage!r}"
+    elif error.action == f"start {part.name}":
+        observed = f"at stage {stage!r}: {observed}"
     else:
         observed = f"at stage {stage!r}: cannot {error.action}: {observed}"
     logs = part.logs()

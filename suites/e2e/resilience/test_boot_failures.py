@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness_core.bridge import Loop
-from harness_core.errors import BadInput, Unavailable
+from harness_core.errors import BadInput
 from harness_core.net import lease_port
 from harness_core.process import Run
 from harness_core.subject import Subject, load_subject
@@ -89,7 +89,7 @@ def test_a_missing_program_is_named(
     """A subject whose program does not exist is the harness's error, and names the program."""
     subject = subject_file(tmp_path, butler_ecosystem.subject, argv='["/no/such/butlers"]')
     manager = open_ecosystem(harness_run, subject, evidence=evidence)
-    with pytest.raises(Unavailable, match="/no/such/butlers"), harness_loop.hold(manager):
+    with pytest.raises(ServiceFailed, match="/no/such/butlers"), harness_loop.hold(manager):
         pass
 
 
