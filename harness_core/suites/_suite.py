@@ -32,7 +32,7 @@ RESERVED_BENCHES = frozenset({"containers", "postgres"})
 _NAME = r"[a-z][a-z0-9_]*"
 _SESSION = r"[a-z][a-z0-9_-]*"
 _WORD = r"[a-z][a-z0-9_-]*"
-_OPENER = r"[a-z][a-z0-9_]*:[a-z][a-z0-9_]*"
+_OPENER = r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*:[a-z][a-z0-9_]*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

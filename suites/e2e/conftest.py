@@ -25,13 +25,13 @@ from harness_core.pytest_plugin import add_summary, explain_failures
 from harness_core.skips import not_run
 from harness_core.subject import Subject
 from harness_core.suite_fixtures import suite_subject
-from suites.e2e.boot import roster_directory
-from suites.e2e.connected import MODULES, Connected, open_connected, wanted
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.layout import OWN_PROCESS
-from suites.e2e.logwatch import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
-from suites.e2e.profiles import profiled
-from suites.e2e.roster import read_roster
+from suites.e2e.ecosystem.boot import roster_directory
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.layout import OWN_PROCESS
+from suites.e2e.ecosystem.roster import read_roster
+from suites.e2e.observe.flamegraphs import profiled
+from suites.e2e.observe.logs import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
+from suites.e2e.worlds.credentialed import MODULES, Connected, open_connected, wanted
 
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness_core.errors import NotReady
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.mcp_client import CannotReach
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.mcp import CannotReach
 
 pytestmark = [pytest.mark.covers("E2E-LIFECYCLE"), pytest.mark.disturbs]
 

@@ -14,9 +14,9 @@ import pytest
 
 from harness_core.errors import BadInput, NotReady
 from harness_core.wait import deadline, until
-from suites.e2e.connected import BEAT_S, Connected
-from suites.e2e.ecosystem import Butler
-from suites.e2e.schedules import fall_due, schedule, schedule_row, sessions_of
+from suites.e2e.ecosystem.handle import Butler
+from suites.e2e.worlds.credentialed import BEAT_S, Connected
+from suites.e2e.worlds.schedules import fall_due, schedule, schedule_row, sessions_of
 
 pytestmark = [
     pytest.mark.main,

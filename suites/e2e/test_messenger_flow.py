@@ -15,10 +15,10 @@ from harness_core.errors import NotReady
 from harness_core.http import Answer, Rule
 from harness_core.mail import Refusal
 from harness_core.turns import route, use
-from suites.e2e.chain import expect_inbox, expect_routing, expect_sessions
-from suites.e2e.connected import Connected
-from suites.e2e.ecosystem import Butler
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.handle import Butler
+from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
+from suites.e2e.observe.journey import follow
+from suites.e2e.worlds.credentialed import Connected
 
 pytestmark = [
     pytest.mark.main,

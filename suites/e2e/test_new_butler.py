@@ -14,10 +14,10 @@ from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.subject import Subject
 from harness_core.turns import route, say
-from suites.e2e.boot import open_ecosystem, roster_directory
-from suites.e2e.chain import expect_inbox, expect_routing, expect_sessions
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
+from suites.e2e.observe.journey import follow
 
 pytestmark = pytest.mark.covers("E2E-NEW-BUTLER")
 

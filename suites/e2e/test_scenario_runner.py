@@ -23,11 +23,11 @@ from harness_core.scenario import (
     new_token,
 )
 from harness_core.suite_fixtures import suite_subject
-from suites.e2e.boot import roster_directory
-from suites.e2e.ecosystem import Ecosystem, Sent
-from suites.e2e.journey import Journey, follow
-from suites.e2e.judgement import expect_scenario, trouble_of_the_provider
-from suites.e2e.roster import read_roster
+from suites.e2e.ecosystem.boot import roster_directory
+from suites.e2e.ecosystem.handle import Ecosystem, Sent
+from suites.e2e.ecosystem.roster import read_roster
+from suites.e2e.observe.expect_scenario import expect_scenario, trouble_of_the_provider
+from suites.e2e.observe.journey import Journey, follow
 from suites.e2e.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.main

@@ -12,9 +12,14 @@ from harness_core.groups import lone_error
 from harness_core.llm import Fault
 from harness_core.turns import route, use
 from harness_core.wait import deadline, until
-from suites.e2e.chain import expect_inbox, expect_journey, expect_routing, expect_trace
-from suites.e2e.ecosystem import Ecosystem, Sent
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.handle import Ecosystem, Sent
+from suites.e2e.observe.expect_journey import (
+    expect_inbox,
+    expect_journey,
+    expect_routing,
+    expect_trace,
+)
+from suites.e2e.observe.journey import follow
 
 pytestmark = pytest.mark.main
 

@@ -29,9 +29,9 @@ from harness_core.evidence import open_evidence
 from harness_core.process import open_run
 from harness_core.subject import load_subject
 from harness_core.turns import route, say
-from suites.e2e.boot import open_ecosystem, roster_directory
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.journey import follow
 
 FOLDER: Final = Path(__file__).parents[1]
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness_core.evidence import Redactor
 from harness_core.process import OutputLog
-from suites.e2e.logwatch import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
+from suites.e2e.observe.logs import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 
 pytestmark = pytest.mark.aside("the suite's own reading of logs; what it finds fails every test")
 

@@ -20,10 +20,10 @@ from harness_core.pytest_plugin import add_summary
 from harness_core.scenario import fill, new_token
 from harness_core.skips import not_run
 from harness_core.subject import Subject
-from suites.e2e.boot import open_ecosystem
-from suites.e2e.ecosystem import Ecosystem, Sent
-from suites.e2e.journey import follow
-from suites.e2e.judgement import expect_scenario
+from suites.e2e.ecosystem.boot import open_ecosystem
+from suites.e2e.ecosystem.handle import Ecosystem, Sent
+from suites.e2e.observe.expect_scenario import expect_scenario
+from suites.e2e.observe.journey import follow
 from suites.e2e.prompts.damages import DAMAGES, Damage
 from suites.e2e.scenarios import SCENARIOS
 from suites.e2e.security.injections import INJECTIONS

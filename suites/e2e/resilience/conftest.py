@@ -12,10 +12,10 @@ from harness_core.bridge import Loop
 from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.subject import Subject
-from suites.e2e.boot import open_ecosystem, roster_directory
-from suites.e2e.chaos import Chaos
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.knobs import turned
+from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.knobs import turned
+from suites.e2e.worlds.chaos import Chaos
 
 #: A message after something broke: its sessions, a deadline or two on the way, on loaded cores.
 PATIENCE_S: Final = 90.0

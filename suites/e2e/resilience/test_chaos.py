@@ -7,9 +7,9 @@ import socket
 import pytest
 
 from harness_core.errors import HarnessError
-from suites.e2e.chaos import Chaos
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.messages import to_two
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.worlds.canned import to_two
+from suites.e2e.worlds.chaos import Chaos
 
 pytestmark = [
     pytest.mark.aside("the suite's own way of breaking things and giving them back"),

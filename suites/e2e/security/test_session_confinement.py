@@ -11,7 +11,7 @@ import pytest
 
 from harness_core.bridge import Loop
 from harness_core.scenario import new_token
-from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.security.session import SessionSeen, hold_session
 
 pytestmark = [pytest.mark.covers("E2E-CONFINEMENT"), pytest.mark.capability("session-process")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from suites.e2e.butler import Butler
+from suites.e2e.ecosystem.butler import Butler
 
 __all__ = ["fall_due", "put_off", "schedule", "schedule_row", "sessions_of"]
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from suites.e2e.journey import Journey, Row, as_data, recorded_calls
+from suites.e2e.observe.journey import Journey, Row, as_data, recorded_calls
 
 __all__ = [
     "bare_tool",

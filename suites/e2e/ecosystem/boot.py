@@ -37,14 +37,14 @@ from harness_core.services import PostgresService, open_postgres
 from harness_core.subject import Subject
 from harness_core.telemetry import Collector, open_collector
 from harness_core.wait import deadline, until
-from suites.e2e.butler import Butler
-from suites.e2e.containers import container_starter
-from suites.e2e.ecosystem import ALL_BUTLERS, REHEARSED, Ecosystem
-from suites.e2e.everyday import REHEARSALS
-from suites.e2e.layout import OWN_PROCESS, layout_of
-from suites.e2e.mcp_client import CannotReach
-from suites.e2e.roster import ButlerConfig, read_roster
-from suites.e2e.tools import Tools, tools_of
+from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.ecosystem.containers import container_starter
+from suites.e2e.ecosystem.handle import ALL_BUTLERS, REHEARSED, Ecosystem
+from suites.e2e.ecosystem.layout import OWN_PROCESS, layout_of
+from suites.e2e.ecosystem.mcp import CannotReach
+from suites.e2e.ecosystem.roster import ButlerConfig, read_roster
+from suites.e2e.ecosystem.tools import Tools, tools_of
+from suites.e2e.worlds.everyday import REHEARSALS
 
 __all__ = ["open_ecosystem", "roster_directory"]
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from harness_core.db import Contains
 from harness_core.scenario import new_token
-from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.ecosystem.handle import Ecosystem
 
 __all__ = ["TOOL_OF", "Message", "to_general", "to_health", "to_relationship", "to_two"]
 

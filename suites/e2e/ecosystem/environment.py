@@ -11,8 +11,8 @@ from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.staging import Options
 from harness_core.subject import Subject
-from suites.e2e.boot import open_ecosystem
-from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.ecosystem.boot import open_ecosystem
+from suites.e2e.ecosystem.handle import Ecosystem
 
 __all__ = ["open_environment"]
 

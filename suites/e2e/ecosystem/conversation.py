@@ -14,8 +14,8 @@ import trio
 import trio.testing
 
 from harness_core import limits
-from suites.e2e.butler import Butler
-from suites.e2e.mcp_client import ToolResult, call_in_turn, open_client
+from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.ecosystem.mcp import ToolResult, call_in_turn, open_client
 
 __all__ = ["Conversation", "ask_in_turn", "open_conversation"]
 

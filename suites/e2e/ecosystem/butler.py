@@ -11,9 +11,9 @@ from harness_core.parts import Parts, ProcessPart
 from harness_core.process import Run
 from harness_core.skips import not_run
 from harness_core.wait import deadline
-from suites.e2e.mcp_client import ToolResult
-from suites.e2e.roster import ButlerConfig
-from suites.e2e.tools import Tools
+from suites.e2e.ecosystem.mcp import ToolResult
+from suites.e2e.ecosystem.roster import ButlerConfig
+from suites.e2e.ecosystem.tools import Tools
 
 __all__ = ["Butler"]
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from harness_core.errors import BadInput
 from harness_core.subject import Subject
-from suites.e2e.roster import ButlerConfig
+from suites.e2e.ecosystem.roster import ButlerConfig
 
 __all__ = ["OWN_PROCESS", "Layout", "layout_of"]
 

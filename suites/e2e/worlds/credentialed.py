@@ -23,8 +23,8 @@ from harness_core.http import Answer, Recorded, Recorder, Rule, open_recorder
 from harness_core.mail import Mailbox, open_mailbox
 from harness_core.process import Run
 from harness_core.subject import Subject
-from suites.e2e.boot import open_ecosystem, roster_directory
-from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.handle import Ecosystem
 
 __all__ = ["BEAT_S", "MODULES", "Connected", "Say", "open_connected", "wanted"]
 

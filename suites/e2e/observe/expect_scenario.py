@@ -19,9 +19,9 @@ from harness_core.scenario import (
     expect_tool_calls,
     fill,
 )
-from suites.e2e.chain import bare_tool, expect_journey
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import Journey, tool_calls
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import bare_tool, expect_journey
+from suites.e2e.observe.journey import Journey, tool_calls
 
 __all__ = ["expect_scenario", "trouble_of_the_provider"]
 

@@ -18,7 +18,7 @@ from harness_core.llm import LedgerEntry, expect_rehearsed
 from harness_core.scenario import tokens_in
 from harness_core.turns import as_read
 from harness_core.wait import deadline, until
-from suites.e2e.ecosystem import Ecosystem, Sent
+from suites.e2e.ecosystem.handle import Ecosystem, Sent
 
 __all__ = [
     "FINAL_STATES",

@@ -24,9 +24,9 @@ from harness_core.services import PostgresService
 from harness_core.subject import Subject
 from harness_core.telemetry import Collector
 from harness_core.turns import Rehearsal, Turn
-from suites.e2e.butler import Butler
-from suites.e2e.everyday import turns_for
-from suites.e2e.logwatch import ErrorLine, LogPlace
+from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.observe.logs import ErrorLine, LogPlace
+from suites.e2e.worlds.everyday import turns_for
 
 __all__ = ["ALL_BUTLERS", "REHEARSED", "TRACING", "Butler", "Ecosystem", "Sent"]
 

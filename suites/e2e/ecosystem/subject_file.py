@@ -1,7 +1,7 @@
 """The subject file of an ecosystem, read whole: a table or key that no adapter reads is a mistake.
 
 What each table means stands where it is read: ``layout.py``, ``tools.py``, ``knobs.py``,
-``containers.py``, ``connected.py``, ``golden/``; docs/subject.md has them all.
+``containers.py``, ``worlds/credentialed.py``, ``golden/``; docs/subject.md has them all.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 
 from harness_core.subject import Subject, load_subject
 from harness_core.suites import Shape
-from suites.e2e.connected import MODULES
-from suites.e2e.knobs import KNOBS
-from suites.e2e.layout import OWN_PROCESS, layout_of
+from suites.e2e.ecosystem.knobs import KNOBS
+from suites.e2e.ecosystem.layout import OWN_PROCESS, layout_of
+from suites.e2e.worlds.credentialed import MODULES
 
 __all__ = ["TABLES", "read_subject"]
 

@@ -11,7 +11,7 @@ from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.profiling import Profiles, open_profiles
 from harness_core.pytest_plugin import add_summary
-from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.ecosystem.handle import Ecosystem
 
 __all__ = ["pids_of", "profiled"]
 

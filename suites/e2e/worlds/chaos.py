@@ -20,8 +20,8 @@ from harness_core.errors import HarnessError, NotReady, Unavailable
 from harness_core.groups import lone_error
 from harness_core.llm import Fault
 from harness_core.wait import deadline, until
-from suites.e2e.ecosystem import Butler, Ecosystem
-from suites.e2e.mcp_client import CannotReach
+from suites.e2e.ecosystem.handle import Butler, Ecosystem
+from suites.e2e.ecosystem.mcp import CannotReach
 
 __all__ = ["Chaos", "expect_soon", "processes_of"]
 

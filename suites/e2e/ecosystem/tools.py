@@ -22,7 +22,7 @@ from harness_core.errors import BadInput
 from harness_core.net import Stage, sse_opens, tcp_accepts
 from harness_core.subject import Subject
 from harness_core.wait import deadline
-from suites.e2e.mcp_client import CannotReach, ToolResult, call_tool, list_tools
+from suites.e2e.ecosystem.mcp import CannotReach, ToolResult, call_tool, list_tools
 
 __all__ = ["HttpTools", "McpTools", "Tools", "tools_of"]
 

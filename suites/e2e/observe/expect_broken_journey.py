@@ -1,6 +1,6 @@
 """What is on record after something broke: the truth, in the contract's words, and no more.
 
-The counterpart of :mod:`suites.e2e.chain`, for messages whose chain was cut.
+The counterpart of :mod:`suites.e2e.observe.expect_journey`, for messages whose chain was cut.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from suites.e2e.chain import expect_finished, words_of
-from suites.e2e.ecosystem import Butler, Ecosystem, Sent
-from suites.e2e.journey import Journey, Row, as_data, follow
+from suites.e2e.ecosystem.handle import Butler, Ecosystem, Sent
+from suites.e2e.observe.expect_journey import expect_finished, words_of
+from suites.e2e.observe.journey import Journey, Row, as_data, follow
 
 __all__ = [
     "OUTCOMES",
