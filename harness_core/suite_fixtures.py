@@ -16,6 +16,7 @@ import pytest
 
 from harness_core.bridge import Loop
 from harness_core.budget import llm_budget_usd
+from harness_core.errors import BadInput, Unavailable
 from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.skips import not_run
@@ -33,12 +34,14 @@ _SUBJECTS: Final = pytest.StashKey[dict[str, Subject]]()
 def give_fixtures(collector: pytest.Collector) -> None:
     """Give a folder that is a suite its fixtures, when pytest begins to collect it.
 
-    Raises:
-        BadInput: its suite.toml is malformed.
+    A malformed suite.toml gives none: :func:`check_subjects` refuses the run for it.
     """
-    if not isinstance(collector, pytest.Directory) or not (collector.path / "suite.toml").is_file():
+    if not isinstance(collector, pytest.Directory) or not _is_suite(collector.path):
         return
-    suite, root = load_suite(collector.path), find_root(collector.path)
+    try:
+        suite, root = load_suite(collector.path), find_root(collector.path)
+    except BadInput:
+        return
     if suite.subject is not None:
         subject, capable = _subject_fixtures(suite, root=root)
         _register(collector, "subject", subject, scope="session")
@@ -50,7 +53,7 @@ def give_fixtures(collector: pytest.Collector) -> None:
 
 
 def check_subjects(config: pytest.Config, folders: set[Path]) -> None:
-    """Nothing is run with a mistake in a subject file.
+    """Nothing is run with a mistake in a suite.toml or a subject file.
 
     Args:
         config: of the run.
@@ -59,7 +62,7 @@ def check_subjects(config: pytest.Config, folders: set[Path]) -> None:
     Raises:
         BadInput: the first one.
     """
-    for suite in map(load_suite, sorted(folders)):
+    for suite in map(load_suite, sorted(filter(_is_suite, folders))):
         if suite.subject is not None:
             _subject(config, suite, root=find_root(suite.folder))
 
@@ -75,6 +78,14 @@ def suite_subject(config: pytest.Config, folder: Path) -> Subject:
         BadInput: a mistake in its suite.toml, or in the subject file.
     """
     return _subject(config, load_suite(folder), root=find_root(folder))
+
+
+def _is_suite(folder: Path) -> bool:
+    """Whether it is one of the ``suites/`` of a tree."""
+    try:
+        return folder.parent == find_root(folder) / "suites" and (folder / "suite.toml").is_file()
+    except Unavailable:
+        return False
 
 
 def _subject(config: pytest.Config, suite: Suite, *, root: Path) -> Subject:

@@ -6,22 +6,23 @@ import contextlib
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
-import trio
 
 from harness_core.errors import BadInput, HarnessError
 from harness_core.http import HttpClient, Silence, Unanswered, open_recorder
 from harness_core.net import Stage, lease_port
 from harness_core.parts import (
     DoublePart,
+    Parts,
     ProcessPart,
     ProcessPlan,
     ServiceFailed,
     State,
     open_parts,
 )
-from harness_core.process import open_run
+from harness_core.process import command_line, descendants, open_run, start_time
+from harness_core.process._warden import is_stopped
+from harness_core.wait import deadline, until
 
 pytestmark = pytest.mark.real
 
@@ -77,6 +78,18 @@ def part(run, notes: Path, name: str, *children: str, lease=None) -> ProcessPart
     return made
 
 
+async def family(system: Parts) -> tuple[int, list[int]]:
+    """The process of the shop, and those that it has started."""
+    shop = system["shop"].place.pid
+
+    async def started() -> list[int]:
+        found = descendants(shop)
+        return found if found and all(command_line(pid)[1:2] == ["-c"] for pid in found) else []
+
+    with deadline("see what the shop starts", seconds=30):
+        return shop, await until(started)
+
+
 def told(notes: Path) -> list[str]:
     """What the processes have written so far."""
     return notes.read_text().splitlines() if notes.exists() else []
@@ -106,14 +119,11 @@ async def test_a_kill_reaches_the_main_process_alone_and_records_what_outlives_i
     async with open_parts(
         [part(run, notes, "shop", ORPHAN)], title="a shop", evidence=run.evidence
     ) as system:
-        shop = psutil.Process(system["shop"].place.pid)
-        with trio.fail_after(10):
-            while not (children := shop.children()):
-                await trio.lowlevel.checkpoint()
+        _, children = await family(system)
         await system.kill("shop")
 
         assert [f"{sys.executable} -c {ORPHAN}"] == list(system.outlived("shop"))
-        assert not any(child.is_running() for child in children)
+        assert [] == [pid for pid in children if start_time(pid)]
         assert ["shop begins"] == told(notes), "it was asked to end"
         assert {"shop": State.STOPPED} == await system.states()
         await system.start("shop")
@@ -130,10 +140,7 @@ async def test_what_ends_with_its_main_process_has_not_outlived_it(run, tmp_path
     async with open_parts(
         [part(run, notes, "shop", heir)], title="a shop", evidence=run.evidence
     ) as system:
-        shop = psutil.Process(system["shop"].place.pid)
-        with trio.fail_after(10):
-            while not shop.children():
-                await trio.lowlevel.checkpoint()
+        await family(system)
         await system.kill("shop")
 
         assert () == system.outlived("shop")
@@ -145,17 +152,14 @@ async def test_a_pause_reaches_everything_it_started(run, tmp_path):
     async with open_parts(
         [part(run, notes, "shop", ORPHAN)], title="a shop", evidence=run.evidence
     ) as system:
-        shop = psutil.Process(system["shop"].place.pid)
-        with trio.fail_after(10):
-            while not (children := shop.children()):
-                await trio.lowlevel.checkpoint()
+        shop, children = await family(system)
         await system.pause("shop")
 
-        assert {psutil.STATUS_STOPPED} == {each.status() for each in (shop, *children)}
+        assert all(is_stopped(pid) for pid in (shop, *children))
         assert {"shop": "it does not run (paused)"} == await system.unhealthy()
         await system.resume("shop")
 
-        assert psutil.STATUS_STOPPED not in {each.status() for each in (shop, *children)}
+        assert not any(is_stopped(pid) for pid in (shop, *children))
         await system.kill("shop")  # else what it started would be a leak of the run
 
 
