@@ -262,17 +262,16 @@ def up(  # noqa: PLR0913 - the options of a command line
     has an environment. Ends with status 1 when it was stopped before it was up.
     """
     from harness_core.evidence import open_evidence
-    from harness_core.staging import Options, environment_of, hold
+    from harness_core.staging import Options, choose_suite, hold, opener_of, subject_of
 
     root = (root or find_root(Path.cwd())).resolve()
-    chosen, opener = environment_of(load_suites(root), suite, root=root)
+    chosen = choose_suite(load_suites(root), suite)
     if subject is None:
         _provide_reference(chosen, root=root)
     budget = model_budget(chosen.folder, given=llm_budget_usd)
     if llm == "live":
         click.echo(f"models (live): {chosen.name} may spend {budget.usd:.2f} USD ({budget.source})")
     options = Options(
-        subject=subject.absolute() if subject else None,
         services=services,
         llm=llm,
         llm_upstream=llm_upstream,
@@ -283,7 +282,8 @@ def up(  # noqa: PLR0913 - the options of a command line
     )
     holding = partial(
         hold,
-        opener,
+        opener_of(chosen, root=root),
+        subject_of(chosen, subject, root=root) if chosen.subject or subject else None,
         options,
         title=chosen.name,
         root=root,

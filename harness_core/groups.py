@@ -26,9 +26,14 @@ def unwrap(error: BaseException) -> BaseException:
         first, *others = _leaves(error)
         if all(isinstance(leaf, HarnessError) for leaf in (first, *others)):
             for other in others:
-                first.add_note(f"at the same time: {other}")
+                if _cause(other) != _cause(first):  # one cause is reported once
+                    first.add_note(f"at the same time: {other}")
             return first
     return error
+
+
+def _cause(error: BaseException) -> str:
+    return error.observed if isinstance(error, HarnessError) else str(error)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
+    "CHILD_OUTLIVED_S",
     "CHILD_START_S",
     "CHILD_STOP_GRACE_S",
     "CHILD_STOP_KILL_S",
@@ -55,6 +56,9 @@ CHILD_START_S: Final = 30.0
 #: After SIGTERM. Butlers drain running sessions for up to 30 s by contract; callers that stop such
 #: a child pass a larger grace.
 CHILD_STOP_GRACE_S: Final = 10.0
+
+#: What a killed process had started may notice and end by itself; what is left then outlived it.
+CHILD_OUTLIVED_S: Final = 2.0
 
 #: After SIGKILL, before the child is reported as unkillable (state D, or another host's ptrace).
 CHILD_STOP_KILL_S: Final = 5.0

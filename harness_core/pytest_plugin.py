@@ -45,6 +45,8 @@ from harness_core.machine import disk_full, is_disk_full
 from harness_core.process import Run, open_run
 from harness_core.scenario import new_token
 from harness_core.skips import SkipHooks, SkipRule, not_run
+from harness_core.suite_fixtures import check_subjects, give_fixtures
+from harness_core.suites import suite_folder
 
 __all__ = [
     "HARNESS_ERROR_EXIT",
@@ -203,6 +205,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config.stash[_UNCLOSED] = config.stash[_AUDIT].enter_context(watch_unclosed())
 
 
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Give a suite the fixtures that its suite.toml names."""
+    give_fixtures(collector)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     """Say what a test left to the garbage collector, in that very test.
@@ -248,6 +255,7 @@ def _check_collection(config: pytest.Config, items: list[pytest.Item]) -> None:
         BadInput: the first one.
     """
     config.stash[_SKIP_RULE].check(item.path for item in items)
+    check_subjects(config, {folder for item in items if (folder := suite_folder(item.path))})
     for item in items:
         for marker in item.iter_markers("requires"):
             gates.check_names(marker.args, where=f"{item.nodeid}: requires")

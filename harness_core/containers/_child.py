@@ -119,6 +119,12 @@ class ContainerChild:
         """SIGKILL to everything in the container."""
         self._now("kill")
 
+    async def crash(self) -> tuple[str, ...]:
+        """The same, and wait for its end; in a container nothing outlives its first process."""
+        await self._container.kill()
+        await self.wait()
+        return ()
+
     def pause(self) -> None:
         """Freeze everything in the container."""
         self._now("pause")

@@ -69,7 +69,7 @@ class Gateway:
         api_key: the key of this run for ``ANTHROPIC_API_KEY``; worth nothing elsewhere.
         client: its control API.
         ledger: the JSONL file it appends to.
-        child: its process.
+        child: its process; ``None`` where it is a part of a system, which then has it.
     """
 
     url: str
@@ -77,7 +77,7 @@ class Gateway:
     mode: str
     client: GatewayClient
     ledger: Path
-    child: Child
+    child: Child | None = None
 
 
 @asynccontextmanager

@@ -129,6 +129,46 @@ class Child:
         self._group_killed = True
         self._signal_group(signal.SIGKILL)
 
+    async def crash(self) -> tuple[str, ...]:
+        """SIGKILL to the process alone, as the kernel's out-of-memory killer does it.
+
+        What it started may notice, for ``limits.CHILD_OUTLIVED_S``, and end by itself; the rest is
+        then killed.
+
+        Returns:
+            The command lines of the rest: a finding about the child.
+        """
+        below = {pid: _warden.start_time(pid) for pid in _warden.descendants(self.pid)}
+        self.signal(signal.SIGKILL)
+        await self._exited.wait()
+
+        def left() -> set[int]:
+            found = {pid for pid, start in below.items() if start and _warden.runs(pid, start)}
+            found |= {each for pid in found for each in _warden.descendants(pid)}
+            return found | set(_warden.session_members(self.pid))
+
+        def signal_all(number: signal.Signals) -> None:
+            for pid in left():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+
+        async def none_left() -> bool:
+            return not left()
+
+        signal_all(signal.SIGCONT)  # what was frozen with it can notice nothing
+        with trio.move_on_after(limits.CHILD_OUTLIVED_S):
+            await until(none_left)
+        outlived = tuple(" ".join(_warden.command_line(pid)) for pid in sorted(left()))
+
+        async def killed() -> bool:
+            signal_all(signal.SIGKILL)
+            return not left()
+
+        with trio.move_on_after(limits.CHILD_STOP_KILL_S):
+            await until(killed)
+        await self._drained.wait()
+        return outlived
+
     def pause(self) -> None:
         """SIGSTOP to its whole process group: it hangs, its sockets stay open.
 

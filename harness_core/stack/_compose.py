@@ -10,17 +10,16 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 from harness_core.errors import BadInput
-from harness_core.stack._order import check_order
+from harness_core.parts import Condition, check_order
 from harness_core.stack._recipe import Recipe, read_recipe
 from harness_core.stack._variables import substituted
 from harness_core.stack._yaml import read_yaml
 
-__all__ = ["Compose", "ComposeService", "Condition", "read_compose"]
+__all__ = ["Compose", "ComposeService", "read_compose"]
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _HIGHEST_PORT: Final = 65_535
@@ -50,14 +49,6 @@ _SERVICE_KEYS: Final = frozenset(
 #: too, which would pass over it.
 _LISTS: Final = ("cap_add", "cap_drop", "security_opt", "volumes")
 _MAPPINGS: Final = ("healthcheck", "ulimits")
-
-
-class Condition(StrEnum):
-    """What a service waits for in another one."""
-
-    STARTED = "service_started"
-    HEALTHY = "service_healthy"
-    COMPLETED = "service_completed_successfully"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

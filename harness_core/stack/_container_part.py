@@ -1,48 +1,47 @@
-"""A service that is a container which compose has created."""
+"""A part that is a container which compose has created."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import trio
 
 from harness_core import limits
 from harness_core.containers import Container
 from harness_core.errors import ChildExited, HarnessError, NotReady
+from harness_core.parts import Part, State
 from harness_core.services import Place
-from harness_core.stack._part import State
 from harness_core.wait import until
+
+if TYPE_CHECKING:
+    from harness_core.evidence import Evidence
 
 __all__ = ["ContainerPart"]
 
 
-class ContainerPart:
-    """A container; built by the docker driver.
+class ContainerPart(Part):
+    """A container; built by the docker driver, which also removes it."""
 
-    Attributes:
-        name: its name in the compose file.
-        stage: the stage of its start that it is at, or was at when that failed.
-    """
-
-    def __init__(
+    def __init__(  # noqa: PLR0913 - built in one place
         self,
         name: str,
         container: Container,
         *,
+        kind: str,
+        evidence: Evidence,
+        environment: Mapping[str, str],
         published: bool,
         once: bool,
         probe: Callable[[], Awaitable[str]],
         ready_s: float,
     ) -> None:
-        self.name = name
-        self.stage = "start"
+        super().__init__(name, kind=kind, evidence=evidence, once=once)
         self._container = container
+        self._environment = environment
         self._published = published
-        self._once = once
         self._probe = probe
         self._ready_s = ready_s
-        self._state = State.WAITING
         self._death: HarnessError | None = None
 
     @property
@@ -60,13 +59,14 @@ class ContainerPart:
         """Its container, whether that runs or not."""
         return Place(container=self._container.id)
 
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Its own variables."""
+        return self._environment
+
     async def processes(self) -> Sequence[str]:
         """As the engine lists them."""
         return await self._container.processes() if self._state is State.RUNNING else ()
-
-    def logs(self) -> Sequence[Path]:
-        """One file for all its lives."""
-        return (self._container.log,)
 
     def death(self) -> HarnessError | None:
         """How it ended by itself, as of the last :meth:`refresh`."""
@@ -88,93 +88,67 @@ class ContainerPart:
             log=self._container.log,
         )
 
-    async def look(self) -> str:
-        """One look at whether it serves."""
-        if self._state is State.COMPLETED:
-            return ""
-        if self._state is not State.RUNNING:
-            return f"it does not run ({self.state})"
+    async def _look(self) -> str:
         return await self._probe()
 
-    async def start(self) -> None:
+    async def _start(self) -> None:
         """Start it and wait until it serves, or has ended well.
 
         Raises:
-            HarnessError: it runs already.
             ChildExited: it ended on the way.
             NotReady: it took too long.
         """
-        await self.refresh()
-        if self._state in {State.RUNNING, State.PAUSED} and self._death is None:
-            raise HarnessError(
-                f"start {self.name}",
-                observed="it runs already",
-                next_step="Stop or kill it first, or call restart",
-            )
-        self._death, self.stage = None, "start"
+        self._death = None
         await self._container.start()
         self._state = State.RUNNING
-        self.stage = "exit" if self._once else "health"
+        self.stage = "exit" if self.once else "health"
         seen = "nothing was seen yet"
 
         async def there() -> bool:
             nonlocal seen
             if await self._container.status() in {"exited", "dead"}:
-                if self._once and await self._container.exit_code() == 0:
+                if self.once and await self._container.exit_code() == 0:
                     return True
                 raise await self._exited(f"start {self.name}")
-            if self._once:
+            if self.once:
                 seen = "it still runs"
                 return False
             seen = await self._probe()
             return not seen
 
-        try:
-            with trio.move_on_after(self._ready_s):
-                await until(there)
-                self._state = State.COMPLETED if self._once else State.RUNNING
-                return
-            raise NotReady(  # noqa: TRY301 - ended as every other failure of a start
-                f"start {self.name}",
-                observed=f"{self._ready_s:g} s passed, last seen: {seen}",
-                stage=self.stage,
-                waited_s=self._ready_s,
-                tail=await self._container.tail(),
-                log=self._container.log,
-            )
-        except BaseException:
-            with trio.CancelScope(shield=True):
-                await self._container.kill()
-                self._state = State.STOPPED
-            raise
+        with trio.move_on_after(self._ready_s):
+            await until(there)
+            return
+        raise NotReady(
+            f"start {self.name}",
+            observed=f"{self._ready_s:g} s passed, last seen: {seen}",
+            stage=self.stage,
+            waited_s=self._ready_s,
+            tail=await self._container.tail(),
+            log=self._container.log,
+        )
 
-    async def stop(self) -> None:
+    async def _abandon(self, *, failed: bool) -> None:
+        if self._state is State.RUNNING:
+            await self._kill()
+        await super()._abandon(failed=failed)
+
+    async def _stop(self) -> None:
         """Ask it to end; what does not within its time is killed."""
-        await self.resume()
         await self._container.stop(grace_s=limits.STACK_STOP_S)
-        self._state, self._death = State.STOPPED, None
+        self._death = None
 
-    async def kill(self) -> None:
-        """SIGKILL to all of it."""
+    async def _kill(self) -> Sequence[str]:
+        """SIGKILL to its first process, with which the kernel ends everything in it."""
         await self._container.kill()
-        self._state, self._death = State.STOPPED, None
+        self._death = None
+        return ()
 
-    async def pause(self) -> None:
-        """Freeze all of it.
-
-        Raises:
-            HarnessError: it does not run.
-        """
-        await self.refresh()
-        if self.state is not State.RUNNING:
-            raise HarnessError(
-                f"pause {self.name}", observed="it does not run", next_step="Call start first"
-            )
+    async def _pause(self) -> None:
         await self._container.pause()
-        self._state = State.PAUSED
 
-    async def resume(self) -> None:
-        """Undo :meth:`pause`; nothing happens when it was not paused."""
-        if self._state is State.PAUSED:
-            await self._container.resume()
-            self._state = State.RUNNING
+    async def _resume(self) -> None:
+        await self._container.resume()
+
+    async def close(self) -> None:
+        """Left to the driver, which removes it as it is."""

@@ -14,10 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 from harness_core import limits
-from harness_core.bridge import blocking, this_loop
+from harness_core.bridge import blocking
 from harness_core.containers import (
     adopt_container,
     announce_container,
@@ -28,9 +26,9 @@ from harness_core.containers import (
 )
 from harness_core.engine import Engine, find_engine
 from harness_core.errors import HarnessError
-from harness_core.groups import lone_error
 from harness_core.http import HttpClient
 from harness_core.net import PortLease, lease_port, tcp_accepts
+from harness_core.parts import Part, healthy, open_booted
 from harness_core.services import (
     SERVER_IMAGES,
     S3Url,
@@ -39,19 +37,13 @@ from harness_core.services import (
     open_s3,
     open_temporal,
 )
-from harness_core.stack._boot import boot
 from harness_core.stack._compose import Compose, ComposeService
 from harness_core.stack._container_part import ContainerPart
-from harness_core.stack._control import PartsControl
 from harness_core.stack._credentials import database_url
-from harness_core.stack._description import Description, ServiceSeen
-from harness_core.stack._handle import Stack
-from harness_core.stack._here import Here
+from harness_core.stack._handle import Access, Stack
+from harness_core.stack._here import stack_gateway, stack_recorder
 from harness_core.stack._keys import s3_keys
-from harness_core.stack._local import bottom_up
 from harness_core.stack._options import StackOptions
-from harness_core.stack._part import Part
-from harness_core.stack._probe import healthy
 from harness_core.stack._project_file import DATA, Project, build_of, create_containers
 from harness_core.stack._recipe import KINDS
 from harness_core.stack._relay import open_relay
@@ -82,42 +74,26 @@ async def open_docker_stack(
     Raises:
         Unavailable: no engine, no compose, no image.
     """
-    began = trio.current_time()
-
-    def note(text: str) -> None:
-        say(f"{text} ({trio.current_time() - began:.1f} s)")
-
     engine = await blocking(find_engine)
     images = await _images(engine, compose, say=say)
-    async with lone_error(), AsyncExitStack() as stack:
-        nursery = await stack.enter_async_context(trio.open_nursery())
+    async with AsyncExitStack() as stack:
         maker = _Maker(
             run=run,
             compose=compose,
             engine=engine,
             options=options,
             evidence=evidence,
-            nursery=nursery,
             stack=stack,
         )
         parts = await maker.parts(images)
-        stack.push_async_callback(_stop_here, parts)
         waits = {name: service.depends_on for name, service in compose.services.items()}
-        await boot(parts, waits, stack=str(compose.path), say=note)
-        description = maker.description(parts, boot_s=trio.current_time() - began)
-        loop = await stack.enter_async_context(this_loop(f"the stack {description.title}"))
-        ordered = {name: parts[name] for name in bottom_up(compose)}
-        handle = Stack(description, PartsControl(ordered, loop=loop, say=say))
-        stack.push_async_callback(handle.close)
-        yield handle
-
-
-async def _stop_here(parts: Mapping[str, Part]) -> None:
-    """End what runs in this process; containers are removed as they are."""
-    with trio.CancelScope(shield=True):
-        for part in parts.values():
-            if not isinstance(part, ContainerPart):
-                await part.stop()
+        title = compose.path.parent.name
+        async with open_booted(parts, waits, title=title, evidence=evidence, say=say) as booted:
+            handle = Stack(booted, maker.access(parts))
+            try:
+                yield handle
+            finally:
+                await handle.close()
 
 
 async def _images(engine: Engine, compose: Compose, *, say: Say) -> dict[str, str]:
@@ -156,7 +132,7 @@ async def _images(engine: Engine, compose: Compose, *, say: Say) -> dict[str, st
 class _Maker:
     """Makes the parts of one stack."""
 
-    def __init__(  # noqa: PLR0913 - built in one place
+    def __init__(
         self,
         *,
         run: Run,
@@ -164,7 +140,6 @@ class _Maker:
         engine: Engine,
         options: StackOptions,
         evidence: Evidence,
-        nursery: trio.Nursery,
         stack: AsyncExitStack,
     ) -> None:
         self._run = run
@@ -176,15 +151,6 @@ class _Maker:
         self._home = run.directory("compose")
         # A run may have several stacks.
         self._project = f"hs-{run.id}-{self._home.name}"
-        self._here = Here(
-            run=run,
-            options=options,
-            evidence=evidence,
-            nursery=nursery,
-            lease=self._lease,
-            data_of=lambda name: self._run.directory(f"data-{name}"),
-        )
-        self._environments: dict[str, Mapping[str, str]] = {}
 
     def _lease(self) -> PortLease:
         return self._stack.enter_context(lease_port())
@@ -198,8 +164,7 @@ class _Maker:
         here: dict[str, Part] = {}
         for service in services:
             if service.recipe.service in _HERE:
-                make = getattr(self._here, service.recipe.service)
-                here[service.name] = make(service)
+                here[service.name] = self._part_here(service)
                 await enter(
                     open_relay(
                         gateway,
@@ -234,6 +199,18 @@ class _Maker:
             for each in services
         }
 
+    def _part_here(self, service: ComposeService) -> Part:
+        if service.recipe.service == "recorder":
+            return stack_recorder(service, lease=self._lease(), evidence=self._evidence)
+        return stack_gateway(
+            service,
+            self._run,
+            self._options,
+            lease=self._lease(),
+            evidence=self._evidence,
+            cwd=self._run.directory(f"data-{service.name}"),
+        )
+
     async def _container(self, service: ComposeService, project: Project) -> Part:
         port = project.ports.get(service.name, 0)
         container = await self._stack.enter_async_context(
@@ -246,12 +223,14 @@ class _Maker:
                 log=service.name,
             )
         )
-        self._environments[service.name] = {
-            name: value.replace("{data}", DATA) for name, value in service.environment.items()
-        }
         return ContainerPart(
             service.name,
             container,
+            kind=service.recipe.service or "container",
+            evidence=self._evidence,
+            environment={
+                name: value.replace("{data}", DATA) for name, value in service.environment.items()
+            },
             published=bool(port),
             once=service.one_shot,
             probe=self._probe(service, container.address),
@@ -305,35 +284,17 @@ class _Maker:
         access, secret = s3_keys(service)
         return S3Url(host=host, port=int(port), access_key=access, secret_key=secret)
 
-    def description(self, parts: Mapping[str, Part], *, boot_s: float) -> Description:
-        """How the running stack is reached."""
+    def access(self, parts: Mapping[str, Part]) -> Access:
+        """How the servers of the running stack are reached."""
         database = s3_url = bucket = ""
         for name, service in self._compose.services.items():
             if service.recipe.service == "postgres":
                 database = database_url(parts[name].address, service)
+                parts[name].urls = {"database": database}
             elif service.recipe.service == "s3":
                 s3_url = self._s3_url(service, parts[name].address).with_keys
                 bucket = service.recipe.bucket
-        return Description(
-            title=self._compose.path.parent.name,
-            driver="docker",
-            boot_s=boot_s,
-            evidence=self._evidence.path,
-            services={
-                name: ServiceSeen(
-                    address=parts[name].address,
-                    kind=service.recipe.service or "container",
-                    log=name,
-                    environment=self._environments.get(name, {}),
-                )
-                for name, service in self._compose.services.items()
-            },
-            database_url=database,
-            s3_url=s3_url,
-            bucket=bucket,
-            gateway_key=self._here.gateway_key,
-            gateway_token=self._here.gateway_token,
-        )
+        return Access(driver="docker", database_url=database, s3_url=s3_url, bucket=bucket)
 
 
 async def _reached(opening: Callable[[], object]) -> str:

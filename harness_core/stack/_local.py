@@ -1,60 +1,53 @@
 """Driver *local*: every service of a compose file as a process of this machine, without containers.
 
-What the harness can provide (``x-harness: { service: … }``) comes from ``harness_core.services``,
-the model gateway and recorders; the rest are supervised children with a leased port each, and an
-environment in which ``name:port`` is where that service is in truth.
+What the harness can provide (``x-harness: { service: … }``) it provides; the rest are supervised
+processes with a leased port each, and an environment in which ``name:port`` is where that service is
+in truth.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import trio
-
 from harness_core import limits
-from harness_core.bridge import this_loop
 from harness_core.db import Database
 from harness_core.errors import BadInput
-from harness_core.groups import lone_error
 from harness_core.http import HttpClient
-from harness_core.net import PortLease, lease_port
-from harness_core.services import (
-    PostgresService,
-    S3Service,
-    TemporalService,
-    open_postgres,
-    open_s3,
-    open_temporal,
-    postgres_answers,
+from harness_core.net import PortLease, Stage, lease_port
+from harness_core.parts import (
+    Condition,
+    Part,
+    ProcessPart,
+    ProcessPlan,
+    ServerPart,
+    healthy,
+    open_booted,
+    postgres_part,
+    s3_part,
+    temporal_part,
 )
-from harness_core.stack._boot import boot
-from harness_core.stack._compose import Compose, ComposeService, Condition
-from harness_core.stack._control import PartsControl
+from harness_core.services import PostgresService, open_postgres, open_s3, open_temporal
+from harness_core.stack._compose import Compose, ComposeService
 from harness_core.stack._credentials import credentials, database_url
-from harness_core.stack._description import Description, ServiceSeen
 from harness_core.stack._external import open_external_postgres, open_external_s3
-from harness_core.stack._handle import Stack
-from harness_core.stack._here import Here
+from harness_core.stack._handle import Access, Stack
+from harness_core.stack._here import stack_gateway, stack_recorder
 from harness_core.stack._keys import s3_keys
 from harness_core.stack._options import StackOptions
-from harness_core.stack._part import Part
-from harness_core.stack._probe import healthy
-from harness_core.stack._process_part import ProcessPart, ProcessPlan
 from harness_core.stack._recipe import KINDS
 from harness_core.stack._rewrite import Rewriter
-from harness_core.stack._server_part import ServerPart
 
 if TYPE_CHECKING:
     from harness_core.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["bottom_up", "open_local_stack"]
+__all__ = ["open_local_stack"]
 
 Say = Callable[[str], None]
 
@@ -75,115 +68,63 @@ async def open_local_stack(
     say: Say,
 ) -> AsyncIterator[Stack]:
     """Boot a stack as processes; see :func:`harness_core.stack.open_stack`."""
-    began = trio.current_time()
-
-    def note(text: str) -> None:
-        say(f"{text} ({trio.current_time() - began:.1f} s)")
-
-    async with lone_error(), AsyncExitStack() as stack:
-        nursery = await stack.enter_async_context(trio.open_nursery())
-        closing = trio.Event()
-        stack.callback(closing.set)
-        maker = _Maker(
-            run=run,
-            compose=compose,
-            options=options,
-            evidence=evidence,
-            nursery=nursery,
-            closing=closing,
-            stack=stack,
-            say=note,
-        )
-        parts = {name: maker.part(service) for name, service in compose.services.items()}
-        maker.parts.update(parts)
-        stack.push_async_callback(_stop_processes, parts)
-        waits = {name: maker.waits(service) for name, service in compose.services.items()}
-        await boot(parts, waits, stack=str(compose.path), say=note)
-        description = maker.description(boot_s=trio.current_time() - began)
-        loop = await stack.enter_async_context(this_loop(f"the stack {description.title}"))
-        ordered = {name: parts[name] for name in bottom_up(compose)}
-        handle = Stack(description, PartsControl(ordered, loop=loop, say=say))
-        stack.push_async_callback(handle.close)
-        yield handle
-
-
-async def _stop_processes(parts: Mapping[str, Part]) -> None:
-    """End what the servers serve before the servers; side by side."""
-    with trio.CancelScope(shield=True):
-        async with trio.open_nursery() as nursery:
-            for part in parts.values():
-                if not isinstance(part, ServerPart):
-                    nursery.start_soon(part.stop)
-
-
-def bottom_up(compose: Compose) -> list[str]:
-    """The services in an order in which each comes after those that it waits for."""
-    ordered: list[str] = []
-
-    def add(name: str) -> None:
-        for other in compose.services[name].depends_on:
-            add(other)
-        if name not in ordered:
-            ordered.append(name)
-
-    for name in compose.services:
-        add(name)
-    return ordered
+    with ExitStack() as leases:
+        maker = _Maker(run=run, compose=compose, options=options, evidence=evidence, leases=leases)
+        title = compose.path.parent.name
+        async with open_booted(
+            maker.parts, maker.waits(), title=title, evidence=evidence, say=say
+        ) as booted:
+            stack = Stack(booted, maker.access())
+            try:
+                yield stack
+            finally:
+                await stack.close()
 
 
 class _Maker:
-    """Makes the parts of one stack."""
+    """Makes the parts of one stack.
 
-    def __init__(  # noqa: PLR0913 - built in one place
+    Attributes:
+        parts: by name.
+    """
+
+    def __init__(
         self,
         *,
         run: Run,
         compose: Compose,
         options: StackOptions,
         evidence: Evidence,
-        nursery: trio.Nursery,
-        closing: trio.Event,
-        stack: AsyncExitStack,
-        say: Say,
+        leases: ExitStack,
     ) -> None:
-        self.parts: dict[str, Part] = {}
         self._run = run
         self._compose = compose
         self._options = options
         self._evidence = evidence
-        self._nursery = nursery
-        self._closing = closing
-        self._stack = stack
-        self._say = say
-        self._here = Here(
-            run=run,
-            options=options,
-            evidence=evidence,
-            nursery=nursery,
-            lease=self._lease,
-            data_of=self._data_of,
-        )
-        self._environments: dict[str, Mapping[str, str]] = {}
+        self._leases = leases
         self._data: dict[str, Path] = {}
-
-    def part(self, service: ComposeService) -> Part:
-        """The part of one service."""
         makers: Mapping[str, Callable[[ComposeService], Part]] = {
             "": self._process,
-            "gateway": self._here.gateway,
+            "gateway": self._gateway,
             "postgres": self._postgres,
-            "recorder": self._here.recorder,
+            "recorder": self._recorder,
             "s3": self._s3,
             "temporal": self._temporal,
         }
-        return makers[service.recipe.service](service)
+        self.parts = {
+            name: makers[service.recipe.service](service)
+            for name, service in compose.services.items()
+        }
 
-    def waits(self, service: ComposeService) -> dict[str, Condition]:
-        """What it waits for: what the file says, and the servers whose address it must be told."""
+    def waits(self) -> dict[str, dict[str, Condition]]:
+        """What each waits for: what the file says, and the servers whose address it must know."""
+        return {name: self._waits(service) for name, service in self._compose.services.items()}
+
+    def _waits(self, service: ComposeService) -> dict[str, Condition]:
         found = dict(service.depends_on)
-        told = " ".join([*service.environment.values(), *service.recipe.command])
+        words = " ".join([*service.environment.values(), *service.recipe.command])
         for name, part in self.parts.items():
-            named = re.search(rf"(?<![\w.-]){re.escape(name)}:\d", told)
+            named = re.search(rf"(?<![\w.-]){re.escape(name)}:\d", words)
             if isinstance(part, ServerPart) and named and name != service.name:
                 found[name] = Condition.HEALTHY
         return found
@@ -191,7 +132,7 @@ class _Maker:
     # --- processes ------------------------------------------------------------------------------
 
     def _lease(self) -> PortLease:
-        return self._stack.enter_context(lease_port())
+        return self._leases.enter_context(lease_port())
 
     def _process(self, service: ComposeService) -> Part:
         lease = self._lease() if service.port else None
@@ -199,11 +140,12 @@ class _Maker:
             service.name,
             self._run,
             partial(self._plan, service, lease),
-            lease=lease,
+            leases=(lease,) if lease else (),
             evidence=self._evidence,
+            once=service.one_shot,
         )
 
-    async def _plan(self, service: ComposeService, lease: PortLease | None) -> ProcessPlan:
+    def _plan(self, service: ComposeService, lease: PortLease | None) -> ProcessPlan:
         name, recipe = service.name, service.recipe
         data = self._data_of(name)
         rewriter = Rewriter(
@@ -220,21 +162,19 @@ class _Maker:
             )
             for variable, value in service.environment.items()
         }
-        environment = {**self._inherited(), **_private_places(data), **own}
-        self._environments[name] = own
-        health = None
+        ready_s = recipe.ready_s or limits.STACK_READY_S
+        stages: tuple[Stage, ...] = ()
         if recipe.health and lease is not None:
             client = HttpClient(f"http://127.0.0.1:{port}", name=name)
-            health = partial(healthy, client, recipe.health)
+            probe = partial(healthy, client, recipe.health)
+            stages = (Stage(name="health", probe=probe, seconds=ready_s),)
         return ProcessPlan(
-            name=name,
             argv=[rewriter.text(word, key=f"{key}.x-harness.command") for word in argv],
-            environment=environment,
+            environment={**self._inherited(), **_private_places(data), **own},
+            own=own,
             cwd=data,
-            once=service.one_shot,
-            health=health,
-            ready_s=recipe.ready_s or limits.STACK_READY_S,
-            stop_s=limits.STACK_STOP_S,
+            stages=stages,
+            ready_s=ready_s,
         )
 
     def _data_of(self, name: str) -> Path:
@@ -248,27 +188,16 @@ class _Maker:
             return self._options.environment
         return {name: os.environ[name] for name in _INHERITED if name in os.environ}
 
-    # --- servers --------------------------------------------------------------------------------
+    # --- what the harness provides ---------------------------------------------------------------
 
-    def _server(
-        self,
-        service: ComposeService,
-        opener: Callable[[], Any],
-        *,
-        log: str,
-        prepare: Callable[[Any], Awaitable[None]],
-        probe: Callable[[Any], Awaitable[object]],
-    ) -> Part:
-        return ServerPart(
-            service.name,
-            opener,
-            nursery=self._nursery,
-            closing=self._closing,
-            prepare=prepare,
-            probe=probe,
-            evidence=self._evidence,
-            log=log,
+    def _gateway(self, service: ComposeService) -> Part:
+        cwd = self._data_of(service.name)
+        return stack_gateway(
+            service, self._run, self._options, lease=self._lease(), evidence=self._evidence, cwd=cwd
         )
+
+    def _recorder(self, service: ComposeService) -> Part:
+        return stack_recorder(service, lease=self._lease(), evidence=self._evidence)
 
     def _postgres(self, service: ComposeService) -> Part:
         evidence, provider = self._evidence, self._options.services
@@ -285,75 +214,42 @@ class _Maker:
             if provider != "external":
                 await _make_database(server, service, path=self._compose.path)
 
-        return self._server(
-            service, opener, log="postgres", prepare=prepare, probe=postgres_answers
+        return postgres_part(
+            service.name, self._run, evidence=evidence, opener=opener, prepare=prepare
         )
 
     def _s3(self, service: ComposeService) -> Part:
-        evidence, provider = self._evidence, self._options.services
+        evidence, provider, bucket = self._evidence, self._options.services, service.recipe.bucket
         opener: Callable[[], Any] = partial(
             open_s3, self._run, evidence=evidence, provider=provider, keys=s3_keys(service)
         )
         if provider == "external":
-            url, bucket = self._options.urls["s3"], service.recipe.bucket
+            url = self._options.urls["s3"]
             opener = partial(open_external_s3, self._run, evidence=evidence, url=url, bucket=bucket)
-
-        async def prepare(server: S3Service) -> None:
-            if service.recipe.bucket:
-                await server.make_bucket(service.recipe.bucket)
-
-        return self._server(service, opener, log="s3", prepare=prepare, probe=S3Service.buckets)
+        return s3_part(service.name, self._run, evidence=evidence, opener=opener, bucket=bucket)
 
     def _temporal(self, service: ComposeService) -> Part:
-        provider = self._options.services
+        evidence, provider = self._evidence, self._options.services
         opener = partial(
             open_temporal,
             self._run,
-            evidence=self._evidence,
+            evidence=evidence,
             provider=provider,
             address=self._options.urls["temporal"] if provider == "external" else None,
         )
+        return temporal_part(service.name, self._run, evidence=evidence, opener=opener)
 
-        async def prepare(_server: TemporalService) -> None:
-            """Its namespace is there when it serves."""
-
-        return self._server(
-            service, opener, log="temporal", prepare=prepare, probe=TemporalService.answers
-        )
-
-    # --- what it is for its users ---------------------------------------------------------------
-
-    def description(self, *, boot_s: float) -> Description:
-        """How the running stack is reached."""
-        seen: dict[str, ServiceSeen] = {}
+    def access(self) -> Access:
+        """How the servers of the running stack are reached."""
         database = s3_url = bucket = ""
         for name, service in self._compose.services.items():
-            part, kind = self.parts[name], service.recipe.service
-            log = name
-            if isinstance(part, ServerPart):
-                log = kind
-                if kind == "postgres":
-                    database = database_url(part.address, service)
-                elif kind == "s3":
-                    s3_url, bucket = part.server.url.with_keys, service.recipe.bucket
-            seen[name] = ServiceSeen(
-                address=part.address,
-                kind=kind or "process",
-                log=log,
-                environment=self._environments.get(name, {}),
-            )
-        return Description(
-            title=self._compose.path.parent.name,
-            driver="local",
-            boot_s=boot_s,
-            evidence=self._evidence.path,
-            services=seen,
-            database_url=database,
-            s3_url=s3_url,
-            bucket=bucket,
-            gateway_key=self._here.gateway_key,
-            gateway_token=self._here.gateway_token,
-        )
+            part = self.parts[name]
+            if part.kind == "postgres":
+                database = database_url(part.address, service)
+                part.urls = {"database": database}
+            elif isinstance(part, ServerPart) and part.kind == "s3":
+                s3_url, bucket = part.server.url.with_keys, service.recipe.bucket
+        return Access(driver="local", database_url=database, s3_url=s3_url, bucket=bucket)
 
 
 def _ports(service: ComposeService) -> tuple[int, ...]:

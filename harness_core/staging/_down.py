@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from harness_core.errors import HarnessError, NotReady
-from harness_core.hosting import ask, find_runs
 from harness_core.process import sweep
+from harness_core.staging._host import ask
 from harness_core.staging._logs import chosen
+from harness_core.staging._registry import find_runs
 from harness_core.staging._seen import Seen, runs_seen
 from harness_core.wait import until_blocking
 

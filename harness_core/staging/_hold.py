@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,12 @@ import trio
 
 from harness_core.evidence import Evidence
 from harness_core.groups import lone_error
-from harness_core.hosting import Host, open_host
 from harness_core.process import open_run
+from harness_core.staging._host import Environment, Host, open_host
 from harness_core.staging._logs import Follower
 from harness_core.staging._options import Opener, Options
 from harness_core.staging._seen import render, runs_seen
+from harness_core.subject import Subject
 
 __all__ = ["hold"]
 
@@ -25,6 +25,7 @@ Say = Callable[[str], None]
 
 async def hold(  # noqa: PLR0913 - what `harness up` knows of it
     opener: Opener,
+    subject: Subject | None,
     options: Options,
     *,
     title: str,
@@ -36,7 +37,8 @@ async def hold(  # noqa: PLR0913 - what `harness up` knows of it
     """Hold an environment until Ctrl-C, SIGTERM or ``harness down``, then take it down.
 
     Args:
-        opener: opens the environment, see :class:`Options`.
+        opener: opens the environment, see :func:`opener_of`.
+        subject: what is booted; ``None`` for a suite without a subject file.
         options: what is asked of it.
         title: the name of the suite.
         root: the tree of the suite.
@@ -57,21 +59,16 @@ async def hold(  # noqa: PLR0913 - what `harness up` knows of it
             with booting:
                 async with (
                     open_run(evidence=evidence) as run,
-                    open_host(
-                        run,
-                        partial(opener, run, options=options, evidence=evidence, say=say),
-                        title=title,
-                        staged=True,
-                        root=root,
-                        say=say,
-                    ) as host,
+                    open_host(run, title=title, root=root) as host,
                 ):
                     nursery.start_soon(_obey, signals, host, say)
                     nursery.start_soon(_end_boot, host, booting)
-                    await host.environment()
-                    was_up = True
-                    await _show(host, run.id, say=say, quiet=quiet)
-                    say("stopping: every part may finish what it is doing")
+                    opening = opener(run, subject, options=options, evidence=evidence, say=say)
+                    async with opening as environment:
+                        host.environment = environment
+                        was_up = True
+                        await _show(host, environment, run.id, say=say, quiet=quiet)
+                        say("stopping: every part may finish what it is doing")
             nursery.cancel_scope.cancel()
     say("stopped; nothing is left" if was_up else "stopped before it was up; nothing is left")
     return was_up
@@ -87,12 +84,13 @@ async def _obey(signals: Any, host: Host, say: Say) -> None:
 async def _end_boot(host: Host, booting: trio.CancelScope) -> None:
     """Stopped while it boots: nobody waits for the rest of the boot."""
     await host.stopping.wait()
-    if not host.is_open:
+    if host.environment is None:
         booting.cancel()
 
 
-async def _show(host: Host, run_id: str, *, say: Say, quiet: bool) -> None:
-    environment = await host.environment()
+async def _show(
+    host: Host, environment: Environment, run_id: str, *, say: Say, quiet: bool
+) -> None:
     seen = [run for run in await trio.to_thread.run_sync(runs_seen) if run.id == run_id]
     for line in render(seen):
         say(line)

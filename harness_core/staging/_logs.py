@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from harness_core.errors import BadInput, HarnessError
-from harness_core.hosting import find_runs
+from harness_core.staging._registry import find_runs
 from harness_core.staging._seen import PartSeen, Seen, runs_seen
 from harness_core.wait import until
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from harness_core.errors import HarnessError
 from harness_core.evidence import Redactor
-from harness_core.hosting import RunSeen, ask, find_runs
 from harness_core.screen import columns, plain
+from harness_core.staging._host import ask
+from harness_core.staging._registry import RunSeen, find_runs
 
 __all__ = ["PartSeen", "Seen", "render", "runs_seen"]
 
@@ -54,8 +55,8 @@ class Seen:
     Attributes:
         id: of the run.
         pid: of the process that opened it.
-        state: ``up``, ``booting`` or ``waiting`` for one that holds an environment (not asked for
-            yet), ``running`` for another one, ``dead`` for what a sweep may remove.
+        state: ``up``, ``booting`` or ``ending`` for one that holds an environment, ``running`` for
+            another one, ``dead`` for what a sweep may remove.
         holds: the suite whose environment it holds; empty for none.
         staged: a person holds it (``harness up``), and may take it down.
         root: the tree that it belongs to; empty for a run that holds nothing.
@@ -94,7 +95,7 @@ def _seen(run: RunSeen, *, reveal: bool) -> Seen:
         pid=run.pid,
         state=state,
         holds=run.title,
-        staged=run.staged,
+        staged=run.socket is not None,
         root=run.root,
         age_s=round(time.time() - run.since, 1) if run.since else 0.0,
         command=" ".join(run.command),
@@ -105,12 +106,12 @@ def _seen(run: RunSeen, *, reveal: bool) -> Seen:
 def _held(run: RunSeen, *, reveal: bool) -> tuple[str, tuple[PartSeen, ...]]:
     assert run.socket is not None
     try:
-        told = ask(run.socket, "describe", only_if_open=True)
+        found = ask(run.socket, "describe")
     except HarnessError:  # it is just ending, or it never came up
         return "ending", ()
-    if told is None:
-        return "booting" if run.staged else "waiting", ()
-    return "up", tuple(_part(row, reveal=reveal) for row in told["parts"])
+    if found is None:
+        return "booting", ()
+    return "up", tuple(_part(row, reveal=reveal) for row in found["parts"])
 
 
 def _part(row: Mapping[str, Any], *, reveal: bool) -> PartSeen:

@@ -32,7 +32,7 @@ RESERVED_BENCHES = frozenset({"containers", "postgres"})
 _NAME = r"[a-z][a-z0-9_]*"
 _SESSION = r"[a-z][a-z0-9_-]*"
 _WORD = r"[a-z][a-z0-9_-]*"
-_OPENER = r"[a-z][a-z0-9_]*:[a-z][a-z0-9_]*"
+_OPENER = r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*:[a-z][a-z0-9_]*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +86,10 @@ class Suite:
         group: dependency group of the tree's pyproject.toml that its tests need.
         extras: extras of harness_core that its tests need.
         subject: the subject file of its reference system.
+        reader: ``MODULE:FUNCTION`` of the suite that reads a subject file; empty for
+            :func:`harness_core.subject.load_subject`.
         faults: the planted faults of that system: a file, or a folder of such files.
-        environment: ``MODULE:FUNCTION`` of the suite that opens what it boots, for staging.
+        environment: ``MODULE:FUNCTION`` of the suite that opens what it boots.
         adapter: the one file that may import the subject (for subjects that are libraries).
         library: the distribution of such a subject, installed beside the tests.
         may_import: modules of the subject that any file may import (contract schemas).
@@ -106,6 +108,7 @@ class Suite:
     group: str
     extras: tuple[str, ...]
     subject: Path | None
+    reader: str
     faults: Path | None
     environment: str
     adapter: Path | None
@@ -167,6 +170,7 @@ def load_suite(folder: Path) -> Suite:
         group=table.text("group"),
         extras=table.texts("extras", default=()),
         subject=_file(table, "subject", folder),
+        reader=table.text("reader", default="", pattern=_OPENER),
         faults=_path(table, "faults", folder),
         environment=table.text("environment", default="", pattern=_OPENER),
         adapter=_file(table, "adapter", folder),

@@ -93,12 +93,15 @@ class Collector:
 
 
 @asynccontextmanager
-async def open_collector(*, evidence: Evidence, name: str = "otlp") -> AsyncIterator[Collector]:
+async def open_collector(
+    *, evidence: Evidence, name: str = "otlp", port: int = 0
+) -> AsyncIterator[Collector]:
     """Collect spans on 127.0.0.1 for the block; each is a line of ``spans.jsonl`` too.
 
     Args:
         evidence: where spans and requests are written.
         name: of the server in evidence and errors.
+        port: a fixed one; 0 for any.
     """
     spans: list[Span] = []
     refused: list[str] = []
@@ -119,7 +122,7 @@ async def open_collector(*, evidence: Evidence, name: str = "otlp") -> AsyncIter
         Rule(path="/v1/metrics", method="POST", answer=_accepted, name="metrics"),
         Rule(path="/v1/logs", method="POST", answer=_accepted, name="logs"),
     )
-    async with open_recorder(name, evidence=evidence, rules=rules) as recorder:
+    async with open_recorder(name, evidence=evidence, rules=rules, port=port) as recorder:
         yield Collector(recorder, spans, refused)
 
 

@@ -17,8 +17,9 @@ import trio
 
 from harness_core.errors import BadInput, HarnessError
 from harness_core.http import Silence, Unanswered
+from harness_core.parts import OUTAGES, ServiceFailed, State
 from harness_core.process import command_line
-from harness_core.stack import OUTAGES, HeldStack, ServiceFailed, Stack, State
+from harness_core.stack import Stack
 
 __all__ = ["SAMPLE_VARIABLE", "check_stack", "sample_stack", "write_sample_stack"]
 
@@ -201,8 +202,7 @@ async def _serves(stack: Stack, *, passed_on: str) -> None:
 
 async def _placed(stack: Stack) -> None:
     """What `harness ps` shows of each service: its process, or its container."""
-    held = HeldStack(stack)
-    found = {part["name"]: part for part in held.describe()["parts"]}
+    found = {part["name"]: part for part in stack.describe()["parts"]}
     for name in ("front", "back", "postgres"):
         part = found[name]
         pid, container = part["pid"], part["container"]
@@ -214,7 +214,7 @@ async def _placed(stack: Stack) -> None:
         last = [line for line in stack.logs("front") if "serving, pid" in line][-1]
         _expect(str(pid) in last.split(), "the pid that front itself names", f"{pid}, {last!r}")
     async with stack.outage("back", "kill"):
-        part = {part["name"]: part for part in held.describe()["parts"]}["back"]
+        part = {part["name"]: part for part in stack.describe()["parts"]}["back"]
         shown = (part["state"], part["pid"])
         _expect(shown == ("stopped", None), "a killed service shown as stopped, no pid", shown)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 
 import pytest
 
@@ -12,11 +11,9 @@ from harness_core.bridge import Loop
 from harness_core.evidence import Evidence
 from harness_core.process import Run, open_run
 from harness_core.pytest_plugin import has_failed
-from harness_core.skips import not_run
 from harness_core.subject import Subject
 from harness_core.wire import Connection
 from suites.daemon.daemon import Daemon, Settings, open_daemon
-from suites.daemon.subject_file import read_subject
 
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
@@ -26,37 +23,6 @@ SHARED = ("daemon", "attacked", "confined", "skilled")
 
 #: Opens one more daemon of this test's own: ``async with start(settings) as daemon``.
 Start = Callable[..., AbstractAsyncContextManager[Daemon]]
-
-
-@pytest.fixture(scope="session")
-def subject(subject_file: Path | None) -> Subject:
-    """What is tested: the reference daemon, or the file given with ``--subject``."""
-    return read_subject(subject_file)
-
-
-def pytest_collection_modifyitems(config: pytest.Config) -> None:
-    """Nothing is run with a mistake in the subject file.
-
-    Raises:
-        BadInput: the first one.
-    """
-    given = config.getoption("--subject")
-    read_subject(Path(given).absolute() if given else None)
-
-
-@pytest.fixture(autouse=True)
-def capable(request: pytest.FixtureRequest, subject: Subject) -> None:
-    """Skip, by name, what the subject does not claim to do and knobs that it does not have."""
-    for marker in request.node.iter_markers("capability"):
-        for name in marker.args:
-            if name not in subject.capabilities:
-                not_run(
-                    "subject", f"{subject.name} lists no capability {name!r} in {subject.path.name}"
-                )
-    for marker in request.node.iter_markers("knob"):
-        for name in marker.args:
-            if name not in subject.table("knobs"):
-                not_run("subject", f"{subject.name} has no knob {name!r} in {subject.path.name}")
 
 
 @pytest.fixture(scope="session")

@@ -31,9 +31,7 @@ from harness_core.wire import Connection, Keyword, Message, RemoteProtocolError,
 from suites.daemon.messages import HEALTH_CHECK
 from suites.daemon.vitals import Vitals, read_vitals
 
-__all__ = ["HEALTH_S", "REFERENCE_SUBJECT", "Daemon", "Provider", "Settings", "open_daemon"]
-
-REFERENCE_SUBJECT: Final = Path(__file__).with_name("reference-system") / "subject.toml"
+__all__ = ["HEALTH_S", "Daemon", "Provider", "Settings", "open_daemon"]
 
 #: From exec to the handshake: 0.3 s on a quiet machine, 3 s on one that compiles bytecode.
 READY_S: Final = 30.0

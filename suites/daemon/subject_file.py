@@ -13,7 +13,6 @@ from typing import Final
 from harness_core.errors import BadInput
 from harness_core.subject import Subject, load_subject
 from harness_core.suites import Shape
-from suites.daemon.daemon import REFERENCE_SUBJECT
 
 __all__ = ["read_subject"]
 
@@ -54,16 +53,16 @@ _NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 _OF_SKILLS: Final = ("order", "answers", "reasons")
 
 
-def read_subject(path: Path | None) -> Subject:
+def read_subject(path: Path) -> Subject:
     """A subject file.
 
     Args:
-        path: the file; that of the reference daemon when ``None``.
+        path: the file.
 
     Raises:
         BadInput: the first mistake in it, with file and key.
     """
-    subject = load_subject(path or REFERENCE_SUBJECT)
+    subject = load_subject(path)
     subject.check_tables(TABLES)
     for capability, (table, keys) in _NEEDS.items():
         if capability in subject.capabilities:

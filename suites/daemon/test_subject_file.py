@@ -1,13 +1,16 @@
 """The reference's subject file, with every mistake that a hurry makes: no daemon is started."""
 
 import tomllib
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from harness_core.errors import BadInput
 from harness_core.testing import check_reader, to_toml
-from suites.daemon.daemon import REFERENCE_SUBJECT
 from suites.daemon.subject_file import read_subject
+
+REFERENCE: Final = Path(__file__).with_name("reference-system") / "subject.toml"
 
 pytestmark = pytest.mark.aside("reads a file of the suite")
 
@@ -19,7 +22,7 @@ def test_subject_file(tmp_path):
     assert 80 < check_reader(
         lambda: read_subject(path),
         path,
-        content=tomllib.loads(REFERENCE_SUBJECT.read_text()),
+        content=tomllib.loads(REFERENCE.read_text()),
         write=to_toml,
         named_by_the_author=(
             "env.*",

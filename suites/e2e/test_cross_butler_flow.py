@@ -10,12 +10,12 @@ import pytest
 
 from harness_core.db import Contains
 from harness_core.turns import route, use
-from suites.e2e.chain import expect_inbox, expect_journey
-from suites.e2e.connected import Connected
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow, tool_calls
-from suites.e2e.schedules import fall_due, schedule, sessions_of
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import expect_inbox, expect_journey
+from suites.e2e.observe.journey import follow, tool_calls
 from suites.e2e.test_heartbeat_flow import ran
+from suites.e2e.worlds.credentialed import Connected
+from suites.e2e.worlds.schedules import fall_due, schedule, sessions_of
 
 pytestmark = pytest.mark.main
 

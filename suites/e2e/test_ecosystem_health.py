@@ -13,9 +13,9 @@ from harness_core.db import MigrationChain
 from harness_core.errors import BadInput
 from harness_core.net import listeners
 from harness_core.skips import not_run
-from suites.e2e.chain import words_of
-from suites.e2e.ecosystem import Butler, Ecosystem
-from suites.e2e.journey import as_data
+from suites.e2e.ecosystem.handle import Butler, Ecosystem
+from suites.e2e.observe.expect_journey import words_of
+from suites.e2e.observe.journey import as_data
 
 pytestmark = [pytest.mark.main, pytest.mark.covers("E2E-PROVISIONING")]
 

@@ -8,10 +8,10 @@ import pytest
 
 from harness_core.errors import BadInput
 from harness_core.testing import check_reader, to_toml
+from suites.e2e.ecosystem.roster import read_roster
+from suites.e2e.ecosystem.subject_file import read_subject
 from suites.e2e.load.profiles import read_profiles
-from suites.e2e.roster import read_roster
 from suites.e2e.scenarios import SCENARIOS
-from suites.e2e.subject_file import read_subject
 
 HERE = Path(__file__).parent
 ROSTER = HERE.parents[1] / "roster"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from suites.e2e.chain import expect_finished, expect_journey, fallback_reason
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import expect_finished, expect_journey, fallback_reason
+from suites.e2e.observe.journey import follow
 
 pytestmark = pytest.mark.main
 

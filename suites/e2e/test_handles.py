@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness_core.errors import NotReady
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.mcp_client import CannotReach
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.mcp import CannotReach
 
 pytestmark = [pytest.mark.covers("E2E-LIFECYCLE"), pytest.mark.disturbs]
 
@@ -19,9 +19,8 @@ async def test_a_killed_butler_comes_back_at_its_address(ecosystem: Ecosystem) -
     general = ecosystem["general"]
     await general.call("state_set", key="survives", value=[1, "two", None])
     first = general.pid
-    general.kill()
+    await general.kill()
     try:
-        await general.wait_for_end()
         with pytest.raises(CannotReach):
             await general.status()
     finally:
@@ -41,12 +40,12 @@ async def test_a_paused_butler_hangs_and_goes_on(ecosystem: Ecosystem) -> None:
     """SIGSTOP leaves the port open and every call unanswered; SIGCONT undoes it, same process."""
     general = ecosystem["general"]
     first = general.pid
-    general.pause()
+    await general.pause()
     try:
         with pytest.raises(NotReady):
             await general.try_call("status", seconds=NO_ANSWER_S)
     finally:
-        general.resume()
+        await general.resume()
 
     assert "general" == (await general.status())["name"]
     assert first == general.pid

@@ -6,9 +6,9 @@ import pytest
 
 from harness_core.db import Contains
 from harness_core.turns import ask, route, use
-from suites.e2e.chain import expect_journey
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow, tool_calls
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import expect_journey
+from suites.e2e.observe.journey import follow, tool_calls
 
 pytestmark = [pytest.mark.main, pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE")]
 

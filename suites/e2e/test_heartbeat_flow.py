@@ -14,9 +14,9 @@ import pytest
 
 from harness_core.errors import BadInput, NotReady
 from harness_core.wait import deadline, until
-from suites.e2e.connected import BEAT_S, Connected
-from suites.e2e.ecosystem import Butler
-from suites.e2e.schedules import fall_due, schedule, schedule_row, sessions_of
+from suites.e2e.ecosystem.handle import Butler
+from suites.e2e.worlds.credentialed import BEAT_S, Connected
+from suites.e2e.worlds.schedules import fall_due, schedule, schedule_row, sessions_of
 
 pytestmark = [
     pytest.mark.main,
@@ -127,9 +127,8 @@ async def test_a_butler_that_does_not_answer_is_written_down(beating: Connected)
     """A dead butler's tick is a failure with its reason; the others are ticked all the same."""
     since = await now(beating)
     relationship = beating.butlers["relationship"]
-    relationship.kill()
+    await relationship.kill()
     try:
-        await relationship.wait_for_end()
         ended = await now(beating)
 
         async def told() -> bool:

@@ -15,10 +15,10 @@ from harness_core.errors import NotReady
 from harness_core.http import Answer, Rule
 from harness_core.mail import Refusal
 from harness_core.turns import route, use
-from suites.e2e.chain import expect_inbox, expect_routing, expect_sessions
-from suites.e2e.connected import Connected
-from suites.e2e.ecosystem import Butler
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.handle import Butler
+from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
+from suites.e2e.observe.journey import follow
+from suites.e2e.worlds.credentialed import Connected
 
 pytestmark = [
     pytest.mark.main,
@@ -224,9 +224,8 @@ async def test_without_the_messenger_nothing_is_claimed(connected: Connected, to
     """With the messenger dead a notification fails, within its deadline, and says so."""
     messenger = connected.butlers["messenger"]
     mark = connected.telegram.mark()
-    messenger.kill()
+    await messenger.kill()
     try:
-        await messenger.wait_for_end()
         result = await connected.butlers["health"].try_call(
             "notify", {"channel": "telegram", "message": f"nobody {token}"}, seconds=DELIVERY_S
         )
@@ -250,8 +249,7 @@ async def test_a_message_cut_off_in_sending_is_not_sent_again(
     try:
         await asked_without_waiting(messenger, f"half way {token}")
         await connected.telegram.wait_for("/bot*/sendMessage", since=mark, seconds=DELIVERY_S)
-        messenger.kill()
-        await messenger.wait_for_end()
+        await messenger.kill()
     finally:
         connected.telegram.remove_rule(silence)
         await messenger.restart()

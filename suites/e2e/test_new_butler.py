@@ -14,9 +14,10 @@ from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.subject import Subject
 from harness_core.turns import route, say
-from suites.e2e.chain import expect_inbox, expect_routing, expect_sessions
-from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
+from suites.e2e.observe.journey import follow
 
 pytestmark = pytest.mark.covers("E2E-NEW-BUTLER")
 
@@ -44,9 +45,7 @@ def test_a_new_folder_is_booted_registered_and_reached(
     shutil.copytree(roster_directory(subject) / "switchboard", roster / "switchboard")
     (roster / "garden").mkdir()
     (roster / "garden" / "butler.toml").write_text(GARDEN, encoding="utf-8")
-    manager = open_ecosystem(
-        harness_run, subject, evidence=evidence, roster=roster, loop=harness_loop, say=progress
-    )
+    manager = open_ecosystem(harness_run, subject, evidence=evidence, roster=roster, say=progress)
     with harness_loop.hold(manager) as ecosystem:
         harness_loop.run(lambda: expect_reached(ecosystem, token))
 

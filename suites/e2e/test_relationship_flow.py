@@ -11,10 +11,10 @@ from datetime import datetime
 import pytest
 
 from harness_core.turns import route, use
-from suites.e2e.chain import expect_journey
-from suites.e2e.connected import Connected
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import expect_journey
+from suites.e2e.observe.journey import follow
+from suites.e2e.worlds.credentialed import Connected
 
 pytestmark = [pytest.mark.main, pytest.mark.covers("E2E-PERSISTENCE")]
 

@@ -22,13 +22,13 @@ from harness_core.scenario import (
     fill,
     new_token,
 )
-from suites.e2e.ahead import Ahead
-from suites.e2e.ecosystem import Ecosystem, Sent, roster_directory
-from suites.e2e.journey import Journey, follow
-from suites.e2e.judgement import expect_scenario, trouble_of_the_provider
-from suites.e2e.roster import read_roster
+from harness_core.suite_fixtures import suite_subject
+from suites.e2e.ecosystem.boot import roster_directory
+from suites.e2e.ecosystem.handle import Ecosystem, Sent
+from suites.e2e.ecosystem.roster import read_roster
+from suites.e2e.observe.expect_scenario import expect_scenario, trouble_of_the_provider
+from suites.e2e.observe.journey import Journey, follow
 from suites.e2e.scenarios import SCENARIOS
-from suites.e2e.subject_file import read_subject
 
 pytestmark = pytest.mark.main
 
@@ -47,8 +47,7 @@ class Trial:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test per row; a malformed row is one error of the collection."""
     if "scenario" in metafunc.fixturenames:
-        given = metafunc.config.getoption("--subject")
-        subject = read_subject(Path(given) if given else None)
+        subject = suite_subject(metafunc.config, Path(__file__).parent)
         rows = check_scenarios(
             SCENARIOS,
             where="suites/e2e/scenarios.py",
@@ -61,12 +60,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
                 for row in rows
             ],
         )
-
-
-@pytest.fixture(scope="module")
-def sent_ahead() -> Ahead[Trial]:
-    """Messages sent ahead of the tests that judge them."""
-    return Ahead("scenario")
 
 
 @pytest.mark.covers(
@@ -83,24 +76,18 @@ def sent_ahead() -> Ahead[Trial]:
 async def test_scenario(
     ecosystem: Ecosystem,
     scenario: E2EScenario,
-    request: pytest.FixtureRequest,
-    sent_ahead: Ahead[Trial],
     travel_log: list[str],
 ) -> None:
     """One message goes exactly where it must, by every link of the chain, and leaves its rows."""
     if ecosystem.gateway.mode == "live":
-        travel_log.append(await _judge_live(ecosystem, scenario, test=request.node.nodeid))
+        travel_log.append(await _judge_live(ecosystem, scenario))
         return
-
-    async def start(row: E2EScenario, nodeid: str) -> Trial:
-        return await _send(ecosystem, row, test=nodeid)
-
-    trial = await sent_ahead.take(request.node, start)
+    trial = await _send(ecosystem, scenario)
     journey = await _follow(ecosystem, scenario, trial)
     travel_log.append(await expect_scenario(ecosystem, scenario, journey, trial.token))
 
 
-async def _judge_live(ecosystem: Ecosystem, scenario: E2EScenario, *, test: str) -> str:
+async def _judge_live(ecosystem: Ecosystem, scenario: E2EScenario) -> str:
     """Try it until it is decided; a row without a rate is decided by its first fair trial.
 
     Raises:
@@ -117,7 +104,7 @@ async def _judge_live(ecosystem: Ecosystem, scenario: E2EScenario, *, test: str)
         # Each call of the trial is reserved by the gateway before it is made; what would not fit
         # any more is not begun.
         await ecosystem.check_budget()
-        trial = await _send(ecosystem, scenario, test=test)
+        trial = await _send(ecosystem, scenario)
         journey = await _follow(ecosystem, scenario, trial)
         try:
             travelled = await expect_scenario(ecosystem, scenario, journey, trial.token)
@@ -152,10 +139,8 @@ def _expect_not_spoiled(scenario: E2EScenario, spoiled: list[str]) -> None:
         )
 
 
-async def _send(ecosystem: Ecosystem, scenario: E2EScenario, *, test: str) -> Trial:
+async def _send(ecosystem: Ecosystem, scenario: E2EScenario) -> Trial:
     token = new_token()
-    client = ecosystem.gateway.client
-    await client.set_scope(test, contains=token)
     text, turns = fill((scenario.input_prompt, scenario.model), token)
     return Trial(token=token, sent=await ecosystem.send(text, model=turns))
 

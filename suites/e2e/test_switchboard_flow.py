@@ -12,9 +12,14 @@ from harness_core.groups import lone_error
 from harness_core.llm import Fault
 from harness_core.turns import route, use
 from harness_core.wait import deadline, until
-from suites.e2e.chain import expect_inbox, expect_journey, expect_routing, expect_trace
-from suites.e2e.ecosystem import Ecosystem, Sent
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.handle import Ecosystem, Sent
+from suites.e2e.observe.expect_journey import (
+    expect_inbox,
+    expect_journey,
+    expect_routing,
+    expect_trace,
+)
+from suites.e2e.observe.journey import follow
 
 pytestmark = pytest.mark.main
 
@@ -78,8 +83,7 @@ async def test_accepted_messages_survive_a_restart(
         sent = [await ecosystem.send(text) for text in texts]
         await in_states(ecosystem, sent, {"planned"}, at_least=1)
         if way == "kill":
-            switchboard.kill()
-            await switchboard.wait_for_end()
+            await switchboard.kill()
         else:
             async with lone_error(), trio.open_nursery() as nursery:
                 nursery.start_soon(switchboard.stop)

@@ -1,126 +1,38 @@
-"""Fixtures of the suite: one stack per run, a second one for tests that break things, its clients.
+"""Fixtures of the suite: a stack for each worker, its clients, and outages that are given back.
 
-Both stacks are held by ``harness_core.hosting`` and booted when the first test asks: under
-``pytest -n`` by the controller for all workers, else by this process, for which both are the same
-one: it runs one test at a time. A test of the shared stack leaves every service as it found it; a
-test that takes services away uses ``breakable_stack``, which it has to itself while it runs.
+Every worker of pytest-xdist boots its own, when its first test asks. A test leaves every service as it
+found it; one that takes services away asks for ``breakable_stack``, after which all is put right.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, suppress
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from typing import Final
 
 import pytest
 import trio
 
 from harness_core.bridge import Loop
-from harness_core.budget import llm_budget_usd
 from harness_core.errors import HarnessError, Unavailable
 from harness_core.evidence import Evidence
-from harness_core.hosting import HeldHost, Line, hold_host
 from harness_core.http import HttpClient
 from harness_core.llm import refused_keys
-from harness_core.pytest_plugin import (
-    add_summary,
-    explain_failures,
-    fail_run,
-    open_run_evidence,
-    progress_of,
-)
+from harness_core.pytest_plugin import add_summary, explain_failures
 from harness_core.skips import not_run
-from harness_core.stack import Stack, attach_stack, hold_stack, read_compose
-from harness_core.subject import Subject, load_subject
+from harness_core.stack import Stack
+from harness_core.subject import Subject
 from suites.integration.episodes import Episodes
-from suites.integration.stack import REFERENCE_SUBJECT, layout_of, open_workbench
+from suites.integration.stack import layout_of
 
 #: The reference system has tests of its own, which its own environment runs.
 collect_ignore = ["reference-system"]
-
-FOLDER: Final = Path(__file__).parent
-
-#: The stacks of a run: the shared one, and the one that may be broken.
-STACKS: Final = ("stack", "breakable")
-_HOSTS: Final = "integration_hosts"
-_HELD: Final = pytest.StashKey[dict[str, HeldHost]]()
-_OPEN: Final = pytest.StashKey[ExitStack]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """A test that fails while the gateway refuses the stack's key says so."""
     explain_failures(config, _refused_keys)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Tell an xdist worker where the stacks of this run are held."""
-    held = _held(node.config, names=STACKS, evidence=lambda: open_run_evidence(node.config))
-    node.workerinput[_HOSTS] = {name: str(host.path) for name, host in held.items()}
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Take down what this process held, when all tests are done."""
-    if _OPEN in session.config.stash:
-        try:
-            session.config.stash[_OPEN].close()
-        except HarnessError as error:
-            fail_run(session, "the stacks of the run", str(error))
-
-
-def _held(
-    config: pytest.Config, *, names: Sequence[str], evidence: Callable[[], Evidence]
-) -> dict[str, HeldHost]:
-    """The hosts of this process; each boots its stack when it is first asked for."""
-    if _HELD not in config.stash:
-        opened = config.stash[_OPEN] = ExitStack()
-        config.add_cleanup(opened.close)
-        where = evidence()
-        config.stash[_HELD] = {
-            name: opened.enter_context(_host(config, name, evidence=where.child(name)))
-            for name in names
-        }
-    return config.stash[_HELD]
-
-
-def _host(config: pytest.Config, name: str, *, evidence: Evidence) -> Any:
-    tell = progress_of(config)
-
-    def say(text: str) -> None:
-        tell(f"{name}: {text}")
-
-    def opener(run: Any, _loop: Loop) -> Any:
-        opening = open_workbench(
-            run,
-            _read_subject(config),
-            evidence=evidence,
-            services=config.getoption("--services"),
-            llm=config.getoption("--llm"),
-            llm_upstream=config.getoption("--llm-upstream"),
-            budget_usd=llm_budget_usd(config, FOLDER),
-            say=say,
-        )
-        return hold_stack(opening)
-
-    return hold_host(opener, title=f"integration {name}", evidence=evidence, say=say)
-
-
-def _read_subject(config: pytest.Config) -> Subject:
-    given = config.getoption("--subject")
-    return load_subject(Path(given).absolute() if given else REFERENCE_SUBJECT)
-
-
-def pytest_collection_modifyitems(config: pytest.Config) -> None:
-    """Nothing is run with a mistake in the subject file or in its compose file.
-
-    Raises:
-        BadInput: the first one.
-    """
-    subject = _read_subject(config)
-    read_compose(layout_of(subject).compose, variables=subject.environment())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -144,19 +56,22 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def _refused_keys(item: pytest.Item, began: dt.datetime) -> str:
     """What the gateways of a test's stacks refused for its key while it ran."""
     given = getattr(item, "funcargs", {}).values()
-    used = {id(each.description): each for each in given if isinstance(each, Stack)}
     said = []
-    for stack in used.values():
-        if not stack.description.gateway():
+    for stack in {each for each in given if isinstance(each, Stack)}:
+        try:
+            gateway = stack.gateway
+        except HarnessError:
             continue
-        key = stack.description.gateway_key
-        seen = [each for each in stack.description.services.values() if each.kind != "gateway"]
+        seen = [stack[name] for name in stack.names if stack[name].kind != "gateway"]
         names = {
-            name for each in seen for name in each.environment if each.environment[name] == key
+            name
+            for each in seen
+            for name, value in each.environment.items()
+            if value == gateway.api_key
         }
         said.append(
             refused_keys(
-                trio.run(stack.gateway().ledger),
+                trio.run(gateway.client.ledger),
                 test=item.nodeid,
                 since=began,
                 held_in=sorted(names),
@@ -166,79 +81,24 @@ def _refused_keys(item: pytest.Item, began: dt.datetime) -> str:
 
 
 @pytest.fixture(scope="session")
-def subject(pytestconfig: pytest.Config) -> Subject:
-    """What is tested: the reference stack, or the file given with ``--subject``."""
-    return _read_subject(pytestconfig)
-
-
-@pytest.fixture(autouse=True)
-def capable(request: pytest.FixtureRequest, subject: Subject) -> None:
-    """Skip, by name, what the subject does not claim to do."""
-    for marker in request.node.iter_markers("capability"):
-        for name in marker.args:
-            if name not in subject.capabilities:
-                not_run(
-                    "subject", f"{subject.name} lists no capability {name!r} in {subject.path.name}"
-                )
-
-
-@pytest.fixture(scope="session")
-def host_paths(pytestconfig: pytest.Config, run_evidence: Evidence) -> dict[str, Path]:
-    """The sockets of the hosts, by name of stack."""
-    told = getattr(pytestconfig, "workerinput", {}).get(_HOSTS)
-    if told is not None:
-        return {name: Path(path) for name, path in told.items()}
-    # One test at a time: each has the one stack to itself, whatever it does to it.
-    held = _held(pytestconfig, names=STACKS[:1], evidence=lambda: run_evidence)
-    return dict.fromkeys(STACKS, held[STACKS[0]].path)
-
-
-@pytest.fixture(scope="session")
-def shared_stack(
-    host_paths: dict[str, Path],
-    harness_loop: Loop,
-    run_evidence: Evidence,
-    pytestconfig: pytest.Config,
-) -> Iterator[Stack]:
-    """The stack that all tests of the run share, as it was booted."""
-    manager = attach_stack(host_paths["stack"], evidence=run_evidence)
-    with harness_loop.hold(manager) as stack:
-        yield stack
-        if getattr(pytestconfig, "workerinput", {}).get("workerid", "gw0") != "gw0":
-            return  # each worker uses the same one
-        add_summary(
-            pytestconfig,
-            "the stack",
-            f"ready in {stack.description.boot_s:.1f} s; logs: {stack.description.evidence}",
-        )
-
-
-@pytest.fixture(scope="session")
-def whole_breakable_stack(
-    host_paths: dict[str, Path],
-    harness_loop: Loop,
-    run_evidence: Evidence,
-    pytestconfig: pytest.Config,
-) -> Iterator[Stack]:
-    """The second stack of the run, as it was booted."""
-    if pytestconfig.getoption("--services") == "external":
-        not_run("options", "--services external: servers of somebody else are not taken away")
-    manager = attach_stack(host_paths["breakable"], evidence=run_evidence)
-    with harness_loop.hold(manager) as stack:
-        yield stack
+def whole_stack(environment: Stack, pytestconfig: pytest.Config) -> Stack:
+    """The stack of this worker, as it was booted."""
+    told = f"ready in {environment.boot_s:.1f} s; logs: {environment.evidence}"
+    add_summary(pytestconfig, "the stack", told)
+    return environment
 
 
 @pytest.fixture
 def stack(
-    shared_stack: Stack, harness_loop: Loop, request: pytest.FixtureRequest
+    whole_stack: Stack, harness_loop: Loop, request: pytest.FixtureRequest
 ) -> Iterator[Stack]:
-    """The shared stack: a test leaves every service of it running.
+    """The running stack: a test leaves every service of it running.
 
     Raises:
         AssertionError: a service died, by itself, during the test or before it.
     """
-    yield shared_stack
-    states = harness_loop.run(shared_stack.states)
+    yield whole_stack
+    states = harness_loop.run(whole_stack.states)
     dead = {name: str(state) for name, state in states.items() if state in _DEAD}
 
     assert not dead, f"services that no longer run after {request.node.nodeid}: {dead}"
@@ -249,22 +109,21 @@ _DEAD: Final = frozenset({"ended", "paused", "stopped"})
 
 @pytest.fixture
 def breakable_stack(
-    whole_breakable_stack: Stack, host_paths: dict[str, Path], harness_loop: Loop
+    whole_stack: Stack, harness_loop: Loop, pytestconfig: pytest.Config
 ) -> Iterator[Stack]:
-    """A stack of its own kind for tests that take services away; this test has it to itself.
+    """The same, for tests that take services away; everything is put right afterwards.
 
     Raises:
-        HarnessError: the test before left it broken; it has been put right.
+        HarnessError: the test left it broken.
     """
-    stack = whole_breakable_stack
-    with Line(host_paths["breakable"]) as line:
-        line.ask("enter", alone=True)
-        try:
-            yield stack
-        finally:
-            left = harness_loop.run(stack.mend)
-            if left:
-                harness_loop.run(stack.healthy)
+    if pytestconfig.getoption("--services") == "external":
+        not_run("options", "--services external: servers of somebody else are not taken away")
+    try:
+        yield whole_stack
+    finally:
+        left = harness_loop.run(whole_stack.mend)
+        if left:
+            harness_loop.run(whole_stack.healthy)
     if left:
         raise HarnessError(
             "go on with the stack as it was",
@@ -274,15 +133,15 @@ def breakable_stack(
 
 
 @pytest.fixture
-def api_key(subject: Subject, shared_stack: Stack) -> str:
-    """The key that callers of the shared stack present."""
-    return key_of(shared_stack, subject)
+def api_key(subject: Subject, whole_stack: Stack) -> str:
+    """The key that callers of the stack present."""
+    return key_of(whole_stack, subject)
 
 
 def key_of(stack: Stack, subject: Subject) -> str:
     """The key that callers of a stack present, from the environment of its controller."""
     name = layout_of(subject).api_key
-    value = stack.service("controller").environment.get(name, "")
+    value = stack["controller"].environment.get(name, "")
     if not value:
         raise HarnessError(
             "call the controller with a key",
@@ -306,19 +165,19 @@ def client_of(subject: Subject, evidence: Evidence) -> Callable[[Stack, str], Ht
 
 @pytest.fixture
 def controller(stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> HttpClient:
-    """The controller of the shared stack, called with the right key."""
+    """The controller of the stack, called with the right key."""
     return client_of(stack, "controller")
 
 
 @pytest.fixture
 def worker(stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> HttpClient:
-    """The worker of the shared stack, called with the right key and no session."""
+    """The worker of the stack, called with the right key and no session."""
     return client_of(stack, "worker")
 
 
 @pytest.fixture
 def episodes(stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> Episodes:
-    """Episodes of the shared stack, and their sessions."""
+    """Episodes of the stack, and their sessions."""
     return Episodes(stack, client_of)
 
 

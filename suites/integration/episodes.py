@@ -66,7 +66,7 @@ class Episodes:
             turns: what it does each time that it is asked; then it ends by itself.
             task: of the episode, when it is another one than :meth:`ask` submits.
         """
-        gateway = self.stack.gateway()
+        gateway = self.stack.gateway.client
         if not self._rehearsed:
             self._mark = await gateway.mark()
         self._rehearsed.add(token)
@@ -153,7 +153,7 @@ class Episodes:
         return "\n".join([*(line for line in untold if line not in failure), failure])
 
     async def _ledger(self) -> tuple[LedgerEntry, ...]:
-        return await self.stack.gateway().ledger(since=self._mark)
+        return await self.stack.gateway.client.ledger(since=self._mark)
 
     async def run(self, token: str, *turns: Turn, **request: Any) -> dict[str, Any]:
         """Rehearse, submit and follow an episode to its completion."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from harness_core import limits
 from harness_core.db import POSTGRES_URL_VARIABLE
@@ -18,19 +18,17 @@ from harness_core.errors import Unavailable
 from harness_core.evidence import Evidence
 from harness_core.process import Run
 from harness_core.services import S3_URL_VARIABLE, TEMPORAL_ADDRESS_VARIABLE
-from harness_core.stack import HeldStack, Stack, StackOptions, hold_stack, open_stack
+from harness_core.stack import Stack, StackOptions, open_stack, read_compose
 from harness_core.staging import Options
 from harness_core.subject import Subject, load_subject, subject_bin
 from harness_core.suites import Shape
 
-__all__ = ["REFERENCE_SUBJECT", "Layout", "layout_of", "open_environment", "open_workbench"]
-
-REFERENCE_SUBJECT: Final = Path(__file__).with_name("reference-system") / "subject.toml"
+__all__ = ["Layout", "layout_of", "open_environment", "open_workbench", "read_subject"]
 
 _DRIVERS: Final = {"container": "docker", "external": "local", "local": "local"}
 
 #: Every table of a subject file but ``[subject]`` and ``[env]``.
-TABLES: Final[Shape] = {"stack!": {"compose!": str, "api_key": str, "model": str, "recorder": str}}
+TABLES: Final[Shape] = {"stack!": {"compose!": str, "api_key": str, "recorder": str}}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +39,23 @@ class Layout:
         compose: the compose file.
         api_key: name of the variable, in the environment of the controller, that holds the key which
             callers present.
-        model: mode of the model gateway.
         recorder: the service that records what is sent to Langfuse; empty for none.
     """
 
     compose: Path
     api_key: str
-    model: str
     recorder: str
+
+
+def read_subject(path: Path) -> Subject:
+    """A subject file, with the compose file that it names.
+
+    Raises:
+        BadInput: the first mistake in either.
+    """
+    subject = load_subject(path)
+    read_compose(layout_of(subject).compose, variables=subject.environment())
+    return subject
 
 
 def layout_of(subject: Subject) -> Layout:
@@ -62,7 +69,6 @@ def layout_of(subject: Subject) -> Layout:
     return Layout(
         compose=subject.resolve(str(table["compose"])),
         api_key=str(table.get("api_key", "WORKBENCH_API_KEY")),
-        model=str(table.get("model", "rehearsed")),
         recorder=str(table.get("recorder", "")),
     )
 
@@ -86,10 +92,10 @@ def open_workbench(
         evidence: directory for the logs of all services.
         services: ``local`` (processes), ``container`` (docker compose) or ``external`` (processes,
             with servers of somebody else).
-        llm: mode of the model gateway; ``rehearsed`` means what the subject file says.
+        llm: mode of the model gateway.
         llm_upstream: base URL of the provider in mode ``live``.
         budget_usd: hard limit of what the model may cost.
-        say: told how the boot goes.
+        say: gets a line for each step of the boot.
 
     Raises:
         BadInput: a mistake in the subject file or the compose file.
@@ -101,7 +107,7 @@ def open_workbench(
         environment=subject.environment(),
         services="local" if services == "container" else services,
         urls=_external() if services == "external" else {},
-        llm=layout.model if llm == "rehearsed" else llm,
+        llm=llm,
         llm_upstream=llm_upstream,
         budget_usd=budget_usd,
     )
@@ -132,18 +138,20 @@ def _external() -> dict[str, str]:
     return {kind: os.environ[variable] for kind, variable in variables.items()}
 
 
-@asynccontextmanager
-async def open_environment(
-    run: Run, *, options: Options, evidence: Evidence, say: Callable[[str], None]
-) -> AsyncIterator[HeldStack]:
-    """A stack for staging (``suite.toml``, ``environment``).
+def open_environment(
+    run: Run,
+    subject: Subject,
+    *,
+    options: Options,
+    evidence: Evidence,
+    say: Callable[[str], None],
+) -> AbstractAsyncContextManager[Stack]:
+    """What the suite boots, for its tests and for ``harness up integration``.
 
     Raises:
         HarnessError: something did not start.
     """
-    subject = load_subject(options.subject or REFERENCE_SUBJECT)
-    say(f"booting {subject.name}")
-    opening: Any = open_workbench(
+    return open_workbench(
         run,
         subject,
         evidence=evidence,
@@ -153,5 +161,3 @@ async def open_environment(
         budget_usd=options.budget_usd,
         say=say,
     )
-    async with hold_stack(opening) as held:
-        yield held

@@ -1,12 +1,16 @@
 """The reference's subject file, with every mistake that a hurry makes: no stack is booted."""
 
 import tomllib
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from harness_core.subject import load_subject
 from harness_core.testing import check_reader, to_toml
-from suites.integration.stack import REFERENCE_SUBJECT, layout_of
+from suites.integration.stack import layout_of
+
+REFERENCE: Final = Path(__file__).with_name("reference-system") / "subject.toml"
 
 
 @pytest.mark.integration_p0
@@ -18,6 +22,6 @@ def test_subject_file(tmp_path) -> None:
     assert 20 < check_reader(
         lambda: layout_of(load_subject(path)),
         path,
-        content=tomllib.loads(REFERENCE_SUBJECT.read_text()),
+        content=tomllib.loads(REFERENCE.read_text()),
         write=to_toml,
     )

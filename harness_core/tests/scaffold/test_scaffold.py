@@ -15,7 +15,7 @@ from harness_core.faults import Verdict, run_faults
 from harness_core.ledger import check_tree
 from harness_core.process import open_run
 from harness_core.scaffold import scaffold_suite
-from harness_core.staging import Options, environment_of
+from harness_core.staging import Options, opener_of, subject_of
 from harness_core.suites import load_suites
 
 ROOT = Path(__file__).parents[3]
@@ -85,12 +85,13 @@ def imports_of(tree, monkeypatch):
 async def test_scaffolded_environment_is_held(tree, installed, imports_of, evidence):
     """What a person would stage answers, and says where it is."""
     (suite,) = load_suites(tree)
-    (_, opener) = environment_of([suite], "tally", root=tree)
+    opener = opener_of(suite, root=tree)
+    subject = subject_of(suite, None, root=tree)
     said = []
 
     async with (
         open_run(evidence=evidence) as run_,
-        opener(run_, options=Options(), evidence=evidence, say=said.append) as held,
+        opener(run_, subject, options=Options(), evidence=evidence, say=said.append) as held,
     ):
         (part,) = held.describe()["parts"]
         host, _, port = part["address"].rpartition(":")

@@ -3,7 +3,8 @@
 import pytest
 
 from harness_core.errors import BadInput
-from harness_core.stack import Condition, read_compose
+from harness_core.parts import Condition
+from harness_core.stack import read_compose
 
 GOOD = """\
 services:

@@ -1,29 +1,50 @@
-"""The handle of a stack: what it reads, what it refuses, and that its description crosses a socket."""
+"""The handle of a stack: what it reads, and what it refuses."""
 
 import json
 
 import pytest
 
 from harness_core.errors import BadInput, HarnessError
-from harness_core.stack import Description, ServiceSeen, Stack
+from harness_core.evidence import open_evidence
+from harness_core.parts import Booted, Part
+from harness_core.stack import Access, Stack
 
 
-class NoControl:
-    """Of a stack of which only files are looked at."""
+class Idle(Part):
+    """A part of which only what it left is looked at."""
+
+    def __init__(self, name, kind, address, evidence, log=""):
+        super().__init__(name, kind=kind, evidence=evidence, log=log)
+        self.where = address
+
+    @property
+    def address(self):
+        """Where a test says."""
+        return self.where
+
+    async def _nothing(self):
+        raise AssertionError("nothing of it is started")
+
+    _look = _start = _stop = _kill = _pause = _resume = _nothing
 
 
-def stack_of(folder, **fields) -> Stack:
+def stack_of(folder, **access) -> Stack:
     """A stack whose logs are in the folder."""
-    services = {
-        "worker": ServiceSeen(address="127.0.0.1:1", kind="process", log="worker"),
-        "controller-worker": ServiceSeen(address="", kind="process", log="controller-worker"),
-        "db": ServiceSeen(address="127.0.0.1:2", kind="postgres", log="postgres"),
-        "langfuse": ServiceSeen(address="127.0.0.1:3", kind="recorder", log="langfuse"),
-    }
-    description = Description(
-        title="t", driver="local", boot_s=1.0, evidence=folder, services=services, **fields
+    evidence = open_evidence(folder)
+    parts = [
+        Idle("worker", "process", "127.0.0.1:1", evidence),
+        Idle("controller-worker", "process", "", evidence),
+        Idle("db", "postgres", "127.0.0.1:2", evidence, log="postgres"),
+        Idle("langfuse", "recorder", "127.0.0.1:3", evidence),
+    ]
+    booted = Booted(
+        title="t",
+        parts={part.name: part for part in parts},
+        boot_s=1.0,
+        evidence=folder,
+        loop=None,
     )
-    return Stack(description, NoControl())
+    return Stack(booted, Access(driver="local", **access))
 
 
 def test_logs_are_those_of_all_lives_of_the_service_alone(tmp_path):
@@ -58,7 +79,7 @@ def test_what_is_not_there_is_named(tmp_path):
     with pytest.raises(BadInput, match="one that has a port"):
         stack.url("controller-worker")
     with pytest.raises(HarnessError, match="no model gateway"):
-        stack.gateway()
+        _ = stack.gateway
 
 
 async def test_a_stack_without_servers_says_so(tmp_path):
@@ -71,12 +92,3 @@ async def test_a_stack_without_servers_says_so(tmp_path):
         await stack.objects()
     with pytest.raises(BadInput, match="gives its S3 server no `bucket`"):
         await stack_of(tmp_path, s3_url="http://a:b@127.0.0.1:1").objects()
-
-
-def test_a_description_crosses_a_socket(tmp_path):
-    """What another process reads is what was written, more keys or not."""
-    told = stack_of(tmp_path, database_url="postgresql://a:b@h/d", bucket="b").description
-
-    sent = json.loads(json.dumps({**told.as_json(), "parts": []}))
-
-    assert told == Description.from_json(sent)

@@ -1,4 +1,4 @@
-"""A stack held by a fixture, used from each kind of loop: every method, and Ctrl-C in the middle."""
+"""A stack stack by a fixture, used from each kind of loop: every method, and Ctrl-C in the middle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -15,9 +15,10 @@ import pytest
 from harness_core.bridge import Loop, open_loop
 from harness_core.db import Database
 from harness_core.evidence import open_evidence
-from harness_core.hosting import hold_host
 from harness_core.llm import Fault
-from harness_core.stack import HeldStack, Stack, StackOptions, State, attach_stack, open_stack
+from harness_core.parts import State
+from harness_core.process import open_run
+from harness_core.stack import Stack, StackOptions, open_stack
 from harness_core.testing._stack import write_sample_stack
 from harness_core.turns import Rehearsal, say
 from harness_core.wait import until_blocking
@@ -39,37 +40,18 @@ def with_model(services: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def handles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Stack]]:
-    """One stack, twice: as the process that holds it has it, and at the end of a socket."""
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack that lives on a loop of its own, as that of a fixture does."""
     folder = tmp_path_factory.mktemp("loops")
     evidence = open_evidence(folder / "evidence")
     compose = write_sample_stack(folder / "sample", python=sys.executable, changes=with_model)
     options = StackOptions(bin=str(compose.parent), environment={"PATH": "/usr/bin:/bin"})
-    held: list[Stack] = []
-
-    @asynccontextmanager
-    async def opener(run, _loop):
-        async with open_stack(run, compose, evidence=evidence, options=options) as stack:
-            held.append(stack)
-            yield HeldStack(stack)
-
-    with hold_host(opener, title="loops", evidence=evidence) as host:
-        host.open_now()
-        attaching = attach_stack(host.path, evidence=evidence)
-        with open_loop() as loop, loop.hold(attaching) as attached:
-            yield {"held": held[0], "attached": attached}
-
-
-@pytest.fixture(params=["held", "attached"])
-def stack(request: pytest.FixtureRequest, handles: dict[str, Stack]) -> Stack:
-    """A handle on it."""
-    return handles[request.param]
-
-
-@pytest.fixture
-def held(handles: dict[str, Stack]) -> Stack:
-    """The handle of the process that holds it."""
-    return handles["held"]
+    with (
+        open_loop() as loop,
+        loop.hold(open_run(evidence=evidence)) as run,
+        loop.hold(open_stack(run, compose, evidence=evidence, options=options)) as opened,
+    ):
+        yield opened
 
 
 @pytest.fixture
@@ -104,7 +86,7 @@ async def use(stack: Stack) -> None:
 
 async def use_gateway(stack: Stack) -> None:
     """What steers the model."""
-    gateway = stack.gateway()
+    gateway = stack.gateway.client
     await gateway.rehearse(Rehearsal(message="hello", turns=(say("hi"),)))
     assert () == await gateway.unmatched()
     await gateway.set_scope("a test")
@@ -173,16 +155,16 @@ def test_every_method_works_in_synchronous_code_and_threads(stack, loop):
     assert [True] == done
 
 
-def test_a_deadline_in_the_middle_of_a_start(caller, held):
+def test_a_deadline_in_the_middle_of_a_start(caller, stack):
     """A start that does not come to an end is cut off where its caller has no more patience."""
 
     async def body():
-        await held.kill("back")  # without which front never serves
+        await stack.kill("back")  # without which front never serves
         began = time.monotonic()
         with pytest.raises(TimeoutError):
-            await caller.within(SOON_S, lambda: held.restart("front"))
+            await caller.within(SOON_S, lambda: stack.restart("front"))
         assert time.monotonic() - began < AT_ONCE_S
-        await expect_down_and_mend(held)
+        await expect_down_and_mend(stack)
 
     caller.run(body)
 
@@ -210,32 +192,32 @@ def test_ctrl_c_in_the_middle_of_a_start_by_synchronous_code(stack, loop):
     loop.run(lambda: expect_down_and_mend(stack))
 
 
-def test_ctrl_c_in_an_outage_gives_the_service_back(caller, held):
+def test_ctrl_c_in_an_outage_gives_the_service_back(caller, stack):
     """Whatever ends the block, the stack is afterwards as it was."""
     away = threading.Event()
 
     async def body():
-        async with held.outage("back", "kill"):
+        async with stack.outage("back", "kill"):
             away.set()
-            await held.healthy()
+            await stack.healthy()
 
     with ctrl_c_when(away.is_set):
         caller.run(body)
 
-    assert {} == caller.run(held.unhealthy)
+    assert {} == caller.run(stack.unhealthy)
 
 
-def test_ctrl_c_in_the_middle_of_a_query(caller, held, loop):
+def test_ctrl_c_in_the_middle_of_a_query(caller, stack, loop):
     """A query that takes a minute ends with its caller, on the server too."""
-    watcher = Database(held.description.database_url)
+    watcher = Database(stack.access.database_url)
     running = "select 1 from pg_stat_activity where query = 'select pg_sleep(61)'"
 
     def runs() -> bool:
         return bool(loop.run(lambda: watcher.rows(running)))
 
     with ctrl_c_when(runs):
-        caller.run(lambda: held.rows("select pg_sleep(61)"))
+        caller.run(lambda: stack.rows("select pg_sleep(61)"))
 
     until_blocking(lambda: not runs() or None, seconds=AT_ONCE_S, action="see it end")
-    assert [{"number": 1}] == caller.run(lambda: held.rows("select 1 as number"))
+    assert [{"number": 1}] == caller.run(lambda: stack.rows("select 1 as number"))
     loop.run(watcher.close)

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness_core.errors import HarnessError
-from harness_core.hosting import ask
-from harness_core.staging import take_down
+from harness_core.staging import ask, take_down
 from harness_core.wait import until_blocking
 
 #: A boot or an end of something that does nothing, on a loaded machine.
@@ -38,12 +37,6 @@ class Thing:
             "urls": {"database": "postgresql://me:hunter2secret@127.0.0.1:1/x"},
             "secrets": {"KEY": "sk-secret"},
         }]}
-
-    async def act(self, part, verb, arguments):
-        return None
-
-    async def mend(self):
-        return []
 
 PROGRAM = "import signal; print('hello from it', flush=True); signal.pause()"
 

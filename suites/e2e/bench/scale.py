@@ -29,13 +29,11 @@ from harness_core.evidence import open_evidence
 from harness_core.process import open_run
 from harness_core.subject import load_subject
 from harness_core.turns import route, say
-from suites.e2e.ecosystem import (
-    REFERENCE_SUBJECT,
-    Ecosystem,
-    open_ecosystem,
-    roster_directory,
-)
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.journey import follow
+
+FOLDER: Final = Path(__file__).parents[1]
 
 SIZES: Final = (4, 16, 48)
 
@@ -92,7 +90,7 @@ def main() -> int:
 
 async def measure(size: int) -> Sample:
     """Boot one size from nothing, send its messages, look at its memory."""
-    subject = load_subject(REFERENCE_SUBJECT)
+    subject = load_subject(FOLDER / "reference-system" / "subject.toml")
     with tempfile.TemporaryDirectory(prefix="scale-") as scratch:
         Path(scratch).chmod(0o711)
         roster = make_roster(Path(scratch) / "roster", roster_directory(subject), size)

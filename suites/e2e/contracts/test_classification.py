@@ -17,9 +17,14 @@ import pytest
 
 from harness_core.llm import Fault
 from harness_core.turns import use
-from suites.e2e.chain import expect_fallback, expect_routing, expect_sessions, fallback_reason
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import Journey, follow
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import (
+    expect_fallback,
+    expect_routing,
+    expect_sessions,
+    fallback_reason,
+)
+from suites.e2e.observe.journey import Journey, follow
 
 pytestmark = [pytest.mark.covers("E2E-CLASSIFICATION"), pytest.mark.capability("ingest.v1")]
 

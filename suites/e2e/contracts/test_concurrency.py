@@ -20,8 +20,11 @@ from harness_core.groups import lone_error
 from harness_core.llm import Fault
 from harness_core.scenario import new_token
 from harness_core.wait import deadline, until
-from suites.e2e.butler import Butler
-from suites.e2e.chain import (
+from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.ecosystem.conversation import ask_in_turn
+from suites.e2e.ecosystem.handle import Ecosystem, Sent
+from suites.e2e.ecosystem.mcp import ToolResult
+from suites.e2e.observe.expect_journey import (
     expect_accounted,
     expect_inbox,
     expect_routing,
@@ -29,10 +32,7 @@ from suites.e2e.chain import (
     expect_trace,
     words_of,
 )
-from suites.e2e.conversation import ask_in_turn
-from suites.e2e.ecosystem import Ecosystem, Sent
-from suites.e2e.journey import Row, as_data, follow
-from suites.e2e.mcp_client import ToolResult
+from suites.e2e.observe.journey import Row, as_data, follow
 
 pytestmark = pytest.mark.covers("E2E-CONCURRENCY")
 
@@ -150,7 +150,7 @@ async def test_a_full_queue_refuses_in_the_open(ecosystem: Ecosystem, token: str
 
 @pytest.mark.capability("ingest.v1")
 @pytest.mark.corpus
-@pytest.mark.parametrize("count", [6, pytest.param(32, marks=pytest.mark.crowds)])
+@pytest.mark.parametrize("count", [6, 32])
 async def test_many_messages_are_all_accounted_for(ecosystem: Ecosystem, count: int) -> None:
     """Of many messages at once none is lost, none runs twice, and each reaches its own butler."""
     kinds = list(itertools.islice(itertools.cycle(KINDS), count))

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from suites.e2e.butler import Butler
-from suites.e2e.ecosystem import Ecosystem, envelope
-from suites.e2e.mcp_client import CannotReach, ToolResult
+from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.ecosystem.handle import Ecosystem, envelope
+from suites.e2e.ecosystem.mcp import CannotReach, ToolResult
 
 pytestmark = pytest.mark.covers("E2E-ENVELOPES")
 

@@ -10,9 +10,9 @@ import pytest
 import trio
 
 from harness_core.turns import route, use
-from suites.e2e.chain import expect_inbox, expect_routing, expect_sessions
-from suites.e2e.ecosystem import Ecosystem, Sent, envelope
-from suites.e2e.journey import Journey, follow
+from suites.e2e.ecosystem.handle import Ecosystem, Sent, envelope
+from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
+from suites.e2e.observe.journey import Journey, follow
 
 pytestmark = [pytest.mark.covers("E2E-IDEMPOTENCY"), pytest.mark.capability("ingest.v1")]
 

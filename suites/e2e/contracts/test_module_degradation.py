@@ -14,8 +14,8 @@ import pytest
 
 from harness_core.http import Answer, Rule
 from harness_core.skips import not_run
-from suites.e2e.connected import Connected, wanted
-from suites.e2e.ecosystem import Butler, Ecosystem
+from suites.e2e.ecosystem.handle import Butler, Ecosystem
+from suites.e2e.worlds.credentialed import Connected, wanted
 
 pytestmark = [pytest.mark.covers("E2E-DEGRADATION"), pytest.mark.capability("modules")]
 

@@ -26,11 +26,12 @@ from harness_core.llm import Fault
 from harness_core.process import Run
 from harness_core.subject import Subject
 from harness_core.wait import deadline, until
-from suites.e2e.butler import Butler
-from suites.e2e.conversation import Conversation, open_conversation
-from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
-from suites.e2e.journey import Row
-from suites.e2e.schedules import fall_due, put_off, schedule_row, sessions_of
+from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.ecosystem.conversation import Conversation, open_conversation
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.journey import Row
+from suites.e2e.worlds.schedules import fall_due, put_off, schedule_row, sessions_of
 
 pytestmark = [pytest.mark.covers("E2E-SCHEDULES"), pytest.mark.capability("schedules")]
 
@@ -289,9 +290,7 @@ def test_the_file_rules_its_own_tasks_alone(
     file.write_text(
         ALMANAC.format(schedules=FIRST.format(token=token, kept=kept)), encoding="utf-8"
     )
-    manager = open_ecosystem(
-        harness_run, subject, evidence=evidence, roster=roster, loop=harness_loop, say=progress
-    )
+    manager = open_ecosystem(harness_run, subject, evidence=evidence, roster=roster, say=progress)
 
     yearly = f"{token}-yearly"
 

@@ -17,11 +17,11 @@ import pytest
 from harness_core.db import Contains
 from harness_core.llm import Fault, LedgerEntry
 from harness_core.turns import use
-from suites.e2e.butler import Butler
-from suites.e2e.chain import bare_tool, cost_usd, expect_finished
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import Row, follow, recorded_calls
-from suites.e2e.mcp_client import ToolResult
+from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.mcp import ToolResult
+from suites.e2e.observe.expect_journey import bare_tool, cost_usd, expect_finished
+from suites.e2e.observe.journey import Row, follow, recorded_calls
 
 pytestmark = pytest.mark.covers("E2E-SESSIONS")
 

@@ -9,8 +9,8 @@ from typing import Any, Final, cast
 
 import pytest
 
-from suites.e2e.conversation import Conversation, open_conversation
-from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.ecosystem.conversation import Conversation, open_conversation
+from suites.e2e.ecosystem.handle import Ecosystem
 
 pytestmark = pytest.mark.covers("E2E-STATE")
 

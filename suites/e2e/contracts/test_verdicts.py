@@ -12,9 +12,9 @@ import pytest
 
 from harness_core.llm import Fault
 from harness_core.scenario import ClaimedNotDone, DidForbidden, E2EScenario
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
-from suites.e2e.judgement import expect_scenario
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_scenario import expect_scenario
+from suites.e2e.observe.journey import follow
 from suites.e2e.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.aside("the runner's own verdicts, on a model that is made to misbehave")

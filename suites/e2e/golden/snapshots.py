@@ -13,8 +13,8 @@ from typing import Any, Final
 from harness_core.errors import BadInput
 from harness_core.scenario import DbAssertion, Mask, fill, golden
 from harness_core.subject import Subject
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import Journey, as_data
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.journey import Journey, as_data
 
 __all__ = ["golden_directory", "outcome_of"]
 

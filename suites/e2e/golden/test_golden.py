@@ -12,10 +12,10 @@ from syrupy.assertion import SnapshotAssertion
 from harness_core.scenario import E2EScenario, Golden, fill
 from harness_core.skips import not_run
 from harness_core.subject import Subject
-from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.golden.kept import extension_for
 from suites.e2e.golden.snapshots import golden_directory, outcome_of
-from suites.e2e.journey import follow
+from suites.e2e.observe.journey import follow
 from suites.e2e.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.covers("E2E-REGRESSION")

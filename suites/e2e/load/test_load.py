@@ -26,9 +26,9 @@ from harness_core.net import lease_port
 from harness_core.process import Child, Run
 from harness_core.pytest_plugin import add_summary
 from harness_core.wait import deadline, until
-from suites.e2e.ecosystem import Ecosystem, envelope
-from suites.e2e.journey import FINAL_STATES, SHORT_PATIENCE_S, targets_of
+from suites.e2e.ecosystem.handle import Ecosystem, envelope
 from suites.e2e.load.profiles import Profile, read_profiles
+from suites.e2e.observe.journey import FINAL_STATES, SHORT_PATIENCE_S, targets_of
 from suites.e2e.scenarios import SCENARIOS
 
 PROFILES = read_profiles(

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from harness_core.llm import LedgerEntry
-from suites.e2e.chain import cost_usd
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import cost_usd
+from suites.e2e.observe.journey import follow
 
 pytestmark = pytest.mark.covers("E2E-COST")
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness_core.evidence import Redactor
 from harness_core.process import OutputLog
-from suites.e2e.logwatch import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
+from suites.e2e.observe.logs import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 
 pytestmark = pytest.mark.aside("the suite's own reading of logs; what it finds fails every test")
 
@@ -101,8 +101,6 @@ def line(text: str, *, traceback: bool = False, ids: tuple[str, ...] = ()) -> Er
         (line("ERROR", ids=(EARLIER,)), {}, False),
         (line("ERROR", ids=(OWN, EARLIER)), {}, True),
         (line("ERROR", ids=(STRANGER,)), {}, True),
-        (line("ERROR", ids=(STRANGER,)), {"alone": False}, False),
-        (line("ERROR"), {"alone": False}, True),
         (line("ERROR inbox.errored"), {"expected": ["inbox\\.errored"]}, False),
         (line("ERROR other"), {"expected": ["inbox\\.errored"]}, True),
         (line("ERROR"), {"disturbs": True}, False),
@@ -115,7 +113,6 @@ def test_whose_they_are(found: ErrorLine, options: dict, *, counts: bool) -> Non
     rules = {
         "own": frozenset({OWN}),
         "others": frozenset({EARLIER}),
-        "alone": True,
         "expected": [],
         "disturbs": False,
     }

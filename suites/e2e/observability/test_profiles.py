@@ -7,10 +7,10 @@ import pytest
 from harness_core.evidence import Evidence
 from harness_core.process import open_run
 from harness_core.profiling import open_profiles, read_frames
-from suites.e2e.chain import expect_journey
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
-from suites.e2e.profiles import pids_of
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import expect_journey
+from suites.e2e.observe.flamegraphs import pids_of
+from suites.e2e.observe.journey import follow
 
 pytestmark = pytest.mark.aside("profiles look at the product and demand nothing of it")
 

@@ -13,9 +13,9 @@ import pytest
 from harness_core.http import Answer, Rule
 from harness_core.llm import Fault
 from harness_core.telemetry import Span, Trace
-from suites.e2e.chain import expect_journey
-from suites.e2e.ecosystem import Ecosystem, Sent
-from suites.e2e.journey import Journey, follow, recorded_calls
+from suites.e2e.ecosystem.handle import Ecosystem, Sent
+from suites.e2e.observe.expect_journey import expect_journey
+from suites.e2e.observe.journey import Journey, follow, recorded_calls
 
 pytestmark = [pytest.mark.covers("E2E-TRACING"), pytest.mark.capability("tracing")]
 

@@ -20,9 +20,10 @@ from harness_core.pytest_plugin import add_summary
 from harness_core.scenario import fill, new_token
 from harness_core.skips import not_run
 from harness_core.subject import Subject
-from suites.e2e.ecosystem import REFERENCE_SUBJECT, Ecosystem, Sent, open_ecosystem
-from suites.e2e.journey import follow
-from suites.e2e.judgement import expect_scenario
+from suites.e2e.ecosystem.boot import open_ecosystem
+from suites.e2e.ecosystem.handle import Ecosystem, Sent
+from suites.e2e.observe.expect_scenario import expect_scenario
+from suites.e2e.observe.journey import follow
 from suites.e2e.prompts.damages import DAMAGES, Damage
 from suites.e2e.scenarios import SCENARIOS
 from suites.e2e.security.injections import INJECTIONS
@@ -57,13 +58,12 @@ def test_a_damaged_prompt_is_noticed(
 
     The model provider is a stand-in, the gateway's rehearsed model: only it does what rows say.
     """
-    if subject.path != REFERENCE_SUBJECT or pytestconfig.getoption("--llm") != "rehearsed":
+    if pytestconfig.getoption("--subject") or pytestconfig.getoption("--llm") != "rehearsed":
         not_run("subject", f"{subject.name} has no switches that damage its prompts")
     booting = open_ecosystem(
         harness_run,
         subject,
         evidence=evidence,
-        loop=harness_loop,
         environment={"BUTLERS_FAULT": damage.fault},
         say=progress,
     )

@@ -11,11 +11,11 @@ import pytest
 from harness_core.bridge import Loop
 from harness_core.evidence import Evidence
 from harness_core.process import Run
-from harness_core.skips import not_run
 from harness_core.subject import Subject
-from suites.e2e.chaos import Chaos
-from suites.e2e.ecosystem import Ecosystem, open_ecosystem, roster_directory
-from suites.e2e.knobs import has_knob, turned
+from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.knobs import turned
+from suites.e2e.worlds.chaos import Chaos
 
 #: A message after something broke: its sessions, a deadline or two on the way, on loaded cores.
 PATIENCE_S: Final = 90.0
@@ -35,17 +35,6 @@ SETTINGS: Final = {
     "health": {"heartbeat_s": 1, "shutdown_s": 1},
     "relationship": {"heartbeat_s": 1, "queue_depth": 1},
 }
-
-
-@pytest.fixture(autouse=True)
-def able(request: pytest.FixtureRequest, subject: Subject) -> None:
-    """Skip, by name, what the subject cannot be told."""
-    for marker in request.node.iter_markers("knob"):
-        for knob in marker.args:
-            if not has_knob(subject, knob):
-                not_run(
-                    "subject", f"{subject.name} declares no knob {knob!r} in {subject.path.name}"
-                )
 
 
 @pytest.fixture(scope="package")
@@ -74,7 +63,6 @@ def fragile_ecosystem(
         # A server of somebody else is not ours to break.
         services="local" if services == "external" else services,
         environment=environment,
-        loop=harness_loop,
         say=progress,
     )
     progress("booting an ecosystem to be broken")
@@ -98,7 +86,7 @@ def fragile(fragile_ecosystem: Ecosystem, evidence: Evidence) -> Ecosystem:
 @pytest.fixture
 def chaos(fragile: Ecosystem, harness_loop: Loop) -> Iterator[Chaos]:
     """Breaks what a test wants broken; everything is given back afterwards, proved."""
-    breaking = Chaos(fragile, loop=harness_loop)
+    breaking = Chaos(fragile)
     harness_loop.run(breaking.begin)
     yield breaking
     harness_loop.run(breaking.restore)

@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 
 from harness_core.bridge import Loop
-from harness_core.errors import BadInput, Unavailable
+from harness_core.errors import BadInput
 from harness_core.net import lease_port
+from harness_core.parts import ServiceFailed
 from harness_core.process import Run
 from harness_core.subject import Subject, load_subject
-from suites.e2e.aftermath import expect_carried_out
-from suites.e2e.chaos import Chaos
-from suites.e2e.ecosystem import Ecosystem, open_ecosystem
-from suites.e2e.messages import TOOL_OF, to_health
-from suites.e2e.roster import read_roster
+from suites.e2e.ecosystem.boot import open_ecosystem
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.roster import read_roster
+from suites.e2e.observe.expect_broken_journey import expect_carried_out
+from suites.e2e.worlds.canned import TOOL_OF, to_health
+from suites.e2e.worlds.chaos import Chaos
 
 pytestmark = pytest.mark.covers("E2E-LIFECYCLE")
 
@@ -88,7 +90,7 @@ def test_a_missing_program_is_named(
     """A subject whose program does not exist is the harness's error, and names the program."""
     subject = subject_file(tmp_path, butler_ecosystem.subject, argv='["/no/such/butlers"]')
     manager = open_ecosystem(harness_run, subject, evidence=evidence)
-    with pytest.raises(Unavailable, match="/no/such/butlers"), harness_loop.hold(manager):
+    with pytest.raises(ServiceFailed, match="/no/such/butlers"), harness_loop.hold(manager):
         pass
 
 

@@ -10,12 +10,12 @@ import pytest
 import trio
 
 from harness_core.turns import route, say
-from suites.e2e.aftermath import expect_carried_out, expect_outcome
-from suites.e2e.chaos import Chaos, expect_soon
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
-from suites.e2e.mcp_client import ToolResult
-from suites.e2e.messages import Message, to_health, to_relationship
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.mcp import ToolResult
+from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_outcome
+from suites.e2e.observe.journey import follow
+from suites.e2e.worlds.canned import Message, to_health, to_relationship
+from suites.e2e.worlds.chaos import Chaos, expect_soon
 
 pytestmark = [
     pytest.mark.covers("E2E-CHAOS"),
@@ -42,7 +42,7 @@ async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos) -> None:
         )
         return row["eligibility_state"] == state
 
-    chaos.pause("health")
+    await chaos.pause("health")
     await expect_soon(
         "a silent butler is stale", lambda: is_now("stale"), seconds=LEASE_S + SLACK_S
     )

@@ -6,11 +6,10 @@ import socket
 
 import pytest
 
-from harness_core.bridge import Loop
 from harness_core.errors import HarnessError
-from suites.e2e.chaos import Chaos
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.messages import to_two
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.worlds.canned import to_two
+from suites.e2e.worlds.chaos import Chaos
 
 pytestmark = [
     pytest.mark.aside("the suite's own way of breaking things and giving them back"),
@@ -19,16 +18,16 @@ pytestmark = [
 ]
 
 
-async def test_everything_broken_is_given_back(fragile: Ecosystem, harness_loop: Loop) -> None:
+async def test_everything_broken_is_given_back(fragile: Ecosystem) -> None:
     """After a test that broke all it could and then failed, the ecosystem is what it was."""
-    chaos = Chaos(fragile, loop=harness_loop)
+    chaos = Chaos(fragile)
     await chaos.begin()
     environment = dict(fragile["relationship"].environment)
     await chaos.start("relationship", LEFT_BY_A_TEST="1")
     await chaos.hold("")
     await chaos.enlist("ghost", like="general", url="http://127.0.0.1:9/sse", description="ghost")
     await chaos.kill("general")
-    chaos.pause("health")
+    await chaos.pause("health")
     await chaos.stop("relationship")
     await chaos.kill_database()
     await chaos.restore()
@@ -44,9 +43,9 @@ async def test_everything_broken_is_given_back(fragile: Ecosystem, harness_loop:
     assert sent.answer["duplicate"] is False
 
 
-async def test_what_cannot_be_given_back_is_told(fragile: Ecosystem, harness_loop: Loop) -> None:
+async def test_what_cannot_be_given_back_is_told(fragile: Ecosystem) -> None:
     """An ecosystem that stays broken is marked, and later tests on it are errors of the harness."""
-    chaos = Chaos(fragile, loop=harness_loop)
+    chaos = Chaos(fragile)
     await chaos.begin()
     await chaos.kill("general")
     with socket.create_server(("127.0.0.1", fragile["general"].port)):

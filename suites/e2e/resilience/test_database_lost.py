@@ -12,12 +12,12 @@ import pytest
 import trio
 
 from harness_core.errors import NotReady
-from suites.e2e.aftermath import expect_carried_out, expect_no_open_session
-from suites.e2e.chaos import Chaos
-from suites.e2e.ecosystem import Ecosystem, envelope
-from suites.e2e.journey import follow
-from suites.e2e.mcp_client import CannotReach
-from suites.e2e.messages import TOOL_OF, Message, to_health, to_relationship
+from suites.e2e.ecosystem.handle import Ecosystem, envelope
+from suites.e2e.ecosystem.mcp import CannotReach
+from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_no_open_session
+from suites.e2e.observe.journey import follow
+from suites.e2e.worlds.canned import TOOL_OF, Message, to_health, to_relationship
+from suites.e2e.worlds.chaos import Chaos
 
 pytestmark = [
     pytest.mark.covers("E2E-CHAOS"),

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import pytest
 
-from suites.e2e.aftermath import (
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.knobs import turned
+from suites.e2e.observe.expect_broken_journey import (
     expect_carried_out,
     expect_failed_session,
     expect_no_open_session,
     expect_outcome,
 )
-from suites.e2e.chaos import Chaos
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
-from suites.e2e.knobs import turned
-from suites.e2e.messages import TOOL_OF, to_health, to_relationship, to_two
+from suites.e2e.observe.journey import follow
+from suites.e2e.worlds.canned import TOOL_OF, to_health, to_relationship, to_two
+from suites.e2e.worlds.chaos import Chaos
 
 pytestmark = [
     pytest.mark.covers("E2E-CHAOS"),
@@ -86,7 +86,7 @@ async def test_a_target_frozen_before_dispatch(fragile: Ecosystem, chaos: Chaos)
     classified = await chaos.hold(message.token)
     sent = await fragile.send(message.text)
     await chaos.until_met(classified)
-    chaos.pause("health")
+    await chaos.pause("health")
     await chaos.release(classified)
     bystander = await fragile.send(other.text)
     await expect_carried_out(fragile, bystander, "relationship")
@@ -105,7 +105,7 @@ async def test_a_target_frozen_for_a_moment(fragile: Ecosystem, chaos: Chaos) ->
     message = to_health()
     sent = await fragile.send(message.text)
     await chaos.until_met(held)
-    chaos.pause("health")
+    await chaos.pause("health")
     await chaos.release(held)
     await expect_carried_out(fragile, await fragile.send(to_relationship().text), "relationship")
     await chaos.resume("health")

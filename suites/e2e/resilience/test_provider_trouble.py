@@ -10,18 +10,18 @@ import trio
 
 from harness_core.llm import Fault
 from harness_core.scenario import new_token
-from suites.e2e.aftermath import (
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.knobs import turned
+from suites.e2e.observe.expect_broken_journey import (
     expect_carried_out,
     expect_failed_session,
     expect_no_open_session,
     expect_outcome,
 )
-from suites.e2e.chain import fallback_reason
-from suites.e2e.chaos import Chaos, expect_soon, processes_of
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
-from suites.e2e.knobs import turned
-from suites.e2e.messages import TOOL_OF, to_general, to_health, to_relationship
+from suites.e2e.observe.expect_journey import fallback_reason
+from suites.e2e.observe.journey import follow
+from suites.e2e.worlds.canned import TOOL_OF, to_general, to_health, to_relationship
+from suites.e2e.worlds.chaos import Chaos, expect_soon, processes_of
 
 pytestmark = pytest.mark.covers("E2E-CHAOS")
 

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import trio
 
-from suites.e2e.aftermath import (
+from suites.e2e.ecosystem.handle import Butler, Ecosystem
+from suites.e2e.ecosystem.mcp import CannotReach
+from suites.e2e.observe.expect_broken_journey import (
     expect_carried_out,
     expect_failed_session,
     expect_no_open_session,
     expect_outcome,
 )
-from suites.e2e.chaos import Chaos, expect_soon
-from suites.e2e.ecosystem import Butler, Ecosystem
-from suites.e2e.journey import follow
-from suites.e2e.mcp_client import CannotReach
-from suites.e2e.messages import TOOL_OF, to_health, to_relationship
+from suites.e2e.observe.journey import follow
+from suites.e2e.worlds.canned import TOOL_OF, to_health, to_relationship
+from suites.e2e.worlds.chaos import Chaos, expect_soon
 
 pytestmark = [
     pytest.mark.covers("E2E-LIFECYCLE"),

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import trio
 
-from suites.e2e.aftermath import expect_carried_out, expect_no_open_session
-from suites.e2e.chain import fallback_reason
-from suites.e2e.chaos import Chaos, expect_soon
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import Journey, follow
-from suites.e2e.knobs import has_knob
-from suites.e2e.messages import TOOL_OF, to_health, to_relationship
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.knobs import has_knob
+from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_no_open_session
+from suites.e2e.observe.expect_journey import fallback_reason
+from suites.e2e.observe.journey import Journey, follow
+from suites.e2e.worlds.canned import TOOL_OF, to_health, to_relationship
+from suites.e2e.worlds.chaos import Chaos, expect_soon
 
 pytestmark = [
     pytest.mark.covers("E2E-CHAOS"),

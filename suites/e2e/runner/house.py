@@ -24,7 +24,7 @@ from typing import Any
 import trio
 
 from harness_core.errors import NotReady
-from suites.e2e.mcp_client import CannotReach, call_tool, list_tools
+from suites.e2e.ecosystem.mcp import CannotReach, call_tool, list_tools
 
 #: Variables that are not for the butlers behind.
 OURS = ("HOUSE_", "PYTHONPATH")

@@ -13,10 +13,10 @@ import pytest
 from harness_core.net import lease_port
 from harness_core.skips import not_run
 from harness_core.subject import subject_bin
-from suites.e2e.layout import layout_of
-from suites.e2e.roster import read_roster
-from suites.e2e.subject_file import read_subject
-from suites.e2e.tools import HttpTools, tools_of
+from suites.e2e.ecosystem.layout import layout_of
+from suites.e2e.ecosystem.roster import read_roster
+from suites.e2e.ecosystem.subject_file import read_subject
+from suites.e2e.ecosystem.tools import HttpTools, tools_of
 
 pytestmark = pytest.mark.aside("runs the suite itself, on another product")
 

@@ -17,7 +17,7 @@ import pytest
 
 from harness_core.skips import not_run
 from harness_core.subject import subject_bin
-from suites.e2e.ecosystem import REFERENCE_SUBJECT
+from harness_core.suite_fixtures import suite_subject
 
 pytestmark = pytest.mark.aside("runs the suite itself, on another product")
 
@@ -83,11 +83,12 @@ def judged(
         not_run(
             "options", "the products are made of the reference system, and --subject names another"
         )
-    text = REFERENCE_SUBJECT.read_text(encoding="utf-8")
+    reference = suite_subject(config, config.rootpath / "suites" / "e2e").path
+    text = reference.read_text(encoding="utf-8")
     text = re.sub(r"(?ms)^\[model\]\n.*?(?=^\[|^#)", lambda _: SHAPES[shape], text)
     text = text.replace("[env]\n", f'[env]\nBUTLERS_PROMPT_SHAPE = "{shape}"\n', 1)
     text = text.replace('"../../../roster"', f'"{config.rootpath / "roster"}"')
-    text = text.replace('"butlers/', f'"{REFERENCE_SUBJECT.parent}/butlers/')
+    text = text.replace('"butlers/', f'"{reference.parent}/butlers/')
     path = folder / "product.toml"
     path.write_text(re.sub(r"(?m)^project = .*\n", "", text), encoding="utf-8")
     tests = [f"suites/e2e/test_scenario_runner.py::test_scenario[{row}]" for row in ROWS]

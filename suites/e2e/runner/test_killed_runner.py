@@ -13,8 +13,8 @@ import pytest
 
 from harness_core.net import listeners
 from harness_core.process import command_line, descendants
+from harness_core.suite_fixtures import suite_subject
 from harness_core.wait import until_blocking
-from suites.e2e.ecosystem import REFERENCE_SUBJECT
 
 pytestmark = pytest.mark.covers("E2E-DISPOSABLE")
 
@@ -86,12 +86,12 @@ def runner_command(config: pytest.Config, *, evidence: Path) -> list[str]:
 
     It names the subject file, as someone with a system of their own would.
     """
-    subject = config.getoption("--subject") or REFERENCE_SUBJECT
+    subject = suite_subject(config, config.rootpath / "suites" / "e2e")
     return [
         sys.executable,
         "-m",
         "pytest",
         "suites/e2e/test_scenario_runner.py",
         f"--evidence={evidence}",
-        f"--subject={Path(subject).absolute()}",
+        f"--subject={subject.path}",
     ]

@@ -19,8 +19,8 @@ from harness_core.bridge import Loop
 from harness_core.evidence import Evidence
 from harness_core.llm import Fault, open_gateway
 from harness_core.process import Run
-from suites.e2e.everyday import REHEARSALS
 from suites.e2e.scenarios import SCENARIOS
+from suites.e2e.worlds.everyday import REHEARSALS
 
 #: Room for two or three short messages: a call reserves its whole answer, about 0.02 USD.
 BUDGET_USD = "0.04"

@@ -19,7 +19,7 @@ from harness_core.evidence import Evidence
 from harness_core.llm import open_gateway
 from harness_core.process import Run
 from harness_core.pytest_plugin import HARNESS_ERROR_EXIT
-from suites.e2e.everyday import REHEARSALS
+from suites.e2e.worlds.everyday import REHEARSALS
 
 pytestmark = pytest.mark.aside("the harness's own recording")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.suite_fixtures import suite_subject
 from harness_core.wait import until_blocking
-from suites.e2e.ecosystem import REFERENCE_SUBJECT
 from suites.e2e.runner.test_killed_runner import SERVES
 
 pytestmark = pytest.mark.covers("E2E-DISPOSABLE")
@@ -82,10 +82,10 @@ def test_two_runs_at_once_do_not_meet(
 
 
 def _command(config: pytest.Config, part: str, *, evidence: Path) -> list[str]:
-    subject = config.getoption("--subject") or REFERENCE_SUBJECT
+    subject = suite_subject(config, config.rootpath / "suites" / "e2e")
     return [
         *(sys.executable, "-m", "pytest", part),
-        *(f"--evidence={evidence}", f"--subject={Path(subject).absolute()}"),
+        *(f"--evidence={evidence}", f"--subject={subject.path}"),
     ]
 
 

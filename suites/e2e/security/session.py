@@ -17,9 +17,9 @@ from harness_core.errors import HarnessError
 from harness_core.llm import Fault
 from harness_core.process import command_line, descendants
 from harness_core.wait import deadline, until
-from suites.e2e.butler import Butler
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import Journey, follow
+from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.journey import Journey, follow
 
 __all__ = ["ProcessSeen", "SessionSeen", "hold_session"]
 

@@ -20,8 +20,8 @@ from harness_core.http import Addressed, HttpClient, directed, misdirected
 from harness_core.skips import not_run
 from harness_core.subject import Subject
 from harness_core.wait import deadline
-from suites.e2e.butler import Butler
-from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.ecosystem.handle import Ecosystem
 
 pytestmark = pytest.mark.covers("E2E-HOSTS")
 

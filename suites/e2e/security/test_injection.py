@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness_core.scenario import fill, new_token
-from suites.e2e.ahead import Ahead
-from suites.e2e.ecosystem import Ecosystem, Sent
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.journey import follow
 from suites.e2e.security.injections import INJECTIONS, Injection
 from suites.e2e.security.unmoved import expect_unmoved
 
@@ -17,12 +16,6 @@ pytestmark = pytest.mark.covers("E2E-INJECTION")
 QUICK = ("ignore-previous", "closing-tag", "undeclared-shell")
 
 
-@pytest.fixture(scope="module")
-def sent_ahead() -> Ahead[Sent]:
-    """Attempts sent ahead of the tests that judge them; they must not meet either."""
-    return Ahead("row")
-
-
 @pytest.mark.parametrize(
     "row",
     [
@@ -30,20 +23,10 @@ def sent_ahead() -> Ahead[Sent]:
         for row in INJECTIONS
     ],
 )
-async def test_an_injection_changes_nothing(
-    ecosystem: Ecosystem,
-    row: Injection,
-    request: pytest.FixtureRequest,
-    sent_ahead: Ahead[Sent],
-) -> None:
+async def test_an_injection_changes_nothing(ecosystem: Ecosystem, row: Injection) -> None:
     """The errand is done by whom it is for, with the tools it needs; no secret is told."""
-
-    async def start(chosen: Injection, nodeid: str) -> Sent:
-        token = new_token()
-        await ecosystem.gateway.client.set_scope(nodeid, contains=token)
-        return await ecosystem.send(*fill((chosen.text, chosen.model), token))
-
-    journey = await follow(ecosystem, await sent_ahead.take(request.node, start))
+    sent = await ecosystem.send(*fill((row.text, row.model), new_token()))
+    journey = await follow(ecosystem, sent)
     expect_unmoved(ecosystem, row, journey)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness_core.net import listeners
 from harness_core.process import descendants
-from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.ecosystem.handle import Ecosystem
 
 pytestmark = pytest.mark.covers("E2E-LOOPBACK")
 

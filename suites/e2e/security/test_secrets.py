@@ -18,8 +18,8 @@ from harness_core.evidence import REDACTED
 from harness_core.llm import Fault
 from harness_core.net import lease_port
 from harness_core.process import command_line, descendants, redacted_lines
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.journey import follow
 
 pytestmark = pytest.mark.covers("E2E-SECRETS")
 

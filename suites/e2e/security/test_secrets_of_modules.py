@@ -11,8 +11,8 @@ import pytest
 from harness_core.http import Answer, Rule
 from harness_core.mail import Refusal
 from harness_core.process import redacted_lines
-from suites.e2e.connected import Connected
 from suites.e2e.security.test_secrets import found_in_rows, spellings
+from suites.e2e.worlds.credentialed import Connected
 
 pytestmark = pytest.mark.covers("E2E-SECRETS")
 

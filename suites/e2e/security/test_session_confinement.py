@@ -11,7 +11,7 @@ import pytest
 
 from harness_core.bridge import Loop
 from harness_core.scenario import new_token
-from suites.e2e.ecosystem import Ecosystem
+from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.security.session import SessionSeen, hold_session
 
 pytestmark = [pytest.mark.covers("E2E-CONFINEMENT"), pytest.mark.capability("session-process")]
@@ -36,11 +36,11 @@ def looks() -> list[SessionSeen]:
 
 @pytest.fixture
 def held(
-    turn: None, butler_ecosystem: Ecosystem, harness_loop: Loop, looks: list[SessionSeen]
+    booked: None, butler_ecosystem: Ecosystem, harness_loop: Loop, looks: list[SessionSeen]
 ) -> SessionSeen:
     """A session of health, looked at while its model kept it waiting, and after its end.
 
-    Looked at once, during the turn of the first test that needs it: others may break health.
+    Looked at once, for the first test that needs it.
     """
     token = new_token()
 

@@ -11,8 +11,8 @@ import pytest
 from harness_core.evidence import Evidence
 from harness_core.http import Answer, Rule, open_recorder
 from harness_core.llm import Fault
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import follow
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.journey import follow
 
 pytestmark = pytest.mark.covers("E2E-CONFINEMENT")
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from suites.e2e.chain import expect_accounted, expect_understood, fallback_reason, words_of
-from suites.e2e.ecosystem import Ecosystem
-from suites.e2e.journey import Journey, as_data, tool_calls
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import (
+    expect_accounted,
+    expect_understood,
+    fallback_reason,
+    words_of,
+)
+from suites.e2e.observe.journey import Journey, as_data, tool_calls
 from suites.e2e.security.injections import Injection
 
 __all__ = ["expect_unmoved"]

@@ -24,7 +24,7 @@ ELSEWHERE = ("/", "/health", "/openapi.json", "/docs", "/nothing/here", "//healt
 def space_of(stack: Stack, service: str) -> tuple[Addressed, ...]:
     """Every request that a service must refuse; in a container it cannot know its published port."""
     port = int(stack.address(service).rpartition(":")[2])
-    anywhere = stack.description.driver == "docker"
+    anywhere = stack.access.driver == "docker"
     return misdirected(port, seed=random.getrandbits(32), any_port=anywhere)
 
 

@@ -18,7 +18,9 @@ from harness_core.errors import HarnessError
 from harness_core.evidence import open_evidence
 from harness_core.process import open_run
 from harness_core.subject import load_subject
-from suites.integration.stack import REFERENCE_SUBJECT, open_workbench
+from suites.integration.stack import open_workbench
+
+FOLDER: Final = Path(__file__).parents[1]
 
 TIMES: Final = 5
 
@@ -53,7 +55,7 @@ async def boot() -> dict[str, float]:
             ready[match[1]] = float(match[2])
 
     evidence = open_evidence(Path(".evidence") / "bench" / "stack", wipe=True)
-    subject = load_subject(REFERENCE_SUBJECT)
+    subject = load_subject(FOLDER / "reference-system" / "subject.toml")
     async with (
         open_run(evidence=evidence) as run,
         open_workbench(run, subject, evidence=evidence, say=say),

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from harness_core.suite_fixtures import suite_subject
 from harness_core.wait import until_blocking
-from suites.integration.stack import REFERENCE_SUBJECT
 
 #: Two stacks may boot on the same cores.
 UP_S = 120.0
@@ -108,7 +108,7 @@ def start(place: Place) -> Iterator[Callable[..., Started]]:
     def starting(*tests: str) -> Started:
         number = len(all_started)
         output = place.folder / f"output-{number}.txt"
-        subject = Path(place.config.getoption("--subject") or REFERENCE_SUBJECT).absolute()
+        subject = suite_subject(place.config, Path(__file__).parents[1]).path
         with output.open("wb") as file:  # lint: allow local-write: what the harness prints
             process = subprocess.Popen(
                 [

@@ -7,8 +7,9 @@ import pytest
 import trio
 
 from harness_core.http import HttpClient
+from harness_core.parts import State
 from harness_core.services import S3RefusedError
-from harness_core.stack import Stack, State
+from harness_core.stack import Stack
 from suites.integration.health import payload, unwell
 
 #: The services that the contract names, and whether they answer /health.

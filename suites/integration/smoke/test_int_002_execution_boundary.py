@@ -114,14 +114,14 @@ async def no_secret_was_there(episodes: Episodes, session: str) -> None:
     assert answer.status == 200, f"the environment of the code: {answer}"
     environment = answer.json()["content"]
     assert "PATH=" in environment, f"that is no environment: {environment!r}"
-    known = episodes.stack.service("controller").environment
+    known = episodes.stack["controller"].environment
     names = [name for name in known if name in environment]
     assert names == [], "the code has variables of the controller"
     secrets = {
         value
         for name, value in known.items()
         if any(word in name for word in ("KEY", "SECRET", "PASSWORD", "DATABASE_URL"))
-    } | {urlsplit(episodes.stack.description.database_url).netloc}
+    } | {urlsplit(episodes.stack.access.database_url).netloc}
     leaked = [value for value in secrets if len(value) > 8 and value in environment]
     assert leaked == [], "the code has secrets of the controller"
 

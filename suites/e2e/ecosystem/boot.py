@@ -1,0 +1,377 @@
+"""The one adapter of this suite: boots a butler ecosystem from nothing and hands out its handles.
+
+PostgreSQL, the model gateway and a collector of spans start together; every butler of the roster gets
+an empty database of its own and a leased port; then all daemons start in parallel, migrate their
+databases themselves and are waited for on what can be seen from outside (port, owner of the port, SSE
+headers, ``status`` over MCP, a row in the registry).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from harness_core import limits
+from harness_core.db import Database, create_database, left_databases
+from harness_core.errors import BadInput
+from harness_core.evidence import Evidence
+from harness_core.llm import Gateway
+from harness_core.net import PortLease, Stage, lease_port
+from harness_core.parts import (
+    DoublePart,
+    ProcessPart,
+    ProcessPlan,
+    open_parts,
+    postgres_part,
+)
+from harness_core.parts.gateway import GatewayPart
+from harness_core.process import Run
+from harness_core.services import PostgresService, open_postgres
+from harness_core.subject import Subject
+from harness_core.telemetry import Collector, open_collector
+from harness_core.wait import deadline, until
+from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.ecosystem.containers import container_starter
+from suites.e2e.ecosystem.handle import ALL_BUTLERS, REHEARSED, Ecosystem
+from suites.e2e.ecosystem.layout import OWN_PROCESS, layout_of
+from suites.e2e.ecosystem.mcp import CannotReach
+from suites.e2e.ecosystem.roster import ButlerConfig, read_roster
+from suites.e2e.ecosystem.tools import Tools, tools_of
+from suites.e2e.worlds.everyday import REHEARSALS
+
+__all__ = ["open_ecosystem", "roster_directory"]
+
+#: Parts that boot at a time. Each start has a deadline of its own, and with 48 of them on two cores
+#: the last would be late for no fault of its own; a household's six start together all the same.
+_BOOTING: Final = max(8, 4 * (os.cpu_count() or 1))
+
+#: Start of a daemon, migrations included. Slowest seen, six in containers at once on 2 cores with a
+#: load of 30: 52 s (a calm machine boots all six within 5 s); doubled.
+_BOOT_S: Final = 105.0
+
+#: A butler drains its sessions for up to 30 s before it ends (contract, ``shutdown()``).
+_STOP_S: Final = 40.0
+
+#: All butlers in the registry, once all of them serve.
+_REGISTER_S: Final = 30.0
+
+Say = Callable[[str], None]
+
+
+def roster_directory(subject: Subject) -> Path:
+    """Where the subject keeps its butlers.
+
+    Raises:
+        BadInput: its file names no roster.
+    """
+    directory = subject.table("roster").get("directory")
+    if not isinstance(directory, str):
+        raise BadInput(
+            subject.path, key="roster.directory", found=directory, expected="a path to the roster"
+        )
+    return subject.resolve(directory)
+
+
+@asynccontextmanager
+async def open_ecosystem(
+    run: Run,
+    subject: Subject,
+    *,
+    evidence: Evidence,
+    roster: Path | None = None,
+    services: str = "local",
+    services_url: str | None = None,
+    llm: str = "rehearsed",
+    llm_upstream: str | None = None,
+    llm_cassette: Path | None = None,
+    budget_usd: float = limits.LLM_BUDGET_USD,
+    environment: Mapping[str, str] | None = None,
+    say: Say = lambda _text: None,
+) -> AsyncIterator[Ecosystem]:
+    """Boot every butler of a roster from nothing; take everything down at the end of the block.
+
+    Args:
+        run: the run it belongs to.
+        subject: how to start one butler.
+        evidence: directory for the logs of all processes.
+        roster: a roster other than the subject's own.
+        services: provider of PostgreSQL.
+        services_url: its URL, for ``external``.
+        llm: mode of the model gateway.
+        llm_upstream: base URL of the provider in modes ``live`` and ``record``.
+        llm_cassette: what ``record`` writes and ``replay`` reads.
+        budget_usd: hard limit of what the model may cost.
+        environment: more environment for every butler.
+        say: gets a line for each step of the boot.
+
+    Raises:
+        BadInput: a malformed roster or subject file.
+        HarnessError: something did not start; the first stage that failed, with its log.
+    """
+    directory = roster or roster_directory(subject)
+    configs = read_roster(directory)
+    if "switchboard" not in configs:
+        raise BadInput(
+            directory,
+            found=f"butlers {', '.join(configs)}",
+            expected="a butler named 'switchboard', where messages come in",
+        )
+    # A secret of ours in every butler's environment: wherever it turns up, it was given away.
+    canary = f"canary-{secrets.token_hex(12)}"
+    evidence.redactor.add(canary)
+    layout = layout_of(subject)
+    with ExitStack() as leases:
+        ports = {
+            name: leases.enter_context(lease_port(port=layout.port_of(config)))
+            for name, config in configs.items()
+        }
+        databases: dict[str, Database] = {}
+        postgres = postgres_part(
+            "postgres",
+            run,
+            evidence=evidence,
+            opener=partial(
+                _open_server,
+                open_postgres(run, evidence=evidence, provider=services, url=services_url, say=say),
+                run=run,
+                configs=configs,
+                databases=databases,
+            ),
+        )
+        gateway = GatewayPart(
+            "gateway",
+            run,
+            lease=leases.enter_context(lease_port()),
+            evidence=evidence,
+            mode=llm,
+            budget_usd=budget_usd,
+            upstream=llm_upstream,
+            cassette=llm_cassette,
+            form=subject.path if subject.table("model") else None,
+        )
+        collector = DoublePart(
+            "otlp",
+            kind="collector",
+            opener=lambda port: open_collector(evidence=evidence, port=port),
+            lease=leases.enter_context(lease_port()),
+            evidence=evidence,
+        )
+        recipes = _Recipes(
+            run,
+            subject,
+            configs,
+            ports=ports,
+            databases=databases,
+            gateway=gateway.gateway,
+            collector=collector,
+            more={"HARNESS_CANARY": canary, **(environment or {})},
+        )
+        starter = await container_starter(
+            run, subject, port_of=lambda name: ports[name].port, roster=directory, say=say
+        )
+        served = {ALL_BUTLERS: tuple(configs)} if layout.one_process else {n: (n,) for n in configs}
+        processes = {
+            name: ProcessPart(
+                name,
+                run,
+                partial(recipes.plan, butlers),
+                leases=[ports[butler] for butler in butlers],
+                evidence=evidence,
+                starter=starter,
+            )
+            for name, butlers in served.items()
+        }
+        async with open_parts(
+            [postgres, gateway, collector, *processes.values()],
+            dict.fromkeys(processes, ("postgres", "gateway", "otlp")),
+            title=subject.name,
+            evidence=evidence,
+            at_once=_BOOTING,
+            say=say,
+        ) as parts:
+            ecosystem = Ecosystem(
+                butlers={
+                    butler: Butler(
+                        configs[butler],
+                        port=ports[butler].port,
+                        tools=recipes.tools(butler),
+                        database=databases[butler],
+                        command=recipes.command(butler),
+                        environment=recipes.environment(butler),
+                        parts=parts,
+                        process=processes[name],
+                        run=run,
+                        shared=_shared(subject) if layout.one_process else "",
+                    )
+                    for name, butlers in served.items()
+                    for butler in butlers
+                },
+                parts=parts,
+                gateway=gateway.gateway,
+                postgres=postgres.server,
+                collector=collector.double,
+                subject=subject,
+                evidence=evidence,
+            )
+            for name, butlers in served.items():
+                processes[name].urls = {"database": databases[butlers[0]].url}
+            began = trio.current_time()
+            await _await_registrations(ecosystem)
+            ecosystem.boot_s += trio.current_time() - began
+            say(f"{len(configs)} butlers registered ({ecosystem.boot_s:.1f} s)")
+            if ecosystem.gateway.mode == REHEARSED:
+                await ecosystem.gateway.client.rehearse(*REHEARSALS)
+            yield ecosystem
+
+
+@asynccontextmanager
+async def _open_server(
+    opening: AbstractAsyncContextManager[PostgresService],
+    *,
+    run: Run,
+    configs: Mapping[str, ButlerConfig],
+    databases: dict[str, Database],
+) -> AsyncIterator[PostgresService]:
+    """A server with an empty database for each butler, which is put into ``databases``."""
+    names = [config.database for config in configs.values()]
+    async with opening as server, AsyncExitStack() as stack:
+        for name, config in configs.items():
+            creating = create_database(server, config.database, run=run)
+            databases[name] = await stack.enter_async_context(creating)
+        stack.push_async_callback(left_databases, server, run=run, known=names)
+        yield server
+
+
+def _shared(subject: Subject) -> str:
+    return f"{subject.name} has no capability {OWN_PROCESS!r}: one process serves every butler"
+
+
+class _Recipes:
+    """How each butler is started, as the subject file says it.
+
+    Args:
+        run: what they belong to.
+        subject: what is tested.
+        configs: the butlers, by name.
+        ports: where each is to listen.
+        databases: the database of each, once there is a server.
+        gateway: the model gateway they are given.
+        collector: where they send their spans.
+        more: further environment of each.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        subject: Subject,
+        configs: Mapping[str, ButlerConfig],
+        *,
+        ports: Mapping[str, PortLease],
+        databases: Mapping[str, Database],
+        gateway: Gateway,
+        collector: DoublePart[Collector],
+        more: Mapping[str, str],
+    ) -> None:
+        self._run = run
+        self._subject = subject
+        self._configs = configs
+        self._ports = ports
+        self._databases = databases
+        self._gateway = gateway
+        self._collector = collector
+        self._more = more
+        self._environments: dict[str, dict[str, str]] = {}
+
+    def plan(self, butlers: Sequence[str]) -> ProcessPlan:
+        """What runs in one process that serves these butlers."""
+        together: dict[str, str] = {}
+        for butler in butlers:
+            together |= self.environment(butler)
+        return ProcessPlan(
+            argv=self.command(butlers[0]),
+            environment=together,
+            stages=[stage for butler in butlers for stage in _stages(butler, self.tools(butler))],
+            ready_s=_BOOT_S,
+            stop_s=_STOP_S,
+        )
+
+    def tools(self, name: str) -> Tools:
+        """The way to the tools of a butler."""
+        return tools_of(self._subject, name=name, port=self._ports[name].port)
+
+    def command(self, name: str) -> tuple[str, ...]:
+        """The command line of a butler."""
+        return self._subject.command(**self._fields(name))
+
+    def environment(self, name: str) -> dict[str, str]:
+        """The whole environment of a butler; what is changed in it holds from its next start on."""
+        if name not in self._environments:
+            self._environments[name] = {
+                **self._subject.environment(**self._fields(name)),
+                **_private_places(self._run, name),
+                **self._more,
+            }
+        return self._environments[name]
+
+    def _fields(self, name: str) -> dict[str, str | int]:
+        config = self._configs[name]
+        return {
+            "name": name,
+            "NAME": name.upper().replace("-", "_"),
+            "port": self._ports[name].port,
+            "config_dir": str(config.directory),
+            "roster_dir": str(config.directory.parent),
+            "database_url": self._databases[name].url,
+            "switchboard_url": self.tools("switchboard").url,
+            "gateway_url": self._gateway.url,
+            "gateway_key": self._gateway.api_key,
+            "otlp_url": self._collector.double.endpoint,
+        }
+
+
+def _stages(name: str, tools: Tools) -> tuple[Stage, ...]:
+    """When a butler serves: its protocol opens, and ``status`` answers."""
+
+    async def answers_status() -> str:
+        try:
+            answer = await tools.call("status")
+        except CannotReach as error:
+            return f"{name}: {error}"
+        return f"status of {name} is an error: {answer.text}" if answer.is_error else ""
+
+    return (
+        tools.protocol_stage(seconds=_BOOT_S),
+        Stage(name="domain", probe=answers_status, seconds=_BOOT_S),
+    )
+
+
+def _private_places(run: Run, name: str) -> dict[str, str]:
+    """A home and a place for temporary files that go with the run, also when a butler is killed."""
+    # The second has a short name: a Unix socket's path may have 107 bytes, and a program that finds
+    # its temporary directory too deep for one goes back to /tmp, where it leaves things behind.
+    return {"HOME": str(run.directory(f"home-{name}")), "TMPDIR": str(run.directory("t"))}
+
+
+async def _await_registrations(ecosystem: Ecosystem) -> None:
+    """Until the registry lists every butler that runs."""
+    missing = set(ecosystem.butlers)
+
+    async def all_listed() -> bool:
+        rows = await ecosystem.switchboard.database.rows("SELECT name FROM butler_registry")
+        missing.difference_update(str(row["name"]) for row in rows)
+        return not missing - {"switchboard"}
+
+    with deadline(
+        "see every butler in the registry",
+        seconds=_REGISTER_S,
+        observed=lambda: f"not registered: {', '.join(sorted(missing))}",
+        tail=ecosystem.switchboard.child.tail,
+    ):
+        await until(all_listed)

@@ -1,0 +1,190 @@
+"""How a butler's tools are reached: over MCP, or over plain HTTP as the subject file describes.
+
+[tools]                                       # left out: MCP over HTTP/SSE at http://127.0.0.1:PORT/sse
+transport = "http"
+call = "http://127.0.0.1:{port}/call/{tool}"  # POST, the arguments as a JSON object
+list = "http://127.0.0.1:{port}/tools"        # GET, a JSON list of {name, input_schema}
+result = "result"                             # key of the answer that holds the result; "": all of it
+error = "error"                               # key that holds the reason of a refusal, when there is one
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import httpx2
+
+from harness_core import limits
+from harness_core.errors import BadInput
+from harness_core.net import Stage, sse_opens, tcp_accepts
+from harness_core.subject import Subject
+from harness_core.wait import deadline
+from suites.e2e.ecosystem.mcp import CannotReach, ToolResult, call_tool, list_tools
+
+__all__ = ["HttpTools", "McpTools", "Tools", "tools_of"]
+
+_KEYS: Final = frozenset({"transport", "call", "list", "result", "error"})
+
+
+class Tools(Protocol):
+    """A way to a butler's tools."""
+
+    url: str
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        seconds: float = limits.MCP_CALL_S,
+        headers: Mapping[str, str] | None = None,
+    ) -> ToolResult:
+        """Call one tool.
+
+        Raises:
+            NotReady: no answer within ``seconds``.
+            CannotReach: nobody answers there, or the connection broke.
+        """
+
+    async def list(self) -> dict[str, Mapping[str, Any]]:
+        """The tools: name → input schema."""
+
+    def protocol_stage(self, *, seconds: float) -> Stage:
+        """When the way is open."""
+
+
+class McpTools:
+    """Tools over MCP, HTTP/SSE: what the contract says."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}/sse"
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        seconds: float = limits.MCP_CALL_S,
+        headers: Mapping[str, str] | None = None,
+    ) -> ToolResult:
+        """Call one tool on a connection of its own."""
+        return await call_tool(self.url, tool, arguments, seconds=seconds, headers=headers)
+
+    async def list(self) -> dict[str, Mapping[str, Any]]:
+        """The tools: name → input schema."""
+        return await list_tools(self.url)
+
+    def protocol_stage(self, *, seconds: float) -> Stage:
+        """Its event stream opens."""
+        return Stage(name="protocol", probe=sse_opens(self.url), seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpTools:
+    """Tools over plain HTTP and JSON.
+
+    Attributes:
+        url: what reports call the place.
+        port: where it is.
+        call_url: with ``{tool}``.
+        list_url: where the list of tools is.
+        result: key of the result in an answer; empty when the whole answer is the result.
+        error: key of the reason of a refusal.
+    """
+
+    url: str
+    port: int
+    call_url: str
+    list_url: str
+    result: str
+    error: str
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        seconds: float = limits.MCP_CALL_S,
+        headers: Mapping[str, str] | None = None,
+    ) -> ToolResult:
+        """POST the arguments; a status from 400 on, or the key of errors, is a refusal."""
+        url = self.call_url.replace("{tool}", tool)
+        with deadline(f"call {tool} at {url}", seconds=seconds):
+            response = await _request("POST", url, body=dict(arguments or {}), headers=headers)
+        value = _json(response)
+        refusal = value.get(self.error) if isinstance(value, Mapping) and self.error else None
+        if response.status_code >= httpx2.codes.BAD_REQUEST or refusal:
+            return ToolResult(is_error=True, text=str(refusal or response.text), value=value)
+        if self.result and isinstance(value, Mapping) and self.result in value:
+            value = value[self.result]
+        text = value if isinstance(value, str) else json.dumps(value)
+        return ToolResult(is_error=False, text=text, value=value)
+
+    async def list(self) -> dict[str, Mapping[str, Any]]:
+        """GET the list of tools."""
+        with deadline(f"list the tools at {self.list_url}", seconds=limits.MCP_CALL_S):
+            response = await _request("GET", self.list_url)
+        rows = _json(response)
+        if not isinstance(rows, list) or response.status_code >= httpx2.codes.BAD_REQUEST:
+            message = f"cannot list tools at {self.list_url}: {response.text[:200]}"
+            raise CannotReach(message)
+        return {str(row["name"]): row.get("input_schema", {}) for row in rows}
+
+    def protocol_stage(self, *, seconds: float) -> Stage:
+        """Its port accepts connections; the first call says the rest."""
+        return Stage(name="protocol", probe=tcp_accepts(self.port), seconds=seconds)
+
+
+def tools_of(subject: Subject, *, name: str, port: int) -> Tools:
+    """The way to one butler's tools that the subject file describes.
+
+    Raises:
+        BadInput: an unknown key or transport, or a URL that is missing.
+    """
+    table = subject.table("tools")
+    for key in sorted(table.keys() - _KEYS):
+        expected = f"one of {', '.join(sorted(_KEYS))}"
+        raise BadInput(subject.path, key=f"tools.{key}", found=key, expected=expected)
+    transport = table.get("transport", "mcp")
+    if transport == "mcp":
+        return McpTools(port)
+    if transport != "http":
+        raise BadInput(
+            subject.path, key="tools.transport", found=transport, expected="'mcp' or 'http'"
+        )
+    urls = {}
+    for key in ("call", "list"):
+        value = table.get(key)
+        if not isinstance(value, str) or not value.startswith(("http://", "https://")):
+            raise BadInput(subject.path, key=f"tools.{key}", found=value, expected="a URL")
+        urls[key] = value.replace("{port}", str(port)).replace("{name}", name)
+    return HttpTools(
+        url=urls["call"].replace("{tool}", ""),
+        port=port,
+        call_url=urls["call"],
+        list_url=urls["list"],
+        result=str(table.get("result", "")),
+        error=str(table.get("error", "error")),
+    )
+
+
+async def _request(
+    method: str, url: str, *, body: object = None, headers: Mapping[str, str] | None = None
+) -> httpx2.Response:
+    try:
+        # A proxy of the environment has no business between two processes of one machine.
+        async with httpx2.AsyncClient(trust_env=False, timeout=None) as client:
+            return await client.request(method, url, json=body, headers=dict(headers or {}))
+    except httpx2.HTTPError as error:
+        message = f"cannot reach {url}: {error or type(error).__name__}"
+        raise CannotReach(message) from error
+
+
+def _json(response: httpx2.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError:
+        return response.text

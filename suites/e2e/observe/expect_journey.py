@@ -1,0 +1,366 @@
+"""The chain of a message, judged link by link.
+
+Not by its end: a message that reached the right table by the wrong way has not been handled. Each
+function judges one link of a :class:`~suites.e2e.journey.Journey` and, when it is broken, tells the
+whole journey.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from suites.e2e.observe.journey import Journey, Row, as_data, recorded_calls
+
+__all__ = [
+    "bare_tool",
+    "cost_usd",
+    "expect_accounted",
+    "expect_fallback",
+    "expect_finished",
+    "expect_inbox",
+    "expect_journey",
+    "expect_routing",
+    "expect_sessions",
+    "expect_trace",
+    "expect_understood",
+    "fallback_reason",
+    "words_of",
+]
+
+#: Who gets what nobody could classify (contract, "MCP over HTTP/SSE").
+_FALLBACK: Final = "general"
+
+#: Every outcome of a dispatch but ``success`` (contract, "MCP over HTTP/SSE").
+_FAILED_OUTCOMES: Final = frozenset(
+    {
+        "target_unavailable",
+        "timeout",
+        "validation_error",
+        "overload_rejected",
+        "internal_error",
+    }
+)
+
+#: ``duration_ms`` and the two times of a session are taken by different clocks, moments apart.
+_CLOCKS_APART_MS: Final = 2000
+
+#: Tokens in a row and in the gateway's ledger are counted by the same counter.
+_TOKEN_COLUMNS: Final = ("input_tokens", "output_tokens")
+
+
+def expect_journey(journey: Journey, butlers: Sequence[str]) -> None:
+    """Judge every link of the chain for a message that must reach exactly these butlers.
+
+    Raises:
+        AssertionError: the first broken link, and the whole journey.
+    """
+    expect_understood(journey, classifying=True)
+    _expect_way(journey, butlers)
+    expect_inbox(journey, butlers)
+    expect_routing(journey, butlers)
+    expect_sessions(journey, butlers)
+    expect_trace(journey)
+    expect_accounted(journey)
+
+
+def expect_understood(journey: Journey, *, classifying: bool = False) -> None:
+    """Whatever the model was asked held what a reader needs for it.
+
+    Args:
+        journey: of the message.
+        classifying: of the calls that classify alone. Whoever is sent to the wrong place is not
+            understood there either, and that is not what went wrong first.
+    """
+    missing = [
+        call.missing
+        for call in journey.calls
+        if call.missing and (not classifying or "classifying prompt" in call.missing)
+    ]
+
+    assert not missing, f"{missing[0]}\n{journey.text()}"
+
+
+def _expect_way(journey: Journey, butlers: Sequence[str]) -> None:
+    """It ran on these butlers and no others, by all the evidence at once."""
+    if journey.unfinished or not journey.inbox:
+        return
+    ran = {name for name in journey.sessions if name != "switchboard" and journey.of_message(name)}
+    named = set(journey.targets())
+    hops = {str(row["target_butler"]) for row in journey.routing}
+    if ran == named == hops == set(butlers):
+        return
+    answers = [call.answer for call in journey.calls[:1] if call.answer]
+    evidence = [f"sessions ran on {_names(ran)}"]
+    evidence += [f"routing_log has {_names(hops)}"] if hops != ran else []
+    evidence += [f"the decomposition has {_names(named)}"] if named != ran else []
+    evidence += [f"the model had answered {answers[0]}"] if answers else []
+    found = "; ".join(evidence)
+    raise AssertionError(f"expected {_names(butlers)}, found that {found}\n{journey.text()}")
+
+
+def _names(butlers: Collection[str]) -> str:
+    return " and ".join(sorted(butlers)) or "nobody"
+
+
+def expect_inbox(journey: Journey, butlers: Sequence[str]) -> None:
+    """Exactly one inbox row, completed, decomposed to exactly these butlers without a fallback."""
+    expect_understood(journey)
+    story = journey.text()
+
+    assert len(journey.inbox) == 1, f"{len(journey.inbox)} inbox rows instead of one\n{story}"
+    row = journey.inbox[0]
+
+    assert not journey.unfinished, f"the message has no final state\n{story}"
+    assert row["lifecycle_state"] == "completed", (
+        f"the inbox row ended as {row['lifecycle_state']!r}, not 'completed'\n{story}"
+    )
+    assert set(journey.targets()) == set(butlers), (
+        f"decomposed to {sorted(set(journey.targets()))}, expected {sorted(butlers)}\n{story}"
+    )
+    fallback = fallback_reason(row["decomposition"])
+
+    assert fallback is None, f"classification fell back: {fallback}\n{story}"
+    assert row["normalized_text"] == journey.sent.text, (
+        f"the inbox row holds another text: {row['normalized_text']!r}\n{story}"
+    )
+    assert row["channel"] == journey.sent.channel, (
+        f"it came by {journey.sent.channel}, and the inbox row says {row['channel']!r}\n{story}"
+    )
+    assert row["response_summary"], f"nobody answered: no response_summary\n{story}"
+    outcomes = as_data(row["dispatch_outcomes"])
+    words = set(words_of(outcomes))
+    missing = sorted(set(butlers) - words)
+
+    assert not missing, f"dispatch_outcomes do not name {missing}: {outcomes}\n{story}"
+    failures = sorted(_FAILED_OUTCOMES & words)
+
+    assert not failures, f"dispatch_outcomes speak of {failures}: {outcomes}\n{story}"
+
+
+def expect_fallback(journey: Journey, *, classified: bool | None = True) -> str:
+    """The whole message went to ``general``, to nobody else, and its inbox row tells why.
+
+    Args:
+        journey: of the message.
+        classified: whether the session that should have classified it must have ended well;
+            ``None`` makes no claim.
+
+    Returns:
+        The reason that the row gives.
+    """
+    story = journey.text()
+
+    assert len(journey.inbox) == 1, f"{len(journey.inbox)} inbox rows instead of one\n{story}"
+    row = journey.inbox[0]
+
+    assert not journey.unfinished, f"the message has no final state\n{story}"
+    assert row["lifecycle_state"] == "completed", (
+        f"the inbox row ended as {row['lifecycle_state']!r}, not 'completed'\n{story}"
+    )
+    reason = fallback_reason(row["decomposition"])
+
+    assert reason is not None, f"a silent fallback: the row does not speak of one\n{story}"
+    assert reason != NO_REASON, f"the row does not say why it fell back\n{story}"
+    assert journey.targets() == (_FALLBACK,), f"decomposed to {journey.targets()}\n{story}"
+    expect_routing(journey, [_FALLBACK])
+    for butler in journey.sessions:
+        for session in journey.of_message(butler):
+            expect_finished(session, butler=butler, story=story)
+    on = {butler: len(journey.of_message(butler)) for butler in journey.sessions}
+    wanted = dict.fromkeys(on, 0) | {"switchboard": 1, _FALLBACK: 1}
+
+    assert on == wanted, f"sessions ran on {on}, expected {wanted}\n{story}"
+    asking = journey.of_message("switchboard")[0]
+
+    assert classified in {None, asking["success"]}, (
+        f"the classifying session says success={asking['success']}\n{story}"
+    )
+    handling = journey.of_message(_FALLBACK)[0]
+
+    assert handling["success"] is True, f"the session on {_FALLBACK} failed\n{story}"
+    assert journey.sent.text in handling["prompt"], f"part of the message was lost\n{story}"
+    return reason
+
+
+def expect_routing(journey: Journey, butlers: Sequence[str]) -> None:
+    """Exactly one successful ``routing_log`` row per dispatched segment, to its butler."""
+    story = journey.text()
+    hops = Counter(str(row["target_butler"]) for row in journey.routing)
+    segments = Counter(journey.targets())
+
+    assert hops == segments, (
+        f"routing_log has hops {dict(hops)}, the decomposition asks for {dict(segments)}\n{story}"
+    )
+    assert set(hops) == set(butlers), f"routed to {sorted(hops)}, expected {butlers}\n{story}"
+    for row in journey.routing:
+        assert row["source_butler"] == "switchboard", f"unexpected source of a hop\n{story}"
+        assert row["tool_name"] == "route.execute", f"unexpected tool of a hop\n{story}"
+        assert row["success"] is True, f"the hop to {row['target_butler']} failed\n{story}"
+        assert row["error"] in {None, ""}, f"a successful hop has an error\n{story}"
+        within = journey.of_message(str(row["target_butler"]))
+        took_ms = [session["duration_ms"] or 0 for session in within]
+
+        assert row["duration_ms"] is not None, f"a hop has no duration\n{story}"
+        # A hop lasts at least as long as the session it asked for; half of it, for two clocks.
+        assert row["duration_ms"] >= min(took_ms, default=0) / 2, (
+            f"a hop of {row['duration_ms']} ms, and the session in it took {took_ms} ms\n{story}"
+        )
+
+
+def expect_sessions(journey: Journey, butlers: Sequence[str]) -> None:
+    """One finished, successful session per segment on each expected butler; none on any other."""
+    story = journey.text()
+    segments = Counter(journey.targets())
+    for butler in journey.sessions:
+        if butler == "switchboard":
+            continue
+        found = journey.of_message(butler)
+        wanted = segments[butler] if butler in butlers else 0
+
+        assert len(found) == wanted, (
+            f"{len(found)} sessions on {butler}, expected {wanted}\n{story}"
+        )
+        for row in found:
+            expect_finished(row, butler=butler, story=story)
+            assert row["success"] is True, f"the session on {butler} failed\n{story}"
+    classified = journey.of_message("switchboard")
+
+    assert len(classified) == 1, (
+        f"{len(classified)} sessions on the switchboard, expected the one that classifies\n{story}"
+    )
+    assert classified[0]["success"] is True, f"the classifying session failed\n{story}"
+
+
+def expect_finished(row: Row, *, butler: str, story: str) -> None:
+    """A session row that tells the truth about its end: completed, timed, consistent."""
+    assert row["completed_at"] is not None, f"the session on {butler} was left open\n{story}"
+    assert row["completed_at"] >= row["started_at"], f"a session on {butler} ends early\n{story}"
+    took_ms = (row["completed_at"] - row["started_at"]).total_seconds() * 1000
+
+    assert row["duration_ms"] is not None, f"a session on {butler} has no duration\n{story}"
+    assert abs(took_ms - row["duration_ms"]) < _CLOCKS_APART_MS, (
+        f"a session on {butler} took {took_ms:.0f} ms and says {row['duration_ms']} ms\n{story}"
+    )
+    assert (row["error"] in {None, ""}) == bool(row["success"]), (
+        f"a session on {butler} says success={row['success']} with error {row['error']!r}\n{story}"
+    )
+
+
+def expect_trace(journey: Journey) -> None:
+    """The trace id that was sent joins the inbox row, every hop and every session.
+
+    A product that does not claim to keep trace ids is judged by its request ids alone.
+    """
+    story = journey.text()
+    wanted = journey.sent.trace_id
+    for row in journey.inbox if wanted else ():
+        assert row["trace_id"] == wanted, f"the inbox row lost the trace\n{story}"
+    for row in journey.routing if wanted else ():
+        assert row["trace_id"] == wanted, (
+            f"the hop to {row['target_butler']} lost the trace\n{story}"
+        )
+    for butler in journey.sessions:
+        for row in journey.of_message(butler):
+            assert not wanted or row["trace_id"] == wanted, (
+                f"the session on {butler} lost the trace\n{story}"
+            )
+            assert str(row["request_id"]) == journey.sent.request_id, (
+                f"the session on {butler} belongs to request {row['request_id']}\n{story}"
+            )
+
+
+def expect_accounted(journey: Journey) -> None:
+    """Every session paid for its model calls: rows and the gateway's ledger tell the same sums."""
+    story = journey.text()
+    calls = [call for call in journey.calls if call.kind == "messages" and call.status == 200]
+    sessions = [row for butler in journey.sessions for row in journey.of_message(butler)]
+
+    assert calls, f"the model was never called\n{story}"
+    in_ledger = len({call.session for call in calls})
+
+    assert in_ledger == len(sessions), (
+        f"the ledger knows {in_ledger} sessions with model calls, the rows {len(sessions)}\n{story}"
+    )
+    models = {call.model for call in calls}
+
+    assert {row["model"] for row in sessions} == models, (
+        f"rows name the models {[row['model'] for row in sessions]}, called were {models}\n{story}"
+    )
+    asked = sorted(bare_tool(tool) for call in calls for tool in call.called)
+    recorded = sorted(str(call["name"]) for row in sessions for call in recorded_calls(row))
+
+    assert recorded == asked, (
+        f"tool calls: rows record {recorded}, the model asked for {asked}\n{story}"
+    )
+    for column in _TOKEN_COLUMNS:
+        told = sum(row[column] or 0 for row in sessions)
+        paid = sum(getattr(call, column) for call in calls)
+
+        assert told == paid, f"{column}: rows say {told}, the gateway's ledger {paid}\n{story}"
+    assert all(call.usd is not None for call in calls), f"a call has no price\n{story}"
+    total_usd = sum(call.usd or 0 for call in calls)
+
+    assert total_usd > 0, f"the message cost nothing\n{story}"
+    told_usd = sum(cost_usd(row["cost"]) for row in sessions)
+
+    assert abs(told_usd - float(total_usd)) <= max(1e-6, 0.01 * float(total_usd)), (
+        f"cost: rows say {told_usd:.6f} USD, the gateway's ledger {total_usd:.6f} USD\n{story}"
+    )
+
+
+def words_of(value: Any) -> Iterator[str]:
+    """Every key and every text of stored data, each whole.
+
+    A text that merely speaks of a timeout, or begins with a butler's name, is neither.
+    """
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield str(key)
+            yield from words_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from words_of(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+#: What :func:`fallback_reason` says of a fallback that is told without a reason.
+NO_REASON: Final = "no reason given"
+
+
+def fallback_reason(decomposition: Any) -> str | None:
+    """Why the classification fell back to ``general``; ``None`` when it did not."""
+    found = _find_flag(as_data(decomposition))
+    if found is None or not found[0]:
+        return None
+    return found[1].strip() or NO_REASON
+
+
+def _find_flag(value: Any) -> tuple[bool, str] | None:
+    if isinstance(value, Mapping):
+        if "fallback" in value:
+            flag = value["fallback"]
+            reason = value.get("reason") or value.get("fallback_reason") or ""
+            return bool(flag), str(reason or (flag if isinstance(flag, str) else ""))
+        children: Sequence[Any] = tuple(value.values())
+    elif isinstance(value, list):
+        children = value
+    else:
+        return None
+    return next((found for child in children if (found := _find_flag(child)) is not None), None)
+
+
+def bare_tool(tool: str) -> str:
+    """A tool's own name, without the prefix the Claude Code CLI gives the tools of a server."""
+    return tool.rpartition("__")[2] if tool.startswith("mcp__") else tool
+
+
+def cost_usd(cost: Any) -> float:
+    """The price a session recorded: the contract says that it is kept, not under which key."""
+    value = as_data(cost)
+    if isinstance(value, Mapping):
+        keys = [key for key in ("usd", "cost_usd", "total_usd", "total_cost_usd") if key in value]
+        value = value[keys[0]] if keys else None
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,361 @@
+"""Takes parts of a running ecosystem away, and gives every one of them back.
+
+What is broken is written down before it is broken, so that :meth:`Chaos.restore` knows it also when
+the test that broke it failed in between. Restoring ends with a proof: everything is as healthy as
+before, by the same look. Without the proof the ecosystem is marked unusable, and every later test
+on it is an error of the harness instead of a failure of the product.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import trio
+
+from harness_core.errors import HarnessError, NotReady, Unavailable
+from harness_core.groups import lone_error
+from harness_core.llm import Fault
+from harness_core.wait import deadline, until
+from suites.e2e.ecosystem.handle import Butler, Ecosystem
+from suites.e2e.ecosystem.mcp import CannotReach
+
+__all__ = ["Chaos", "expect_soon", "processes_of"]
+
+T = TypeVar("T")
+
+#: One look at one butler; a healthy one answers in some 20 ms.
+_LOOK_S: Final = 10.0
+
+#: From the last thing given back to an ecosystem as healthy as before: registrations included.
+_RESTORE_S: Final = 60.0
+
+#: From a butler that runs again to its place in the registry: a few heartbeats.
+_REGISTER_S: Final = 20.0
+
+#: Until a session that was started asks the model. Slowest seen on 2 loaded cores: 9 s.
+_ASKS_S: Final = 60.0
+
+#: What the health of one butler is: ``status`` without its counters, and its place in the registry.
+Look = dict[str, Any]
+
+
+async def expect_soon(
+    what: str, probe: Callable[[], Awaitable[T | None]], *, seconds: float, story: str = ""
+) -> T:
+    """Wait for something the product owes.
+
+    Args:
+        what: a clause, for the failure: ``"health is registered again"``.
+        probe: looks once; the wait ends with the first answer that is neither None nor False.
+        seconds: by when.
+        story: more for the failure.
+
+    Raises:
+        AssertionError: it did not come in time.
+    """
+    with trio.move_on_after(seconds):
+        return await until(probe)
+    raise AssertionError(f"within {seconds:g} s it did not happen that {what}\n{story}".rstrip())
+
+
+def processes_of(butler: Butler) -> dict[int, str]:
+    """Every process in the butler's session: pid → command line."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            # It may end while we look.
+            with suppress(OSError):
+                if os.getsid(int(entry.name)) == butler.pid:
+                    words = (entry / "cmdline").read_bytes().split(b"\0")
+                    found[int(entry.name)] = b" ".join(words).decode("utf-8", "replace").strip()
+    return found
+
+
+class Chaos:
+    """What one test breaks.
+
+    Args:
+        ecosystem: what it breaks.
+    """
+
+    def __init__(self, ecosystem: Ecosystem) -> None:
+        self._ecosystem = ecosystem
+        self._before: dict[str, Look] = {}
+        self._paused: set[str] = set()
+        self._environments: dict[str, dict[str, str]] = {}
+        self._given_back: dict[str, Any] = {}
+        self._database = "up"
+
+    async def begin(self) -> None:
+        """Look at the ecosystem as it is before anything is broken.
+
+        Raises:
+            HarnessError: it is not whole to begin with.
+        """
+        self._ecosystem.check_usable()
+        # A heartbeat that came late on a busy machine is no state to come back to.
+        with trio.move_on_after(_REGISTER_S):
+            await until(self._settled)
+        self._before = await self._look()
+        missing = sorted(name for name, look in self._before.items() if not look)
+        if missing:
+            raise HarnessError(
+                "break a healthy ecosystem",
+                observed=f"before anything was broken, {', '.join(missing)} did not answer",
+                next_step="See their logs among the evidence of the run",
+            )
+
+    # Butlers
+
+    async def kill(self, name: str) -> None:
+        """SIGKILL to a butler's process alone; returns when it is gone."""
+        await self._ecosystem[name].kill()
+
+    async def pause(self, name: str) -> None:
+        """SIGSTOP: its connections stay open and nothing answers."""
+        self._paused.add(name)
+        await self._ecosystem[name].pause()
+
+    async def resume(self, name: str) -> None:
+        """Undo :meth:`pause`."""
+        await self._note_return(name)
+        await self._ecosystem[name].resume()
+        self._paused.discard(name)
+
+    async def stop(self, name: str) -> Any:
+        """SIGTERM, and wait for the end; returns how it ended (``StopReport``)."""
+        child = self._ecosystem[name].child
+        await self._ecosystem[name].stop()
+        return child.stop_report
+
+    async def start(self, name: str, **environment: str) -> None:
+        """Start a butler that is stopped or dead.
+
+        Args:
+            name: which.
+            environment: changes to its environment, undone by :meth:`restore`.
+        """
+        butler = self._ecosystem[name]
+        if environment:
+            self._environments.setdefault(name, dict(butler.environment))
+            butler.environment.update(environment)
+        await self._note_return(name)
+        await butler.restart()
+
+    async def expect_back(self, name: str) -> None:
+        """A butler that was given back is registered as active again, by itself.
+
+        Raises:
+            AssertionError: it is not, within a few heartbeats.
+        """
+        began = self._given_back.get(name)
+
+        async def active() -> bool:
+            rows = await self._ecosystem.switchboard.database.rows(
+                "SELECT 1 FROM butler_registry WHERE name = %s AND eligibility_state = 'active'"
+                " AND last_seen_at >= %s",
+                (name, began),
+            )
+            return bool(rows)
+
+        await expect_soon(f"{name} is registered as active again", active, seconds=_REGISTER_S)
+
+    async def expect_all_back(self) -> None:
+        """Every butler that was registered before the test has renewed its lease, by itself.
+
+        Raises:
+            AssertionError: one has not, within a few heartbeats.
+        """
+        for name, look in self._before.items():
+            if look.get("registry") == "active":
+                await self.expect_back(name)
+
+    async def _note_return(self, name: str) -> None:
+        row = await self._ecosystem.switchboard.database.one("SELECT clock_timestamp() AS now")
+        self._given_back[name] = row["now"]
+
+    # The database
+
+    @property
+    def owns_database(self) -> bool:
+        """Whether the server is ours to take away."""
+        return self._ecosystem.postgres.provider != "external"
+
+    async def kill_database(self) -> None:
+        """End PostgreSQL as a crash would."""
+        self._database = "down"
+        await self._ecosystem.parts.kill("postgres")
+
+    async def start_database(self) -> None:
+        """Bring PostgreSQL back, with its data."""
+        await self._ecosystem.parts.start("postgres")
+        self._database = "up"
+        for name in self._ecosystem.butlers:
+            await self._note_return(name)
+
+    async def pause_database(self) -> None:
+        """Freeze PostgreSQL with its connections open."""
+        self._database = "paused"
+        await self._ecosystem.parts.pause("postgres")
+
+    async def resume_database(self) -> None:
+        """Undo :meth:`pause_database`."""
+        await self._ecosystem.parts.resume("postgres")
+        self._database = "up"
+
+    async def drop_connections(self) -> int:
+        """End every connection of every butler from the server's side; returns how many."""
+        names = [
+            (await butler.database.one("SELECT current_database() AS name"))["name"]
+            for butler in self._ecosystem.butlers.values()
+        ]
+        rows = await self._ecosystem.switchboard.database.rows(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ANY(%s)"
+            " AND application_name <> 'staging-harness' AND backend_type = 'client backend'",
+            (names,),
+        )
+        return len(rows)
+
+    # The model
+
+    async def provider(self, fault: Fault) -> int:
+        """Plant trouble of the model provider; returns its number."""
+        return await self._ecosystem.gateway.client.add_fault(fault)
+
+    async def hold(self, contains: str) -> int:
+        """Hold the next model call that contains a text until :meth:`release`."""
+        return await self.provider(Fault(kind="hold", contains=contains))
+
+    async def release(self, number: int) -> None:
+        """Withdraw a fault; calls that it holds go on."""
+        await self._ecosystem.gateway.client.withdraw_fault(number)
+
+    async def until_met(self, number: int, *, calls: int = 1) -> None:
+        """Wait until the product's model calls have run into a fault.
+
+        Raises:
+            AssertionError: they did not come.
+        """
+
+        async def met() -> bool:
+            return await self._ecosystem.gateway.client.fault_met(number) >= calls
+
+        await expect_soon("a session asks the model", met, seconds=_ASKS_S)
+
+    # The registry
+
+    async def enlist(self, name: str, *, like: str, url: str, description: str) -> None:
+        """Put an entry into the registry that is a copy of another but for these three columns."""
+        await self._ecosystem.switchboard.database.execute(  # lint: allow writes-rows: no API registers a false one
+            "INSERT INTO butler_registry SELECT (jsonb_populate_record(known, jsonb_build_object("
+            "'name', %s::text, 'endpoint_url', %s::text, 'description', %s::text,"
+            " 'last_seen_at', now() + interval '1 hour'))).* FROM butler_registry AS known"
+            " WHERE name = %s",
+            (name, url, description, like),
+        )
+
+    # The way back
+
+    async def restore(self) -> None:
+        """Give everything back, and prove that the ecosystem is what it was.
+
+        Raises:
+            HarnessError: it is not, and is marked unusable.
+        """
+        with trio.CancelScope(shield=True):
+            try:
+                with deadline("restore the ecosystem", seconds=_RESTORE_S * 4):
+                    await self._give_back()
+                    await self._prove()
+            except HarnessError as error:
+                self._ecosystem.unusable = f"a test broke it for good: {error.observed}"
+                raise
+
+    async def _give_back(self) -> None:
+        await self._ecosystem.gateway.client.clear()
+        if self._database == "paused":
+            await self.resume_database()
+        elif self._database == "down":
+            await self.start_database()
+        for name in sorted(self._paused):
+            await self.resume(name)
+        await self._ecosystem.switchboard.database.execute(  # lint: allow writes-rows: removes that entry
+            "DELETE FROM butler_registry WHERE name <> ALL(%s)", (list(self._before),)
+        )
+        for name, environment in self._environments.items():
+            butler = self._ecosystem[name]
+            butler.environment.clear()
+            butler.environment.update(environment)
+            await butler.restart()
+        for name, butler in self._ecosystem.butlers.items():
+            if butler.child.returncode is not None and name not in self._environments:
+                await butler.restart()
+        self._environments.clear()
+
+    async def _prove(self) -> None:
+        """As healthy as before; whoever does not come back by itself is restarted once."""
+        if not await self._recovered(seconds=_RESTORE_S / 2):
+            async with lone_error(), trio.open_nursery() as nursery:
+                for name in await self._different():
+                    nursery.start_soon(self._ecosystem[name].restart)
+            if not await self._recovered(seconds=_RESTORE_S):
+                different = await self._different()
+                raise HarnessError(
+                    "restore the ecosystem",
+                    observed="; ".join(
+                        f"{name} was {self._before[name]} and is {look or 'not answering'}"
+                        for name, look in different.items()
+                    ),
+                    next_step="See what the test broke, and the logs among the run's evidence",
+                )
+
+    async def _settled(self) -> bool:
+        looks = await self._look()
+        return all(look and look.get("registry") in (None, "active") for look in looks.values())
+
+    async def _recovered(self, *, seconds: float) -> bool:
+        async def same() -> bool:
+            return not await self._different()
+
+        with trio.move_on_after(seconds):
+            return await until(same)
+        return False
+
+    async def _different(self) -> dict[str, Look]:
+        now = await self._look()
+        return {name: now[name] for name in self._before if now[name] != self._before[name]}
+
+    async def _look(self) -> dict[str, Look]:
+        looks: dict[str, Look] = {}
+        try:
+            registry = {
+                str(row["name"]): str(row["eligibility_state"])
+                for row in await self._ecosystem.switchboard.database.rows(
+                    "SELECT name, eligibility_state FROM butler_registry"
+                )
+            }
+        except (Unavailable, NotReady):
+            registry = {}
+
+        async def look(name: str, butler: Butler) -> None:
+            looks[name] = {}
+            with suppress(CannotReach, NotReady):
+                answer = await butler.try_call("status", seconds=_LOOK_S)
+                # Its status says nothing of its database.
+                read = await butler.try_call("state_get", {"key": "chaos"}, seconds=_LOOK_S)
+                if not answer.is_error and not read.is_error:
+                    modules = answer.value.get("modules", {})
+                    looks[name] = {
+                        "health": answer.value.get("health"),
+                        "modules": {key: module["status"] for key, module in modules.items()},
+                        "registry": registry.get(name),
+                    }
+
+        async with trio.open_nursery() as nursery:
+            for name, butler in self._ecosystem.butlers.items():
+                nursery.start_soon(look, name, butler)
+        return looks

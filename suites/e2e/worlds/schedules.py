@@ -1,0 +1,57 @@
+"""Scheduled tasks as an operator sees them: made by a tool, read in the table the contract fixes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from suites.e2e.ecosystem.butler import Butler
+
+__all__ = ["fall_due", "put_off", "schedule", "schedule_row", "sessions_of"]
+
+#: Once a year: whatever runs such a task within a test did not wait for its time.
+FAR_AWAY = "0 0 29 2 *"
+
+
+async def schedule(butler: Butler, name: str, prompt: str, *, cron: str = FAR_AWAY) -> None:
+    """Have a butler schedule a prompt; the task must then stand in its table, armed."""
+    await butler.call("schedule_create", name=name, cron=cron, prompt=prompt)
+    row = await schedule_row(butler, name)
+
+    assert row["next_run_at"] is not None, f"{butler.name} did not arm the task {name}: {row}"
+    assert row["enabled"] is True, row
+
+
+async def fall_due(butler: Butler, name: str) -> None:
+    """Let the time of a task come, by moving it instead of waiting for it.
+
+    The one thing a suite writes into a product's database: cron's finest step is a minute, and the
+    column that says when a task is due is part of the contract.
+    """
+    await _move(butler, name, "-1 second")
+
+
+async def put_off(butler: Butler, name: str) -> None:
+    """Let the time of a task be far away again: whoever ticks meanwhile does not run it."""
+    await _move(butler, name, "1 day")
+
+
+async def _move(butler: Butler, name: str, offset: str) -> None:
+    await butler.database.execute(  # lint: allow writes-rows: cron's finest step is a minute
+        "UPDATE scheduled_tasks SET next_run_at = now() + %s::interval WHERE name = %s",
+        (offset, name),
+    )
+
+
+async def schedule_row(butler: Butler, name: str) -> Mapping[str, Any]:
+    """The row of a task."""
+    return await butler.database.one("SELECT * FROM scheduled_tasks WHERE name = %s", (name,))
+
+
+async def sessions_of(butler: Butler, name: str) -> list[Mapping[str, Any]]:
+    """The sessions that a task caused, oldest first."""
+    rows = await butler.database.rows(
+        "SELECT * FROM sessions WHERE trigger_source = %s ORDER BY started_at",
+        (f"schedule:{name}",),
+    )
+    return list(rows)
