@@ -23,17 +23,19 @@ def unwrap(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, BaseExceptionGroup):
-        first, *others = _leaves(error)
-        if all(isinstance(leaf, HarnessError) for leaf in (first, *others)):
+        leaves = _leaves(error)
+        harness = [leaf for leaf in leaves if isinstance(leaf, HarnessError)]
+        if len(harness) == len(leaves):
+            first, *others = harness
+            same = [each for each in others if each.observed == first.observed]
+            if same:  # one cause is reported once
+                actions = dict.fromkeys(each.action for each in same)
+                first.add_note(f"for the same reason cannot {', cannot '.join(actions)}")
             for other in others:
-                if _cause(other) != _cause(first):  # one cause is reported once
+                if other not in same:
                     first.add_note(f"at the same time: {other}")
             return first
     return error
-
-
-def _cause(error: BaseException) -> str:
-    return error.observed if isinstance(error, HarnessError) else str(error)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -164,6 +164,9 @@ async def test_what_is_no_temporal_is_told_from_nobody(nursery: trio.Nursery) ->
 
     async def speak(stream: trio.SocketStream) -> None:
         await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        with suppress(trio.BrokenResourceError):
+            while await stream.receive_some():  # until the other side has read it, and left
+                pass
 
     nursery.start_soon(trio.serve_listeners, speak, listeners)
     with pytest.raises(TemporalRefusedError, match=r"HTTP/1\.1"):

@@ -41,7 +41,7 @@ class Thing:
 PROGRAM = "import signal; print('hello from it', flush=True); signal.pause()"
 
 @asynccontextmanager
-async def open_environment(run, *, options, evidence, say):
+async def open_environment(run, subject, *, options, evidence, say):
     async with run.child([sys.executable, "-c", PROGRAM], name="thing", evidence=evidence) as child:
         say(f"began pid={child.pid}")
         if options.llm == "live":

@@ -79,17 +79,26 @@ async def test_errors_outside_groups_pass():
 async def test_several_harness_errors_are_the_first_with_notes():
     """Of several things that could not start side by side one is raised, and all are told."""
 
-    async def fail(name: str) -> None:
-        raise Unavailable(f"start {name}", observed="no such program")
+    async def fail(name: str, observed: str) -> None:
+        raise Unavailable(f"start {name}", observed=observed)
 
     with pytest.raises(Unavailable) as raised:  # noqa: PT012
         async with lone_error(), trio.open_nursery() as nursery:
-            nursery.start_soon(fail, "a")
-            nursery.start_soon(fail, "b")
+            nursery.start_soon(fail, "a", "no such program")
+            nursery.start_soon(fail, "b", "it is full")
     told = "\n".join([str(raised.value), *raised.value.__notes__])
 
     assert "cannot start a: no such program." in told
-    assert "cannot start b: no such program." in told
+    assert "cannot start b: it is full." in told
+
+
+async def test_one_cause_of_several_is_told_once():
+    """With everything that could not be done for it."""
+    errors = [Unavailable(f"start {name}", observed="no such program") for name in "abc"]
+    error = unwrap(BaseExceptionGroup("", errors))
+
+    assert errors[0] is error
+    assert ["for the same reason cannot start b, cannot start c"] == error.__notes__
 
 
 def test_a_harness_error_beside_a_failure_stays_a_group():
