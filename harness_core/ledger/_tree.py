@@ -64,6 +64,7 @@ def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
         )
         yield from check_test_file(file, rules)
     yield from check_circles(product)
+    yield from _check_own_tests(suite, product, root=root)
     yield from _check_faults(suite, root=root)
     if suite.ledger is not None:
         ledger = load_ledger(suite.ledger)
@@ -76,6 +77,27 @@ def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
             advice="write README.md: what is under test, how to run one test, what it needs, "
             "how to add one, how to read a failure",
         )
+
+
+def _check_own_tests(
+    suite: Suite, product: Iterable[SourceFile], *, root: Path
+) -> Iterator[Problem]:
+    """The tests that a reference system has of its own are those of some session."""
+    run = [
+        (suite.folder / path).relative_to(root)
+        for session in suite.sessions
+        if session.own_tests
+        for path in session.paths
+    ]
+    for file in product:
+        path = Path(file.path)
+        if path.name.startswith("test_") and not any(map(path.is_relative_to, run)):
+            yield Problem(
+                path=file.path,
+                line=1,
+                rule="unrun-test",
+                advice="name it in a [[session]] with own_tests = true",
+            )
 
 
 def check_gates(suite: Suite, *, root: Path) -> None:

@@ -18,7 +18,7 @@ from harness_core.wire import Connection
 from suites.daemon.daemon import Daemon, Settings, open_daemon
 from suites.daemon.subject_file import read_subject
 
-#: The reference system has tests of its own, which its own environment runs.
+#: The reference system has tests of its own, which session daemon_reference runs.
 collect_ignore = ["reference-system"]
 
 #: Fixtures that are daemons which several tests share.

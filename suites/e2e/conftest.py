@@ -45,7 +45,7 @@ from suites.e2e.profiles import profiled
 from suites.e2e.roster import read_roster
 from suites.e2e.subject_file import read_subject
 
-#: The reference system has tests of its own, which its own environment runs.
+#: The reference system has tests of its own, which session e2e_reference runs.
 collect_ignore = ["reference-system"]
 
 FOLDER: Final = Path(__file__).parent

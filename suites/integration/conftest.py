@@ -37,7 +37,7 @@ from harness_core.subject import Subject, load_subject
 from suites.integration.episodes import Episodes
 from suites.integration.stack import REFERENCE_SUBJECT, layout_of, open_workbench
 
-#: The reference system has tests of its own, which its own environment runs.
+#: Tests that the reference system may have of its own need a session with `own_tests`.
 collect_ignore = ["reference-system"]
 
 FOLDER: Final = Path(__file__).parent
