@@ -72,25 +72,27 @@ def core(session):
     install(session, extras=EXTRAS, groups=["core"])
     services = option(session.posargs, "--services") or "local"
     markers = {"local": "not docker", "container": "docker or services", "external": "services"}
-    # A provider that there is not: pytest says so.
-    pytest(
+    words = pytest_words(
         session,
         paths=["harness_core/tests"],
+        # A provider that there is not: pytest says so.
         markers=markers.get(services, ""),
         options=["-n", "2"] if services == "local" else [],
     )
+    pytest(session, words)
 
 
 @nox.session(default=False, tags=["docker", "tests"])
 def core_containers(session):
     """Tests of harness_core against a container engine: core -- --services container."""
     install(session, extras=EXTRAS, groups=["core"])
-    pytest(
+    words = pytest_words(
         session,
         paths=["harness_core/tests"],
         markers="docker or services",
         options=["--services=container"],
     )
+    pytest(session, words)
 
 
 @nox.session(default=False, venv_backend="none")
@@ -161,25 +163,32 @@ def workflow(session):
 
 def suite_session(suite, row):
     """Make the nox session that one [[session]] of a suite.toml declares."""
+    own = row.get("own_tests", False)
 
     def run(session):
         needs = needs_of(session, suite)
-        install(session, **needs | {"groups": [row.get("group", suite["group"])]})
-        paths = [str(Path("suites", suite["name"], path)) for path in row.get("paths", ["."])]
+        install(session, **{} if own else needs | {"groups": [row.get("group", suite["group"])]})
         options = row.get("options", [])
         env = subject_env(session, suite, options=options)
-        pytest(
+        words = pytest_words(
             session,
-            paths=paths,
+            paths=[str(Path("suites", suite["name"], path)) for path in row.get("paths", ["."])],
             markers=row.get("markers", ""),
             options=options,
-            env=env,
             # `nox -s soak -- daemon` names the suite as `nox -s faults -- daemon` does.
             args=session.posargs[session.posargs[:1] == [suite["name"]] :],
         )
+        if not own:
+            pytest(session, words, env=env)
+        elif subject_given(session, options):
+            session.error("these are the reference system's own tests; they take no --subject")
+        elif env:
+            python = str(Path(env["HARNESS_SUBJECT_BIN"], "python"))
+            session.run(python, "-m", "pytest", *words, external=True)
 
     run.__doc__ = row["summary"]
-    tags = [*row.get("tags", []), "tests"]
+    # With this tag a session is given options of the harness's own.
+    tags = [*row.get("tags", []), *([] if own else ["tests"])]
     nox.session(run, name=row["name"], tags=tags, default=row.get("default", False))
 
 
@@ -217,7 +226,7 @@ def bench_session(suite):
 #: What this file needs of a suite.toml; `harness lint` checks the rest.
 SUITE = {"group": str, "extras": list, "library": str, "subject": str}
 SESSION = {"name": str, "summary": str, "default": bool, "group": str, "markers": str}
-SESSION |= {"options": list, "paths": list, "tags": list}
+SESSION |= {"options": list, "own_tests": bool, "paths": list, "tags": list}
 BENCH = {"name": str, "script": str}
 
 
@@ -362,8 +371,16 @@ def fingerprint(pyproject, *more):
 # --- pytest -----------------------------------------------------------------------------------------
 
 
-def pytest(session, *, paths, markers="", options=(), env=None, args=None):
-    """Run pytest on the paths, or on those named after --, and keep a machine-readable report."""
+def pytest(session, words, *, env=None):
+    """Run pytest."""
+    # A debugger needs the terminal that workers do not have, and they do not list what they collect.
+    if {"--pdb", "--trace", "--co", "--collect-only"} & set(words):
+        words.append("-n0")
+    session.run("pytest", *words, env={"HARNESS_SESSION": session.name} | (env or {}))
+
+
+def pytest_words(session, *, paths, markers="", options=(), args=None):
+    """Arguments of pytest for the paths, or those named after --, and a machine-readable report."""
     args = list(session.posargs if args is None else args)
     if any(is_test_path(arg) for arg in args):
         paths = []
@@ -374,11 +391,7 @@ def pytest(session, *, paths, markers="", options=(), env=None, args=None):
         del args[at : at + 2]
     report = f"--junitxml={REPORTS / session.name}.xml"
     select = ["-m", markers] if markers else []
-    # A debugger needs the terminal that workers do not have, and they do not list what they collect.
-    if {"--pdb", "--trace", "--co", "--collect-only"} & set(args):
-        args.append("-n0")
-    env = {"HARNESS_SESSION": session.name} | (env or {})
-    session.run("pytest", *paths, *select, report, *options, *args, env=env)
+    return [*paths, *select, report, *options, *args]
 
 
 def option(args, name):

@@ -9,6 +9,7 @@
 - ``_table.py``: what ``harness ledger`` prints.
 - ``_session.py``: ledgers in a pytest session: refused when they disagree, summed up at its end.
 - ``_imports.py``: who may import whom, where import-linter cannot see.
+- ``_circles.py``: modules that import each other in a circle.
 - ``_problem.py``: one finding, as ``file:line: rule: what to do``.
 - ``_tree.py``: every check over a whole tree; what ``harness lint`` runs.
 
@@ -16,6 +17,7 @@ Source: style 31, 38, 41-45.
 """
 
 from harness_core.ledger._blackbox import check_test_file
+from harness_core.ledger._circles import check_circles
 from harness_core.ledger._coverage import (
     Covering,
     check_coverage,
@@ -38,6 +40,7 @@ __all__ = [
     "Problem",
     "Requirement",
     "SourceFile",
+    "check_circles",
     "check_core_imports",
     "check_coverage",
     "check_fail_path",

@@ -10,6 +10,7 @@ from pathlib import Path
 from harness_core.faults import load_faults
 from harness_core.gates import check_names
 from harness_core.ledger._blackbox import Rules, check_test_file
+from harness_core.ledger._circles import check_circles
 from harness_core.ledger._coverage import check_coverage, check_faults, covering_tests
 from harness_core.ledger._fail_path import check_fail_path
 from harness_core.ledger._imports import check_core_imports, check_reference_imports
@@ -33,17 +34,24 @@ def check_tree(root: Path) -> tuple[Problem, ...]:
     for suite in load_suites(root):
         check_gates(suite, root=root)
         problems.extend(_check_suite(suite, root=root))
-    core = [path for path in _python(root / "harness_core") if "tests" not in path.parts]
-    problems.extend(check_core_imports(SourceFile.read(path, root=root) for path in core))
+    core = [
+        SourceFile.read(path, root=root)
+        for path in _python(root / "harness_core")
+        if "tests" not in path.parts
+    ]
+    problems.extend(check_core_imports(core))
+    problems.extend(check_circles(core))
     return tuple(sorted(problems))
 
 
 def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
     reference = suite.folder / _REFERENCE
     internals = _top_level_modules(reference)
+    product: list[SourceFile] = []
     for path in _python(suite.folder):
         file = SourceFile.read(path, root=root)
         if reference in path.parents:
+            product.append(file)
             yield from file.problems
             yield from check_reference_imports(file)
             continue
@@ -55,6 +63,8 @@ def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
             patching=bool(suite.patching),
         )
         yield from check_test_file(file, rules)
+    yield from check_circles(product)
+    yield from _check_own_tests(suite, product, root=root)
     yield from _check_faults(suite, root=root)
     if suite.ledger is not None:
         ledger = load_ledger(suite.ledger)
@@ -67,6 +77,27 @@ def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
             advice="write README.md: what is under test, how to run one test, what it needs, "
             "how to add one, how to read a failure",
         )
+
+
+def _check_own_tests(
+    suite: Suite, product: Iterable[SourceFile], *, root: Path
+) -> Iterator[Problem]:
+    """The tests that a reference system has of its own are those of some session."""
+    run = [
+        (suite.folder / path).relative_to(root)
+        for session in suite.sessions
+        if session.own_tests
+        for path in session.paths
+    ]
+    for file in product:
+        path = Path(file.path)
+        if path.name.startswith("test_") and not any(map(path.is_relative_to, run)):
+            yield Problem(
+                path=file.path,
+                line=1,
+                rule="unrun-test",
+                advice="name it in a [[session]] with own_tests = true",
+            )
 
 
 def check_gates(suite: Suite, *, root: Path) -> None:

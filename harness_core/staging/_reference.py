@@ -25,7 +25,7 @@ from harness_core.errors import BadInput, HarnessError, Unavailable
 from harness_core.evidence import open_evidence
 from harness_core.process import Run, open_run
 from harness_core.subject import load_subject
-from harness_core.suites import Suite
+from harness_core.suites import Suite, read_toml
 
 __all__ = ["ENVIRONMENTS", "reference_commands"]
 
@@ -52,10 +52,18 @@ class _Wanted:
         return self.folder / ".installed"
 
     @property
+    def requirement(self) -> str:
+        """What is installed: the distribution, with what its own tests need."""
+        project = read_toml(self.project / "pyproject.toml").optional("project")
+        extras = project.get("optional-dependencies", {})
+        tests = isinstance(extras, dict) and "tests" in extras
+        return f"{self.project}[tests]" if tests else str(self.project)
+
+    @property
     def fingerprint(self) -> str:
         """What the environment is built from, in one word."""
         content = (self.project / "pyproject.toml").read_text(encoding="utf-8")
-        text = "\n".join([content, sys.version, str(self.project)])
+        text = f"{content}\n{sys.version}\n{self.requirement}"
         return hashlib.sha256(text.encode()).hexdigest()
 
     def is_current(self) -> bool:
@@ -139,7 +147,7 @@ async def _make(wanted: _Wanted, *, root: Path) -> None:
     evidence = open_evidence(root / ".evidence" / "staging" / wanted.folder.name, wipe=True)
     async with open_run(evidence=evidence) as run:
         await _step(run, new, name="make-environment", wanted=wanted)
-        await _step(run, [*install, "-e", str(wanted.project)], name="install", wanted=wanted)
+        await _step(run, [*install, "-e", wanted.requirement], name="install", wanted=wanted)
     wanted.stamp.write_text(wanted.fingerprint, encoding="utf-8")
 
 

@@ -48,6 +48,8 @@ class SuiteSession:
         paths: folders or files relative to the suite folder.
         options: what pytest is given besides, e.g. ``--services container``.
         group: dependency group instead of the suite's own; empty for that.
+        own_tests: whether its tests are those that the reference system has of its own: they run
+            where that is installed, by the pytest there.
     """
 
     name: str
@@ -58,6 +60,7 @@ class SuiteSession:
     paths: tuple[str, ...]
     options: tuple[str, ...] = ()
     group: str = ""
+    own_tests: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +187,9 @@ def load_suite(folder: Path) -> Suite:
         budget_usd=table.usd("budget_usd", default=None),
     )
     table.done()
+    for row, session in zip(rows, suite.sessions, strict=True):
+        if session.own_tests and suite.subject is None:
+            raise row.bad("own_tests", found=True, expected="a suite with a subject to run them in")
     for kind, names in (
         ("session", [session.name for session in suite.sessions]),
         ("bench", [bench.name for bench in suite.benches]),
@@ -217,8 +223,13 @@ def _session(row: Table, folder: Path) -> SuiteSession:
         paths=row.texts("paths", default=(".",)),
         options=row.texts("options", default=()),
         group=row.text("group", default=""),
+        own_tests=row.flag("own_tests", default=False),
     )
     row.done()
+    if session.own_tests and session.group:
+        raise row.bad(
+            "group", session.group, expected="none: own tests run where the reference system is"
+        )
     if session.name in RESERVED or session.name.startswith(("bench-", "faults-")):
         raise row.bad("name", session.name, expected="a name the noxfile does not use itself")
     for path in session.paths:

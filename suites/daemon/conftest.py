@@ -15,7 +15,7 @@ from harness_core.subject import Subject
 from harness_core.wire import Connection
 from suites.daemon.daemon import Daemon, Settings, open_daemon
 
-#: The reference system has tests of its own, which its own environment runs.
+#: The reference system has tests of its own, which session daemon_reference runs.
 collect_ignore = ["reference-system"]
 
 #: Fixtures that are daemons which several tests share.

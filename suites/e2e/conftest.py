@@ -33,7 +33,7 @@ from suites.e2e.observe.flamegraphs import profiled
 from suites.e2e.observe.logs import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 from suites.e2e.worlds.credentialed import MODULES, Connected, open_connected, wanted
 
-#: The reference system has tests of its own, which its own environment runs.
+#: The reference system has tests of its own, which session e2e_reference runs.
 collect_ignore = ["reference-system"]
 
 FOLDER: Final = Path(__file__).parent

@@ -26,7 +26,7 @@ from harness_core.subject import Subject
 from suites.integration.episodes import Episodes
 from suites.integration.stack import layout_of
 
-#: The reference system has tests of its own, which its own environment runs.
+#: Tests that the reference system may have of its own need a session with `own_tests`.
 collect_ignore = ["reference-system"]
 
 

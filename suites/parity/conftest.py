@@ -17,7 +17,7 @@ from suites.parity.live import live_worlds
 from suites.parity.sides import Observation, Sides
 from suites.parity.world import World, simulated
 
-#: The reference launcher has tests of its own, which its own environment runs.
+#: Tests that the reference system may have of its own need a session with `own_tests`.
 collect_ignore = ["reference-system"]
 
 REFERENCE: Final = Path(__file__).with_name("backends.py")

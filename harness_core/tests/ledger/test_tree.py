@@ -33,7 +33,8 @@ def tree(tmp_path):
     """A tree with one suite that breaks no rule."""
     files = {
         "pyproject.toml": "[dependency-groups]\ntest = []\n",
-        "harness_core/wait.py": "import trio\n",
+        "harness_core/__init__.py": "",
+        "harness_core/wait.py": "import trio\nfrom harness_core import clock\n",
         "suites/demo/suite.toml": SUITE,
         "suites/demo/faults.toml": FAULTS,
         "suites/demo/README.md": "# demo\n",
@@ -41,6 +42,7 @@ def tree(tmp_path):
         "suites/demo/test_demo.py": "def test_demo():\n    assert f()\n",
         "suites/demo/reference-system/shop/pyproject.toml": "[project]\nname = 'shop'\n",
         "suites/demo/reference-system/shop/shop/__init__.py": "import asyncio\n",
+        "suites/demo/reference-system/shop/shop/rows.py": "import shop.db\n",
     }
     for name, text in files.items():
         path = tmp_path / name
@@ -66,6 +68,13 @@ def test_clean_tree_has_no_findings(tree):
             "from harness_core import wait\n",
             "reference-imports-harness",
         ),
+        (
+            "suites/demo/reference-system/shop/shop/db.py",
+            "from shop.rows import Row\n",
+            "import-circle",
+        ),
+        ("suites/demo/reference-system/shop/tests/test_shop.py", "import shop\n", "unrun-test"),
+        ("harness_core/clock.py", "import harness_core.wait\n", "import-circle"),
         ("harness_core/db/_x.py", "import suites.demo.adapter\n", "core-imports-suite"),
         ("harness_core/db/_x.py", "import threading\n", "threads"),
     ],
@@ -79,6 +88,19 @@ def test_broken_rule_is_found_where_it_is(tree, path, text, finding):
 
 
 OPTIONAL = '[optional_gates]\n{} = "the big machines have it"\n[[session]]'
+
+
+def test_own_tests_of_a_reference_system_have_a_session(tree):
+    """A session with ``own_tests`` and their folder: then somebody runs them."""
+    suite = tree / "suites/demo"
+    (suite / "reference-system/subject.toml").write_text("")
+    (suite / "reference-system/shop/tests").mkdir()
+    (suite / "reference-system/shop/tests/test_shop.py").write_text("import shop\n")
+    subject = SUITE.replace("adapter =", 'subject = "reference-system/subject.toml"\nadapter =')
+    row = 'own_tests = true\npaths = ["reference-system/shop/tests"]\n'
+    (suite / "suite.toml").write_text(subject + row)
+
+    assert () == check_tree(tree)
 
 
 def test_optional_gate_that_there_is_not_is_refused(tree):

@@ -96,6 +96,18 @@ async def test_it_is_made_anew_when_its_distribution_changes(suite: Suite) -> No
     assert 4 == len(called(suite))
 
 
+async def test_what_its_own_tests_need_is_there(suite: Suite) -> None:
+    """A distribution with an extra ``tests`` is installed with it."""
+    project = suite.folder / "reference-system" / "counter"
+    pyproject = project / "pyproject.toml"
+    pyproject.write_text(
+        pyproject.read_text() + '[project.optional-dependencies]\ntests = ["pytest"]\n'
+    )
+    await commands_of(suite)
+
+    assert called(suite)[-1].endswith(f" -e {project}[tests]")
+
+
 async def test_two_at_once_make_it_once(suite: Suite) -> None:
     """The second one waits for the first, and finds what that made."""
     async with trio.open_nursery() as nursery:

@@ -69,6 +69,17 @@ def test_names_of_their_own_are_listed(tree):
     assert {"faults-alpha", "faults-beta"} == faults
 
 
+def test_own_tests_of_a_reference_system_are_given_no_options_of_the_harness(tree):
+    """Sessions tagged ``tests`` are: CI divides and measures them by the harness's pytest plugin."""
+    path = tree / "suites/alpha/suite.toml"
+    row = '[[session]]\nname = "own"\nsummary = "s"\nown_tests = true\ntags = ["fast"]\n'
+    path.write_text(path.read_text() + row)
+    listed = nox(tree, "--json", "-t", "fast").stdout
+    (own,) = (row for row in json.loads(listed) if row["session"] == "own")
+
+    assert ["fast"] == own["tags"]
+
+
 @pytest.mark.parametrize(
     ("session", "bench", "key", "other"),
     [

@@ -86,6 +86,9 @@ def test_suite_is_read(tree):
 @pytest.mark.parametrize(
     ("old", "new", "key", "expected"),
     [
+        ('markers = "p1"', "own_tests = true", "session[1].group", "none: own tests run where"),
+        ("default = true", "own_tests = true", "session[0].own_tests", "a suite with a subject"),
+        ("default = true", "own_tests = 1", "session[0].own_tests", "true or false"),
         ('name = "demo"\n', "", "suite.name", "a non-empty string"),
         ('name = "demo"\n', 'name = "other"\n', "suite.name", "the name of the folder, 'demo'"),
         ('summary = "A demo."', "summary = 1", "suite.summary", "a non-empty string"),

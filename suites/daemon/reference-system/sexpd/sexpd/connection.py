@@ -7,18 +7,19 @@ Every wait has a bound: for a frame that has begun, for the next one, for the cl
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import trio
 
 from sexpd import faults, log, messages
 from sexpd.config import Config
+from sexpd.evaluate import evaluate
 from sexpd.frames import FrameError, FrameReader, frame
+from sexpd.router import Router
 from sexpd.sexpr import ReadError, as_plist, read, write
-
-if TYPE_CHECKING:
-    from sexpd.server import Daemon
 
 CHUNK_BYTES = 65536
 LONG_CHARS = 16384
@@ -30,15 +31,44 @@ class Gone(Exception):
     """The client is not there any more, or takes nothing."""
 
 
+class Traffic:
+    """What the connections of a daemon share: which are open, and what went over all of them."""
+
+    def __init__(self) -> None:
+        self.frames = 0
+        self.malformed = 0
+        self.opened = 0
+        self.working = 0
+        self.open: dict[int, Connection] = {}
+        self.kept: list[bytearray] = []  # filled by a planted fault only
+        self.one_reads = trio.Lock()  # taken by a planted fault only
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """A request that a stop waits for."""
+        self.working += 1
+        try:
+            yield
+        finally:
+            self.working -= 1
+
+
 class Connection:
     """A client and its socket."""
 
-    def __init__(self, stream: trio.SocketStream, *, daemon: Daemon, number: int) -> None:
+    def __init__(
+        self,
+        stream: trio.SocketStream,
+        *,
+        config: Config,
+        router: Router,
+        traffic: Traffic,
+        number: int,
+    ) -> None:
         self.number = number
         self.spoken = False
-        self.opened = trio.current_time()
-        self._stream, self._daemon = stream, daemon
-        self._config: Config = daemon.config
+        self._stream, self._config = stream, config
+        self._router, self._traffic = router, traffic
         self._sending = trio.Lock()
         self._scope = trio.CancelScope()
         self.evicted = ""
@@ -69,7 +99,7 @@ class Connection:
     async def reply(self, message: list[Any]) -> None:
         """Send what answers a request of this client."""
         if faults.on("reply-wrong-connection"):
-            await self._daemon.newest().send(message)
+            await self._traffic.open[max(self._traffic.open)].send(message)
         else:
             await self.send(message)
 
@@ -107,8 +137,8 @@ class Connection:
             nonlocal gone
             try:
                 async for request in inbox:
-                    with self._daemon.at_work():
-                        await self._daemon.router.handle(self, request)
+                    with self._traffic.at_work():
+                        await self._router.handle(self, request)
             except Gone as error:
                 gone = error
                 nursery.cancel_scope.cancel()
@@ -137,7 +167,7 @@ class Connection:
 
     async def _malformed(self, problem: str) -> None:
         log.warning("frame.malformed", number=self.number, problem=problem)
-        self._daemon.malformed += 1
+        self._traffic.malformed += 1
         if faults.on("junk-kills"):
             os._exit(70)
         if faults.on("fd-leak"):
@@ -214,10 +244,10 @@ class Connection:
             if not faults.on("half-frame-deadlock"):
                 return bytes(await self._stream.receive_some(CHUNK_BYTES))
             if inside:
-                async with self._daemon.one_reads:
+                async with self._traffic.one_reads:
                     return bytes(await self._stream.receive_some(CHUNK_BYTES))
             chunk = bytes(await self._stream.receive_some(CHUNK_BYTES))
-            async with self._daemon.one_reads:
+            async with self._traffic.one_reads:
                 return chunk
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise Gone("the client is gone") from error
@@ -225,21 +255,23 @@ class Connection:
     async def _payload(
         self, payload: str, requests: trio.MemorySendChannel[dict[str, Any]]
     ) -> None:
-        self._daemon.frames += 1
+        self._traffic.frames += 1
         if faults.on("memory-growth"):
-            self._daemon.kept.append(bytearray(payload.encode() + bytes(2048)))
+            self._traffic.kept.append(bytearray(payload.encode() + bytes(2048)))
         depth = self._config["limits.depth"]
         if len(payload) > LONG_CHARS:
             # Reading it takes so long that the others would notice.
             value = await trio.to_thread.run_sync(_read, payload, depth, abandon_on_cancel=True)
         else:
-            value = read(payload, depth=depth)
+            value = _read(payload, depth)
         message = as_plist(value) if isinstance(value, list) else None
         if message is None:
             raise FrameError(f"its payload is no property list, read {len(payload)} characters")
-        if not await self._daemon.router.at_once(self, message):
+        if not await self._router.at_once(self, message):
             await requests.send(message)
 
 
 def _read(payload: str, depth: int) -> Any:
+    if faults.on("reader-evaluates"):
+        return read(payload, depth=depth, evaluate=evaluate)
     return read(payload, depth=depth)

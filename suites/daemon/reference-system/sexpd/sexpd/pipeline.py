@@ -15,6 +15,7 @@ import trio
 
 from sexpd import faults, log
 from sexpd.config import Config
+from sexpd.evaluate import EvaluationError, evaluate_text
 from sexpd.gateways import registry
 from sexpd.providers import ALL_DOWN, NONE_CONFIGURED, Cascade
 from sexpd.sexpr import Keyword, ReadError, as_plist, read
@@ -179,8 +180,6 @@ class Pipeline:
         if percept.command == "shell" and percept.argument:
             return Execute(command=percept.argument, route="text", explanation=why)
         if percept.command == "eval":
-            from sexpd.evaluate import EvaluationError, evaluate_text
-
             try:
                 return Say(text="=> " + evaluate_text(percept.argument), explanation=why)
             except EvaluationError as error:

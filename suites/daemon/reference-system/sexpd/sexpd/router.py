@@ -7,17 +7,18 @@ stays.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from sexpd import faults, log, messages
-from sexpd.gateways import LinkError, registry
-from sexpd.pipeline import Signal, silent
+from sexpd.config import Config
+from sexpd.gateways import LinkError, Links, registry
+from sexpd.health import Health
+from sexpd.pipeline import Pipeline, Signal, silent
 from sexpd.sexpr import Keyword, as_plist, keyword_name, plist
+from sexpd.shell.actuator import Shell
 from sexpd.shell.verdict import Refused
-
-if TYPE_CHECKING:
-    from sexpd.connection import Connection
-    from sexpd.server import Daemon
+from sexpd.skills import Registry
 
 TEXT_CHARS = 100_000
 Message = dict[str, Any]
@@ -27,12 +28,39 @@ class _Meaningless(Exception):
     """A message that nobody here understands; the text says why."""
 
 
+class Client(Protocol):
+    """Who sent a message, and takes what answers it."""
+
+    number: int
+
+    async def reply(self, message: list[Any]) -> None:
+        """Send what answers a request of this client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What messages are handed to.
+
+    Attributes:
+        status: numbers about this process, for the wire.
+        stop: begins to stop the daemon; takes the reason.
+    """
+
+    health: Health
+    links: Links
+    pipeline: Pipeline
+    shell: Shell
+    skills: Registry
+    status: Callable[[], dict[str, Any]]
+    stop: Callable[[str], None]
+
+
 class Router:
     """Hands each message to what answers it."""
 
-    def __init__(self, daemon: Daemon) -> None:
-        self._daemon = daemon
-        self._targets: dict[str, Callable[[Connection, Message, Message], Awaitable[None]]] = {
+    def __init__(self, config: Config, parts: Parts) -> None:
+        self._config, self._parts = config, parts
+        self._targets: dict[str, Callable[[Client, Message, Message], Awaitable[None]]] = {
             "SHELL": self._shell,
             "SKILL": self._skill,
             "SKILLS": self._skill,
@@ -42,10 +70,10 @@ class Router:
             "DAEMON": self._control,
         }
 
-    async def at_once(self, connection: Connection, message: Message) -> bool:
+    async def at_once(self, client: Client, message: Message) -> bool:
         """Answer what needs no waiting; False for everything else."""
         if keyword_name(message.get("TYPE")) == "HEALTH-CHECK":
-            await connection.reply(await self._health(message.get("META")))
+            await client.reply(await self._health(message.get("META")))
             return True
         payload = as_plist(message.get("PAYLOAD")) or {}
         if keyword_name(message.get("TYPE")) != "EVENT":
@@ -53,22 +81,22 @@ class Router:
         if keyword_name(payload.get("SENSOR")) != "HEARTBEAT":
             return False
         if faults.on("heartbeat-answered"):
-            await connection.reply(messages.event("HEARTBEAT"))
+            await client.reply(messages.event("HEARTBEAT"))
         return True
 
-    async def handle(self, connection: Connection, message: Message) -> None:
+    async def handle(self, client: Client, message: Message) -> None:
         """Answer a message, by an error LOG if it means nothing."""
         meta = message.get("META")
         try:
-            await self._handle(connection, message)
+            await self._handle(client, message)
         except Refused as refused:
             text = f"blocked by the security dispatcher: {refused}"
-            await connection.reply(messages.log("ERROR", text, meta=meta))
+            await client.reply(messages.log("ERROR", text, meta=meta))
         except (_Meaningless, LinkError) as error:
-            log.warning("message.refused", number=connection.number, reason=error)
-            await connection.reply(messages.log("ERROR", str(error), meta=_plain(meta)))
+            log.warning("message.refused", number=client.number, reason=error)
+            await client.reply(messages.log("ERROR", str(error), meta=_plain(meta)))
 
-    async def _handle(self, connection: Connection, message: Message) -> None:
+    async def _handle(self, client: Client, message: Message) -> None:
         kind = keyword_name(message.get("TYPE"))
         meta = message.get("META")
         if as_plist(meta) is None:
@@ -80,20 +108,20 @@ class Router:
             sensor = keyword_name(payload.get("SENSOR"))
             if sensor != "USER-INPUT":
                 raise _Meaningless(f"there is no sensor {sensor or 'in the payload'}")
-            await self._user_input(connection, message, payload)
+            await self._user_input(client, message, payload)
         elif kind == "REQUEST":
             target = keyword_name(message.get("TARGET"))
             if target not in self._targets:
                 known = ", ".join(sorted(self._targets))
                 raise _Meaningless(f"there is no target {target or 'in the message'}; {known}")
-            await self._targets[target](connection, message, payload)
+            await self._targets[target](client, message, payload)
         else:
             raise _Meaningless(f"there is no type {kind or 'in the message'}")
 
     # --- Events ---
 
     async def _health(self, meta: Any) -> list[Any]:
-        report = await self._daemon.health.report()
+        report = await self._parts.health.report()
         checks = [
             plist(name=check.name, status=Keyword(check.state), detail=check.detail)
             for check in report.checks
@@ -106,7 +134,7 @@ class Router:
         )
         return [*plist(meta=meta), *answer] if meta and _plain(meta) else answer
 
-    async def _user_input(self, connection: Connection, message: Message, payload: Message) -> None:
+    async def _user_input(self, client: Client, message: Message, payload: Message) -> None:
         text = payload.get("TEXT")
         if not isinstance(text, str) or len(text) > TEXT_CHARS:
             raise _Meaningless(f"TEXT of user input has to be a string up to {TEXT_CHARS} long")
@@ -114,31 +142,31 @@ class Router:
         known = as_plist(meta) or {}
         source = keyword_name(known.get("SOURCE")) or "UNKNOWN"
         if source == "MESSAGING":
-            self._daemon.links.get(str(known.get("LINK")))
+            self._parts.links.get(str(known.get("LINK")))
         if meta is None and faults.on("metaless-unanswered"):
             return
-        say = await self._daemon.pipeline.process(Signal(text=text, source=source))
+        say = await self._parts.pipeline.process(Signal(text=text, source=source))
         if not silent(say):
-            await connection.reply(messages.answer(say.text, say.explanation, meta=meta))
+            await client.reply(messages.answer(say.text, say.explanation, meta=meta))
 
     # --- Requests ---
 
-    async def _shell(self, connection: Connection, message: Message, payload: Message) -> None:
+    async def _shell(self, client: Client, message: Message, payload: Message) -> None:
         _action(payload, "EXECUTE")
         command = payload.get("CMD")
         if not isinstance(command, str):
             raise _Meaningless("CMD of a shell request has to be a string")
         try:
-            seconds = self._daemon.shell.timeout_s(payload.get("TIMEOUT"))
+            seconds = self._parts.shell.timeout_s(payload.get("TIMEOUT"))
         except ValueError as error:
             raise _Meaningless(str(error)) from error
-        outcome = await self._daemon.shell.run(command, route="wire", seconds=seconds)
+        outcome = await self._parts.shell.run(command, route="wire", seconds=seconds)
         if not faults.on("shell-reply-lost"):
-            await connection.reply(messages.shell_response(outcome, meta=message.get("META")))
+            await client.reply(messages.shell_response(outcome, meta=message.get("META")))
 
-    async def _skill(self, connection: Connection, message: Message, payload: Message) -> None:
+    async def _skill(self, client: Client, message: Message, payload: Message) -> None:
         _action(payload, "LIST")
-        skills = self._daemon.skills
+        skills = self._parts.skills
         skills.refresh()
         loaded = [
             plist(name=s.name, version=s.version, description=s.description,
@@ -146,15 +174,15 @@ class Router:
             for s in skills.loaded
         ]
         rejected = [plist(name=r.name, reason=r.reason) for r in skills.rejected]
-        await connection.reply(
+        await client.reply(
             messages.event(
                 "SKILL-LIST", meta=message.get("META"), skills=loaded, rejected=rejected
             )
         )
 
-    async def _gateway(self, connection: Connection, message: Message, payload: Message) -> None:
+    async def _gateway(self, client: Client, message: Message, payload: Message) -> None:
         action = _action(payload, "LIST", "LINK", "UNLINK", "SEND")
-        links, meta = self._daemon.links, message.get("META")
+        links, meta = self._parts.links, message.get("META")
         if action == "LIST":
             gateways = [
                 plist(name=g.name, kind=Keyword(g.kind.upper()), source=Keyword(g.source),
@@ -162,7 +190,7 @@ class Router:
                 for g in registry()
             ]
             known = [_link(link) for link in links.all()]
-            await connection.reply(
+            await client.reply(
                 messages.event("GATEWAY-LIST", meta=meta, gateways=gateways, links=known)
             )
             return
@@ -186,11 +214,9 @@ class Router:
             link = links.get(name)
             status = await post(link, _string(payload, "TEXT"))
             answer = messages.event("GATEWAY-SENT", meta=meta, link=_link(link), status=status)
-        await connection.reply(answer)
+        await client.reply(answer)
 
-    async def _flight_plan(
-        self, connection: Connection, message: Message, payload: Message
-    ) -> None:
+    async def _flight_plan(self, client: Client, message: Message, payload: Message) -> None:
         from sexpd import flightplan
 
         _action(payload, "NODE")
@@ -203,21 +229,21 @@ class Router:
             )
         except flightplan.PlanError as error:
             raise _Meaningless(str(error)) from error
-        await connection.reply(
+        await client.reply(
             messages.event("FLIGHT-PLAN", meta=message.get("META"), node=node)
         )
 
-    async def _control(self, connection: Connection, message: Message, payload: Message) -> None:
+    async def _control(self, client: Client, message: Message, payload: Message) -> None:
         action = _action(payload, "STATUS", "SHUTDOWN")
         meta = message.get("META")
         if action == "STATUS":
-            status = self._daemon.status()
-            await connection.reply(messages.event("DAEMON-STATUS", meta=meta, **status))
-        elif not self._daemon.config["server.shutdown_command"]:
+            status = self._parts.status()
+            await client.reply(messages.event("DAEMON-STATUS", meta=meta, **status))
+        elif not self._config["server.shutdown_command"]:
             raise _Meaningless("this daemon is not stopped over the wire")
         else:
-            await connection.reply(messages.event("SHUTTING-DOWN", meta=meta))
-            self._daemon.stop("a client asked for it")
+            await client.reply(messages.event("SHUTTING-DOWN", meta=meta))
+            self._parts.stop("a client asked for it")
 
 
 def _action(payload: Message, *known: str) -> str:

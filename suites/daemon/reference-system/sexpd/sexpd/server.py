@@ -18,13 +18,13 @@ import trio
 
 from sexpd import VERSION, faults, log
 from sexpd.config import Config
-from sexpd.connection import Connection
+from sexpd.connection import Connection, Traffic
 from sexpd.errors import SexpdError
 from sexpd.gateways import Links
 from sexpd.health import Health
 from sexpd.pipeline import Pipeline
 from sexpd.providers import Cascade
-from sexpd.router import Router
+from sexpd.router import Parts, Router
 from sexpd.shell.actuator import Shell
 from sexpd.skills import Registry
 
@@ -36,26 +36,20 @@ class Daemon:
     """Everything that lives between start and stop."""
 
     def __init__(self, config: Config, *, cascade: Cascade) -> None:
-        self.config = config
-        self._cascade = cascade
-        self.skills = Registry(config.skills)
-        self.links = Links(config.data)
-        self.shell = Shell(config)
-        self.health = Health(config, skills=self.skills, cascade=cascade, shell=self.shell)
-        self.pipeline = Pipeline(
-            config, skills=self.skills, cascade=cascade, shell=self.shell,
-            health=self.health.report,
+        self._config, self._cascade = config, cascade
+        self._skills = Registry(config.skills)
+        self._shell = Shell(config)
+        health = Health(config, skills=self._skills, cascade=cascade, shell=self._shell)
+        self._pipeline = health.pipeline = Pipeline(
+            config, skills=self._skills, cascade=cascade, shell=self._shell, health=health.report
         )
-        self.health.pipeline = self.pipeline
-        self.router = Router(self)
-        self.port = 0
-        self.frames = 0
-        self.malformed = 0
-        self.kept: list[bytearray] = []  # filled by a planted fault only
-        self.one_reads = trio.Lock()
-        self._connections: dict[int, Connection] = {}
-        self._opened = 0
-        self._working = 0
+        parts = Parts(
+            health=health, links=Links(config.data), pipeline=self._pipeline, shell=self._shell,
+            skills=self._skills, status=self.status, stop=self.stop,
+        )
+        self._router = Router(config, parts)
+        self._traffic = Traffic()
+        self._port = 0
         self._refusing = 0
         self._began = time.monotonic()
         self._stop = trio.Event()
@@ -66,60 +60,47 @@ class Daemon:
             log.info("daemon.stopping", reason=reason)
             self._stop.set()
 
-    @contextlib.contextmanager
-    def at_work(self) -> Iterator[None]:
-        """A request that a stop waits for."""
-        self._working += 1
-        try:
-            yield
-        finally:
-            self._working -= 1
-
-    def newest(self) -> Connection:
-        """The connection that was opened last; asked for by a planted fault only."""
-        return self._connections[max(self._connections)]
-
     def status(self) -> dict[str, Any]:
         """Numbers about this process, for the wire."""
         return {
             "version": VERSION,
             "pid": os.getpid(),
-            "port": self.port,
+            "port": self._port,
             "uptime_s": round(time.monotonic() - self._began, 3),
-            "connections": len(self._connections),
-            "connections_opened": self._opened,
-            "frames": self.frames,
-            "malformed": self.malformed,
+            "connections": len(self._traffic.open),
+            "connections_opened": self._traffic.opened,
+            "frames": self._traffic.frames,
+            "malformed": self._traffic.malformed,
             "open_files": len(os.listdir("/proc/self/fd")) - 1,
             "peak_memory_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-            "pipeline_busy": self.pipeline.busy,
+            "pipeline_busy": self._pipeline.busy,
         }
 
     # --- A life ---
 
     async def run(self, listener: trio.SocketListener, *, file: Path | None) -> None:
         """Serve until stopped."""
-        self.port = listener.socket.getsockname()[1]
+        self._port = listener.socket.getsockname()[1]
         # Signals are received before anybody is told that the daemon is there.
         with trio.open_signal_receiver(*SIGNALS) as signals:
             await self._serve(listener, file=file, signals=signals)
-        log.info("daemon.stopped", frames=self.frames, malformed=self.malformed)
+        log.info("daemon.stopped", frames=self._traffic.frames, malformed=self._traffic.malformed)
 
     async def _serve(
         self, listener: trio.SocketListener, *, file: Path | None, signals: AsyncIterator[int]
     ) -> None:
         async with trio.open_nursery() as everything:
             everything.start_soon(self._stop_on, signals)
-            everything.start_soon(self.pipeline.run)
+            everything.start_soon(self._pipeline.run)
             everything.start_soon(self._cascade.prepare)
-            self.skills.refresh()
-            with _port_file(file, self.port):
-                print(f"sexpd: listening on {self.config['server.host']}:{self.port}", flush=True)
-                log.info("daemon.ready", port=self.port, pid=os.getpid(), root=self.shell.root,
-                         confined=self.shell.confined)
+            self._skills.refresh()
+            with _port_file(file, self._port):
+                print(f"sexpd: listening on {self._config['server.host']}:{self._port}", flush=True)
+                log.info("daemon.ready", port=self._port, pid=os.getpid(), root=self._shell.root,
+                         confined=self._shell.confined)
                 await self._accept_until_stopped(listener, everything)
-            with trio.move_on_after(self.config["limits.stop_s"]):
-                while self._working:
+            with trio.move_on_after(self._config["limits.stop_s"]):
+                while self._traffic.working:
                     await trio.sleep(0.01)
             everything.cancel_scope.cancel()
 
@@ -144,10 +125,13 @@ class Daemon:
     # --- Connections ---
 
     async def _client(self, stream: trio.SocketStream) -> None:
-        self._opened += 1
-        connection = Connection(stream, daemon=self, number=self._opened)
-        limit = self.config["limits.connections"]
-        if len(self._connections) >= limit and not self._make_room(limit):
+        self._traffic.opened += 1
+        connection = Connection(
+            stream, config=self._config, router=self._router, traffic=self._traffic,
+            number=self._traffic.opened,
+        )
+        limit = self._config["limits.connections"]
+        if len(self._traffic.open) >= limit and not self._make_room(limit):
             connection.evict(f"there are {limit} connections already")
             self._refusing += 1
             try:
@@ -156,19 +140,19 @@ class Daemon:
             finally:
                 self._refusing -= 1
             return
-        self._connections[connection.number] = connection
+        self._traffic.open[connection.number] = connection
         try:
             await connection.serve()
         except Exception as error:  # the edge of a connection: its failure is nobody else's
             log.error("connection.failed", number=connection.number, error=repr(error))
         finally:
-            self._connections.pop(connection.number, None)
+            self._traffic.open.pop(connection.number, None)
 
     def _make_room(self, limit: int) -> bool:
         """Send away the oldest client that never said anything; False when there is none."""
-        if len(self._connections) >= 2 * limit:  # those sent away take a moment to go
+        if len(self._traffic.open) >= 2 * limit:  # those sent away take a moment to go
             return False
-        for connection in self._connections.values():
+        for connection in self._traffic.open.values():
             if not connection.spoken and not connection.evicted:
                 connection.evict(f"there are {limit} connections and this one never spoke")
                 return True

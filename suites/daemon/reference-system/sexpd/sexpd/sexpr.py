@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -72,17 +72,18 @@ _RATIO = re.compile(r"([+-]?\d+)/(\d+)")
 _FLOAT = re.compile(r"([+-]?(?:\d+\.\d+|\.\d+|\d+\.?(?=[esfdl])))(?:[esfdl]([+-]?\d+))?", re.I)
 
 
-def read(text: str, *, depth: int) -> Any:
+def read(text: str, *, depth: int, evaluate: Callable[[Any], Any] | None = None) -> Any:
     """The one s-expression in a text, with nothing but whitespace around it.
 
     Args:
         text: all of it.
         depth: how many lists may be open at once.
+        evaluate: what `#.` does to the form behind it; given by a planted fault only.
 
     Raises:
         ReadError: anything else than one well-formed s-expression.
     """
-    reader = _Reader(text, depth=depth)
+    reader = _Reader(text, depth=depth, evaluate=evaluate)
     value = reader.value()
     reader.skip_space()
     if reader.at < len(text):
@@ -101,8 +102,10 @@ class _Open:
 
 
 class _Reader:
-    def __init__(self, text: str, *, depth: int) -> None:
-        self.text, self.depth, self.at = text, depth, 0
+    def __init__(
+        self, text: str, *, depth: int, evaluate: Callable[[Any], Any] | None
+    ) -> None:
+        self.text, self.depth, self.evaluate, self.at = text, depth, evaluate, 0
 
     def skip_space(self) -> None:
         text, at, end = self.text, self.at, len(self.text)
@@ -239,11 +242,9 @@ class _Reader:
         return _atom(token, escaped=escaped, keyword=keyword, at=start)
 
     def _sharp(self) -> Any:
-        if faults.on("reader-evaluates") and self.text.startswith("#.", self.at):
-            from sexpd.evaluate import evaluate
-
+        if self.evaluate is not None and self.text.startswith("#.", self.at):
             self.at += 2
-            return evaluate(self.value())
+            return self.evaluate(self.value())
         form = self.text[self.at : self.at + 2]
         raise ReadError(f"{form} is refused: reading never evaluates,", at=self.at)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from butlers import faults
 from butlers.errors import ConfigError, Missing
 from butlers.log import describe
+from butlers.tool import Tool, ToolFunction
 
 if TYPE_CHECKING:
     import asyncpg
@@ -26,18 +27,6 @@ if TYPE_CHECKING:
     from butlers.spawner import Spawner
     from butlers.state import State
     from butlers.tracing import Tracer
-
-ToolFunction = Callable[..., Awaitable[dict[str, Any]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """One MCP tool; `domain` tools are what a session may use."""
-
-    name: str
-    function: ToolFunction
-    description: str
-    domain: bool
 
 
 @dataclass(kw_only=True)

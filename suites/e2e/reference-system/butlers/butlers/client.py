@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from butlers import faults
@@ -50,7 +51,7 @@ async def call(
                 sse_client(
                     url, headers=dict(headers or {}), timeout=connect_timeout_s,
                     sse_read_timeout=timeout_s + connect_timeout_s,
-                    httpx_client_factory=_http_client,
+                    httpx_client_factory=partial(_http_client, secure=url.startswith("https:")),
                 ) as (read, write),
                 ClientSession(read, write) as session,
             ):
@@ -69,10 +70,14 @@ async def call(
     return _body(answer)
 
 
-def _http_client(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
+def _http_client(
+    headers: Any = None, timeout: Any = None, auth: Any = None, *, secure: bool
+) -> Any:
     import httpx2
 
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, verify=_certificates())
+    # Without certificates no TLS is trusted, and none is spoken where the target's URL is plain.
+    context = _certificates() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, verify=context)
 
 
 @cache

@@ -52,7 +52,7 @@ async def _session(butler: Butler, prompt: str, **options: Any) -> dict[str, Any
 
 
 def _checked(delivery: dict[str, Any]) -> dict[str, Any]:
-    """As FastMCP would hand it over."""
+    """As its arguments are after a call over MCP."""
     context = delivery.get("trace_context")
     return {**delivery, "trace_context": TraceContext(**context) if context else None}
 

@@ -2,8 +2,8 @@
 
 A page of somebody else can have its name resolve to 127.0.0.1 and have a browser on this machine
 call the tools of a butler. Its requests carry that name in `Host`, and its address in `Origin`,
-which MCP demands to be looked at too. FastMCP brings such a guard; it takes any port, and what
-stands before the first colon for the host, so it is not used.
+which MCP demands to be looked at too. Its library brings such a guard; that takes any port, so it
+is not used.
 """
 
 from __future__ import annotations

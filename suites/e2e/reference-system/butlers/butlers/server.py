@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import os
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from butlers import faults, tracing
+from butlers import __version__, faults, tracing
 from butlers.errors import StartError
 from butlers.hosts import OwnHost
 
 if TYPE_CHECKING:
     import uvicorn
-    from fastmcp import FastMCP
+    from starlette.applications import Starlette
+    from starlette.requests import Request
 
     from butlers.butler import Butler
+
+#: The header by which a session names itself.
+SESSION = "x-butlers-session"
+#: The schema of a tool that says nothing of its arguments.
+ANYTHING = {"type": "object"}
 
 _BACKLOG = 128
 #: Streams of clients that do not hang up are cut after this.
@@ -93,7 +98,7 @@ class Server:
         Raises:
             StartError: the server ended before it was up.
         """
-        mcp = build(
+        app = build(
             self._butler, session_tools=session_tools, is_session=is_session, calls=self._calls
         )
         import uvicorn
@@ -105,14 +110,9 @@ class Server:
             def capture_signals(self) -> Any:
                 yield
 
-        app = OwnHost(
-            mcp.http_app(path="/sse", transport="sse"),
-            port=listener.getsockname()[1],
-            log=self._butler.log,
-        )
         self._server = Quiet(
             uvicorn.Config(
-                app,
+                OwnHost(app, port=listener.getsockname()[1], log=self._butler.log),
                 http="h11",  # the other one hides the host that a target names
                 log_config=None,
                 access_log=False,
@@ -175,69 +175,73 @@ class Calls:
 
 def preload() -> None:
     """Import what serving needs, so that forked processes share it."""
-    _quiet()
     import asyncpg  # noqa: F401
-    import fastmcp.server.http
-    import fastmcp.server.server  # noqa: F401
+    import mcp.client.sse
+    import mcp.server.sse  # noqa: F401
     import uvicorn  # noqa: F401
 
-
-def _quiet() -> None:
-    # Read when fastmcp is imported: no rich console on stderr, no look at a `.env` of the cwd.
-    os.environ.setdefault("FASTMCP_LOG_ENABLED", "false")
-    os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
+    import butlers.toolbox  # noqa: F401
 
 
 def build(
     butler: Butler, *, session_tools: frozenset[str], is_session: Callable[[str], bool],
     calls: Calls,
-) -> FastMCP:
-    """The FastMCP server with every tool registered and the session filter in place."""
-    _quiet()
-    from fastmcp.exceptions import ToolError
-    from fastmcp.server.dependencies import get_http_headers
-    from fastmcp.server.middleware import Middleware
-    from fastmcp.server.server import FastMCP
+) -> Starlette:
+    """The application that serves every tool, with the session filter in place.
 
-    from butlers.errors import ButlerError
+    Raises:
+        StartError: a tool cannot be offered.
+    """
+    from mcp.server.lowlevel import Server as McpServer
+    from mcp.server.sse import SseServerTransport
+    from mcp_types import CallToolResult, ListToolsResult
+    from starlette.applications import Starlette
+    from starlette.responses import Response
+    from starlette.routing import Mount, Route
 
-    class Gate(Middleware):
-        """Sessions get their own butler's session tools, and refusals read as one line."""
+    from butlers.toolbox import Toolbox, refusal
 
-        def _session(self) -> str | None:
-            return get_http_headers().get("x-butlers-session")
+    toolbox = Toolbox(butler.tools, log=butler.log)
 
-        async def on_list_tools(self, context: Any, call_next: Any) -> Any:
-            tools = await call_next(context)
-            if self._session() is None:
-                return tools
-            offered = [tool for tool in tools if tool.name in session_tools]
-            if faults.on("session-tools-untyped"):
-                return [
-                    tool.model_copy(update={"parameters": {"type": "object"}}) for tool in offered
-                ]
-            return offered
+    async def list_tools(context: Any, _params: Any) -> ListToolsResult:
+        """Sessions get their own butler's session tools."""
+        if SESSION not in context.request.headers:
+            return ListToolsResult(tools=toolbox.offered)
+        offered = [tool for tool in toolbox.offered if tool.name in session_tools]
+        if faults.on("session-tools-untyped"):
+            offered = [tool.model_copy(update={"input_schema": ANYTHING}) for tool in offered]
+        return ListToolsResult(tools=offered)
 
-        async def on_call_tool(self, context: Any, call_next: Any) -> Any:
-            name = context.message.name
-            session = self._session()
-            if session is not None:
-                if not is_session(session):
-                    raise ToolError(f"cannot call {name}: session {session} does not run")
-                if name not in session_tools:
-                    raise ToolError(f"cannot call {name}: a session may not use this tool")
-            parent = tracing.parse(get_http_headers().get("traceparent"))
-            span = butler.tracer.span(f"tool {name}", parent=parent, **{"tool.name": name})
-            with calls.one(), span:
-                try:
-                    return await call_next(context)
-                except ToolError as error:
-                    # FastMCP puts its own words before those of the tool.
-                    if isinstance(error.__cause__, ButlerError):
-                        raise ToolError(str(error.__cause__)) from error.__cause__
-                    raise
+    async def call_tool(context: Any, params: Any) -> CallToolResult:
+        name, headers = params.name, context.request.headers
+        session = headers.get(SESSION)
+        if session is not None:
+            if not is_session(session):
+                return refusal(f"cannot call {name}: session {session} does not run")
+            if name not in session_tools:
+                return refusal(f"cannot call {name}: a session may not use this tool")
+        parent = tracing.parse(headers.get("traceparent"))
+        span = butler.tracer.span(f"tool {name}", parent=parent, **{"tool.name": name})
+        with calls.one(), tracing.called(parent, session=session), span:
+            answer = await toolbox.call(name, params.arguments or {})
+            if answer.is_error:
+                butler.tracer.failed(answer.content[0].text)
+            return answer
 
-    mcp = FastMCP(f"butler-{butler.name}", middleware=[Gate()], on_duplicate="error")
-    for tool in butler.tools:
-        mcp.tool(tool.function, name=tool.name, description=tool.description, output_schema=None)
-    return mcp
+    mcp: McpServer[Any] = McpServer(
+        f"butler-{butler.name}", version=__version__, on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+    transport = SseServerTransport("/messages/")  # looks at no host; `hosts.py` does
+
+    async def stream(request: Request) -> Response:
+        async with transport.connect_sse(request.scope, request.receive, request._send) as ends:
+            await mcp.run(*ends, mcp.create_initialization_options())
+        return Response()
+
+    return Starlette(
+        routes=[
+            Route("/sse", stream, methods=["GET"]),
+            Mount("/messages/", app=transport.handle_post_message),
+        ]
+    )

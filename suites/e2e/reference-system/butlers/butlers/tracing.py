@@ -11,6 +11,7 @@ import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -62,14 +63,22 @@ class Caller:
     session: str | None
 
 
-def caller() -> Caller:
-    """Read from the headers of the connection a tool is called through."""
-    from fastmcp.server.dependencies import get_http_headers
+_CALLER: ContextVar[Caller] = ContextVar("caller")
 
-    headers = get_http_headers()
-    return Caller(
-        trace=parse(headers.get("traceparent")), session=headers.get("x-butlers-session")
-    )
+
+@contextmanager
+def called(trace: Trace | None, *, session: str | None) -> Iterator[None]:
+    """While a tool is called: what :func:`caller` answers."""
+    token = _CALLER.set(Caller(trace=trace, session=session))
+    try:
+        yield
+    finally:
+        _CALLER.reset(token)
+
+
+def caller() -> Caller:
+    """Who calls the tool that runs now."""
+    return _CALLER.get(Caller(trace=None, session=None))
 
 
 class Tracer:
@@ -172,8 +181,8 @@ class Tracer:
 class _Exporter:
     """The OTLP exporter, imported when there is something to send.
 
-    It brings an HTTP client and protobuf along: a tenth of a second that nobody should wait for
-    while a butler starts. The batch processor calls it in a thread of its own.
+    It brings an HTTP client and protobuf along, which nobody should wait for while a butler starts.
+    The batch processor calls it in a thread of its own.
     """
 
     def __init__(self) -> None:

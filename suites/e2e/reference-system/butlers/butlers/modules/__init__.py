@@ -19,11 +19,11 @@ from butlers.modules.base import Module, ModuleProblem, Unauthorized
 from butlers.modules.calendar import Calendar
 from butlers.modules.email import Email
 from butlers.modules.telegram import Telegram
+from butlers.tool import ToolFunction
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from butlers.butler import ToolFunction
     from butlers.config import ButlerConfig
 
 #: The only list of modules. A new module is one file and one row.

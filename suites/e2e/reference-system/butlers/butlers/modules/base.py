@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 from urllib.parse import urlsplit
 
 from butlers.errors import ButlerError
-
-if TYPE_CHECKING:
-    from butlers.butler import ToolFunction
+from butlers.tool import ToolFunction
 
 _WORDS = {
     str: "a string", int: "an integer", float: "a positive number", list: "an array of module names"

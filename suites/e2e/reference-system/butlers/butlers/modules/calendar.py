@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import quote
 
 from pydantic import AwareDatetime, Field
@@ -12,9 +12,7 @@ from pydantic import AwareDatetime, Field
 from butlers import faults
 from butlers.modules.base import Base
 from butlers.modules.web import exchange
-
-if TYPE_CHECKING:
-    from butlers.butler import ToolFunction
+from butlers.tool import ToolFunction
 
 _DEFAULT_URL = "https://www.googleapis.com/calendar/v3"
 _DEFAULT_LENGTH = timedelta(hours=1)
