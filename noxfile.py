@@ -116,7 +116,7 @@ def bench(session):
     if chosen and not rest:
         return
     install(session, extras=EXTRAS, groups=["bench"])
-    session.run("python", "-m", "harness_core.bench", *rest)
+    session.run("python", "-m", "benchmarks", *rest)
 
 
 @nox.session(default=False)
@@ -283,7 +283,7 @@ def check_names(suites):
     """Refuse a name that is taken: nox would run the last of two and say nothing of the first."""
     taken = {
         "session": dict.fromkeys(nox.registry.get(), "noxfile.py"),
-        "bench": dict.fromkeys(BENCHES, "python -m harness_core.bench"),
+        "bench": dict.fromkeys(BENCHES, "python -m benchmarks"),
     }
     for suite in suites:
         for prefix in ("faults", "bench"):

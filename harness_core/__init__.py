@@ -1,16 +1,14 @@
 """The staging harness as a library: boot systems of several processes for real, and judge them.
 
-It knows no suite and no system under test. Bottom up, each layer knowing only those before it:
+It knows no suite and no system under test. Nine rooms, each resting on those before it alone:
 
-- ``errors``, ``limits``, ``reading``, ``texts``, ``screen``, ``groups``, ``wait``: outcomes, bounds, what
-  people write as typed values, texts inside values, what commands show, waiting on observables.
-- ``evidence``, ``bridge``, ``gates``, ``subject``: what a test leaves, threads, what can run here,
-  how a system under test is started.
-- ``process``, ``http``, ``net``: supervised children, servers that record, ports that are provably
-  theirs, readiness.
-- ``services``, ``db``, ``llm``, ``telemetry``: disposable servers, databases and rows, the model
-  gateway, a collector of spans.
-- ``scenario``, ``testing``: scenarios as data, conformance checks and fakes.
-- ``suites``, ``ledger``, ``faults``, ``scaffold``: suite files, lint, planted faults, new suites.
-- ``pytest_plugin``, ``cli``: what pytest and a person see.
+- ``base``: outcomes, bounds, waiting, evidence, loops, this machine.
+- ``process``: the life of daemons: run, child, warden, stop ladder, sweep.
+- ``ports``: leases, owners, readiness.
+- ``infrastructure``: containers, PostgreSQL, S3, Temporal, databases.
+- ``doubles``: stand-ins of the world outside: HTTP, mail, spans, the model.
+- ``system``: subject files, parts, compose files, staging.
+- ``assertions``: scenarios as data, loose matchers, trials.
+- ``assurance``: requirements, lint, planted faults, gates.
+- ``front``: the pytest plugin, the command line, the scaffold.
 """

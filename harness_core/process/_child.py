@@ -15,12 +15,12 @@ from typing import Final
 
 import trio
 
-from harness_core import limits
-from harness_core.errors import ChildExited, HarnessError, NotReady
-from harness_core.evidence import Redactor
+from harness_core.base import limits
+from harness_core.base.errors import ChildExited, HarnessError, NotReady
+from harness_core.base.evidence import Redactor
+from harness_core.base.wait import until, until_blocking
 from harness_core.process import _warden
 from harness_core.process._output import OutputLog
-from harness_core.wait import until, until_blocking
 
 __all__ = ["Child", "StopReport", "belongs_to"]
 

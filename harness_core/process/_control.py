@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import trio
 
-from harness_core.errors import BadInput, HarnessError
+from harness_core.base.errors import BadInput, HarnessError
 from harness_core.process import _warden
 from harness_core.process._child import Child
 

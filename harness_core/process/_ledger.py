@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness_core.machine import STATE_ELSEWHERE, writing
+from harness_core.base.machine import STATE_ELSEWHERE, writing
 from harness_core.process import _warden
 from harness_core.process._state import state_root
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from harness_core import limits
-from harness_core.evidence import Redactor, writing_evidence
+from harness_core.base import limits
+from harness_core.base.evidence import Redactor, writing_evidence
 from harness_core.process._redactions import Redactions
 
 __all__ = ["OutputLog"]

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from harness_core.evidence import Redactor
+from harness_core.base.evidence import Redactor
 
 __all__ = ["RedactedLine", "Redactions", "redacted_lines"]
 

@@ -14,12 +14,13 @@ from typing import Any
 
 import trio
 
-from harness_core import limits
-from harness_core.bridge import reading as read_in_thread
-from harness_core.errors import HarnessError
-from harness_core.evidence import Evidence
-from harness_core.groups import lone_error
-from harness_core.machine import STATE_ELSEWHERE, writing
+from harness_core.base import limits
+from harness_core.base.bridge import reading as read_in_thread
+from harness_core.base.errors import HarnessError
+from harness_core.base.evidence import Evidence
+from harness_core.base.groups import lone_error
+from harness_core.base.machine import STATE_ELSEWHERE, writing
+from harness_core.base.wait import deadline, until
 from harness_core.process import _warden
 from harness_core.process._child import Child
 from harness_core.process._control import WardenClient
@@ -34,7 +35,6 @@ from harness_core.process._start import (
 from harness_core.process._state import memory_root
 from harness_core.process._sweep import end_marked, remove_directories, sweep
 from harness_core.process._sweepers import installed_sweepers
-from harness_core.wait import deadline, until
 
 __all__ = ["LeakFound", "Run", "open_run"]
 
@@ -131,7 +131,7 @@ class Run:
         """Start a process in a session of its own; stop it at the end of the block.
 
         The block begins when ``exec`` has succeeded, which is not readiness: wait on an
-        observable (``harness_core.net``) before you use it.
+        observable (``harness_core.ports``) before you use it.
 
         Args:
             argv: command line; the first word is looked up on the child's own ``PATH``.

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness_core.errors import BadInput, Unavailable
-from harness_core.evidence import Evidence
+from harness_core.base.errors import BadInput, Unavailable
+from harness_core.base.evidence import Evidence
 from harness_core.process import _warden
 
 __all__ = ["check_arguments", "check_name", "group_of", "new_log", "not_started"]

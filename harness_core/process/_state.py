@@ -7,8 +7,8 @@ import shutil
 import stat
 from pathlib import Path
 
-from harness_core.errors import HarnessError
-from harness_core.machine import MEMORY_FREE_BYTES, memory_place, state_place
+from harness_core.base.errors import HarnessError
+from harness_core.base.machine import MEMORY_FREE_BYTES, memory_place, state_place
 
 __all__ = ["memory_root", "state_root"]
 

@@ -19,13 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness_core import limits
-from harness_core.errors import HarnessError, NotReady
-from harness_core.machine import memory_place
+from harness_core.base import limits
+from harness_core.base.errors import HarnessError, NotReady
+from harness_core.base.machine import memory_place
+from harness_core.base.wait import until_blocking
 from harness_core.process import _warden
 from harness_core.process._ledger import RunLedger, boot_id, is_alive, ledgers
 from harness_core.process._sweepers import Sweeper
-from harness_core.wait import until_blocking
 
 __all__ = ["SweepReport", "end_marked", "remove_directories", "sweep"]
 

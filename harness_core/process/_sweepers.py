@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
-from harness_core.errors import Unavailable
+from harness_core.base.errors import Unavailable
 
 __all__ = ["Sweeper", "installed_sweepers"]
 

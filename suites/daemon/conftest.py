@@ -7,13 +7,23 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from harness_core.bridge import Loop
-from harness_core.evidence import Evidence
+from harness_core.assurance import gates
+from harness_core.base.bridge import Loop
+from harness_core.base.evidence import Evidence
+from harness_core.front.pytest_plugin import has_failed
 from harness_core.process import Run, open_run
-from harness_core.pytest_plugin import has_failed
-from harness_core.subject import Subject
-from harness_core.wire import Connection
+from harness_core.system.subject import Subject
+from suites.daemon.confinement import cannot_confine
 from suites.daemon.daemon import Daemon, Settings, open_daemon
+from suites.daemon.wire import Connection
+
+gates.register(
+    gates.Gate(
+        name="confinement",
+        summary="dangerous commands, where they can do no harm (bubblewrap)",
+        probe=cannot_confine,
+    )
+)
 
 #: The reference system has tests of its own, which session daemon_reference runs.
 collect_ignore = ["reference-system"]

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from harness_core.confinement import Confinement
-from harness_core.errors import BadInput
-from harness_core.evidence import Evidence
-from harness_core.net import (
+from harness_core.base.errors import BadInput
+from harness_core.base.evidence import Evidence
+from harness_core.ports import (
     PortLease,
     Stage,
     await_completion,
@@ -26,10 +25,11 @@ from harness_core.net import (
     prove_listener,
 )
 from harness_core.process import Child, Run, StopReport
-from harness_core.subject import Subject, subject_bin
-from harness_core.wire import Connection, Keyword, Message, RemoteProtocolError, open_connection
+from harness_core.system.subject import Subject, subject_bin
+from suites.daemon.confinement import Confinement
 from suites.daemon.messages import HEALTH_CHECK
 from suites.daemon.vitals import Vitals, read_vitals
+from suites.daemon.wire import Connection, Keyword, Message, RemoteProtocolError, open_connection
 
 __all__ = ["HEALTH_S", "Daemon", "Provider", "Settings", "open_daemon"]
 

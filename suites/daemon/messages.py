@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness_core.wire import NIL, Connection, Form, Keyword, Message, T, plist
+from suites.daemon.wire import NIL, Connection, Form, Keyword, Message, T, plist
 
 __all__ = [
     "ANSWER_S",

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from harness_core.errors import BadInput
-from harness_core.subject import Subject, load_subject
-from harness_core.suites import Shape
+from harness_core.base.errors import BadInput
+from harness_core.system.subject import Subject, load_subject
+from harness_core.system.suites import Shape
 
 __all__ = ["read_subject"]
 

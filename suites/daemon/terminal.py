@@ -10,9 +10,9 @@ from typing import Final
 
 import trio
 
-from harness_core.errors import NotReady
+from harness_core.base.errors import NotReady
+from harness_core.base.wait import deadline, until
 from harness_core.process import Run
-from harness_core.wait import deadline, until
 
 __all__ = ["Terminal", "open_terminal"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.confinement import confinement
+from harness_core.base.wait import deadline
 from harness_core.process import Run
-from harness_core.wait import deadline
+from suites.daemon.confinement import confinement
 
 pytestmark = [
     pytest.mark.aside("the confinement is the suite's own"),

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from harness_core.errors import ChildExited, NotReady
-from harness_core.net import listeners
+from harness_core.base.errors import ChildExited, NotReady
+from harness_core.base.wait import deadline, until
+from harness_core.ports import listeners
 from harness_core.process import Child
-from harness_core.wait import deadline, until
-from harness_core.wire import Keyword, RemoteProtocolError, Violation, open_connection
 from suites.daemon.daemon import Daemon, Settings
 from suites.daemon.messages import ask, expect_health, expect_refusal, request, user_input
+from suites.daemon.wire import Keyword, RemoteProtocolError, Violation, open_connection
 
 pytestmark = pytest.mark.covers("CONTRACT-1-START")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import trio
 
-from harness_core.wire import Keyword, lookup
 from suites.daemon.daemon import HEALTH_S, Daemon, health_on
 from suites.daemon.messages import (
     HEALTH_CHECK,
@@ -15,6 +14,7 @@ from suites.daemon.messages import (
     expect_message,
     user_input,
 )
+from suites.daemon.wire import Keyword, lookup
 
 pytestmark = pytest.mark.covers("CONTRACT-2-INPUT")
 

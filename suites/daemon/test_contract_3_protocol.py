@@ -10,9 +10,8 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness_core.bridge import Loop
-from harness_core.skips import not_run
-from harness_core.wire import Keyword, RemoteProtocolError, Violation, open_connection
+from harness_core.base.bridge import Loop
+from harness_core.front.skips import not_run
 from suites.daemon.daemon import HEALTH_S, Daemon, Settings, health_on, open_daemon
 from suites.daemon.hostile import (
     DEPTH,
@@ -36,6 +35,7 @@ from suites.daemon.messages import (
 )
 from suites.daemon.unharmed import unharmed
 from suites.daemon.vitals import settled
+from suites.daemon.wire import Keyword, RemoteProtocolError, Violation, open_connection
 
 pytestmark = pytest.mark.covers("CONTRACT-3-BOUNDS")
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.bridge import Loop
-from harness_core.skips import not_run
-from harness_core.wait import until
-from harness_core.wire import Keyword, lookup
+from harness_core.base.bridge import Loop
+from harness_core.base.wait import until
+from harness_core.front.skips import not_run
 from suites.daemon.daemon import Daemon, Settings, open_daemon
 from suites.daemon.messages import ask, expect_health, request, say
+from suites.daemon.wire import Keyword, lookup
 
 #: Until health tells of what has changed.
 NOTICED_S = 6.0

@@ -12,15 +12,14 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.bridge import Loop
-from harness_core.confinement import confinement
-from harness_core.errors import NotReady
-from harness_core.net import listeners
+from harness_core.base.bridge import Loop
+from harness_core.base.errors import NotReady
+from harness_core.base.wait import deadline, until
+from harness_core.ports import listeners
 from harness_core.process import command_line
-from harness_core.wait import deadline, until
-from harness_core.wire import Connection, Keyword, Message, RemoteProtocolError, Violation
 from suites.daemon.canary import Canary, open_canary
 from suites.daemon.commands import DANGEROUS, HARMLESS, Dangerous, Harmless
+from suites.daemon.confinement import confinement
 from suites.daemon.daemon import Daemon, Settings, open_daemon
 from suites.daemon.messages import (
     ANSWER_S,
@@ -32,6 +31,7 @@ from suites.daemon.messages import (
     user_input,
 )
 from suites.daemon.vitals import below
+from suites.daemon.wire import Connection, Keyword, Message, RemoteProtocolError, Violation
 
 pytestmark = [pytest.mark.covers("CONTRACT-5-DANGEROUS"), pytest.mark.requires("confinement")]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness_core.wire import Keyword, plist
 from suites.daemon.daemon import Daemon
 from suites.daemon.messages import ask, expect_message, expect_refusal, user_input
+from suites.daemon.wire import Keyword, plist
 
 pytestmark = pytest.mark.covers("CONTRACT-6-CLI")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness_core.wire import Keyword, lookup
 from suites.daemon.daemon import Daemon
 from suites.daemon.messages import ask, expect_message, expect_refusal, request, user_input
+from suites.daemon.wire import Keyword, lookup
 
 pytestmark = [pytest.mark.covers("CONTRACT-7-GATEWAYS"), pytest.mark.capability("gateway-list")]
 

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from harness_core.http import Answer, Recorder, Rule, open_recorder
-from harness_core.wire import Connection, Keyword, lookup
+from harness_core.doubles.http import Answer, Recorder, Rule, open_recorder
 from suites.daemon.daemon import Daemon
 from suites.daemon.messages import (
     ask,
@@ -21,6 +20,7 @@ from suites.daemon.messages import (
     request,
     user_input,
 )
+from suites.daemon.wire import Connection, Keyword, lookup
 
 pytestmark = [
     pytest.mark.covers("CONTRACT-8-MESSAGING"),

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.bridge import Loop
-from harness_core.budget import llm_budget_usd
-from harness_core.confinement import confinement
-from harness_core.llm import Fault, Gateway, GatewayClient, LedgerEntry, open_gateway
-from harness_core.wire import Connection, Message
+from harness_core.base.bridge import Loop
+from harness_core.doubles.model import Fault, Gateway, GatewayClient, LedgerEntry, open_gateway
+from harness_core.front.budget import llm_budget_usd
 from suites.daemon.canary import open_canary
+from suites.daemon.confinement import confinement
 from suites.daemon.daemon import Daemon, Provider, Settings, open_daemon
 from suites.daemon.messages import ask, expect_health, expect_message, say, user_input
+from suites.daemon.wire import Connection, Message
 
 pytestmark = [pytest.mark.covers("CONTRACT-8-PROVIDERS"), pytest.mark.capability("providers")]
 

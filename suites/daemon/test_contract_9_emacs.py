@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.wait import deadline
+from harness_core.base.wait import deadline
 from suites.daemon.daemon import Daemon
 
 pytestmark = [

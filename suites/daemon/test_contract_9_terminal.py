@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from harness_core.wait import until
+from harness_core.base.wait import until
 from suites.daemon.daemon import Daemon, Settings
 from suites.daemon.messages import expect_health
 from suites.daemon.terminal import Terminal, open_terminal

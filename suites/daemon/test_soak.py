@@ -9,8 +9,7 @@ from collections import Counter
 import pytest
 import trio
 
-from harness_core.pytest_plugin import add_summary
-from harness_core.wire import Connection, RemoteProtocolError, Violation, open_connection
+from harness_core.front.pytest_plugin import add_summary
 from suites.daemon.daemon import HEALTH_S, Daemon, Settings
 from suites.daemon.hostile import DEPTH, FRAME_CHARACTERS, FRAME_S, HEALTH, ROWS, TALK, frame
 from suites.daemon.messages import (
@@ -22,6 +21,7 @@ from suites.daemon.messages import (
     user_input,
 )
 from suites.daemon.vitals import settled
+from suites.daemon.wire import Connection, RemoteProtocolError, Violation, open_connection
 
 pytestmark = [
     pytest.mark.aside("figures over 50,000 frames; what is bounded is CONTRACT-3-BOUNDS"),

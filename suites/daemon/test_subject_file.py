@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from harness_core.errors import BadInput
-from harness_core.testing import check_reader, to_toml
+from harness_core.assurance.conformance import check_reader, to_toml
+from harness_core.base.errors import BadInput
 from suites.daemon.subject_file import read_subject
 
 REFERENCE: Final = Path(__file__).with_name("reference-system") / "subject.toml"

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from harness_core.wire import RemoteProtocolError
 from suites.daemon.daemon import Daemon, health_on
 from suites.daemon.messages import expect_health
 from suites.daemon.vitals import Vitals, read_vitals, settled
+from suites.daemon.wire import RemoteProtocolError
 
 __all__ = ["GROWTH_KIB", "unharmed"]
 

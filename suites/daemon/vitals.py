@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_core.errors import NotReady
+from harness_core.base.errors import NotReady
+from harness_core.base.wait import deadline, until
 from harness_core.process import start_time
-from harness_core.wait import deadline, until
 
 __all__ = ["Vitals", "below", "read_vitals", "settled"]
 

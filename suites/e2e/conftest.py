@@ -15,23 +15,37 @@ from typing import Final
 import pytest
 import trio
 
-from harness_core.bridge import Loop
-from harness_core.budget import keep_costs
-from harness_core.errors import BudgetExceeded, HarnessError, Unavailable
-from harness_core.evidence import Evidence
-from harness_core.llm import Gateway, LedgerEntry, cost_summary, expect_rehearsed, refused_keys
+from harness_core.assurance import gates
+from harness_core.base.bridge import Loop
+from harness_core.base.errors import BudgetExceeded, HarnessError, Unavailable
+from harness_core.base.evidence import Evidence
+from harness_core.doubles.model import (
+    Gateway,
+    LedgerEntry,
+    cost_summary,
+    expect_rehearsed,
+    refused_keys,
+)
+from harness_core.front.budget import keep_costs
+from harness_core.front.pytest_plugin import add_summary, explain_failures
+from harness_core.front.skips import not_run
+from harness_core.front.suite_fixtures import suite_subject
 from harness_core.process import Run
-from harness_core.pytest_plugin import add_summary, explain_failures
-from harness_core.skips import not_run
-from harness_core.subject import Subject
-from harness_core.suite_fixtures import suite_subject
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.layout import OWN_PROCESS
 from suites.e2e.ecosystem.roster import read_roster
 from suites.e2e.observe.flamegraphs import profiled
 from suites.e2e.observe.logs import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
+from suites.e2e.observe.profiling import cannot_profile
 from suites.e2e.worlds.credentialed import MODULES, Connected, open_connected, wanted
+
+gates.register(
+    gates.Gate(
+        name="profiling", summary="profiles of running processes (py-spy)", probe=cannot_profile
+    )
+)
 
 #: The reference system has tests of its own, which session e2e_reference runs.
 collect_ignore = ["reference-system"]

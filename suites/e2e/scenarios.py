@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness_core.db import Contains, Regex
-from harness_core.scenario import GOLDEN, DbAssertion, E2EScenario, Said
-from harness_core.turns import obey, route, say, use
+from harness_core.assertions import GOLDEN, DbAssertion, E2EScenario, Said
+from harness_core.doubles.turns import obey, route, say, use
+from harness_core.infrastructure.databases import Contains, Regex
 
 __all__ = ["SCENARIOS"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness_core.db import Contains
-from harness_core.turns import route, use
+from harness_core.doubles.turns import route, use
+from harness_core.infrastructure.databases import Contains
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import expect_inbox, expect_journey
 from suites.e2e.observe.journey import follow, tool_calls

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness_core.db import MigrationChain
-from harness_core.errors import BadInput
-from harness_core.net import listeners
-from harness_core.skips import not_run
+from harness_core.base.errors import BadInput
+from harness_core.front.skips import not_run
+from harness_core.infrastructure.databases import MigrationChain
+from harness_core.ports import listeners
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
 from suites.e2e.observe.expect_journey import words_of
 from suites.e2e.observe.journey import as_data

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.errors import BadInput
-from harness_core.testing import check_reader, to_toml
+from harness_core.assurance.conformance import check_reader, to_toml
+from harness_core.base.errors import BadInput
 from suites.e2e.ecosystem.roster import read_roster
 from suites.e2e.ecosystem.subject_file import read_subject
 from suites.e2e.load.profiles import read_profiles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_core.errors import NotReady
+from harness_core.base.errors import NotReady
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.mcp import CannotReach
 

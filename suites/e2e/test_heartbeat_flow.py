@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import pytest
 
-from harness_core.errors import BadInput, NotReady
-from harness_core.wait import deadline, until
+from harness_core.base.errors import BadInput, NotReady
+from harness_core.base.wait import deadline, until
 from suites.e2e.ecosystem.handle import Butler
 from suites.e2e.worlds.credentialed import BEAT_S, Connected
 from suites.e2e.worlds.schedules import fall_due, schedule, schedule_row, sessions_of

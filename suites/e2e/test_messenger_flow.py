@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from harness_core.errors import NotReady
-from harness_core.http import Answer, Rule
-from harness_core.mail import Refusal
-from harness_core.turns import route, use
+from harness_core.base.errors import NotReady
+from harness_core.doubles.http import Answer, Rule
+from harness_core.doubles.mail import Refusal
+from harness_core.doubles.turns import route, use
 from suites.e2e.ecosystem.handle import Butler
 from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.observe.journey import follow

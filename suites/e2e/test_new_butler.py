@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.bridge import Loop
-from harness_core.db import Contains
-from harness_core.evidence import Evidence
+from harness_core.base.bridge import Loop
+from harness_core.base.evidence import Evidence
+from harness_core.doubles.turns import route, say
+from harness_core.infrastructure.databases import Contains
 from harness_core.process import Run
-from harness_core.subject import Subject
-from harness_core.turns import route, say
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions

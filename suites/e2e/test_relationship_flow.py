@@ -10,7 +10,7 @@ from datetime import datetime
 
 import pytest
 
-from harness_core.turns import route, use
+from harness_core.doubles.turns import route, use
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import expect_journey
 from suites.e2e.observe.journey import follow

@@ -13,8 +13,7 @@ from typing import Final
 
 import pytest
 
-from harness_core.errors import Unavailable
-from harness_core.scenario import (
+from harness_core.assertions import (
     E2EScenario,
     SequentialPlan,
     SequentialTest,
@@ -22,7 +21,8 @@ from harness_core.scenario import (
     fill,
     new_token,
 )
-from harness_core.suite_fixtures import suite_subject
+from harness_core.base.errors import Unavailable
+from harness_core.front.suite_fixtures import suite_subject
 from suites.e2e.ecosystem.boot import roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem, Sent
 from suites.e2e.ecosystem.roster import read_roster

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 import trio
 
-from harness_core.db import Contains
-from harness_core.groups import lone_error
-from harness_core.llm import Fault
-from harness_core.turns import route, use
-from harness_core.wait import deadline, until
+from harness_core.base.groups import lone_error
+from harness_core.base.wait import deadline, until
+from harness_core.doubles.model import Fault
+from harness_core.doubles.turns import route, use
+from harness_core.infrastructure.databases import Contains
 from suites.e2e.ecosystem.handle import Ecosystem, Sent
 from suites.e2e.observe.expect_journey import (
     expect_inbox,

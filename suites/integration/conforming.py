@@ -12,7 +12,7 @@ from typing import Any
 
 import jsonschema
 
-from harness_core.http import HttpClient, Response
+from harness_core.doubles.http import HttpClient, Response
 from suites.integration.document import Document, Operation
 
 __all__ = ["Conforming", "strict"]

@@ -14,15 +14,15 @@ from typing import Final
 import pytest
 import trio
 
-from harness_core.bridge import Loop
-from harness_core.errors import HarnessError, Unavailable
-from harness_core.evidence import Evidence
-from harness_core.http import HttpClient
-from harness_core.llm import refused_keys
-from harness_core.pytest_plugin import add_summary, explain_failures
-from harness_core.skips import not_run
-from harness_core.stack import Stack
-from harness_core.subject import Subject
+from harness_core.base.bridge import Loop
+from harness_core.base.errors import HarnessError, Unavailable
+from harness_core.base.evidence import Evidence
+from harness_core.doubles.http import HttpClient
+from harness_core.doubles.model import refused_keys
+from harness_core.front.pytest_plugin import add_summary, explain_failures
+from harness_core.front.skips import not_run
+from harness_core.system.compose import Stack
+from harness_core.system.subject import Subject
 from suites.integration.episodes import Episodes
 from suites.integration.stack import layout_of
 

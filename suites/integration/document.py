@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harness_core.http import HttpClient
+from harness_core.doubles.http import HttpClient
 
 __all__ = ["OPEN_PATHS", "Document", "Operation", "live_document"]
 

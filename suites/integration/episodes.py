@@ -11,11 +11,11 @@ import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
-from harness_core.http import HttpClient, Response
-from harness_core.llm import LedgerEntry
-from harness_core.services import S3Object, S3RefusedError
-from harness_core.stack import Stack
-from harness_core.turns import Rehearsal, Turn, Use, use
+from harness_core.doubles.http import HttpClient, Response
+from harness_core.doubles.model import LedgerEntry
+from harness_core.doubles.turns import Rehearsal, Turn, Use, use
+from harness_core.infrastructure.services import S3Object, S3RefusedError
+from harness_core.system.compose import Stack
 from suites.integration.patience import EPISODE_S, SOON_S, eventually
 from suites.integration.sessions import Session
 from suites.integration.told import lacked, lost

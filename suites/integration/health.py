@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness_core.http import Response
+from harness_core.doubles.http import Response
 
 __all__ = ["payload", "unwell"]
 

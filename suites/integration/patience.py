@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import trio
 
-from harness_core.wait import until
+from harness_core.base.wait import until
 
 __all__ = ["EPISODE_S", "SOON_S", "eventually"]
 

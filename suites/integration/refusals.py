@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from harness_core.http import Response
+from harness_core.doubles.http import Response
 
 __all__ = ["expect_refused"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from harness_core.http import HttpClient, Response
+from harness_core.doubles.http import HttpClient, Response
 
 __all__ = ["Session", "new_session"]
 

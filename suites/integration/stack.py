@@ -12,16 +12,16 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final
 
-from harness_core import limits
-from harness_core.db import POSTGRES_URL_VARIABLE
-from harness_core.errors import Unavailable
-from harness_core.evidence import Evidence
+from harness_core.base import limits
+from harness_core.base.errors import Unavailable
+from harness_core.base.evidence import Evidence
+from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE
+from harness_core.infrastructure.services import S3_URL_VARIABLE, TEMPORAL_ADDRESS_VARIABLE
 from harness_core.process import Run
-from harness_core.services import S3_URL_VARIABLE, TEMPORAL_ADDRESS_VARIABLE
-from harness_core.stack import Stack, StackOptions, open_stack, read_compose
-from harness_core.staging import Options
-from harness_core.subject import Subject, load_subject, subject_bin
-from harness_core.suites import Shape
+from harness_core.system.compose import Stack, StackOptions, open_stack, read_compose
+from harness_core.system.staging import Options
+from harness_core.system.subject import Subject, load_subject, subject_bin
+from harness_core.system.suites import Shape
 
 __all__ = ["Layout", "layout_of", "open_environment", "open_workbench", "read_subject"]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import trio
 
-from harness_core.stack import Stack
+from harness_core.system.compose import Stack
 
 __all__ = ["WorkflowSeen", "look_at_workflow"]
 

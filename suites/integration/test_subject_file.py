@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from harness_core.subject import load_subject
-from harness_core.testing import check_reader, to_toml
+from harness_core.assurance.conformance import check_reader, to_toml
+from harness_core.system.subject import load_subject
 from suites.integration.stack import layout_of
 
 REFERENCE: Final = Path(__file__).with_name("reference-system") / "subject.toml"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from harness_core.llm import LedgerEntry, expect_rehearsed
+from harness_core.doubles.model import LedgerEntry, expect_rehearsed
 
 __all__ = ["lacked", "lost"]
 

@@ -9,9 +9,9 @@ from typing import Final
 import pytest
 from pyfakefs.fake_filesystem_unittest import Patcher
 
-from harness_core.errors import BadInput
-from harness_core.gates import closed_reason
-from harness_core.parity import load_backends
+from harness_core.assurance.gates import closed_reason
+from harness_core.base.errors import BadInput
+from suites.parity.compare import load_backends
 from suites.parity.launcher import Backend
 from suites.parity.live import live_worlds
 from suites.parity.sides import Observation, Sides

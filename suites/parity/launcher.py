@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from harness_core.parity import Allowance
+from suites.parity.compare import Allowance
 from suites.parity.world import World
 
 __all__ = ["Backend", "Bottle", "ExecResult", "Launcher"]

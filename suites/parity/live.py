@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
-from harness_core.containers import build_subject_image, run_labels
-from harness_core.engine import Engine, find_engine
-from harness_core.parity import Call, Reply
+from harness_core.infrastructure.containers import build_subject_image, run_labels
+from harness_core.infrastructure.engine import Engine, find_engine
 from harness_core.process import Run
+from suites.parity.compare import Call, Reply
 from suites.parity.world import World
 
 __all__ = ["DESCRIPTOR", "RealCommands", "live_worlds"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness_core.parity import ParityError, compare
+from suites.parity.compare import ParityError, compare
 from suites.parity.launcher import Backend, Launcher
 from suites.parity.world import World
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.skips import not_run
+from harness_core.front.skips import not_run
 
 pytestmark = pytest.mark.aside(
     "the command line of the reference alone; launchers are reached by their API"

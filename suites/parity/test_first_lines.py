@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from harness_core.parity import ParityError
-from harness_core.skips import not_run
+from harness_core.front.skips import not_run
+from suites.parity.compare import ParityError
 from suites.parity.sides import Body, Sides
 from suites.parity.test_forwarded_env import launch_and_look
 from suites.parity.test_secret_env import SecretRow, launch_and_use

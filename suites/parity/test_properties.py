@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness_core.parity import exposures
+from suites.parity.compare import exposures
 from suites.parity.launcher import Bottle, Launcher
 from suites.parity.sides import Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment, script_that_answers

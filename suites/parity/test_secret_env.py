@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from harness_core.parity import exposures
+from suites.parity.compare import exposures
 from suites.parity.launcher import Backend, Launcher
 from suites.parity.sides import Body, Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment, script_that_answers

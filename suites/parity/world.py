@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from harness_core.parity import Call, CommandStub, Reply, SimulatedCrash
+from suites.parity.compare import Call, CommandStub, Reply, SimulatedCrash
 from suites.parity.tools.bwrap import Bwrap
 from suites.parity.tools.docker import Docker
 from suites.parity.tools.guest import Guest

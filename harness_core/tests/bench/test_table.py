@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_core.bench import Table
+from benchmarks import Table
 
 
 def test_medians_and_ratio() -> None:

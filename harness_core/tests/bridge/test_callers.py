@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from harness_core.bridge import anywhere, at_home, blocking, open_loop, this_loop
-from harness_core.errors import HarnessError
-from harness_core.wait import until
+from harness_core.base.bridge import anywhere, at_home, blocking, open_loop, this_loop
+from harness_core.base.errors import HarnessError
+from harness_core.base.wait import until
 
 #: A deadline that a call which never ends runs into.
 SOON_S = 0.05

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import trio
 
-from harness_core.bridge import blocking, open_loop
-from harness_core.errors import HarnessError, NotReady
-from harness_core.wait import deadline, until
+from harness_core.base.bridge import blocking, open_loop
+from harness_core.base.errors import HarnessError, NotReady
+from harness_core.base.wait import deadline, until
 
 
 class Broken(Exception):  # noqa: N818 - a word, as those of the harness are

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_core import limits
-from harness_core.budget import ModelBudget, cost_plan, model_budget
+from harness_core.base import limits
+from harness_core.front.budget import ModelBudget, cost_plan, model_budget
 
 SUITE = """
 [suite]

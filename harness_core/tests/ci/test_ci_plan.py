@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.ci import plan_jobs
-from harness_core.errors import BadInput
-from harness_core.shards import update_durations
+from harness_core.assurance.shards import update_durations
+from harness_core.base.errors import BadInput
+from harness_core.front.ci import plan_jobs
 
 
 def rows(*names, tags=("tests",)):

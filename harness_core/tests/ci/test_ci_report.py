@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from harness_core.ci import Failure, Report, annotate, read_faults, read_report, summarize
-from harness_core.errors import BadInput
+from harness_core.base.errors import BadInput
+from harness_core.front.ci import Failure, Report, annotate, read_faults, read_report, summarize
 
 TESTS = """
 import pytest
-from harness_core.errors import NotReady
+from harness_core.base.errors import NotReady
 
 class TestTotal:
     def test_fails(self):

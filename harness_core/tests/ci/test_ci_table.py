@@ -43,7 +43,7 @@ def table(tree: Path, *arguments: str, **sessions: str) -> "subprocess.Completed
     (tree / "nox.json").write_text(json.dumps({"sessions": rows}))
     words = ["ci", "table", "--nox", "nox.json", *arguments]
     return subprocess.run(
-        [sys.executable, "-m", "harness_core.cli", *words],
+        [sys.executable, "-m", "harness_core.front.cli", *words],
         cwd=tree,
         env={"PATH": os.environ["PATH"]},
         capture_output=True,

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from harness_core.shards import read_durations, update_durations
+from harness_core.assurance.shards import read_durations, update_durations
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def harness(tmp_path):
 
     def run(*args, cwd=tmp_path, given="", **env):
         return subprocess.run(
-            [sys.executable, "-m", "harness_core.cli", *args],
+            [sys.executable, "-m", "harness_core.front.cli", *args],
             cwd=cwd,
             env={**os.environ, **env},
             input=given,

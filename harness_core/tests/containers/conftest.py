@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.containers import build_images, engine_client, image_tag
-from harness_core.engine import Engine, find_engine
-from harness_core.evidence import Evidence, open_evidence
+from harness_core.base.evidence import Evidence, open_evidence
+from harness_core.front.skips import not_run
+from harness_core.infrastructure.containers import build_images, engine_client, image_tag
+from harness_core.infrastructure.engine import Engine, find_engine
 from harness_core.process import Run, open_run
-from harness_core.skips import not_run
 
 
 @pytest.fixture(scope="session")

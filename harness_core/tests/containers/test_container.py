@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from harness_core import limits
-from harness_core.bridge import blocking
-from harness_core.containers import (
+from harness_core.base import limits
+from harness_core.base.bridge import blocking
+from harness_core.base.errors import ChildExited, HarnessError, NotReady, PortTaken, Unavailable
+from harness_core.base.wait import deadline
+from harness_core.infrastructure.containers import (
     ContainerSpec,
     ImageChoice,
     engine_client,
@@ -21,15 +23,13 @@ from harness_core.containers import (
     provide_image,
     sweep_container,
 )
-from harness_core.db import Database
-from harness_core.engine import find_engine
-from harness_core.errors import ChildExited, HarnessError, NotReady, PortTaken, Unavailable
+from harness_core.infrastructure.databases import Database
+from harness_core.infrastructure.engine import find_engine
+from harness_core.infrastructure.services import open_postgres, postgres_answers
+from harness_core.infrastructure.services._in_container import ContainerServer
+from harness_core.infrastructure.services._postgres_protocol import greet
+from harness_core.infrastructure.services._readiness import Readiness
 from harness_core.process import open_run, state_root, sweep
-from harness_core.services import open_postgres, postgres_answers
-from harness_core.services._in_container import ContainerServer
-from harness_core.services._postgres_protocol import greet
-from harness_core.services._readiness import Readiness
-from harness_core.wait import deadline
 
 pytestmark = [pytest.mark.docker, pytest.mark.requires("docker")]
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core import limits
-from harness_core.containers import ContainerSpec, engine_client, open_container
-from harness_core.engine import Engine, engine_reason, find_engine
-from harness_core.errors import HarnessError, Unavailable
+from harness_core.base import limits
+from harness_core.base.errors import HarnessError, Unavailable
+from harness_core.base.wait import deadline, until_blocking
+from harness_core.infrastructure.containers import ContainerSpec, engine_client, open_container
+from harness_core.infrastructure.engine import Engine, engine_reason, find_engine
 from harness_core.process import open_run
-from harness_core.wait import deadline, until_blocking
 
 pytestmark = [
     pytest.mark.docker,
@@ -117,9 +117,9 @@ def own_engine(engine: Engine, base: str, monkeypatch: pytest.MonkeyPatch) -> It
 RUNNER = """
 import sys, trio
 from pathlib import Path
-from harness_core.containers import ContainerSpec, open_container
-from harness_core.engine import find_engine
-from harness_core.evidence import open_evidence
+from harness_core.infrastructure.containers import ContainerSpec, open_container
+from harness_core.infrastructure.engine import find_engine
+from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
 
 async def main():
@@ -213,7 +213,7 @@ async def test_teardown_of_a_frozen_engine_has_a_deadline(
 def sweep_now() -> subprocess.CompletedProcess[str]:
     """``harness sweep`` as a person runs it."""
     return subprocess.run(
-        [sys.executable, "-m", "harness_core.cli", "sweep"],
+        [sys.executable, "-m", "harness_core.front.cli", "sweep"],
         capture_output=True,
         text=True,
         check=False,

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from harness_core.containers import IMAGE_NAMES, _bootstrap, _recipes, image_tag
-from harness_core.errors import BadInput, Unavailable
+from harness_core.base.errors import BadInput, Unavailable
+from harness_core.infrastructure.containers import IMAGE_NAMES, _bootstrap, _recipes, image_tag
 
 
 @pytest.fixture

@@ -11,10 +11,15 @@ import time
 
 import pytest
 
-from harness_core import limits
-from harness_core.containers import engine_client, run_labels, sweep_network, sweep_volume
+from harness_core.base import limits
+from harness_core.base.wait import until_blocking
+from harness_core.infrastructure.containers import (
+    engine_client,
+    run_labels,
+    sweep_network,
+    sweep_volume,
+)
 from harness_core.process import RunLedger, open_run
-from harness_core.wait import until_blocking
 
 pytestmark = [pytest.mark.docker, pytest.mark.requires("docker")]
 
@@ -22,9 +27,9 @@ pytestmark = [pytest.mark.docker, pytest.mark.requires("docker")]
 RUNNER = """
 import sys, trio
 from pathlib import Path
-from harness_core.evidence import open_evidence
+from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
-from harness_core.services import open_postgres
+from harness_core.infrastructure.services import open_postgres
 
 async def main():
     evidence = open_evidence(Path(sys.argv[1]))
@@ -52,7 +57,7 @@ def state(tmp_path, monkeypatch):
 def sweep_now():
     """``harness sweep`` as a person runs it."""
     return subprocess.run(
-        [sys.executable, "-m", "harness_core.cli", "sweep"],
+        [sys.executable, "-m", "harness_core.front.cli", "sweep"],
         capture_output=True,
         text=True,
         check=False,

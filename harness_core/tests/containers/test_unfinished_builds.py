@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.containers import build_subject_image, engine_client, host_id
-from harness_core.containers._build import _BUILDING
-from harness_core.errors import HarnessError
+from harness_core.base.errors import HarnessError
+from harness_core.infrastructure.containers import build_subject_image, engine_client, host_id
+from harness_core.infrastructure.containers._build import _BUILDING
 
 pytestmark = [pytest.mark.docker, pytest.mark.requires("docker")]
 

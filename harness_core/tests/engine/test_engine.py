@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core import engine as engine_module
-from harness_core.engine import find_engine
-from harness_core.errors import BadInput, Unavailable
+from harness_core.base.errors import BadInput, Unavailable
+from harness_core.infrastructure import engine as engine_module
+from harness_core.infrastructure.engine import find_engine
 
 DOCKER = {"Version": "20.10.24", "ApiVersion": "1.41", "Components": [{"Name": "Engine"}]}
 PODMAN = {"Version": "5.4.0", "ApiVersion": "1.41", "Components": [{"Name": "Podman Engine"}]}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.errors import (
+from harness_core.base.errors import (
     BadInput,
     BudgetExceeded,
     ChildExited,

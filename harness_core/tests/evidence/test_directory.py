@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.evidence import Redactor, failure_text, open_evidence
-from harness_core.evidence._directory import safe_name
+from harness_core.base.evidence import Redactor, failure_text, open_evidence
+from harness_core.base.evidence._directory import safe_name
 
 
 @dataclasses.dataclass

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness_core.evidence import REDACTED, Redactor
+from harness_core.base.evidence import REDACTED, Redactor
 
 
 @pytest.mark.parametrize(

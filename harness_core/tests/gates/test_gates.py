@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness_core import gates
-from harness_core.errors import BadInput
-from harness_core.gates import Gate
-from harness_core.machine import PostgresBinaries
+from harness_core.assurance import gates
+from harness_core.assurance.gates import Gate
+from harness_core.base.errors import BadInput
+from harness_core.base.machine import PostgresBinaries
 
 
 @pytest.fixture

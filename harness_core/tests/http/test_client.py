@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 import trio
 
-from harness_core.errors import BadInput
-from harness_core.evidence import open_evidence
-from harness_core.http import Answer, HttpClient, Rule, Silence, Unanswered, open_recorder
+from harness_core.base.errors import BadInput
+from harness_core.base.evidence import open_evidence
+from harness_core.doubles.http import Answer, HttpClient, Rule, Silence, Unanswered, open_recorder
 
 
 @pytest.fixture

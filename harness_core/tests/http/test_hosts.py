@@ -3,9 +3,9 @@
 import pytest
 import trio
 
-from harness_core.errors import BadInput
-from harness_core.evidence import open_evidence
-from harness_core.http import (
+from harness_core.base.errors import BadInput
+from harness_core.base.evidence import open_evidence
+from harness_core.doubles.http import (
     Answer,
     HttpClient,
     OwnHosts,

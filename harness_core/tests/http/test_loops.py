@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from harness_core.bridge import open_loop
-from harness_core.errors import NotReady
-from harness_core.evidence import open_evidence
-from harness_core.http import Answer, HttpClient, Rule, Silence, Unanswered, open_recorder
-from harness_core.wait import until_blocking
+from harness_core.base.bridge import open_loop
+from harness_core.base.errors import NotReady
+from harness_core.base.evidence import open_evidence
+from harness_core.base.wait import until_blocking
+from harness_core.doubles.http import Answer, HttpClient, Rule, Silence, Unanswered, open_recorder
 
 RULES = [Rule(path="/never", answer=Answer(drop="silent")), Rule(answer=Answer(json={"ok": True}))]
 

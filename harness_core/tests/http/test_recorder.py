@@ -10,9 +10,9 @@ import zlib
 import pytest
 import trio
 
-from harness_core.errors import BadInput, HarnessError, NotReady
-from harness_core.evidence import Redactor, open_evidence
-from harness_core.http import Answer, Rule, _recorder, get_head, open_recorder
+from harness_core.base.errors import BadInput, HarnessError, NotReady
+from harness_core.base.evidence import Redactor, open_evidence
+from harness_core.doubles.http import Answer, Rule, _recorder, get_head, open_recorder
 
 OK = Rule(answer=Answer(json={"ok": True}), name="ok")
 

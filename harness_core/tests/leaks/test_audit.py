@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.net import listeners
+from harness_core.ports import listeners
 
 HARNESS_ERROR_EXIT = 6
 

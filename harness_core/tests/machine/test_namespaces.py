@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.machine import cannot_make_namespaces
+from harness_core.base.machine import cannot_make_namespaces
 
 
 @pytest.fixture

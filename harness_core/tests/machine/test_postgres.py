@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.errors import BadInput, Unavailable
-from harness_core.machine import (
+from harness_core.base.errors import BadInput, Unavailable
+from harness_core.base.machine import (
     PostgresBinaries,
     _postgres,
     cannot_run_postgres,
     find_postgres_binaries,
     usable_binaries,
 )
-from harness_core.services import _cluster
+from harness_core.infrastructure.services import _cluster
 
 #: Whom a server of root runs as, in these tests: nobody who owns anything.
 STRANGER = (54321, 54321)

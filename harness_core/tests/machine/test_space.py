@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.errors import Unavailable
-from harness_core.machine import Place, _space, is_disk_full, lack_of_space, places, writing
+from harness_core.base.errors import Unavailable
+from harness_core.base.machine import Place, _space, is_disk_full, lack_of_space, places, writing
 
 
 def test_the_places_are_those_that_a_run_uses(tmp_path, monkeypatch):

@@ -9,9 +9,9 @@ from email.message import EmailMessage
 import pytest
 import trio
 
-from harness_core.errors import BadInput, NotReady
-from harness_core.evidence import open_evidence
-from harness_core.mail import Mailbox, Refusal, open_mailbox
+from harness_core.base.errors import BadInput, NotReady
+from harness_core.base.evidence import open_evidence
+from harness_core.doubles.mail import Mailbox, Refusal, open_mailbox
 from harness_core.process import open_run
 
 pytestmark = pytest.mark.real

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.testing import _sample_server
+from harness_core.assurance.conformance import _sample_server
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.errors import BadInput, HarnessError
-from harness_core.http import HttpClient, Silence, Unanswered, open_recorder
-from harness_core.net import Stage, lease_port
-from harness_core.parts import (
+from harness_core.base.errors import BadInput, HarnessError
+from harness_core.base.wait import deadline, until
+from harness_core.doubles.http import HttpClient, Silence, Unanswered, open_recorder
+from harness_core.ports import Stage, lease_port
+from harness_core.process import command_line, descendants, open_run, start_time
+from harness_core.process._warden import is_stopped
+from harness_core.system.parts import (
     DoublePart,
     Parts,
     ProcessPart,
@@ -20,9 +23,6 @@ from harness_core.parts import (
     State,
     open_parts,
 )
-from harness_core.process import command_line, descendants, open_run, start_time
-from harness_core.process._warden import is_stopped
-from harness_core.wait import deadline, until
 
 pytestmark = pytest.mark.real
 

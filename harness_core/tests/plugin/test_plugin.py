@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.base.wait import until_blocking
+from harness_core.front.pytest_plugin import HARNESS_ERROR_EXIT
 from harness_core.process import _warden
-from harness_core.pytest_plugin import HARNESS_ERROR_EXIT
-from harness_core.wait import until_blocking
 
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -44,7 +44,7 @@ def project(tmp_path: Path) -> Path:
 
 def command(*arguments: str) -> list[str]:
     """Pytest with the plugins that the arguments need."""
-    plugins = ["-p", "harness_core.pytest_plugin"]
+    plugins = ["-p", "harness_core.front.pytest_plugin"]
     if any(argument.startswith("-n") for argument in arguments):
         plugins += ["-p", "xdist"]
     return [sys.executable, "-m", "pytest", *plugins, *arguments]
@@ -73,7 +73,7 @@ def run_pytest(project: Path, environment: dict[str, str]) -> Pytest:
 
 OUTCOMES = """
 import pytest
-from harness_core.errors import HarnessError
+from harness_core.base.errors import HarnessError
 
 def test_passes(): pass
 def test_product_fails(): assert 1 == 2
@@ -136,7 +136,7 @@ def test_outcomes_are_told_apart(run_pytest):
 def test_exit_status_tells_the_harness_from_the_product(run_pytest, body, status):
     """A run that only the harness spoilt has a status of its own."""
     result = run_pytest(
-        test_one=f"from harness_core.errors import HarnessError\ndef test_one():\n    {body}\n"
+        test_one=f"from harness_core.base.errors import HarnessError\ndef test_one():\n    {body}\n"
     )
 
     assert status == result.returncode, result.stdout
@@ -144,7 +144,7 @@ def test_exit_status_tells_the_harness_from_the_product(run_pytest, body, status
 
 def test_one_product_failure_among_harness_errors_is_a_failure(run_pytest):
     """As soon as the product failed once, the run says so; also when pytest runs in workers."""
-    errors = "from harness_core.errors import HarnessError\n" + "".join(
+    errors = "from harness_core.base.errors import HarnessError\n" + "".join(
         f"def test_{n}(): raise HarnessError('a', observed='b')\n" for n in range(3)
     )
     only = run_pytest("-n1", test_a=errors)
@@ -162,7 +162,7 @@ def test_async_failures_are_failures(run_pytest):
         *("-v", "-p", "pytest_trio.plugin", "-o", "trio_mode=true"),
         test_async="""
 import trio
-from harness_core.errors import NotReady
+from harness_core.base.errors import NotReady
 async def fail(error): raise error
 async def test_product():
     async with trio.open_nursery() as nursery: nursery.start_soon(fail, AssertionError("x"))
@@ -176,7 +176,7 @@ async def test_harness():
 
 EVIDENCE = """
 import pytest
-from harness_core.pytest_plugin import add_kept
+from harness_core.front.pytest_plugin import add_kept
 
 @pytest.mark.parametrize("what", ["a b"])
 def test_fails(evidence, request, what):
@@ -325,7 +325,7 @@ def test_summary_is_printed_at_the_end(run_pytest, workers):
     result = run_pytest(
         *workers,
         test_one="""
-from harness_core.pytest_plugin import add_summary
+from harness_core.front.pytest_plugin import add_summary
 def test_one(pytestconfig): add_summary(pytestconfig, "model cost", "0.0042 USD")
 """,
     )
@@ -344,7 +344,7 @@ def test_budget_that_is_none_is_refused(run_pytest, value):
 
 BUDGETED = """
 from pathlib import Path
-from harness_core.budget import keep_costs, llm_budget_usd
+from harness_core.front.budget import keep_costs, llm_budget_usd
 
 def pytest_sessionfinish(session):
     if not hasattr(session.config, "workerinput"):
@@ -434,7 +434,7 @@ def pytest_sessionfinish(session, exitstatus):
     session.exitstatus |= exitstatus
 """
     test = """
-from harness_core.errors import HarnessError
+from harness_core.base.errors import HarnessError
 def test_one(): raise HarnessError("look", observed="nothing")
 """
     result = run_pytest(conftest=conftest, test_one=test)
@@ -444,7 +444,7 @@ def test_one(): raise HarnessError("look", observed="nothing")
 
 GATED = """
 import pytest
-from harness_core import gates
+from harness_core.assurance import gates
 if not any(gate.name == "shut" for gate in gates.gates()):
     gates.register(gates.Gate(name="shut", summary="x", probe=lambda: "it is closed today"))
     gates.register(gates.Gate(name="wide", summary="x", probe=lambda: ""))
@@ -517,7 +517,7 @@ name = "demo"
 summary = "s"
 """
 BAD_INPUT = """
-from harness_core.errors import BadInput
+from harness_core.base.errors import BadInput
 {}raise BadInput("rows.toml", key="row[3].id", found="", expected="an id")
 """
 
@@ -677,7 +677,7 @@ def test_pytest_finds_the_plugin_by_itself():
     """Installing the distribution is enough: pytest loads the plugin, nothing is to be imported."""
     found = {entry.name: entry.value for entry in entry_points(group="pytest11")}
 
-    assert "harness_core.pytest_plugin" == found.get("harness")
+    assert "harness_core.front.pytest_plugin" == found.get("harness")
 
 
 def test_token_and_subject_fixtures(run_pytest, project):
@@ -698,8 +698,8 @@ def test_two(token): assert token not in seen
 
 EXPLAINED = """
 import pytest
-from harness_core.errors import HarnessError, Unavailable
-from harness_core.pytest_plugin import explain_failures
+from harness_core.base.errors import HarnessError, Unavailable
+from harness_core.front.pytest_plugin import explain_failures
 
 def pytest_configure(config):
     explain_failures(config, lambda item, began: f"the key was refused to {item.name}")
@@ -714,7 +714,7 @@ def broken(item, began):
 
 EXPLAINED_TESTS = """
 import pytest
-from harness_core.errors import HarnessError
+from harness_core.base.errors import HarnessError
 
 def test_passes(): pass
 def test_skips(): pytest.skip("no reason")

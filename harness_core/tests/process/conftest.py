@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.evidence import Evidence, open_evidence
+from harness_core.base.evidence import Evidence, open_evidence
+from harness_core.base.wait import until_blocking
 from harness_core.process import Run, _warden, open_run
-from harness_core.wait import until_blocking
 
 #: A child that leaves a process in its session, one in a session of its own, and a daemon with two
 #: forks, an empty environment and a listening port. Each says who it is.
@@ -46,9 +46,9 @@ RUNNER = """
 import sys
 from pathlib import Path
 import trio
-from harness_core.evidence import open_evidence
+from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
-from harness_core.wait import until
+from harness_core.base.wait import until
 
 async def main():
     async with open_run(evidence=open_evidence(Path(sys.argv[1]))) as run:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.errors import HarnessError
+from harness_core.base.errors import HarnessError
+from harness_core.base.wait import until
 from harness_core.process import _child, _warden, belongs_to, open_run
-from harness_core.wait import until
 
 PYTHON = (sys.executable, "-Sc")
 

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 import trio
 
-from harness_core import limits
-from harness_core.errors import HarnessError
-from harness_core.net import owner_of
+from harness_core.base import limits
+from harness_core.base.errors import HarnessError
+from harness_core.base.wait import until_blocking
+from harness_core.ports import owner_of
 from harness_core.process import (
     RunLedger,
     _run,
@@ -30,7 +31,6 @@ from harness_core.process import (
     sweep,
 )
 from harness_core.process._ledger import boot_id, pid_namespace
-from harness_core.wait import until_blocking
 
 
 def ended_process() -> tuple[int, int]:
@@ -136,7 +136,7 @@ def test_runner_that_forked_is_dead_when_it_is_dead(start_runner, state, tmp_pat
 import os, signal, sys
 from pathlib import Path
 import trio
-from harness_core.evidence import open_evidence
+from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
 async def main():
     async with open_run(evidence=open_evidence(Path(sys.argv[1]))) as run:
@@ -174,7 +174,7 @@ def test_runner_that_forked_ends_when_it_ends(state, tmp_path):
 import os, signal, sys
 from pathlib import Path
 import trio
-from harness_core.evidence import open_evidence
+from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
 async def main():
     async with open_run(evidence=open_evidence(Path(sys.argv[1]))):

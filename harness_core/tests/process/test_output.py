@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness_core import limits
-from harness_core.evidence import Redactor
+from harness_core.base import limits
+from harness_core.base.evidence import Redactor
 from harness_core.process._output import OutputLog
 
 SECRET = "tr0ub4dor-and-3-ünïcode"

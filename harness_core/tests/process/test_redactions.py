@@ -1,6 +1,6 @@
 """A leak that the log does not show is on record all the same."""
 
-from harness_core.evidence import Redactor
+from harness_core.base.evidence import Redactor
 from harness_core.process import RedactedLine, redacted_lines
 from harness_core.process._output import OutputLog
 

@@ -11,11 +11,11 @@ import sys
 import pytest
 import trio
 
-from harness_core.bridge import open_loop
-from harness_core.errors import BadInput, ChildExited, HarnessError, Unavailable
-from harness_core.net import listening_socket
+from harness_core.base.bridge import open_loop
+from harness_core.base.errors import BadInput, ChildExited, HarnessError, Unavailable
+from harness_core.base.wait import until
+from harness_core.ports import listening_socket
 from harness_core.process import LeakFound, _warden, open_run
-from harness_core.wait import until
 
 PYTHON = (sys.executable, "-Sc")
 
@@ -512,7 +512,7 @@ def test_sigint_to_a_program_that_holds_a_run(state, tmp_path):
 import sys
 from pathlib import Path
 import trio
-from harness_core.evidence import open_evidence
+from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
 async def main():
     async with open_run(evidence=open_evidence(Path(sys.argv[1]))) as run:

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta, Struct, field
 
-from harness_core.errors import BadInput
-from harness_core.reading import (
+from harness_core.assurance.conformance import check_reader, to_toml
+from harness_core.base.errors import BadInput
+from harness_core.base.reading import (
     JSON_WORDS,
     Misfit,
     Table,
@@ -18,7 +19,6 @@ from harness_core.reading import (
     read_json,
     read_toml,
 )
-from harness_core.testing import check_reader, to_toml
 
 
 class Port(Table, frozen=True):

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.errors import BadInput
-from harness_core.faults import Verdict, run_faults
-from harness_core.ledger import check_tree
+from harness_core.assurance.planted import Verdict, run_faults
+from harness_core.assurance.requirements import check_tree
+from harness_core.base.errors import BadInput
+from harness_core.front.scaffold import scaffold_suite
 from harness_core.process import open_run
-from harness_core.scaffold import scaffold_suite
-from harness_core.staging import Options, opener_of, subject_of
-from harness_core.suites import load_suites
+from harness_core.system.staging import Options, opener_of, subject_of
+from harness_core.system.suites import load_suites
 
 ROOT = Path(__file__).parents[3]
 LONGEST = "a" * 30

@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 
 import pytest
 
-from harness_core.screen import columns, plain, progress, show, stacked, tinted
+from harness_core.base.screen import columns, plain, progress, show, stacked, tinted
 
 LONG = "a reason of many words " * 20
 

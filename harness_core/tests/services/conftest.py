@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.containers import LABEL_RUN, engine_client
-from harness_core.engine import engine_reason, find_engine
-from harness_core.evidence import Evidence, open_evidence
+from harness_core.base.evidence import Evidence, open_evidence
+from harness_core.infrastructure.containers import LABEL_RUN, engine_client
+from harness_core.infrastructure.engine import engine_reason, find_engine
 from harness_core.process import Run, memory_root, open_run, state_root
 
 

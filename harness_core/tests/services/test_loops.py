@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness_core.bridge import open_loop
-from harness_core.errors import HarnessError
-from harness_core.evidence import Evidence
+from harness_core.base.bridge import open_loop
+from harness_core.base.errors import HarnessError
+from harness_core.base.evidence import Evidence
+from harness_core.infrastructure.services import S3Service, open_s3
 from harness_core.process import open_run
-from harness_core.services import S3Service, open_s3
 
 pytestmark = pytest.mark.real
 

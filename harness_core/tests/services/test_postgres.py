@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.bridge import blocking
-from harness_core.containers import build_images, image_tag
-from harness_core.db import POSTGRES_URL_VARIABLE, Database
-from harness_core.engine import find_engine
-from harness_core.errors import BadInput, ChildExited, HarnessError, Unavailable
-from harness_core.evidence import Evidence
+from harness_core.assurance.conformance import ServiceState, check_service
+from harness_core.base.bridge import blocking
+from harness_core.base.errors import BadInput, ChildExited, HarnessError, Unavailable
+from harness_core.base.evidence import Evidence
+from harness_core.front.skips import not_run
+from harness_core.infrastructure.containers import build_images, image_tag
+from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE, Database
+from harness_core.infrastructure.engine import find_engine
+from harness_core.infrastructure.services import PostgresService, open_postgres, postgres_answers
 from harness_core.process import Run
-from harness_core.services import PostgresService, open_postgres, postgres_answers
-from harness_core.skips import not_run
-from harness_core.testing import ServiceState, check_service
 
 pytestmark = pytest.mark.real
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.bridge import blocking
-from harness_core.db import Database
-from harness_core.errors import BadInput, PortTaken
-from harness_core.evidence import Evidence
-from harness_core.process import Run, open_run
-from harness_core.services import (
+from harness_core.base.bridge import blocking
+from harness_core.base.errors import BadInput, PortTaken
+from harness_core.base.evidence import Evidence
+from harness_core.infrastructure.databases import Database
+from harness_core.infrastructure.services import (
     PostgresService,
     find_postgres_binaries,
     open_postgres,
     postgres_answers,
 )
+from harness_core.process import Run, open_run
 
 pytestmark = pytest.mark.real
 

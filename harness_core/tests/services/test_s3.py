@@ -15,13 +15,14 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from harness_core.bridge import blocking
-from harness_core.containers import build_images
-from harness_core.engine import find_engine
-from harness_core.errors import BadInput, Unavailable
-from harness_core.evidence import Evidence
-from harness_core.process import Run
-from harness_core.services import (
+from harness_core.assurance.conformance import ServiceState, check_service
+from harness_core.base.bridge import blocking
+from harness_core.base.errors import BadInput, Unavailable
+from harness_core.base.evidence import Evidence
+from harness_core.front.skips import not_run
+from harness_core.infrastructure.containers import build_images
+from harness_core.infrastructure.engine import find_engine
+from harness_core.infrastructure.services import (
     S3_URL_VARIABLE,
     S3Service,
     S3Url,
@@ -31,9 +32,8 @@ from harness_core.services import (
     parse_s3_url,
     remove_bucket,
 )
-from harness_core.services._s3_client import S3RefusedError, list_buckets
-from harness_core.skips import not_run
-from harness_core.testing import ServiceState, check_service
+from harness_core.infrastructure.services._s3_client import S3RefusedError, list_buckets
+from harness_core.process import Run
 
 pytestmark = pytest.mark.real
 
@@ -207,7 +207,9 @@ async def test_a_missing_program_is_one_clear_error(
     run: Run, evidence: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is not installed is named, with the extra that brings it."""
-    monkeypatch.setattr("harness_core.machine._programs.shutil.which", lambda *_args, **_more: None)
+    monkeypatch.setattr(
+        "harness_core.base.machine._programs.shutil.which", lambda *_args, **_more: None
+    )
     with pytest.raises(Unavailable, match=r"staging-harness\[s3\]"):
         async with open_s3(run, evidence=evidence):
             pass

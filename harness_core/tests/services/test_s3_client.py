@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.errors import HarnessError
-from harness_core.services import S3RefusedError, S3Url, fetch_object, list_objects
-from harness_core.services._s3_client import list_buckets, make_bucket
+from harness_core.base.errors import HarnessError
+from harness_core.infrastructure.services import S3RefusedError, S3Url, fetch_object, list_objects
+from harness_core.infrastructure.services._s3_client import list_buckets, make_bucket
 
 SECRET = "geheimnis"
 BUSY = (
@@ -137,7 +137,7 @@ async def test_nothing_of_the_user_is_used(
 
 def test_who_uses_no_s3_does_not_load_its_client() -> None:
     """It takes 0.2 to 0.4 s and 25 MB."""
-    code = "import sys, harness_core.services; print({'boto3', 'botocore'} & set(sys.modules))"
+    code = "import sys, harness_core.infrastructure.services; print({'boto3', 'botocore'} & set(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "set()" == said.stdout.strip()

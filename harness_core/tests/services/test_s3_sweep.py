@@ -8,11 +8,10 @@ import boto3
 import pytest
 import trio
 
-from harness_core.bridge import Loop
-from harness_core.errors import Unavailable
-from harness_core.evidence import Evidence
-from harness_core.process import Run
-from harness_core.services import (
+from harness_core.base.bridge import Loop
+from harness_core.base.errors import Unavailable
+from harness_core.base.evidence import Evidence
+from harness_core.infrastructure.services import (
     S3_URL_VARIABLE,
     S3Service,
     make_bucket,
@@ -20,6 +19,7 @@ from harness_core.services import (
     open_s3,
     sweep_bucket,
 )
+from harness_core.process import Run
 
 OURS = name_bucket("assets", run_id="dead")
 

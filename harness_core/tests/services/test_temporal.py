@@ -14,17 +14,24 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.bridge import blocking
-from harness_core.containers import build_images
-from harness_core.engine import find_engine
-from harness_core.errors import BadInput, Unavailable
-from harness_core.evidence import Evidence
-from harness_core.machine import find_program
+from harness_core.assurance.conformance import ServiceState, check_service
+from harness_core.base.bridge import blocking
+from harness_core.base.errors import BadInput, Unavailable
+from harness_core.base.evidence import Evidence
+from harness_core.base.machine import find_program
+from harness_core.front.skips import not_run
+from harness_core.infrastructure.containers import build_images
+from harness_core.infrastructure.engine import find_engine
+from harness_core.infrastructure.services import (
+    TEMPORAL_ADDRESS_VARIABLE,
+    TemporalService,
+    open_temporal,
+)
+from harness_core.infrastructure.services._temporal_cli import (
+    TemporalRefusedError,
+    describe_namespace,
+)
 from harness_core.process import Run
-from harness_core.services import TEMPORAL_ADDRESS_VARIABLE, TemporalService, open_temporal
-from harness_core.services._temporal_cli import TemporalRefusedError, describe_namespace
-from harness_core.skips import not_run
-from harness_core.testing import ServiceState, check_service
 
 pytestmark = pytest.mark.real
 
@@ -197,7 +204,9 @@ async def test_without_the_command_line_it_is_one_clear_error(
     run: Run, evidence: Evidence, monkeypatch: pytest.MonkeyPatch, provider: str
 ) -> None:
     """It is needed for every provider, and said at once: not when a start has taken too long."""
-    monkeypatch.setattr("harness_core.machine._programs.shutil.which", lambda *_args, **_more: None)
+    monkeypatch.setattr(
+        "harness_core.base.machine._programs.shutil.which", lambda *_args, **_more: None
+    )
     address = "127.0.0.1:9" if provider == "external" else None
     with pytest.raises(Unavailable, match=r"staging-harness\[temporal\]"):
         async with open_temporal(run, evidence=evidence, provider=provider, address=address):

@@ -5,14 +5,14 @@ from datetime import date
 
 import pytest
 
-from harness_core.errors import BadInput
-from harness_core.shards import (
+from harness_core.assurance.shards import (
     Shard,
     merge_durations,
     part_of,
     read_durations,
     update_durations,
 )
+from harness_core.base.errors import BadInput
 
 DAY = date(2026, 3, 1)
 

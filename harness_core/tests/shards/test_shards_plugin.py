@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from harness_core.shards import read_durations, update_durations
+from harness_core.assurance.shards import read_durations, update_durations
 
 # Two files have tests of the same names: a name alone does not identify a test.
 FILES = {
@@ -69,7 +69,14 @@ def run_shard(tmp_path):
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest", "--import-mode=importlib"),
-                *("-p", "no:cacheprovider", "-p", "harness_core.pytest_plugin", "-p", "xdist"),
+                *(
+                    "-p",
+                    "no:cacheprovider",
+                    "-p",
+                    "harness_core.front.pytest_plugin",
+                    "-p",
+                    "xdist",
+                ),
                 *(f"--junitxml={report}", *arguments),
             ],
             cwd=project,

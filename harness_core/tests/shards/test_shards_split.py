@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_core.errors import BadInput
-from harness_core.shards import Shard, names_of
+from harness_core.assurance.shards import Shard, names_of
+from harness_core.base.errors import BadInput
 
 names = st.lists(st.text(max_size=30), max_size=60)
 durations = st.dictionaries(st.text(max_size=30), st.floats(0, 1e6), max_size=60)

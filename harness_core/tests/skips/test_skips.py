@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.errors import BadInput
-from harness_core.pytest_plugin import HARNESS_ERROR_EXIT
-from harness_core.skips import Cause, SkipRule, Why
+from harness_core.base.errors import BadInput
+from harness_core.front.pytest_plugin import HARNESS_ERROR_EXIT
+from harness_core.front.skips import Cause, SkipRule, Why
 
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -27,8 +27,8 @@ summary = "the demo"
 """
 OPTIONAL = '\n[optional_gates]\nshut = "no machine of ours has it"\n'
 GATE = """
-from harness_core import gates
-from harness_core.gates import Gate
+from harness_core.assurance import gates
+from harness_core.assurance.gates import Gate
 if not any(gate.name == "shut" for gate in gates.gates()):
     gates.register(Gate(name="shut", summary="never", probe=lambda: "it is closed today"))
 """
@@ -46,7 +46,7 @@ MODULES = {
     "test_module": 'pytest.skip("just so", allow_module_level=True)\n',
     "test_import": 'pytest.importorskip("no_such_module")\n',
 }
-HEAD = "import pytest\nfrom harness_core.skips import not_run\n"
+HEAD = "import pytest\nfrom harness_core.front.skips import not_run\n"
 PASSES = "def test_passes(): pass\n"
 
 
@@ -77,7 +77,7 @@ def run_suite(tmp_path: Path) -> Pytest:
         (folder / "test_demo.py").write_text(HEAD + test)
         for name, text in ({"test_other": PASSES} | modules).items():
             (folder / f"{name}.py").write_text(HEAD + text)
-        plugins = ["-p", "harness_core.pytest_plugin", "-p", "xdist"]
+        plugins = ["-p", "harness_core.front.pytest_plugin", "-p", "xdist"]
         return subprocess.run(
             [sys.executable, "-m", "pytest", *plugins, "suites/demo", *arguments],
             cwd=tmp_path,

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import trio
 
-from harness_core.errors import HarnessError, Unavailable
-from harness_core.evidence import open_evidence
+from harness_core.base.errors import HarnessError, Unavailable
+from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
-from harness_core.staging._host import Host, ask, open_host
-from harness_core.staging._registry import find_runs
+from harness_core.system.staging._host import Host, ask, open_host
+from harness_core.system.staging._registry import find_runs
 
 
 class Thing:

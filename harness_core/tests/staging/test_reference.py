@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.errors import BadInput, HarnessError, Unavailable
-from harness_core.staging import reference_commands
-from harness_core.suites import Suite, load_suites
+from harness_core.base.errors import BadInput, HarnessError, Unavailable
+from harness_core.system.staging import reference_commands
+from harness_core.system.suites import Suite, load_suites
 
 #: Stands in for uv: writes down how it was called, and makes what it would have made.
 INSTALLER = """#!{python}

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.errors import HarnessError
-from harness_core.staging import ask, take_down
-from harness_core.wait import until_blocking
+from harness_core.base.errors import HarnessError
+from harness_core.base.wait import until_blocking
+from harness_core.system.staging import ask, take_down
 
 #: A boot or an end of something that does nothing, on a loaded machine.
 SOON_S = 30.0
@@ -69,7 +69,7 @@ def root(tmp_path: Path) -> Path:
 def harness(root: Path, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Another terminal."""
     return subprocess.run(
-        [sys.executable, "-m", "harness_core.cli", *words],
+        [sys.executable, "-m", "harness_core.front.cli", *words],
         cwd=cwd or root,
         env=environment(root),
         capture_output=True,
@@ -98,7 +98,7 @@ def up(
     output = root.parent / "up.txt"
     with output.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "harness_core.cli", "up", *words],
+            [sys.executable, "-m", "harness_core.front.cli", "up", *words],
             cwd=root,
             env=environment(root) | ({"UV": str(uv)} if uv else {}),
             stdin=subprocess.DEVNULL,
@@ -175,7 +175,7 @@ def test_a_host_that_hangs_up_before_it_answers_is_taken_down(
         ask(path, word)
         raise HarnessError(f"ask the host of this run to {word}", observed="it hung up")
 
-    monkeypatch.setattr("harness_core.staging._down.ask", hangs_up)
+    monkeypatch.setattr("harness_core.system.staging._down.ask", hangs_up)
     lines: list[str] = []
     with up(root) as process:
         take_down(None, every=False, root=root, say=lines.append)
@@ -252,7 +252,7 @@ def test_logs_are_followed_until_it_ends(root: Path) -> None:
     with (
         up(root) as process,
         subprocess.Popen(
-            [sys.executable, "-m", "harness_core.cli", "logs", "-f"],
+            [sys.executable, "-m", "harness_core.front.cli", "logs", "-f"],
             cwd=root,
             env=environment(root),
             stdout=subprocess.PIPE,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.errors import BadInput
-from harness_core.subject import load_subject
+from harness_core.base.errors import BadInput
+from harness_core.system.subject import load_subject
 
 GOOD = """
 [subject]

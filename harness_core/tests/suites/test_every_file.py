@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.faults import load_faults
-from harness_core.ledger import check_gates, load_ledger
-from harness_core.subject import load_subject
-from harness_core.suites import load_suites
-from harness_core.testing import check_reader, to_toml
+from harness_core.assurance.conformance import check_reader, to_toml
+from harness_core.assurance.planted import load_faults
+from harness_core.assurance.requirements import check_gates, load_ledger
+from harness_core.system.subject import load_subject
+from harness_core.system.suites import load_suites
 
 ROOT = Path(__file__).parents[3]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import nox as nox_package
 import pytest
 
-from harness_core.testing import mistakes_in, to_toml
+from harness_core.assurance.conformance import mistakes_in, to_toml
 
 ROOT = Path(__file__).parents[3]
 
@@ -92,9 +92,7 @@ def test_own_tests_of_a_reference_system_are_given_no_options_of_the_harness(tre
             "bench-beta", "b", "session.name: found 'bench-beta'", "noxfile.py", id="own-bench"
         ),
         pytest.param("b", "scale", "bench.name: found 'scale'", "suites/alpha/", id="bench"),
-        pytest.param(
-            "b", "postgres", "bench.name: found 'postgres'", "harness_core.bench", id="core"
-        ),
+        pytest.param("b", "postgres", "bench.name: found 'postgres'", "benchmarks", id="core"),
     ],
 )
 def test_a_name_that_is_taken_is_refused(tree, session, bench, key, other):

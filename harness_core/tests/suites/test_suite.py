@@ -5,9 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.bench.__main__ import SUBJECTS
-from harness_core.errors import BadInput, Unavailable
-from harness_core.suites import RESERVED, RESERVED_BENCHES, find_root, load_suite, load_suites
+from benchmarks.__main__ import SUBJECTS
+from harness_core.base.errors import BadInput, Unavailable
+from harness_core.system.suites import (
+    RESERVED,
+    RESERVED_BENCHES,
+    find_root,
+    load_suite,
+    load_suites,
+)
 
 GOOD = """
 [suite]

@@ -9,10 +9,10 @@ import trio
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 
-from harness_core.errors import NotReady
-from harness_core.evidence import open_evidence
-from harness_core.http import Answer, Rule
-from harness_core.telemetry import Span, SpanEvent, Trace, open_collector
+from harness_core.base.errors import NotReady
+from harness_core.base.evidence import open_evidence
+from harness_core.doubles.http import Answer, Rule
+from harness_core.doubles.telemetry import Span, SpanEvent, Trace, open_collector
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 OTHER = "f" * 32

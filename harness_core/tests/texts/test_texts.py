@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec import Struct
 
-from harness_core.texts import map_texts
+from harness_core.base.texts import map_texts
 
 
 class Named(NamedTuple):

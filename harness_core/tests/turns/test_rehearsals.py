@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from harness_core.errors import BadInput
-from harness_core.turns import (
+from harness_core.base.errors import BadInput
+from harness_core.doubles.turns import (
     Message,
     Rehearsal,
     ask,

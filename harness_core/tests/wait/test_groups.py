@@ -3,8 +3,8 @@
 import pytest
 import trio
 
-from harness_core.errors import HarnessError, Unavailable
-from harness_core.groups import lone_error, unwrap
+from harness_core.base.errors import HarnessError, Unavailable
+from harness_core.base.groups import lone_error, unwrap
 
 
 def test_unwrap_opens_groups_of_one():

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import trio
 
-from harness_core.errors import NotReady
-from harness_core.wait import deadline, until, until_blocking
+from harness_core.base.errors import NotReady
+from harness_core.base.wait import deadline, until, until_blocking
 
 
 async def test_until_returns_the_first_answer(autojump_clock):

@@ -24,11 +24,11 @@ from typing import Final
 
 import trio
 
-from harness_core.errors import HarnessError
-from harness_core.evidence import open_evidence
+from harness_core.base.errors import HarnessError
+from harness_core.base.evidence import open_evidence
+from harness_core.doubles.turns import route, say
 from harness_core.process import open_run
-from harness_core.subject import load_subject
-from harness_core.turns import route, say
+from harness_core.system.subject import load_subject
 from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import follow

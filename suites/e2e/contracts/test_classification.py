@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pytest
 
-from harness_core.llm import Fault
-from harness_core.turns import use
+from harness_core.doubles.model import Fault
+from harness_core.doubles.turns import use
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import (
     expect_fallback,

@@ -16,10 +16,10 @@ from typing import Final
 import pytest
 import trio
 
-from harness_core.groups import lone_error
-from harness_core.llm import Fault
-from harness_core.scenario import new_token
-from harness_core.wait import deadline, until
+from harness_core.assertions import new_token
+from harness_core.base.groups import lone_error
+from harness_core.base.wait import deadline, until
+from harness_core.doubles.model import Fault
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.conversation import ask_in_turn
 from suites.e2e.ecosystem.handle import Ecosystem, Sent

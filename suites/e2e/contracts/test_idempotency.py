@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from harness_core.turns import route, use
+from harness_core.doubles.turns import route, use
 from suites.e2e.ecosystem.handle import Ecosystem, Sent, envelope
 from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.observe.journey import Journey, follow

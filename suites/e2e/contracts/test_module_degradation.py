@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from harness_core.http import Answer, Rule
-from harness_core.skips import not_run
+from harness_core.doubles.http import Answer, Rule
+from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
 from suites.e2e.worlds.credentialed import Connected, wanted
 

@@ -20,12 +20,12 @@ from typing import Any, Final
 import pytest
 import trio
 
-from harness_core.bridge import Loop
-from harness_core.evidence import Evidence
-from harness_core.llm import Fault
+from harness_core.base.bridge import Loop
+from harness_core.base.evidence import Evidence
+from harness_core.base.wait import deadline, until
+from harness_core.doubles.model import Fault
 from harness_core.process import Run
-from harness_core.subject import Subject
-from harness_core.wait import deadline, until
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.conversation import Conversation, open_conversation

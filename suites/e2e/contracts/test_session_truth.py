@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import pytest
 
-from harness_core.db import Contains
-from harness_core.llm import Fault, LedgerEntry
-from harness_core.turns import use
+from harness_core.doubles.model import Fault, LedgerEntry
+from harness_core.doubles.turns import use
+from harness_core.infrastructure.databases import Contains
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.mcp import ToolResult

@@ -10,8 +10,8 @@ import dataclasses
 
 import pytest
 
-from harness_core.llm import Fault
-from harness_core.scenario import ClaimedNotDone, DidForbidden, E2EScenario
+from harness_core.assertions import ClaimedNotDone, DidForbidden, E2EScenario
+from harness_core.doubles.model import Fault
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_scenario import expect_scenario
 from suites.e2e.observe.journey import follow

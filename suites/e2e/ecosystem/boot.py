@@ -18,25 +18,25 @@ from typing import Final
 
 import trio
 
-from harness_core import limits
-from harness_core.db import Database, create_database, left_databases
-from harness_core.errors import BadInput
-from harness_core.evidence import Evidence
-from harness_core.llm import Gateway
-from harness_core.net import PortLease, Stage, lease_port
-from harness_core.parts import (
+from harness_core.base import limits
+from harness_core.base.errors import BadInput
+from harness_core.base.evidence import Evidence
+from harness_core.base.wait import deadline, until
+from harness_core.doubles.model import Gateway
+from harness_core.doubles.telemetry import Collector, open_collector
+from harness_core.infrastructure.databases import Database, create_database, left_databases
+from harness_core.infrastructure.services import PostgresService, open_postgres
+from harness_core.ports import PortLease, Stage, lease_port
+from harness_core.process import Run
+from harness_core.system.parts import (
     DoublePart,
     ProcessPart,
     ProcessPlan,
     open_parts,
     postgres_part,
 )
-from harness_core.parts.gateway import GatewayPart
-from harness_core.process import Run
-from harness_core.services import PostgresService, open_postgres
-from harness_core.subject import Subject
-from harness_core.telemetry import Collector, open_collector
-from harness_core.wait import deadline, until
+from harness_core.system.parts.gateway import GatewayPart
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.containers import container_starter
 from suites.e2e.ecosystem.handle import ALL_BUTLERS, REHEARSED, Ecosystem

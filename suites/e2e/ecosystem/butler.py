@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness_core import limits
-from harness_core.db import Database
-from harness_core.parts import Parts, ProcessPart
+from harness_core.base import limits
+from harness_core.base.wait import deadline
+from harness_core.front.skips import not_run
+from harness_core.infrastructure.databases import Database
 from harness_core.process import Run
-from harness_core.skips import not_run
-from harness_core.wait import deadline
+from harness_core.system.parts import Parts, ProcessPart
 from suites.e2e.ecosystem.mcp import ToolResult
 from suites.e2e.ecosystem.roster import ButlerConfig
 from suites.e2e.ecosystem.tools import Tools

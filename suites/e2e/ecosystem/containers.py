@@ -15,19 +15,19 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from harness_core import limits
-from harness_core.bridge import blocking
-from harness_core.containers import (
+from harness_core.base import limits
+from harness_core.base.bridge import blocking
+from harness_core.base.evidence import Evidence
+from harness_core.infrastructure.containers import (
     ContainerChild,
     ContainerCommand,
     build_subject_image,
     open_container_child,
 )
-from harness_core.engine import find_engine
-from harness_core.evidence import Evidence
-from harness_core.parts import StartChild
+from harness_core.infrastructure.engine import find_engine
 from harness_core.process import Run
-from harness_core.subject import Subject
+from harness_core.system.parts import StartChild
+from harness_core.system.subject import Subject
 
 
 def image_name(subject: Subject) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import trio
 import trio.testing
 
-from harness_core import limits
+from harness_core.base import limits
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.mcp import ToolResult, call_in_turn, open_client
 

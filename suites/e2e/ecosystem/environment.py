@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from harness_core.db import POSTGRES_URL_VARIABLE
-from harness_core.evidence import Evidence
+from harness_core.base.evidence import Evidence
+from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE
 from harness_core.process import Run
-from harness_core.staging import Options
-from harness_core.subject import Subject
+from harness_core.system.staging import Options
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import open_ecosystem
 from suites.e2e.ecosystem.handle import Ecosystem
 

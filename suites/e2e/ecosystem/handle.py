@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from harness_core import limits
-from harness_core.errors import BadInput, BudgetExceeded, HarnessError
-from harness_core.evidence import Evidence
-from harness_core.llm import Gateway
-from harness_core.parts import Parts
-from harness_core.services import PostgresService
-from harness_core.subject import Subject
-from harness_core.telemetry import Collector
-from harness_core.turns import Rehearsal, Turn
+from harness_core.base import limits
+from harness_core.base.errors import BadInput, BudgetExceeded, HarnessError
+from harness_core.base.evidence import Evidence
+from harness_core.doubles.model import Gateway
+from harness_core.doubles.telemetry import Collector
+from harness_core.doubles.turns import Rehearsal, Turn
+from harness_core.infrastructure.services import PostgresService
+from harness_core.system.parts import Parts
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.observe.logs import ErrorLine, LogPlace
 from suites.e2e.worlds.everyday import turns_for

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harness_core.errors import BadInput
-from harness_core.subject import Subject
+from harness_core.base.errors import BadInput
+from harness_core.system.subject import Subject
 
 __all__ = ["KNOBS", "has_knob", "turned"]
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from harness_core.errors import BadInput
-from harness_core.subject import Subject
+from harness_core.base.errors import BadInput
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.roster import ButlerConfig
 
 __all__ = ["OWN_PROCESS", "Layout", "layout_of"]

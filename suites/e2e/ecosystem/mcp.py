@@ -22,9 +22,9 @@ from mcp.client.session import ClientSession
 from mcp.client.sse import sse_client
 from mcp.shared.exceptions import MCPError
 
-from harness_core import limits
-from harness_core.groups import lone_error
-from harness_core.wait import deadline
+from harness_core.base import limits
+from harness_core.base.groups import lone_error
+from harness_core.base.wait import deadline
 
 __all__ = [
     "CannotReach",

@@ -9,8 +9,8 @@ import dataclasses
 from pathlib import Path
 from typing import Final
 
-from harness_core.errors import BadInput
-from harness_core.suites import check_shape, read_toml
+from harness_core.base.errors import BadInput
+from harness_core.system.suites import check_shape, read_toml
 
 __all__ = ["ButlerConfig", "read_roster"]
 

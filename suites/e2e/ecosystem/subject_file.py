@@ -10,8 +10,8 @@ import dataclasses
 from pathlib import Path
 from typing import Final
 
-from harness_core.subject import Subject, load_subject
-from harness_core.suites import Shape
+from harness_core.system.subject import Subject, load_subject
+from harness_core.system.suites import Shape
 from suites.e2e.ecosystem.knobs import KNOBS
 from suites.e2e.ecosystem.layout import OWN_PROCESS, layout_of
 from suites.e2e.worlds.credentialed import MODULES

@@ -17,11 +17,12 @@ from typing import Any, Final, Protocol
 
 import httpx2
 
-from harness_core import limits
-from harness_core.errors import BadInput
-from harness_core.net import Stage, sse_opens, tcp_accepts
-from harness_core.subject import Subject
-from harness_core.wait import deadline
+from harness_core.base import limits
+from harness_core.base.errors import BadInput
+from harness_core.base.wait import deadline
+from harness_core.doubles.http import sse_opens
+from harness_core.ports import Stage, tcp_accepts
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.mcp import CannotReach, ToolResult, call_tool, list_tools
 
 __all__ = ["HttpTools", "McpTools", "Tools", "tools_of"]

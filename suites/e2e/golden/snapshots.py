@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness_core.errors import BadInput
-from harness_core.scenario import DbAssertion, Mask, fill, golden
-from harness_core.subject import Subject
+from harness_core.assertions import DbAssertion, Mask, fill, golden
+from harness_core.base.errors import BadInput
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import Journey, as_data
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from harness_core.scenario import E2EScenario, Golden, fill
-from harness_core.skips import not_run
-from harness_core.subject import Subject
+from harness_core.assertions import E2EScenario, Golden, fill
+from harness_core.front.skips import not_run
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.golden.kept import extension_for
 from suites.e2e.golden.snapshots import golden_directory, outcome_of

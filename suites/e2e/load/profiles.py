@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness_core.errors import BadInput
-from harness_core.suites import Shape, check_shape, read_toml
+from harness_core.base.errors import BadInput
+from harness_core.system.suites import Shape, check_shape, read_toml
 
 __all__ = ["Profile", "read_profiles"]
 

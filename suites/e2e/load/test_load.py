@@ -18,15 +18,15 @@ from typing import Any, Final
 
 import pytest
 
-from harness_core.bridge import Loop
-from harness_core.errors import ChildExited, NotReady
-from harness_core.evidence import Evidence
-from harness_core.load import Account, Found, Sending, Timings, settle, timings_table
-from harness_core.net import lease_port
+from harness_core.base.bridge import Loop
+from harness_core.base.errors import ChildExited, NotReady
+from harness_core.base.evidence import Evidence
+from harness_core.base.wait import deadline, until
+from harness_core.front.pytest_plugin import add_summary
+from harness_core.ports import lease_port
 from harness_core.process import Child, Run
-from harness_core.pytest_plugin import add_summary
-from harness_core.wait import deadline, until
 from suites.e2e.ecosystem.handle import Ecosystem, envelope
+from suites.e2e.load.account import Account, Found, Sending, Timings, settle, timings_table
 from suites.e2e.load.profiles import Profile, read_profiles
 from suites.e2e.observe.journey import FINAL_STATES, SHORT_PATIENCE_S, targets_of
 from suites.e2e.scenarios import SCENARIOS

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from harness_core.llm import LedgerEntry
+from harness_core.doubles.model import LedgerEntry
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import cost_usd
 from suites.e2e.observe.journey import follow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.evidence import Redactor
+from harness_core.base.evidence import Redactor
 from harness_core.process import OutputLog
 from suites.e2e.observe.logs import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 

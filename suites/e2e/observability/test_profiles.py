@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from harness_core.evidence import Evidence
+from harness_core.base.evidence import Evidence
 from harness_core.process import open_run
-from harness_core.profiling import open_profiles, read_frames
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import expect_journey
 from suites.e2e.observe.flamegraphs import pids_of
 from suites.e2e.observe.journey import follow
+from suites.e2e.observe.profiling import open_profiles, read_frames
 
 pytestmark = pytest.mark.aside("profiles look at the product and demand nothing of it")
 

@@ -10,9 +10,9 @@ import secrets
 
 import pytest
 
-from harness_core.http import Answer, Rule
-from harness_core.llm import Fault
-from harness_core.telemetry import Span, Trace
+from harness_core.doubles.http import Answer, Rule
+from harness_core.doubles.model import Fault
+from harness_core.doubles.telemetry import Span, Trace
 from suites.e2e.ecosystem.handle import Ecosystem, Sent
 from suites.e2e.observe.expect_journey import expect_journey
 from suites.e2e.observe.journey import Journey, follow, recorded_calls

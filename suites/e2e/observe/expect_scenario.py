@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
-from harness_core.scenario import (
+from harness_core.assertions import (
     ClaimedNotDone,
     DbAssertion,
     E2EScenario,

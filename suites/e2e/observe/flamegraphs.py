@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from harness_core.evidence import Evidence
+from harness_core.base.evidence import Evidence
+from harness_core.front.pytest_plugin import add_summary
 from harness_core.process import Run
-from harness_core.profiling import Profiles, open_profiles
-from harness_core.pytest_plugin import add_summary
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.profiling import Profiles, open_profiles
 
 __all__ = ["pids_of", "profiled"]
 

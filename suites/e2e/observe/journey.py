@@ -13,11 +13,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from harness_core.errors import NotReady
-from harness_core.llm import LedgerEntry, expect_rehearsed
-from harness_core.scenario import tokens_in
-from harness_core.turns import as_read
-from harness_core.wait import deadline, until
+from harness_core.assertions import tokens_in
+from harness_core.base.errors import NotReady
+from harness_core.base.wait import deadline, until
+from harness_core.doubles.model import LedgerEntry, expect_rehearsed
+from harness_core.doubles.turns import as_read
 from suites.e2e.ecosystem.handle import Ecosystem, Sent
 
 __all__ = [

@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from harness_core.bridge import Loop
-from harness_core.evidence import Evidence
+from harness_core.assertions import fill, new_token
+from harness_core.base.bridge import Loop
+from harness_core.base.evidence import Evidence
+from harness_core.front.pytest_plugin import add_summary
+from harness_core.front.skips import not_run
 from harness_core.process import Run
-from harness_core.pytest_plugin import add_summary
-from harness_core.scenario import fill, new_token
-from harness_core.skips import not_run
-from harness_core.subject import Subject
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import open_ecosystem
 from suites.e2e.ecosystem.handle import Ecosystem, Sent
 from suites.e2e.observe.expect_scenario import expect_scenario

@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
-from harness_core.bridge import Loop
-from harness_core.evidence import Evidence
+from harness_core.base.bridge import Loop
+from harness_core.base.evidence import Evidence
 from harness_core.process import Run
-from harness_core.subject import Subject
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.knobs import turned

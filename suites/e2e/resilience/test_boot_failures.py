@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.bridge import Loop
-from harness_core.errors import BadInput
-from harness_core.net import lease_port
-from harness_core.parts import ServiceFailed
+from harness_core.base.bridge import Loop
+from harness_core.base.errors import BadInput
+from harness_core.ports import lease_port
 from harness_core.process import Run
-from harness_core.subject import Subject, load_subject
+from harness_core.system.parts import ServiceFailed
+from harness_core.system.subject import Subject, load_subject
 from suites.e2e.ecosystem.boot import open_ecosystem
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.roster import read_roster

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from harness_core.turns import route, say
+from harness_core.doubles.turns import route, say
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.mcp import ToolResult
 from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_outcome

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from harness_core.errors import HarnessError
+from harness_core.base.errors import HarnessError
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.worlds.canned import to_two
 from suites.e2e.worlds.chaos import Chaos

@@ -11,7 +11,7 @@ import secrets
 import pytest
 import trio
 
-from harness_core.errors import NotReady
+from harness_core.base.errors import NotReady
 from suites.e2e.ecosystem.handle import Ecosystem, envelope
 from suites.e2e.ecosystem.mcp import CannotReach
 from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_no_open_session

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 import trio
 
-from harness_core.llm import Fault
-from harness_core.scenario import new_token
+from harness_core.assertions import new_token
+from harness_core.doubles.model import Fault
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.knobs import turned
 from suites.e2e.observe.expect_broken_journey import (

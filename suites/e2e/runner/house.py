@@ -23,7 +23,7 @@ from typing import Any
 
 import trio
 
-from harness_core.errors import NotReady
+from harness_core.base.errors import NotReady
 from suites.e2e.ecosystem.mcp import CannotReach, call_tool, list_tools
 
 #: Variables that are not for the butlers behind.

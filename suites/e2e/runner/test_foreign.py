@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.net import lease_port
-from harness_core.skips import not_run
-from harness_core.subject import subject_bin
+from harness_core.front.skips import not_run
+from harness_core.ports import lease_port
+from harness_core.system.subject import subject_bin
 from suites.e2e.ecosystem.layout import layout_of
 from suites.e2e.ecosystem.roster import read_roster
 from suites.e2e.ecosystem.subject_file import read_subject

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.skips import not_run
-from harness_core.subject import subject_bin
-from harness_core.suite_fixtures import suite_subject
+from harness_core.front.skips import not_run
+from harness_core.front.suite_fixtures import suite_subject
+from harness_core.system.subject import subject_bin
 
 pytestmark = pytest.mark.aside("runs the suite itself, on another product")
 

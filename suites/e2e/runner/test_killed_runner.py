@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.net import listeners
+from harness_core.base.wait import until_blocking
+from harness_core.front.suite_fixtures import suite_subject
+from harness_core.ports import listeners
 from harness_core.process import command_line, descendants
-from harness_core.suite_fixtures import suite_subject
-from harness_core.wait import until_blocking
 
 pytestmark = pytest.mark.covers("E2E-DISPOSABLE")
 
@@ -62,7 +62,7 @@ def test_sigkill_in_mid_session_leaves_nothing(
 
     assert [] == [entry for port in ports for entry in listeners(port=port)]
     sweep = subprocess.run(
-        [sys.executable, "-m", "harness_core.cli", "sweep"],
+        [sys.executable, "-m", "harness_core.front.cli", "sweep"],
         env=environment,
         cwd=pytestconfig.rootpath,
         capture_output=True,

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.bridge import Loop
-from harness_core.evidence import Evidence
-from harness_core.llm import Fault, open_gateway
+from harness_core.base.bridge import Loop
+from harness_core.base.evidence import Evidence
+from harness_core.doubles.model import Fault, open_gateway
 from harness_core.process import Run
 from suites.e2e.scenarios import SCENARIOS
 from suites.e2e.worlds.everyday import REHEARSALS

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.bridge import Loop
-from harness_core.evidence import Evidence
-from harness_core.llm import open_gateway
+from harness_core.base.bridge import Loop
+from harness_core.base.evidence import Evidence
+from harness_core.doubles.model import open_gateway
+from harness_core.front.pytest_plugin import HARNESS_ERROR_EXIT
 from harness_core.process import Run
-from harness_core.pytest_plugin import HARNESS_ERROR_EXIT
 from suites.e2e.worlds.everyday import REHEARSALS
 
 pytestmark = pytest.mark.aside("the harness's own recording")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.suite_fixtures import suite_subject
-from harness_core.wait import until_blocking
+from harness_core.base.wait import until_blocking
+from harness_core.front.suite_fixtures import suite_subject
 from suites.e2e.runner.test_killed_runner import SERVES
 
 pytestmark = pytest.mark.covers("E2E-DISPOSABLE")
@@ -55,7 +55,7 @@ def test_two_runs_at_once_do_not_meet(
         )
         alive = [run.poll() for run in runs]
         sweep = subprocess.run(
-            [sys.executable, "-m", "harness_core.cli", "sweep"],
+            [sys.executable, "-m", "harness_core.front.cli", "sweep"],
             env=environment,
             cwd=pytestconfig.rootpath,
             capture_output=True,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from harness_core.turns import Obey, Turn, obey, route, use
+from harness_core.doubles.turns import Obey, Turn, obey, route, use
 
 __all__ = ["INJECTIONS", "Injection"]
 

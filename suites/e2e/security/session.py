@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from harness_core.errors import HarnessError
-from harness_core.llm import Fault
+from harness_core.base.errors import HarnessError
+from harness_core.base.wait import deadline, until
+from harness_core.doubles.model import Fault
 from harness_core.process import command_line, descendants
-from harness_core.wait import deadline, until
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import Journey, follow

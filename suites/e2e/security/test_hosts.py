@@ -14,12 +14,12 @@ from urllib.parse import urljoin, urlsplit
 import httpx2
 import pytest
 
-from harness_core import limits
-from harness_core.evidence import Evidence
-from harness_core.http import Addressed, HttpClient, directed, misdirected
-from harness_core.skips import not_run
-from harness_core.subject import Subject
-from harness_core.wait import deadline
+from harness_core.base import limits
+from harness_core.base.evidence import Evidence
+from harness_core.base.wait import deadline
+from harness_core.doubles.http import Addressed, HttpClient, directed, misdirected
+from harness_core.front.skips import not_run
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
 

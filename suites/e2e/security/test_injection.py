@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_core.scenario import fill, new_token
+from harness_core.assertions import fill, new_token
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import follow
 from suites.e2e.security.injections import INJECTIONS, Injection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_core.net import listeners
+from harness_core.ports import listeners
 from harness_core.process import descendants
 from suites.e2e.ecosystem.handle import Ecosystem
 

@@ -14,9 +14,9 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import pytest
 
-from harness_core.evidence import REDACTED
-from harness_core.llm import Fault
-from harness_core.net import lease_port
+from harness_core.base.evidence import REDACTED
+from harness_core.doubles.model import Fault
+from harness_core.ports import lease_port
 from harness_core.process import command_line, descendants, redacted_lines
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import follow

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness_core.http import Answer, Rule
-from harness_core.mail import Refusal
+from harness_core.doubles.http import Answer, Rule
+from harness_core.doubles.mail import Refusal
 from harness_core.process import redacted_lines
 from suites.e2e.security.test_secrets import found_in_rows, spellings
 from suites.e2e.worlds.credentialed import Connected

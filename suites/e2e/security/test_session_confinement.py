@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.bridge import Loop
-from harness_core.scenario import new_token
+from harness_core.assertions import new_token
+from harness_core.base.bridge import Loop
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.security.session import SessionSeen, hold_session
 

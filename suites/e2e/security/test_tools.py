@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness_core.evidence import Evidence
-from harness_core.http import Answer, Rule, open_recorder
-from harness_core.llm import Fault
+from harness_core.base.evidence import Evidence
+from harness_core.doubles.http import Answer, Rule, open_recorder
+from harness_core.doubles.model import Fault
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import follow
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from harness_core.db import Contains
-from harness_core.scenario import new_token
+from harness_core.assertions import new_token
+from harness_core.infrastructure.databases import Contains
 from suites.e2e.ecosystem.handle import Ecosystem
 
 __all__ = ["TOOL_OF", "Message", "to_general", "to_health", "to_relationship", "to_two"]

@@ -16,10 +16,10 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from harness_core.errors import HarnessError, NotReady, Unavailable
-from harness_core.groups import lone_error
-from harness_core.llm import Fault
-from harness_core.wait import deadline, until
+from harness_core.base.errors import HarnessError, NotReady, Unavailable
+from harness_core.base.groups import lone_error
+from harness_core.base.wait import deadline, until
+from harness_core.doubles.model import Fault
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
 from suites.e2e.ecosystem.mcp import CannotReach
 

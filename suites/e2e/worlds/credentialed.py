@@ -17,12 +17,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from harness_core.errors import BadInput
-from harness_core.evidence import Evidence
-from harness_core.http import Answer, Recorded, Recorder, Rule, open_recorder
-from harness_core.mail import Mailbox, open_mailbox
+from harness_core.base.errors import BadInput
+from harness_core.base.evidence import Evidence
+from harness_core.doubles.http import Answer, Recorded, Recorder, Rule, open_recorder
+from harness_core.doubles.mail import Mailbox, open_mailbox
 from harness_core.process import Run
-from harness_core.subject import Subject
+from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
 

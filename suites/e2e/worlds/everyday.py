@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness_core.scenario import TOKEN_FIELD
-from harness_core.turns import Rehearsal, Turn, route, say, use
+from harness_core.assertions import TOKEN_FIELD
+from harness_core.doubles.turns import Rehearsal, Turn, route, say, use
 from suites.e2e.scenarios import SCENARIOS
 
 __all__ = ["EVERYDAY", "REHEARSALS", "turns_for"]

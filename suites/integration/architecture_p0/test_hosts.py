@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from harness_core.http import Addressed, HttpClient, directed, misdirected
-from harness_core.stack import Stack
+from harness_core.doubles.http import Addressed, HttpClient, directed, misdirected
+from harness_core.system.compose import Stack
 from suites.integration.document import live_document
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import new_session

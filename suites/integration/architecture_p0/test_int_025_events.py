@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import trio
 
-from harness_core.http import Unanswered
-from harness_core.turns import use
+from harness_core.doubles.http import Unanswered
+from harness_core.doubles.turns import use
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import EPISODE_S, SOON_S, eventually
 

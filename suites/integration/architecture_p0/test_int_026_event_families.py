@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from harness_core.turns import use
+from harness_core.doubles.turns import use
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import BROKEN_SCENE, PART_SCRIPT

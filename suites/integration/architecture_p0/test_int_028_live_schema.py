@@ -6,8 +6,8 @@ import openapi_spec_validator
 import pytest
 import trio
 
-from harness_core.turns import Turn, fail, say, use
-from harness_core.wait import deadline, until
+from harness_core.base.wait import deadline, until
+from harness_core.doubles.turns import Turn, fail, say, use
 from suites.integration.conforming import Conforming
 from suites.integration.document import Document, Operation, live_document
 from suites.integration.episodes import Episodes

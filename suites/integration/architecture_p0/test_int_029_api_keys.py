@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness_core.http import HttpClient
+from harness_core.doubles.http import HttpClient
 from suites.integration.document import OPEN_PATHS, Operation, live_document
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import new_session

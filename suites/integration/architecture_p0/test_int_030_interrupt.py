@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness_core.turns import use
+from harness_core.doubles.turns import use
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.scenes import scene

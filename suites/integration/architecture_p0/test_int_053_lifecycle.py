@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness_core.turns import fail, use
+from harness_core.doubles.turns import fail, use
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.temporal_view import WorkflowSeen, look_at_workflow

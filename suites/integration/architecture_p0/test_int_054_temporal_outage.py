@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness_core.http import Response
-from harness_core.turns import use
+from harness_core.doubles.http import Response
+from harness_core.doubles.turns import use
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.health import payload, unwell
 from suites.integration.patience import SOON_S, eventually

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from harness_core.turns import fail, use
+from harness_core.doubles.turns import fail, use
 from suites.integration.episodes import Episodes, new_token
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.temporal_view import look_at_workflow

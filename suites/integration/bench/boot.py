@@ -14,10 +14,10 @@ from typing import Final
 
 import trio
 
-from harness_core.errors import HarnessError
-from harness_core.evidence import open_evidence
+from harness_core.base.errors import HarnessError
+from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
-from harness_core.subject import load_subject
+from harness_core.system.subject import load_subject
 from suites.integration.stack import open_workbench
 
 FOLDER: Final = Path(__file__).parents[1]

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from harness_core.suite_fixtures import suite_subject
-from harness_core.wait import until_blocking
+from harness_core.base.wait import until_blocking
+from harness_core.front.suite_fixtures import suite_subject
 
 #: Two stacks may boot on the same cores.
 UP_S = 120.0
@@ -61,7 +61,7 @@ class Place:
     def harness(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run our command line there."""
         return subprocess.run(
-            [sys.executable, "-m", "harness_core.cli", *words],
+            [sys.executable, "-m", "harness_core.front.cli", *words],
             env=self.environment,
             cwd=self.config.rootpath,
             capture_output=True,

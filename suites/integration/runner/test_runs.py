@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.net import listeners
+from harness_core.base.wait import until_blocking
+from harness_core.ports import listeners
 from harness_core.process import descendants
-from harness_core.wait import until_blocking
 
 #: One that takes servers away, and one that wants its own left in peace.
 BREAKING = "suites/integration/architecture_p0/test_int_056_upload_failures.py"

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import trio
 
-from harness_core.http import HttpClient
-from harness_core.parts import State
-from harness_core.services import S3RefusedError
-from harness_core.stack import Stack
+from harness_core.doubles.http import HttpClient
+from harness_core.infrastructure.services import S3RefusedError
+from harness_core.system.compose import Stack
+from harness_core.system.parts import State
 from suites.integration.health import payload, unwell
 
 #: The services that the contract names, and whether they answer /health.

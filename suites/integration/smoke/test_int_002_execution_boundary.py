@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 
-from harness_core.stack import Stack
-from harness_core.turns import use
+from harness_core.doubles.turns import use
+from harness_core.system.compose import Stack
 from suites.integration.document import live_document
 from suites.integration.episodes import FINAL, Episodes, calls, new_token
 from suites.integration.patience import EPISODE_S, SOON_S, eventually

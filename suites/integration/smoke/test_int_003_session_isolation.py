@@ -6,8 +6,8 @@ import secrets
 import pytest
 import trio
 
-from harness_core.http import HttpClient, Response
-from harness_core.wait import deadline, until
+from harness_core.base.wait import deadline, until
+from harness_core.doubles.http import HttpClient, Response
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session, new_session
 

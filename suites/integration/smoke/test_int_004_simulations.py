@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from harness_core.http import Response
+from harness_core.doubles.http import Response
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.refusals import expect_refused

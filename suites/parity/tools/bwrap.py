@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from harness_core.parity import Call, Reply, UnknownInvocation
+from suites.parity.compare import Call, Reply, UnknownInvocation
 from suites.parity.tools.guest import Guest
 
 __all__ = ["Bwrap"]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from harness_core.parity import Call, Reply, UnknownInvocation
+from suites.parity.compare import Call, Reply, UnknownInvocation
 from suites.parity.tools.flags import SWITCH, VALUE, Flags, parse
 from suites.parity.tools.guest import Guest
 

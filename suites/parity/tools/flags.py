@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from harness_core.parity import UnknownInvocation
+from suites.parity.compare import UnknownInvocation
 
 __all__ = ["SWITCH", "VALUE", "Flags", "parse"]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from harness_core.parity import Reply, UnknownInvocation
+from suites.parity.compare import Reply, UnknownInvocation
 
 __all__ = [
     "ENVIRONMENT",

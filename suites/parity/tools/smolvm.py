@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from harness_core.parity import Call, Reply, UnknownInvocation
+from suites.parity.compare import Call, Reply, UnknownInvocation
 from suites.parity.tools.docker import copy_tree
 from suites.parity.tools.flags import SWITCH, VALUE, Flags, parse
 from suites.parity.tools.guest import Guest

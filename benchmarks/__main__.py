@@ -1,0 +1,38 @@
+"""``python -m benchmarks [SUBJECT …] [--rounds N]``: measure, print, exit 1 on failure."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from benchmarks._containers import bench_containers
+from benchmarks._postgres import bench_postgres
+
+SUBJECTS = {"containers": bench_containers, "postgres": bench_postgres}
+
+#: What needs no container engine.
+_DEFAULT = ("postgres",)
+
+
+def main() -> int:
+    """Run one benchmark and print its tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "subjects", nargs="*", metavar="SUBJECT", help=f"{', '.join(SUBJECTS)} (default: postgres)"
+    )
+    parser.add_argument("--rounds", type=int, default=9, help="times each contender runs (9)")
+    arguments = parser.parse_args()
+    if arguments.rounds < 1:
+        parser.error(f"argument --rounds: {arguments.rounds} is below 1")
+    for unknown in set(arguments.subjects) - set(SUBJECTS):
+        parser.error(f"unknown subject {unknown!r}: expected {', '.join(SUBJECTS)}")
+    complete = True
+    for subject in arguments.subjects or _DEFAULT:
+        for table in SUBJECTS[subject](rounds=arguments.rounds):
+            sys.stdout.write(f"{table.text()}\n\n")
+            complete = complete and not table.failures
+    return 0 if complete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""Planted faults: does each test go red, for the right reason, when the product is wrong?
+
+- ``_plan.py``: ``faults.toml`` read into :class:`Fault` rows.
+- ``_choice.py``: which of them to plant; a sample that a commit's hash decides.
+- ``_outcomes_plugin.py``: a pytest plugin; selects tests by id, writes what became of each.
+- ``_outcomes.py``: that record, read back.
+- ``_judge.py``: from outcomes to a :class:`Verdict`; only a failed assertion with the expected text
+  is a kill.
+- ``_run.py``: the control run, then one pytest process per fault.
+- ``_report.py``: the table for people and the JSON for machines.
+
+Source: style 34, ``docs/planted-faults.md``.
+"""
+
+from harness_core.assurance.planted._choice import Choice, choose_faults, commit_of, sample_faults
+from harness_core.assurance.planted._judge import (
+    FaultResult,
+    TestResult,
+    Verdict,
+    judge,
+    judge_control,
+)
+from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome, read_outcomes
+from harness_core.assurance.planted._plan import Fault, load_faults
+from harness_core.assurance.planted._report import render_table, to_json
+from harness_core.assurance.planted._run import run_faults
+
+__all__ = [
+    "Choice",
+    "Fault",
+    "FaultResult",
+    "Outcomes",
+    "TestOutcome",
+    "TestResult",
+    "Verdict",
+    "choose_faults",
+    "commit_of",
+    "judge",
+    "judge_control",
+    "load_faults",
+    "read_outcomes",
+    "render_table",
+    "run_faults",
+    "sample_faults",
+    "to_json",
+]

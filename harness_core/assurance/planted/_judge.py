@@ -1,0 +1,132 @@
+"""From what the tests did to what that proves.
+
+A kill is narrow on purpose: every named test failed, in its own body, by assertion, and said the
+expected thing. An error, a timeout or a skip shows that something broke, not that a test noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome
+from harness_core.assurance.planted._plan import Fault
+
+__all__ = ["FaultResult", "TestResult", "Verdict", "judge", "judge_control"]
+
+#: Characters of a failure shown in a table row; the log has the rest.
+_SHOWN_CHARACTERS = 160
+
+
+class Verdict(StrEnum):
+    """What one run under a fault proves."""
+
+    KILLED = "killed"
+    SURVIVED = "survived"
+    NO_VERDICT = "no verdict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestResult:
+    """One named test under one fault.
+
+    Attributes:
+        test: node id, or the id asked for when no test has it.
+        verdict: what it proves.
+        detail: why, in one line.
+    """
+
+    __test__ = False
+
+    test: str
+    verdict: Verdict
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultResult:
+    """One fault: survived if any named test passed, killed if every one noticed."""
+
+    fault: Fault
+    tests: tuple[TestResult, ...]
+    duration_s: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the fault as a whole."""
+        verdicts = {test.verdict for test in self.tests}
+        if Verdict.SURVIVED in verdicts:
+            return Verdict.SURVIVED
+        return Verdict.KILLED if verdicts == {Verdict.KILLED} else Verdict.NO_VERDICT
+
+
+def judge_control(wanted: Sequence[str], *, control: Outcomes) -> tuple[TestResult, ...]:
+    """Tests that can prove nothing, because they do not pass without the fault.
+
+    Args:
+        wanted: test ids as the control run was given them.
+        control: what became of them without any fault.
+    """
+    results: list[TestResult] = []
+    for name in wanted:
+        nodeids = control.selected.get(name, ())
+        if not nodeids:
+            seen = "no test has this id" if name in control.selected else "nothing was collected"
+            results.append(_none(name, f"control run: {seen}"))
+        for nodeid in nodeids:
+            before = control.tests.get(nodeid)
+            if before is None or before.outcome != "passed":
+                results.append(_none(nodeid, f"control run: {_became(before)}"))
+    return tuple(results)
+
+
+def judge(
+    fault: Fault, *, nodeids: Sequence[str], outcomes: Outcomes, timed_out: bool
+) -> tuple[TestResult, ...]:
+    """Judge every test that a fault names, all of which pass without it.
+
+    Args:
+        fault: the fault that was switched on.
+        nodeids: its tests.
+        outcomes: what became of them.
+        timed_out: the run was ended by its time limit.
+    """
+    return tuple(
+        _one(fault, nodeid, outcomes.tests.get(nodeid), timed_out=timed_out) for nodeid in nodeids
+    )
+
+
+def _one(fault: Fault, nodeid: str, after: TestOutcome | None, *, timed_out: bool) -> TestResult:
+    if timed_out and (after is None or after.outcome != "passed"):
+        # What a test says while it is being interrupted is about the interrupt.
+        return _none(nodeid, f"no end within {fault.limit_s:g} s")
+    if after is None:
+        return _none(nodeid, _became(after))
+    if after.outcome == "passed":
+        return TestResult(test=nodeid, verdict=Verdict.SURVIVED, detail="it passed")
+    if after.outcome == "failed" and after.phase == "call" and after.assertion:
+        if fault.says.search(after.text):
+            return TestResult(test=nodeid, verdict=Verdict.KILLED, detail=_first_line(after.text))
+        said = _first_line(after.text)
+        return _none(nodeid, f"wrong reason: nothing like /{fault.says.pattern}/ in: {said}")
+    return _none(nodeid, _became(after))
+
+
+def _became(outcome: TestOutcome | None) -> str:
+    """What happened to a test that gives no verdict."""
+    if outcome is None:
+        return "it did not run to its end"
+    if outcome.outcome == "skipped":
+        return f"skipped: {_first_line(outcome.text)}"
+    kind = "failed an assertion" if outcome.assertion else "raised, which is no assertion,"
+    return f"{kind} in {outcome.phase}: {_first_line(outcome.text)}"
+
+
+def _none(test: str, detail: str) -> TestResult:
+    return TestResult(test=test, verdict=Verdict.NO_VERDICT, detail=detail)
+
+
+def _first_line(text: str) -> str:
+    line = next((line for line in text.splitlines() if line.strip()), "no text")
+    return line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + "..."

@@ -1,0 +1,122 @@
+"""A pytest plugin that runs exactly the named tests and writes what became of each.
+
+Loaded with ``-p harness_core.assurance.planted._outcomes_plugin`` by the fault runner alone. It imports
+nothing of harness_core, so that a harness that is itself broken still gets an honest record.
+
+The record is JSON lines: ``{"wanted": id, "nodeids": [...]}`` for each id asked for, then
+``{"nodeid", "phase", "outcome", "assertion", "text"}`` for each phase of each test. It is written
+line by line: what a killed run had got to is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+__all__: list[str] = []
+
+_RECORDER = pytest.StashKey["_Recorder"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Two options: where to write, and a JSON list of the test ids to run."""
+    group = parser.getgroup("harness faults")
+    group.addoption("--harness-outcomes", metavar="PATH", help="write a JSON line per test phase")
+    group.addoption("--harness-select", metavar="PATH", help="JSON list of test ids to run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start recording, in the process that sees every report (under xdist: the controller)."""
+    path = config.getoption("--harness-outcomes")
+    if path and not hasattr(config, "workerinput"):
+        recorder = _Recorder(Path(path))
+        config.stash[_RECORDER] = recorder
+        config.pluginmanager.register(recorder)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the selected tests and note which ids stand for which tests."""
+    path = config.getoption("--harness-select")
+    if not path:
+        return
+    chosen: set[str] = set()
+    for wanted in json.loads(Path(path).read_text(encoding="utf-8")):
+        nodeids = [item.nodeid for item in items if _stands_for(wanted, item.nodeid)]
+        chosen.update(nodeids)
+        if (recorder := config.stash.get(_RECORDER, None)) is not None:
+            recorder.write({"wanted": wanted, "nodeids": nodeids})
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
+    items[:] = [item for item in items if item.nodeid in chosen]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the report whether an assertion failed, and what the exceptions said."""
+    report = yield
+    error = call.excinfo.value if call.excinfo is not None else None
+    leaves = list(_leaves(error)) if error is not None else []
+    # Plain attributes travel from an xdist worker to the controller with the report.
+    vars(report).update(
+        harness_assertion=bool(leaves) and all(map(_is_assertion, leaves)),
+        harness_text="\n".join(_said(leaf) for leaf in leaves),
+    )
+    return report
+
+
+class _Recorder:
+    """Writes one line per phase of each test."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, row: dict[str, object]) -> None:
+        """Append one line; the file is complete up to it whatever happens next."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """One phase of one test is over."""
+        self.write(
+            {
+                "nodeid": report.nodeid,
+                "phase": report.when,
+                "outcome": report.outcome,
+                "assertion": getattr(report, "harness_assertion", False),
+                "text": getattr(report, "harness_text", ""),
+            }
+        )
+
+
+def _stands_for(wanted: str, nodeid: str) -> bool:
+    """Whether an id names this test, or all rows of it, or its class."""
+    return nodeid == wanted or nodeid.startswith((f"{wanted}[", f"{wanted}::"))
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions that were raised; nurseries wrap them in groups."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _is_assertion(error: BaseException) -> bool:
+    """An ``assert`` that failed, or ``pytest.raises`` that saw nothing raised.
+
+    ``pytest.fail`` alone is no assertion: timeouts end in it too.
+    """
+    did_not = isinstance(error, pytest.fail.Exception) and str(error).startswith("DID NOT ")
+    return isinstance(error, AssertionError) or did_not
+
+
+def _said(error: BaseException) -> str:
+    """Type and message: the words of the failure, without the source code around it."""
+    notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
+    return f"{type(error).__name__}: {error}{notes}"

@@ -1,0 +1,182 @@
+"""What is shown of a requirement: what became of its tests, case by case.
+
+A requirement is *shown* when every test that covers it ran and every case of each passed. A case that
+was skipped, is expected to fail, or never ran proves nothing: then it is *not shown*, however many
+others passed.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from harness_core.assurance.requirements._requirements import Requirement
+
+#: Property of a case in a JUnit file: the harness is to blame, not the product.
+_HARNESS_ERROR: Final = "harness_error"
+
+
+class Status(StrEnum):
+    """What is known of a requirement."""
+
+    SHOWN = "shown"
+    NOT_SHOWN = "not shown"
+    FAILED = "failed"
+    ERROR = "error"
+    DEFERRED = "deferred"
+
+
+class Ending(StrEnum):
+    """How one case of a test ended, best first."""
+
+    PASSED = "passed"
+    SKIPPED = "skipped"
+    ERROR = "error"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one case.
+
+    Attributes:
+        ending: how it ended.
+        reason: of a skip.
+    """
+
+    ending: Ending
+    reason: str = ""
+
+
+#: Id of a case, with its parameters, relative to the root → what became of it.
+Outcomes = Mapping[str, Outcome]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is known of one requirement.
+
+    Attributes:
+        status: in one word.
+        cause: why it is not shown: ``deferred``, ``skipped`` or ``not run``; else empty.
+        why: counts of cases, reasons of skips, tests that did not run.
+    """
+
+    status: Status
+    cause: str = ""
+    why: str = ""
+
+
+def worse(one: Outcome, other: Outcome) -> Outcome:
+    """The one that says more against the case."""
+    return max(one, other, key=lambda outcome: list(Ending).index(outcome.ending))
+
+
+def standing_of(
+    requirement: Requirement, tests: Sequence[str], outcomes: Mapping[str, Sequence[Outcome]]
+) -> Standing:
+    """Judge a requirement.
+
+    Args:
+        requirement: the row.
+        tests: ids of the tests that cover it, without parameters.
+        outcomes: test → what became of its cases.
+    """
+    if not requirement.covered:
+        return Standing(status=Status.DEFERRED, cause="deferred", why=requirement.reason)
+    cases = [outcome for test in tests for outcome in outcomes.get(test, ())]
+    missing = [test for test in tests if not outcomes.get(test)]
+    counts = Counter(case.ending for case in cases)
+    reasons = {case.reason for case in cases if case.ending is Ending.SKIPPED}
+    said = {Ending.SKIPPED: f" ({'; '.join(sorted(reasons))})"}
+    parts = [
+        f"{counts[ending]} {ending}{said.get(ending, '')}"
+        for ending in reversed(Ending)
+        if counts[ending]
+    ]
+    if missing:
+        parts.append(
+            f"no test ran of {len(tests)}"
+            if len(missing) == len(tests)
+            else f"{len(missing)} of {len(tests)} tests not run ({', '.join(missing)})"
+        )
+    why = ", ".join(parts)
+    if counts[Ending.FAILED]:
+        return Standing(status=Status.FAILED, why=why)
+    if counts[Ending.ERROR]:
+        return Standing(status=Status.ERROR, why=why)
+    if missing or reasons:
+        cause = "skipped" if reasons else "not run"
+        return Standing(status=Status.NOT_SHOWN, cause=cause, why=why)
+    return Standing(status=Status.SHOWN, why=why)
+
+
+def by_test(outcomes: Outcomes) -> dict[str, list[Outcome]]:
+    """Test, without parameters → what became of its cases."""
+    found: dict[str, list[Outcome]] = {}
+    for nodeid, outcome in outcomes.items():
+        found.setdefault(nodeid.partition("[")[0], []).append(outcome)
+    return found
+
+
+def tally(rows: Sequence[tuple[Status, str]], *, noun: str) -> str:
+    """``34 p0 rows: 14 shown, 20 not shown (20 deferred)``, from status and cause of each row."""
+    counts = Counter(status for status, _ in rows)
+    causes = Counter(cause for _, cause in rows if cause)
+    parts = [f"{counts[Status.SHOWN]} shown"]
+    parts += [f"{counts[each]} {each}" for each in (Status.FAILED, Status.ERROR) if counts[each]]
+    if causes:
+        by_cause = ", ".join(f"{number} {cause}" for cause, number in causes.items())
+        parts.append(f"{causes.total()} not shown ({by_cause})")
+    return f"{len(rows)} {noun}: {', '.join(parts)}"
+
+
+def read_reports(folder: Path) -> Outcomes:
+    """What became of each case in the newest JUnit file of a folder that ran it.
+
+    Each session keeps its newest file. One that skipped a case says nothing against another that ran
+    it: a session on real tools that are not there, against the one on their models.
+    """
+    found: dict[str, Outcome] = {}
+    for path in sorted(folder.glob("*.xml"), key=lambda path: path.stat().st_mtime):
+        try:
+            tree = ET.parse(path)  # noqa: S314 - written by our own pytest
+        except ET.ParseError:
+            continue  # of a run that is still under way, or was killed
+        newest: dict[str, Outcome] = {}
+        for case in tree.iter("testcase"):
+            nodeid, outcome = _nodeid(case), _outcome(case)
+            # A case that failed and whose teardown went wrong stands there twice.
+            newest[nodeid] = worse(newest.get(nodeid, outcome), outcome)
+        ran = {nodeid for nodeid, outcome in found.items() if outcome.ending is not Ending.SKIPPED}
+        found |= {
+            nodeid: outcome
+            for nodeid, outcome in newest.items()
+            if outcome.ending is not Ending.SKIPPED or nodeid not in ran
+        }
+    return found
+
+
+def _outcome(case: ET.Element) -> Outcome:
+    if case.find("failure") is not None or case.find("error") is not None:
+        ours = any(each.get("name") == _HARNESS_ERROR for each in case.iter("property"))
+        return Outcome(ending=Ending.ERROR if ours else Ending.FAILED)
+    skipped = case.find("skipped")
+    if skipped is not None:
+        known = "known failure: " if skipped.get("type") == "pytest.xfail" else ""
+        reason = known + (skipped.get("message") or "without a reason")
+        return Outcome(ending=Ending.SKIPPED, reason=reason)
+    return Outcome(ending=Ending.PASSED)
+
+
+def _nodeid(case: ET.Element) -> str:
+    """``suites/x/test_a.py::test_b[c]`` from what JUnit calls class and name."""
+    parts = (case.get("classname") or "").split(".")
+    at = next((n for n, part in enumerate(parts) if part.startswith("test_")), len(parts) - 1)
+    path = "/".join(parts[: at + 1]) + ".py"
+    return "::".join([path, *parts[at + 1 :], case.get("name") or ""])

@@ -1,0 +1,203 @@
+"""Every check over a whole tree: its suites, its reference systems, the harness itself."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from harness_core.assurance.gates import check_names
+from harness_core.assurance.planted import load_faults
+from harness_core.assurance.requirements._blackbox import Rules, check_test_file
+from harness_core.assurance.requirements._circles import check_circles
+from harness_core.assurance.requirements._coverage import (
+    check_coverage,
+    check_faults,
+    covering_tests,
+)
+from harness_core.assurance.requirements._fail_path import check_fail_path
+from harness_core.assurance.requirements._imports import check_core_imports, check_reference_imports
+from harness_core.assurance.requirements._outside import check_outside, check_stand_ins
+from harness_core.assurance.requirements._problem import Problem, SourceFile, dotted
+from harness_core.assurance.requirements._requirements import Ledger, load_ledger
+from harness_core.system.suites import Suite, load_suites
+
+__all__ = ["check_gates", "check_tree", "suite_sources"]
+
+_REFERENCE = "reference-system"
+
+
+def check_tree(root: Path) -> tuple[Problem, ...]:
+    """Check everything below ``root`` that this lint knows; findings in reading order.
+
+    Raises:
+        BadInput: a suite.toml or faults.toml is malformed, or names a gate that there is not.
+    """
+    problems: list[Problem] = []
+    for suite in load_suites(root):
+        check_gates(suite, root=root)
+        problems.extend(_check_suite(suite, root=root))
+    core = [
+        SourceFile.read(path, root=root)
+        for path in _python(root / "harness_core")
+        if "tests" not in path.parts
+    ]
+    problems.extend(check_core_imports(core))
+    problems.extend(check_circles(core))
+    return tuple(sorted(problems))
+
+
+def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
+    reference = suite.folder / _REFERENCE
+    internals = _top_level_modules(reference)
+    product: list[SourceFile] = []
+    for path in _python(suite.folder):
+        file = SourceFile.read(path, root=root)
+        if reference in path.parents:
+            product.append(file)
+            yield from file.problems
+            yield from check_reference_imports(file)
+            continue
+        rules = Rules(
+            name=suite.name,
+            internals=internals,
+            may_import=suite.may_import,
+            is_adapter=path == suite.adapter,
+            patching=bool(suite.patching),
+        )
+        yield from check_test_file(file, rules)
+    yield from check_circles(product)
+    yield from _check_own_tests(suite, product, root=root)
+    yield from _check_faults(suite, root=root)
+    if suite.ledger is not None:
+        ledger = load_ledger(suite.ledger)
+        yield from _check_ledger(suite, ledger, root=root)
+    if not (suite.folder / "README.md").is_file():
+        yield Problem(
+            path=suite.folder.relative_to(root).as_posix(),
+            line=1,
+            rule="readme",
+            advice="write README.md: what is under test, how to run one test, what it needs, "
+            "how to add one, how to read a failure",
+        )
+
+
+def _check_own_tests(
+    suite: Suite, product: Iterable[SourceFile], *, root: Path
+) -> Iterator[Problem]:
+    """The tests that a reference system has of its own are those of some session."""
+    run = [
+        (suite.folder / path).relative_to(root)
+        for session in suite.sessions
+        if session.own_tests
+        for path in session.paths
+    ]
+    for file in product:
+        path = Path(file.path)
+        if path.name.startswith("test_") and not any(map(path.is_relative_to, run)):
+            yield Problem(
+                path=file.path,
+                line=1,
+                rule="unrun-test",
+                advice="name it in a [[session]] with own_tests = true",
+            )
+
+
+def check_gates(suite: Suite, *, root: Path) -> None:
+    """Check that what a suite lists as optional are gates: the harness's, or of its own files.
+
+    Raises:
+        BadInput: a name that is none.
+    """
+    if not suite.optional_gates:
+        return
+    own = {
+        str(keyword.value.value)
+        for file in suite_sources(suite, root=root).values()
+        for node in ast.walk(file.tree)
+        if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "Gate"
+        for keyword in node.keywords
+        if keyword.arg == "name" and isinstance(keyword.value, ast.Constant)
+    }
+    where = suite.folder / "suite.toml"
+    check_names(list(suite.optional_gates), where=where, key="optional_gates", registered=own)
+
+
+def suite_sources(suite: Suite, *, root: Path) -> dict[Path, SourceFile]:
+    """The files of a suite without its reference system: path relative to its folder → source."""
+    reference = suite.folder / _REFERENCE
+    return {
+        path.relative_to(suite.folder): SourceFile.read(path, root=root)
+        for path in _python(suite.folder)
+        if reference not in path.parents
+    }
+
+
+def _check_ledger(suite: Suite, ledger: Ledger, *, root: Path) -> Iterator[Problem]:
+    """Requirements against tests and planted faults, and the rules for tests from outside."""
+    files = suite_sources(suite, root=root)
+    tests = covering_tests(files)
+    yield from check_coverage(tests, ledger)
+    proving = {test.file.path for test in tests if test.ids}
+    only_aside = {test.file.path for test in tests} - proving
+    for file in files.values():
+        if file.path not in only_aside:
+            yield from check_outside(file, ledger)
+    yield from check_fail_path(tests, ledger)
+    for test in tests:
+        if test.ids:
+            yield from check_stand_ins(test, ledger)
+    faults = load_faults(suite.faults) if suite.faults is not None else ()
+    yield from check_faults(faults, tests, ledger)
+
+
+def _check_faults(suite: Suite, *, root: Path) -> Iterator[Problem]:
+    """The tests that faults name exist; running them is what proves the rest."""
+    if suite.faults is None:
+        return
+    for fault in load_faults(suite.faults):
+        for test in fault.tests:
+            file, _, name = test.partition("::")
+            function = name.partition("[")[0].rpartition("::")[2]
+            tree = SourceFile.read(suite.folder / file, root=root).tree
+            names = {
+                node.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            }
+            if function not in names:
+                yield Problem(
+                    path=suite.faults.relative_to(root).as_posix(),
+                    line=1,
+                    rule="fault-names-no-test",
+                    advice=f"fault {fault.id} names {test}, which does not exist",
+                )
+
+
+def _python(folder: Path) -> Iterable[Path]:
+    """Python files below a folder, without environments and build products."""
+    return sorted(
+        path
+        for path in folder.rglob("*.py")
+        if not any(
+            part.startswith(".") or part in {"__pycache__", "build", "node_modules"}
+            for part in path.relative_to(folder).parts
+        )
+    )
+
+
+def _top_level_modules(reference: Path) -> frozenset[str]:
+    """What the distributions of a reference system can be imported as."""
+    homes = [path.parent for path in reference.rglob("pyproject.toml")]
+    found: set[str] = set()
+    for home in [*homes, *(home / "src" for home in homes)]:
+        found.update(path.parent.name for path in home.glob("*/__init__.py"))
+        # A distribution of several packages keeps each in a folder of its own.
+        found.update(
+            path.parent.name
+            for path in home.glob("*/*/__init__.py")
+            if not (path.parent.parent / "__init__.py").exists()
+        )
+        found.update(path.stem for path in home.glob("*.py"))
+    return frozenset(found - sys.stdlib_module_names - {"conftest"})

@@ -1,0 +1,62 @@
+"""Exception groups at the edge of an opener: callers see what went wrong, not its wrapping.
+
+A group of one is opened (style 13). When several things were started side by side and several of
+them could not be, that is one failure with several witnesses: the first error is raised and the
+others are told in its notes. Any other group stays what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from harness_core.base.errors import HarnessError
+
+__all__ = ["lone_error", "unwrap"]
+
+
+def unwrap(error: BaseException) -> BaseException:
+    """The one error inside nested groups; the group itself when it holds several that differ.
+
+    Several :class:`HarnessError` count as one: the first, with the others in its notes.
+    """
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, BaseExceptionGroup):
+        leaves = _leaves(error)
+        harness = [leaf for leaf in leaves if isinstance(leaf, HarnessError)]
+        if len(harness) == len(leaves):
+            first, *others = harness
+            same = [each for each in others if each.observed == first.observed]
+            if same:  # one cause is reported once
+                actions = dict.fromkeys(each.action for each in same)
+                first.add_note(f"for the same reason cannot {', cannot '.join(actions)}")
+            for other in others:
+                if other not in same:
+                    first.add_note(f"at the same time: {other}")
+            return first
+    return error
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found.extend(_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    return found
+
+
+@asynccontextmanager
+async def lone_error() -> AsyncIterator[None]:
+    """Raise a lone error out of an exception group as itself; put it around an opener's nursery."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error = unwrap(group)
+        if error is group:
+            raise
+        context = error.__context__
+        try:
+            raise error
+        finally:
+            # What it was raised in, not the group it travelled in.
+            error.__context__ = context

@@ -1,0 +1,332 @@
+"""TOML and JSON that people write, as typed values: msgspec reads, a mistake becomes :class:`BadInput`.
+
+A shape is a :class:`Table`, or any other type that msgspec converts to. What a key expects is said
+in words made from its type, or in its own: ``Annotated[int, Meta(ge=1, description="from 1 on")]``.
+What no type can say is checked in ``__post_init__``, which raises :class:`Misfit` with the key.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from harness_core.base.errors import BadInput
+
+T = TypeVar("T")
+
+#: A key of a table, or a position in a list.
+Step = str | int
+
+#: What a type is called where a mistake is shown; the API of a provider has names of its own.
+WORDS: Final[Mapping[type, str]] = {
+    inspect.StrType: "a text",
+    inspect.IntType: "a whole number",
+    inspect.FloatType: "a number",
+    inspect.BoolType: "true or false",
+    inspect.DictType: "a table",
+    inspect.ListType: "a list",
+    inspect.VarTupleType: "a list",
+}
+
+#: The same in JSON.
+JSON_WORDS: Final = {
+    **WORDS,
+    inspect.DictType: "an object",
+    inspect.ListType: "an array",
+    inspect.VarTupleType: "an array",
+}
+
+#: How msgspec ends its messages: where the mistake is.
+_PLACE: Final = re.compile(r" - at `(?:key` in `)?(\$[^`]*)`\Z")
+_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
+_MISSING: Final = re.compile(r"Object missing required field `([^`]*)`")
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `([^`]*)`")
+
+#: Characters of a value that are shown.
+_SHOWN_CHARS: Final = 200
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The base of a table whose keys are all known: any other key is a mistake."""
+
+
+class Misfit(ValueError):  # noqa: N818 - names what was wrong, as BadInput does
+    """One thing that is wrong in a value.
+
+    Args:
+        path: keys and positions from the value to what is wrong.
+        expected: what would be right.
+        found: what is there; looked up when left out, ``None`` for a key that is not there.
+        near: the known key that an unknown one is like.
+
+    Attributes:
+        missing: a key is not there that must be.
+    """
+
+    def __init__(self, *path: Step, expected: str, found: object = ..., near: str = "") -> None:
+        super().__init__(expected)
+        self.path = path
+        self.expected = expected
+        self.found = found
+        self.near = near
+        self.missing = False
+
+    def inside(self, path: tuple[Step, ...]) -> Misfit:
+        """The same, as seen from a value around it."""
+        self.path = (*path, *self.path)
+        return self
+
+    @property
+    def key(self) -> str:
+        """The place in one text, e.g. ``answers[0].status``."""
+        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
+        return "".join(steps).removeprefix(".")
+
+
+def read_toml(path: Path, kind: type[T], *, expected: str = "a TOML file") -> T:
+    """Read a TOML file.
+
+    Raises:
+        BadInput: it cannot be read, or names the key that is wrong.
+    """
+    return convert(_loaded(path, tomllib.loads, expected), kind, where=path)
+
+
+def read_json(path: Path, kind: type[T], *, expected: str = "a JSON file") -> T:
+    """Read a JSON file.
+
+    Raises:
+        BadInput: it cannot be read, or names the key that is wrong.
+    """
+    return convert(_loaded(path, json.loads, expected), kind, where=path, words=JSON_WORDS)
+
+
+def _loaded(path: Path, loads: Callable[[str], Any], expected: str) -> Any:
+    try:
+        return loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(path, found=str(error), expected=expected) from error
+
+
+def json_value(raw: bytes, *, where: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        BadInput: it is none.
+    """
+    try:
+        return json.loads(raw)
+    except ValueError as error:
+        shown = raw[:_SHOWN_CHARS].decode("utf-8", "replace")
+        raise BadInput(where, found=shown, expected="JSON") from error
+
+
+def convert(
+    value: object, kind: type[T], *, where: str | Path, words: Mapping[type, str] = WORDS
+) -> T:
+    """A value of plain lists, tables, texts and numbers as ``kind``.
+
+    Args:
+        value: as a parser of TOML, YAML or JSON made it.
+        kind: the type wanted.
+        where: the file, or ``request body``.
+        words: what types are called.
+
+    Raises:
+        BadInput: the first mistake in it.
+    """
+    try:
+        return parse(value, kind, words=words)
+    except Misfit as misfit:
+        raise BadInput(
+            where,
+            key=misfit.key,
+            found=_shown(misfit.found),
+            expected=misfit.expected,
+            next_step=f"Did you mean {misfit.near!r}?" if misfit.near else "",
+        ) from None
+
+
+def parse(
+    value: object, kind: type[T], *, at: tuple[Step, ...] = (), words: Mapping[type, str] = WORDS
+) -> T:
+    """The same for those who tell of a mistake in their own way.
+
+    Args:
+        value: as a parser made it.
+        kind: the type wanted.
+        at: where the value stands in a larger one.
+        words: what types are called in :attr:`Misfit.expected`.
+
+    Raises:
+        Misfit: the first one, with its place.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise _misfit(error, value, kind, words).inside(at) from None
+
+
+def _misfit(
+    error: msgspec.ValidationError, value: object, kind: type, words: Mapping[type, str]
+) -> Misfit:
+    text = str(error)
+    path = _path(text, value, kind)
+    inner = error.__cause__
+    if isinstance(inner, Misfit):
+        if inner.found is ...:
+            inner.found = _at(value, (*path, *inner.path))
+        return inner.inside(path)
+    if missing := _MISSING.match(text):
+        path += (missing[1],)
+        misfit = Misfit(*path, expected=_expected(kind, path, words), found=None)
+        misfit.missing = True
+        return misfit
+    if unknown := _UNKNOWN.match(text):
+        known = _keys(_unwrapped(_type_at(kind, path)[0]))
+        near = difflib.get_close_matches(unknown[1], known, n=1)
+        return Misfit(
+            *path,
+            unknown[1],
+            expected=f"one of {', '.join(known)}" if known[1:] else f"{known[0]} and nothing else",
+            found=_at(value, (*path, unknown[1])),
+            near="".join(near),
+        )
+    return Misfit(*path, expected=_expected(kind, path, words), found=_at(value, path))
+
+
+# --- where it is --------------------------------------------------------------------------------------
+
+
+def _path(text: str, value: object, kind: type) -> tuple[Step, ...]:
+    place = _PLACE.search(text)
+    path: tuple[Step, ...] = ()
+    for name, position, some in _STEP.findall(place[1] if place else ""):
+        step = _entry(text, value, kind, path) if some else int(position) if position else name
+        path += (step,)
+    return path
+
+
+def _entry(text: str, value: object, kind: type, path: tuple[Step, ...]) -> Step:
+    """Which key of a table it is about: msgspec says only that it is one of them."""
+    table = _at(value, path)
+    for key in table if isinstance(table, Mapping) else ():
+        try:
+            msgspec.convert(_with(value, path, {key: table[key]}), kind)
+        except msgspec.ValidationError as error:
+            if str(error) == text:
+                return str(key)
+    return "…"
+
+
+def _with(value: Any, path: tuple[Step, ...], inner: object) -> object:
+    """A copy of ``value`` with something else at one place."""
+    if not path:
+        return inner
+    copy = value.copy()
+    copy[path[0]] = _with(value[path[0]], path[1:], inner)
+    return copy
+
+
+def _at(value: Any, path: tuple[Step, ...]) -> Any:
+    for step in path:
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            return None
+    return value
+
+
+# --- what would be right ------------------------------------------------------------------------------
+
+
+def _expected(kind: type, path: tuple[Step, ...], words: Mapping[type, str]) -> str:
+    wanted, description = _type_at(kind, path)
+    return description or _in_words(wanted, words)
+
+
+def _type_at(kind: type, path: tuple[Step, ...]) -> tuple[inspect.Type, str]:
+    """The type wanted at a place, and its own words for itself, if it has any."""
+    wanted, description = _described(inspect.type_info(kind))
+    for step in path:
+        wanted, description = _described(_inside(wanted, step))
+    return wanted, description
+
+
+def _described(wanted: inspect.Type) -> tuple[inspect.Type, str]:
+    if isinstance(wanted, inspect.Metadata):
+        return wanted.type, (wanted.extra_json_schema or {}).get("description", "")
+    if isinstance(wanted, inspect.UnionType):
+        inner = (_described(each)[1] for each in wanted.types)
+        return wanted, next((description for description in inner if description), "")
+    return wanted, ""
+
+
+def _inside(wanted: inspect.Type, step: Step) -> inspect.Type:
+    members = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
+    for member in map(_unwrapped, members):
+        if isinstance(member, inspect.StructType):
+            if member.tag_field == step:
+                return inspect.LiteralType(_tags(members))
+            for field in member.fields:
+                if field.encode_name == step:
+                    return field.type
+        elif isinstance(member, inspect.DictType) and isinstance(step, str):
+            return member.value_type
+        elif isinstance(member, inspect.ListType | inspect.VarTupleType) and isinstance(step, int):
+            return member.item_type
+    return inspect.AnyType()
+
+
+def _tags(members: Iterable[inspect.Type]) -> tuple[str, ...]:
+    """How the structs of a union are told apart."""
+    structs = (member for member in members if isinstance(member, inspect.StructType))
+    return tuple(str(struct.tag) for struct in structs if struct.tag is not None)
+
+
+def _unwrapped(wanted: inspect.Type) -> inspect.Type:
+    return wanted.type if isinstance(wanted, inspect.Metadata) else wanted
+
+
+def _keys(wanted: inspect.Type) -> list[str]:
+    members = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
+    return [
+        field.encode_name
+        for member in map(_unwrapped, members)
+        if isinstance(member, inspect.StructType)
+        for field in member.fields
+    ]
+
+
+def _in_words(wanted: inspect.Type, words: Mapping[type, str]) -> str:
+    if isinstance(wanted, inspect.UnionType):
+        members = [each for each in map(_unwrapped, wanted.types) if each != inspect.NoneType()]
+        named = [words[inspect.DictType]] if len(_tags(members)) > 1 else []
+        others = [each for each in members if not named or not isinstance(each, inspect.StructType)]
+        return " or ".join([*named, *(_in_words(each, words) for each in others)])
+    if isinstance(wanted, inspect.LiteralType):
+        return " or ".join(map(repr, wanted.values))
+    if isinstance(wanted, inspect.StructType):
+        needed = [field.encode_name for field in wanted.fields if field.required]
+        return words[inspect.DictType] + (f" with {' and '.join(needed)}" if needed else "")
+    return words.get(type(wanted), "another value") + _bounds(wanted)
+
+
+def _bounds(wanted: inspect.Type) -> str:
+    low, high = getattr(wanted, "ge", None), getattr(wanted, "le", None)
+    if low is not None:
+        return f" from {low} on" if high is None else f" from {low} to {high}"
+    return " that is not empty" if getattr(wanted, "min_length", None) else ""
+
+
+def _shown(found: object) -> object:
+    text = repr(found)
+    return found if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

@@ -1,0 +1,153 @@
+"""The command line of the gateway: ``python -m harness_core.doubles.model``, ``harness gateway``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from harness_core.base import limits
+from harness_core.base.errors import BadInput, HarnessError
+from harness_core.base.evidence import Redactor
+from harness_core.doubles.model._modes import (
+    DEFAULT_UPSTREAM,
+    MODES,
+    PAID_MODES,
+    UPSTREAM_KEY_VARIABLE,
+    open_backend,
+)
+from harness_core.doubles.model._serve import Settings, serve
+
+_DEFAULT_MODEL: Final = "claude-haiku-4-5-20251001"
+
+#: Names of environment variables; values never appear in argv, where any user could read them.
+KEY_VARIABLE: Final = "HARNESS_GATEWAY_KEY"
+TOKEN_VARIABLE: Final = "HARNESS_GATEWAY_TOKEN"  # noqa: S105 - a name, not a token
+
+#: Shorter keys could be guessed.
+SHORTEST_KEY: Final = 16
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a gateway until SIGTERM; the exit status.
+
+    Returns:
+        0 after a stop, 1 when it could not run, 2 for a bad argument.
+    """
+    options = _parser().parse_args(argv)
+    try:
+        trio.run(serve, _settings(options))
+    except HarnessError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - a command line tells its user
+        return 2 if isinstance(error, BadInput) else 1
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m harness_core.doubles.model",
+        description="Serve the Anthropic Messages API on 127.0.0.1 for systems under test.",
+        epilog=(
+            f"{KEY_VARIABLE} and {TOKEN_VARIABLE} set the key that callers present and the token of"
+            " the control API; without them both are made up and printed in the ready line."
+            f" Modes live and record read the provider's key from {UPSTREAM_KEY_VARIABLE}."
+        ),
+    )
+    add = parser.add_argument
+    add("--mode", choices=MODES, default="rehearsed", help="who answers (default: %(default)s)")
+    add("--port", type=int, default=0, help="TCP port; 0 takes any (default)")
+    add("--fd", type=int, help="inherited listening socket, instead of --port")
+    add(
+        "--host",
+        action="append",
+        default=[],
+        metavar="HOST:PORT",
+        help="name that callers know it by, besides 127.0.0.1 and localhost with its port;"
+        " repeatable. A request for any other host is refused",
+    )
+    add("--ledger", type=Path, help="append every call to this JSONL file")
+    add("--quiet", action="store_true", help="do not print the ready line")
+    add(
+        "--budget-usd",
+        type=float,
+        default=limits.LLM_BUDGET_USD,
+        help="most that live calls may cost together (default: %(default)s)",
+    )
+    add(
+        "--upstream",
+        default=DEFAULT_UPSTREAM,
+        help="provider of modes live and record (default: %(default)s)",
+    )
+    add("--cassette", type=Path, metavar="DIR", help="what record writes and replay reads")
+    add(
+        "--turns",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="what the model does in mode rehearsed, as TOML (docs/gateway.md); repeatable",
+    )
+    add(
+        "--form",
+        type=Path,
+        metavar="FILE",
+        help="a TOML file whose [model] says where in the prompts things stand (docs/gateway.md)",
+    )
+    add(
+        "--allow-model",
+        action="append",
+        metavar="MODEL",
+        help=f"model that live calls may ask for, repeatable (default: {_DEFAULT_MODEL})",
+    )
+    return parser
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    if options.budget_usd < 0 or options.budget_usd != options.budget_usd:
+        raise BadInput("--budget-usd", found=options.budget_usd, expected="USD from 0 on")
+    if not 0 <= options.port <= 65535:  # noqa: PLR2004 - the range of TCP ports
+        raise BadInput("--port", found=options.port, expected="a port from 0 to 65535")
+    redactor = Redactor()
+    backend = open_backend(
+        options.mode,
+        redactor=redactor,
+        cassette=options.cassette,
+        turns=options.turns,
+        form=options.form,
+        upstream=options.upstream,
+        upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""),
+    )
+    # Only calls that cost money are held to a list; offline any model may be asked for.
+    models = options.allow_model or [_DEFAULT_MODEL] if options.mode in PAID_MODES else []
+    return Settings(
+        backend=backend,
+        api_key=_secret(KEY_VARIABLE, prefix="sk-ant-harness-"),
+        control_token=_secret(TOKEN_VARIABLE, prefix="hgt-"),
+        models=tuple(models),
+        budget_usd=options.budget_usd,
+        ledger=options.ledger,
+        port=options.port,
+        hosts=tuple(options.host),
+        descriptor=options.fd,
+        announce=not options.quiet,
+        redactor=redactor,
+    )
+
+
+def _secret(variable: str, *, prefix: str) -> str:
+    given = os.environ.get(variable, "")
+    if given and len(given) < SHORTEST_KEY:
+        raise BadInput(
+            variable,
+            found=f"{len(given)} characters",
+            expected=f"at least {SHORTEST_KEY}, so that nobody guesses it",
+        )
+    return given or prefix + secrets.token_urlsafe(24)

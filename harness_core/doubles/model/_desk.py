@@ -1,0 +1,259 @@
+"""Where every model call passes: key, faults, budget, backend, ledger, in that order.
+
+A call is recorded when it ends, however it ends: answered, refused, cut by a fault, or left by
+its client. Nothing reaches a backend without a reservation when the backend costs money.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import hmac
+import json
+import re
+import time
+import traceback
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import trio
+from starlette.types import Receive, Scope, Send
+
+from harness_core.base.evidence import Redactor
+from harness_core.doubles.model._answering import pass_on, send_reply
+from harness_core.doubles.model._backend import Answer, Backend, Call
+from harness_core.doubles.model._budget import Budget
+from harness_core.doubles.model._dialect import Dialect
+from harness_core.doubles.model._exchange import Exchange
+from harness_core.doubles.model._faults import FaultBoard, Planted
+from harness_core.doubles.model._ledger import (
+    ANSWER_CHARS,
+    PROMPT_CHARS,
+    Ledger,
+    LedgerEntry,
+    Totals,
+)
+from harness_core.doubles.model._prices import price_usd
+from harness_core.doubles.model._refusal import Refusal
+from harness_core.doubles.model._refused import KEY_MISSING, WRONG_BEARER, WRONG_KEY
+from harness_core.doubles.model._reply import Reply, Usage, prompt_tokens
+from harness_core.doubles.model._request import MessagesRequest, parse_body
+from harness_core.doubles.model._scopes import Scopes
+from harness_core.doubles.model._trouble import make_trouble
+from harness_core.doubles.model.rehearsed._prompt import message_of
+
+#: Status of a call whose client left, as web servers log it.
+_CLIENT_GONE: Final = 499
+
+_OK: Final = 200
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+@dataclass(kw_only=True, eq=False)
+class Desk:
+    """The gateway without its HTTP routes.
+
+    Attributes:
+        backend: its mode.
+        ledger: where calls are recorded.
+        budget: what calls that cost may spend.
+        api_key: what callers must present.
+        models: models that may be asked for; empty for all.
+        redactor: removes secrets from the prompts kept in the ledger.
+        now: clock of arrivals.
+        faults: what waits for its calls.
+        scopes: whose calls they are.
+    """
+
+    backend: Backend
+    ledger: Ledger
+    budget: Budget
+    api_key: str
+    models: Collection[str] = ()
+    redactor: Redactor = field(default_factory=Redactor)
+    now: Callable[[], dt.datetime] = _now
+    faults: FaultBoard = field(default_factory=FaultBoard)
+    scopes: Scopes = field(default_factory=Scopes)
+
+    def totals(self) -> Totals:
+        """The ledger added up, with the state of the budget."""
+        return replace(
+            self.ledger.totals(),
+            mode=self.backend.name,
+            budget_usd=self.budget.limit_usd,
+            spent_usd=self.budget.spent_usd,
+            reserved_usd=self.budget.reserved_usd,
+            budget_exceeded=self.budget.refused > 0,
+        )
+
+    async def serve(
+        self,
+        dialect: Dialect,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        *,
+        counting: bool = False,
+    ) -> None:
+        """Answer one call in its dialect and record it.
+
+        Args:
+            dialect: how its request is read and its answer written.
+            scope: the ASGI scope.
+            receive: the ASGI receiver.
+            send: the ASGI sender.
+            counting: count its tokens instead of answering it.
+        """
+        now = self.now()
+        entry = LedgerEntry(
+            sequence=self.ledger.next_sequence(),
+            arrived_at=now.isoformat(timespec="milliseconds"),
+            mode=self.backend.name,
+            kind="count_tokens" if counting else dialect.kind,
+        )
+        exchange = Exchange(scope, receive, send, dialect, entry, self._close)
+        try:
+            async with trio.open_nursery() as nursery:
+                try:
+                    await self._answer(exchange, now, nursery)
+                except Refusal as refusal:
+                    entry.error, entry.fault = refusal.reason, refusal.fault or entry.fault
+                    # A stream that has begun is never declared whole; the client sees the error event.
+                    await exchange.refuse(refusal)
+                nursery.cancel_scope.cancel()
+        finally:
+            exchange.close()
+
+    async def _answer(self, exchange: Exchange, now: dt.datetime, nursery: trio.Nursery) -> None:
+        headers, entry = exchange.request.headers, exchange.entry
+        entry.traceparent = headers.get("traceparent", "")
+        refused = self._key_refused(headers.get("x-api-key", ""), headers.get("authorization", ""))
+        raw = await exchange.body()
+        text = raw.decode("utf-8", "replace")
+        # What a refused call asks is not looked at, but for whose call it is.
+        entry.test = self.scopes.of(text)
+        entry.session = headers.get("x-claude-code-session-id", "")
+        if refused is not None:
+            raise refused
+        nursery.start_soon(exchange.watch, nursery.cancel_scope)
+        body = parse_body(raw)
+        if entry.kind == "count_tokens":
+            # Nothing is answered, so nothing limits it.
+            request = exchange.dialect.parse({**body, "max_tokens": 1})
+            self._describe(entry, request)
+            entry.input_tokens = prompt_tokens(request)
+            await exchange.send({"input_tokens": entry.input_tokens})
+            return
+        request = exchange.dialect.parse(body)
+        self._describe(entry, request)
+        if self.models and request.model not in self.models:
+            allowed = ", ".join(self.models)
+            problem = f"model {request.model!r} is not allowed in this run; allowed: {allowed}"
+            # Clients do not retry a 403.
+            raise Refusal(403, problem, reason="model_not_allowed")
+        call = Call(
+            request=request,
+            raw=raw,
+            path=exchange.path,
+            now=now,
+            headers={name: headers[name] for name in headers if name != "x-api-key"},
+        )
+        planted = self.faults.take(
+            test=entry.test, model=request.model, text=text, tools=bool(request.tools)
+        )
+        await self._dispatch(exchange, call, planted)
+
+    def _key_refused(self, api_key: str, authorization: str) -> Refusal | None:
+        scheme, _, token = authorization.partition(" ")
+        bearer = token.strip() if scheme.lower() == "bearer" else ""
+        given = api_key or bearer
+        if hmac.compare_digest(given.encode(), self.api_key.encode()):
+            return None
+        if not given:
+            return Refusal(401, "x-api-key header is required", reason=KEY_MISSING)
+        return Refusal(401, "invalid x-api-key", reason=WRONG_KEY if api_key else WRONG_BEARER)
+
+    def _describe(self, entry: LedgerEntry, request: MessagesRequest) -> None:
+        entry.model = request.model
+        entry.stream = request.stream
+        entry.tools = tuple(tool.name for tool in request.tools)
+        entry.session = entry.session or _session_of(request.user_id)
+        # Redacted before it is cut: half a secret is still a secret the shapes would not see.
+        entry.prompt = self.redactor.redact(message_of(request))[:PROMPT_CHARS]
+
+    async def _dispatch(self, exchange: Exchange, call: Call, planted: Planted | None) -> None:
+        cut = None
+        if planted is not None:
+            fault = planted.fault
+            exchange.entry.fault = fault.describe()
+            if fault.kind == "hold":
+                await planted.withdrawn.wait()
+            if await make_trouble(fault, exchange, call):
+                return
+            cut = fault.after_events if fault.kind == "cut" else None
+        await self._reserve(exchange, call.request)
+        answer = await self._asked(call, exchange.entry)
+        if isinstance(answer, Reply):
+            await send_reply(exchange, call, answer, cut=cut)
+        else:
+            await pass_on(exchange, answer, cut=cut)
+
+    async def _asked(self, call: Call, entry: LedgerEntry) -> Answer:
+        """The backend's answer; a mistake of ours is recorded as ours, and ends as a refusal."""
+        try:
+            return await self.backend.answer(call)
+        except Refusal:
+            raise
+        except Exception as error:
+            entry.unrehearsed = f"the gateway itself failed: {error!r}"
+            traceback.print_exception(error)
+            message = "the gateway itself failed; its log says where"
+            raise Refusal(500, message, headers={"x-should-retry": "false"}) from error
+
+    async def _reserve(self, exchange: Exchange, request: MessagesRequest) -> None:
+        if not self.backend.charges:
+            return
+        worst = Usage(input_tokens=prompt_tokens(request), output_tokens=request.max_tokens)
+        price = price_usd(request.model, worst)
+        if price is None:
+            message = (
+                f"the price of model {request.model!r} is unknown, so the budget could not be kept;"
+                " choose a model that the price table knows"
+            )
+            raise Refusal(403, message, reason="unpriced_model")
+        exchange.reservation = await self.budget.reserve(price)
+
+    def _close(self, exchange: Exchange) -> None:
+        """Settle what was reserved and write the call down."""
+        entry, reservation = exchange.entry, exchange.reservation
+        unused = entry.usage == Usage()
+        if entry.kind != "count_tokens" and not unused:
+            entry.usd = price_usd(entry.model, entry.usage)
+        if reservation is not None:
+            if unused:
+                # The provider was asked and nobody saw what it counted: the worst is assumed.
+                unseen = exchange.status in (0, _OK) or bool(entry.unrehearsed)
+                entry.usd = reservation.amount_usd if unseen else 0.0
+            reservation.settle(entry.usd or 0.0)
+            entry.charged = True
+        gone = exchange.gone or not exchange.status
+        entry.status = _CLIENT_GONE if gone else exchange.status
+        entry.latency_ms = round((time.perf_counter() - exchange.began_s) * 1000, 3)
+        entry.answer = self.redactor.redact(entry.answer)[:ANSWER_CHARS]
+        entry.missing = self.redactor.redact(entry.missing)
+        entry.unrehearsed = self.redactor.redact(entry.unrehearsed)
+        self.ledger.add(entry)
+
+
+def _session_of(user_id: str) -> str:
+    """The session in ``metadata.user_id``: a JSON object in today's CLI, ``…_session_ID`` before."""
+    with contextlib.suppress(ValueError):
+        body = json.loads(user_id)
+        if isinstance(body, dict) and isinstance(body.get("session_id"), str):
+            return str(body["session_id"])
+    found = re.search(r"_session_([0-9a-zA-Z-]+)$", user_id)
+    return found[1] if found else user_id

@@ -1,0 +1,196 @@
+"""The ledger: every call, in a file line by line and in memory for the control API."""
+
+from __future__ import annotations
+
+import bisect
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from msgspec import structs
+
+from harness_core.doubles.model._reply import Usage
+
+#: Characters of the prompt kept in an entry.
+PROMPT_CHARS: Final = 200
+
+#: Characters of the answer kept in an entry.
+ANSWER_CHARS: Final = 400
+
+#: Entries kept in memory; a run of the whole suite makes a few hundred. The file has them all.
+_ENTRIES_KEPT: Final = 100_000
+
+
+@dataclass(slots=True, kw_only=True)
+class LedgerEntry:
+    """One call: filled in while it is answered, and recorded as it ended.
+
+    Attributes:
+        sequence: order of arrival, from 1.
+        arrived_at: UTC time of arrival, ISO 8601.
+        mode: the gateway's mode.
+        kind: ``messages``, ``count_tokens`` or ``chat_completions``.
+        test: the scope the call arrived in; empty outside every test.
+        session: the client's session id; empty when it sent none.
+        traceparent: W3C trace context as received.
+        usd: price by the table, as if it had been paid; ``None`` for an unknown model.
+        charged: whether the price counts against the budget (a call that reached a provider).
+        status: HTTP status; 499 when the client went away before the end.
+        error: why it was refused: ``budget_exceeded``, ``cassette_miss``, ``key_missing``,
+            ``wrong_api_key``, ``wrong_bearer``, an API error type, or empty.
+        fault: what a planted fault did to it, e.g. ``"status 529"``.
+        tools: names of the tools offered.
+        called: names of the tools the answer called.
+        prompt: the first characters of the last user text, redacted.
+        answer: the first characters of what was answered, calls of tools included, redacted.
+        missing: what the prompt lacked of what a rehearsed turn needed: the product's fault.
+        unrehearsed: why no turn was there for the call, or how the gateway itself failed: the
+            harness's fault.
+    """
+
+    sequence: int
+    arrived_at: str
+    mode: str
+    kind: str
+    model: str = ""
+    status: int = 0
+    test: str = ""
+    session: str = ""
+    traceparent: str = ""
+    stream: bool = False
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    usd: float | None = 0.0
+    charged: bool = False
+    latency_ms: float = 0.0
+    stop_reason: str = ""
+    error: str = ""
+    fault: str = ""
+    tools: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
+    prompt: str = ""
+    answer: str = ""
+    missing: str = ""
+    unrehearsed: str = ""
+
+    @property
+    def usage(self) -> Usage:
+        """Its tokens."""
+        return Usage(**{name: getattr(self, name) for name in Usage.__struct_fields__})
+
+    @usage.setter
+    def usage(self, usage: Usage) -> None:
+        for name, tokens in structs.asdict(usage).items():
+            setattr(self, name, tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """Calls added up.
+
+    Attributes:
+        calls: messages and chat completions; ``count_tokens`` calls are free and not in it.
+        input_tokens: with what was read from and written to the cache.
+        usd: price of all priced calls, paid or as if paid.
+        charged_usd: the part of it that counts against the budget.
+        unpriced: calls whose model the price table does not know.
+        failed: calls with a status of 400 or above.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    charged_usd: float = 0.0
+    unpriced: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """The ledger added up, and how the budget stands.
+
+    Attributes:
+        budget_exceeded: a call was refused because it did not fit the budget.
+    """
+
+    overall: Sum = Sum()
+    by_test: dict[str, Sum] = field(default_factory=dict)
+    mode: str = ""
+    budget_usd: float = 0.0
+    spent_usd: float = 0.0
+    reserved_usd: float = 0.0
+    budget_exceeded: bool = False
+
+
+def add_up(entries: Iterable[LedgerEntry]) -> Sum:
+    """Add entries up."""
+    calls = [entry for entry in entries if entry.kind != "count_tokens"]
+    return Sum(
+        calls=len(calls),
+        input_tokens=sum(
+            call.input_tokens + call.cache_read_tokens + call.cache_write_tokens for call in calls
+        ),
+        output_tokens=sum(call.output_tokens for call in calls),
+        usd=sum(call.usd or 0.0 for call in calls),
+        charged_usd=sum(call.usd or 0.0 for call in calls if call.charged),
+        unpriced=sum(call.usd is None for call in calls),
+        failed=sum(call.status >= 400 for call in calls),  # noqa: PLR2004 - HTTP's own bound
+    )
+
+
+class Ledger:
+    """Entries of a run.
+
+    Args:
+        path: a JSONL file to append to, one line per call, flushed as it ends.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._entries: list[LedgerEntry] = []
+        self._sequence = 0
+        self._file = path.open("a", encoding="utf-8") if path is not None else None
+
+    def next_sequence(self) -> int:
+        """Number a call at its arrival."""
+        self._sequence += 1
+        return self._sequence
+
+    def add(self, entry: LedgerEntry) -> None:
+        """Record a call that ended."""
+        if len(self._entries) < _ENTRIES_KEPT:
+            bisect.insort(self._entries, entry, key=_sequence)
+        if self._file is not None:
+            self._file.write(json.dumps(asdict(entry)) + "\n")
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    @property
+    def last_sequence(self) -> int:
+        """Of the calls that have ended; 0 before the first."""
+        return self._entries[-1].sequence if self._entries else 0
+
+    def since(self, sequence: int) -> list[LedgerEntry]:
+        """Entries with a greater sequence number, in order of arrival."""
+        return self._entries[bisect.bisect_right(self._entries, sequence, key=_sequence) :]
+
+    def totals(self) -> Totals:
+        """Everything added up; budget fields are the caller's to fill."""
+        tests: dict[str, list[LedgerEntry]] = {}
+        for entry in self._entries:
+            tests.setdefault(entry.test, []).append(entry)
+        by_test = {test: add_up(entries) for test, entries in tests.items()}
+        return Totals(overall=add_up(self._entries), by_test=by_test)
+
+
+def _sequence(entry: LedgerEntry) -> int:
+    return entry.sequence

@@ -1,0 +1,94 @@
+"""Mode ``live``: calls go to a provider with the real key; nothing is retried here.
+
+The key lives in this object and in the outgoing request alone: it is neither logged, nor
+ledgered, nor part of any message. Retries are the client's, so each attempt is one call here, one
+line in the ledger and one reservation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Final
+
+import httpx
+import trio
+
+from harness_core.base import limits
+from harness_core.doubles.model._backend import Answer, Call, Relay
+from harness_core.doubles.model._refusal import Refusal
+
+#: Request headers that concern the provider; the rest (cookies, proxies, keys) stays here.
+_FORWARDED: Final = ("anthropic-version", "anthropic-beta", "content-type", "accept", "user-agent")
+
+#: Response headers the client acts on.
+_RETURNED: Final = (
+    "content-type",
+    "retry-after",
+    "retry-after-ms",
+    "x-should-retry",
+    "request-id",
+    "anthropic-ratelimit-requests-reset",
+    "anthropic-ratelimit-tokens-reset",
+)
+
+_DEFAULT_VERSION: Final = "2023-06-01"
+
+
+class LiveBackend:
+    """Forwards calls to a provider.
+
+    Args:
+        upstream: base URL, e.g. ``https://api.anthropic.com``.
+        key: the provider's key.
+    """
+
+    name = "live"
+    charges = True
+
+    def __init__(self, upstream: str, *, key: str) -> None:
+        self._upstream = upstream.rstrip("/")
+        self._key = key
+        # No redirects: the key goes to the host the operator named and to no other.
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(limits.LLM_CALL_S), follow_redirects=False
+        )
+
+    async def answer(self, call: Call) -> Answer:
+        """Pass a call on and return the response as it comes.
+
+        Raises:
+            Refusal: 403 for an API other than Messages, 502 when the provider cannot be reached.
+        """
+        if not call.path.startswith("/v1/messages"):
+            # Its usage could not be read, so the budget could not be kept.
+            raise Refusal(403, f"{call.path} is served offline only", reason="not_served_live")
+        headers = {name: call.headers[name] for name in _FORWARDED if name in call.headers}
+        headers.setdefault("anthropic-version", _DEFAULT_VERSION)
+        headers |= {"x-api-key": self._key, "accept-encoding": "identity"}
+        request = self._client.build_request(
+            "POST", self._upstream + call.path, content=call.raw, headers=headers
+        )
+        try:
+            response = await self._client.send(request, stream=True)
+        except httpx.HTTPError as error:
+            message = f"cannot reach the upstream {self._upstream}: {type(error).__name__}: {error}"
+            raise Refusal(502, message) from error
+
+        async def chunks() -> AsyncGenerator[bytes, None]:
+            try:
+                async for chunk in response.aiter_bytes():
+                    yield chunk
+            except httpx.HTTPError as error:
+                raise Refusal(502, f"the upstream broke off: {type(error).__name__}") from error
+
+        async def close() -> None:
+            until = trio.current_time() + limits.CHILD_STOP_KILL_S
+            with trio.CancelScope(shield=True, deadline=until):
+                await response.aclose()
+
+        returned = {name: response.headers[name] for name in _RETURNED if name in response.headers}
+        return Relay(status=response.status_code, headers=returned, chunks=chunks, aclose=close)
+
+    async def aclose(self) -> None:
+        """Close idle connections."""
+        await self._client.aclose()

@@ -1,0 +1,211 @@
+"""The OpenAI chat completions API as a second dialect: translated, then answered like any call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct
+
+from harness_core.doubles.model._refusal import Refusal, invalid
+from harness_core.doubles.model._reply import Reply
+from harness_core.doubles.model._request import (
+    MessagesRequest,
+    parse_fields,
+    parse_request,
+    text_of,
+)
+from harness_core.doubles.model._stream import DELTA_CHARS
+
+#: Output limit of a request that names none; what the budget reserves for it.
+_DEFAULT_MAX_TOKENS: Final = 4096
+
+_FINISH: Final = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "tool_use": "tool_calls",
+}
+
+#: What the Messages API calls a choice of tools.
+_CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
+
+
+class _Function(Struct):
+    """A function as it is offered, or as it was called."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    arguments: str | None = None
+
+
+class _Tool(Struct):
+    """A tool, or a call of one."""
+
+    function: _Function
+    id: str = ""
+
+
+class _Message(Struct):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[dict[str, Any]] | None = None
+    tool_calls: list[_Tool] | None = None
+    tool_call_id: str | None = None
+
+
+class _Body(Struct):
+    """The fields of a request whose inside is read."""
+
+    messages: Annotated[list[_Message], Meta(min_length=1, description="a non-empty array")]
+    tools: list[_Tool] | None = None
+    response_format: dict[str, Any] | None = None
+
+
+def parse_chat(body: Mapping[str, Any]) -> MessagesRequest:
+    """Read a chat request as a Messages request; raises ``Refusal`` 400 with the field."""
+    return parse_request(_translated(body, parse_fields(body, _Body, dotted=False)))
+
+
+def chat_body(reply: Reply, model: str, message_id: str) -> dict[str, Any]:
+    """The body of an answer that is not streamed."""
+    message: dict[str, Any] = {"role": "assistant", "content": _text(reply) or None}
+    if calls := _calls(reply):
+        message["tool_calls"] = calls
+    choice = {
+        "index": 0,
+        "message": message,
+        "finish_reason": _FINISH.get(reply.stop_reason, "stop"),
+    }
+    head = _head(message_id, model=model, kind="chat.completion")
+    return head | {"choices": [choice], "usage": _usage(reply)}
+
+
+def chat_chunks(reply: Reply, request: MessagesRequest, message_id: str) -> Iterator[bytes]:
+    """The same answer as a stream of chunks."""
+    head = _head(message_id, model=request.model, kind="chat.completion.chunk")
+
+    def chunk(delta: Mapping[str, Any], finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return f"data: {json.dumps(head | {'choices': [choice]})}\n\n".encode()
+
+    yield chunk({"role": "assistant", "content": ""})
+    text = _text(reply)
+    for at in range(0, len(text), DELTA_CHARS):
+        yield chunk({"content": text[at : at + DELTA_CHARS]})
+    for index, call in enumerate(_calls(reply)):
+        yield chunk({"tool_calls": [{"index": index, **call}]})
+    yield chunk({}, _FINISH.get(reply.stop_reason, "stop"))
+    if (request.body.get("stream_options") or {}).get("include_usage"):
+        yield f"data: {json.dumps(head | {'choices': [], 'usage': _usage(reply)})}\n\n".encode()
+    yield b"data: [DONE]\n\n"
+
+
+def chat_error(refusal: Refusal) -> dict[str, Any]:
+    """The body of a refusal."""
+    return {"error": {"message": refusal.message, "type": refusal.type, "code": refusal.reason}}
+
+
+def _translated(body: Mapping[str, Any], read: _Body) -> dict[str, Any]:
+    system: list[str] = []
+    turns: list[dict[str, Any]] = []
+    for index, message in enumerate(read.messages):
+        if message.content is None and message.role != "assistant":
+            raise invalid(f"messages[{index}].content", "Field required")
+        text = text_of(message.content or "")
+        if message.role in ("system", "developer"):
+            system.append(text)
+        elif message.role == "user":
+            _add(turns, "user", [{"type": "text", "text": text}])
+        elif message.role == "assistant":
+            _add(turns, "assistant", _assistant(message, text, index))
+        else:
+            result = {"type": "tool_result", "tool_use_id": str(message.tool_call_id)}
+            _add(turns, "user", [result | {"content": text}])
+    limit = body.get("max_completion_tokens") or body.get("max_tokens") or _DEFAULT_MAX_TOKENS
+    translated = {
+        "model": body.get("model"),
+        "max_tokens": limit,
+        "messages": turns,
+        "stream": body.get("stream"),
+        "stream_options": body.get("stream_options"),
+        "system": "\n".join(system) or None,
+        "metadata": {"user_id": body["user"]} if body.get("user") else None,
+        "tools": [_tool(tool.function) for tool in read.tools or ()] or None,
+        "tool_choice": _choice(body.get("tool_choice")),
+        "output_config": _format(read.response_format or {}),
+    }
+    return {key: value for key, value in translated.items() if value is not None}
+
+
+def _add(turns: list[dict[str, Any]], role: str, blocks: list[dict[str, Any]]) -> None:
+    """Join neighbours of one role: results of one round belong into one message."""
+    if turns and turns[-1]["role"] == role:
+        turns[-1]["content"] += blocks
+    else:
+        turns.append({"role": role, "content": blocks})
+
+
+def _assistant(message: _Message, text: str, index: int) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+    for number, call in enumerate(message.tool_calls or ()):
+        try:
+            arguments = json.loads(call.function.arguments or "{}")
+        except ValueError as error:
+            at = f"messages[{index}].tool_calls[{number}].function.arguments"
+            raise invalid(at, f"not valid JSON: {error}") from error
+        name = call.function.name
+        blocks.append({"type": "tool_use", "id": call.id, "name": name, "input": arguments})
+    return blocks
+
+
+def _tool(function: _Function) -> dict[str, Any]:
+    return {
+        "name": function.name,
+        "description": function.description or "",
+        "input_schema": function.parameters or {"type": "object", "properties": {}},
+    }
+
+
+def _choice(choice: object) -> dict[str, Any] | None:
+    if isinstance(choice, dict):
+        return {"type": "tool", "name": (choice.get("function") or {}).get("name")}
+    return {"type": _CHOICES[choice]} if isinstance(choice, str) and choice in _CHOICES else None
+
+
+def _format(wanted: Mapping[str, Any]) -> dict[str, Any] | None:
+    if wanted.get("type") != "json_schema":
+        return None
+    schema = (wanted.get("json_schema") or {}).get("schema")
+    return {"format": {"type": "json_schema", "schema": schema}}
+
+
+def _text(reply: Reply) -> str:
+    return "".join(block["text"] for block in reply.content if block["type"] == "text")
+
+
+def _calls(reply: Reply) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": block["id"],
+            "type": "function",
+            "function": {"name": block["name"], "arguments": json.dumps(block["input"])},
+        }
+        for block in reply.calls
+    ]
+
+
+def _head(message_id: str, *, model: str, kind: str) -> dict[str, Any]:
+    number = message_id.removeprefix("msg_")
+    return {"id": f"chatcmpl-{number}", "object": kind, "created": 0, "model": model}
+
+
+def _usage(reply: Reply) -> dict[str, int]:
+    usage = reply.usage
+    prompt = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": prompt + usage.output_tokens,
+    }

@@ -1,0 +1,47 @@
+"""The default model: it does what a row has rehearsed, and only what the prompt lets a reader do.
+
+It understands nothing. A row says which turns the model takes; each is taken only when the very
+request gives a reader what it needs: the message whole, the target in the registry, the keys or the
+tool by which an answer is wanted, the tool offered, its schema satisfied. Where something lacks, it
+answers what a lost model would, and the ledger says what was missing (``LedgerEntry.missing``). A
+call for which nothing was rehearsed is the harness's own fault (``LedgerEntry.unrehearsed``).
+
+- ``_prompt.py``: a request taken apart. ``_registry.py``, ``_shape.py``: whom a classifying prompt
+  offers, and the JSON it demands. ``_form.py``: the same as the subject file says it.
+  ``_template.py``: an answer before it is filled in.
+- ``_classifying.py``, ``_tools.py``: what is wanted, what is offered.
+- ``_stage.py``: what was rehearsed. ``_player.py``: the answer. ``_shown.py``: pieces of texts in it.
+"""
+
+from __future__ import annotations
+
+from harness_core.doubles.model._backend import Answer, Call
+from harness_core.doubles.model.rehearsed._form import Form, read_form
+from harness_core.doubles.model.rehearsed._player import play
+from harness_core.doubles.model.rehearsed._prompt import message_of
+from harness_core.doubles.model.rehearsed._stage import Stage
+
+__all__ = ["Form", "RehearsedBackend", "message_of", "read_form"]
+
+#: How a command line names itself that offers tools of its own.
+_CLI = "claude-cli"
+
+
+class RehearsedBackend:
+    """Mode ``rehearsed``: no key, no network, no model.
+
+    Attributes:
+        stage: what was rehearsed.
+    """
+
+    name = "rehearsed"
+    charges = False
+
+    def __init__(self, form: Form | None = None) -> None:
+        self.stage = Stage()
+        self._form = form or Form()
+
+    async def answer(self, call: Call) -> Answer:
+        """Answer one call; the same conversation always gets the same answer."""
+        cli = _CLI in call.headers.get("user-agent", "").lower()
+        return play(call.request, self.stage, self._form, cli=cli)

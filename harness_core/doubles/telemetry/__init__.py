@@ -1,0 +1,17 @@
+"""What a product tells of its own work: a collector of spans, and how a trace hangs together.
+
+- ``_collector.py``: :func:`open_collector`, OTLP over HTTP on loopback, protobuf and JSON.
+- ``_span.py``: :class:`Span`, one span in plain data. ``_trace.py``: :class:`Trace`, the spans of
+  one trace and who hangs below whom.
+- ``_protobuf.py``, ``_json.py``: the two encodings of an export request.
+"""
+
+from harness_core.base.machine import need_extra
+
+need_extra("telemetry", action="use harness_core.doubles.telemetry")
+
+from harness_core.doubles.telemetry._collector import Collector, open_collector
+from harness_core.doubles.telemetry._span import Span, SpanEvent
+from harness_core.doubles.telemetry._trace import Trace
+
+__all__ = ["Collector", "Span", "SpanEvent", "Trace", "open_collector"]

@@ -1,0 +1,1 @@
+"""What pytest, nox and a person see: the plugin, the command line, the scaffold, CI's reports."""

@@ -1,0 +1,18 @@
+"""What the models of a suite may cost in a run, and what a person is told before it is spent.
+
+- ``_plan.py``: :func:`model_budget`, whose limit holds; :func:`cost_plan`, the lines before a run.
+- ``_hooks.py``: the same for pytest: :func:`llm_budget_usd` for a suite's conftest,
+  :func:`keep_costs` for what its tests would have cost offline.
+"""
+
+from harness_core.front.budget._hooks import CostHooks, keep_costs, llm_budget_usd
+from harness_core.front.budget._plan import ModelBudget, cost_plan, model_budget
+
+__all__ = [
+    "CostHooks",
+    "ModelBudget",
+    "cost_plan",
+    "keep_costs",
+    "llm_budget_usd",
+    "model_budget",
+]

@@ -1,0 +1,68 @@
+"""The table that ends a run of CI: what each session came to, and why some tests were not run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_core.base.errors import BadInput
+from harness_core.base.screen import columns, stacked
+from harness_core.front.ci._junit import Report
+
+if TYPE_CHECKING:
+    from harness_core.base.screen import Shown
+
+__all__ = ["missing_sessions", "problems_of", "render_reports"]
+
+
+def render_reports(reports: Sequence[Report], *, left_out: Iterable[str] = ()) -> Shown:
+    """One line for each session, one for each reason of its skips.
+
+    Args:
+        reports: of all sessions.
+        left_out: what was not run at all, each with its reason.
+    """
+    rows = [
+        (
+            report.session,
+            str(report.passed),
+            str(len(report.failures)),
+            str(sum(report.skips.values())),
+            "\n".join(f"{count} {reason}" for reason, count in report.skips.items()),
+        )
+        for report in reports
+    ]
+    heads = ("session", "passed", "failed", "skipped", "why")
+    table = columns(rows, heads=heads, right=[1, 2, 3])
+    return stacked(table, *(f"not run: {reason}" for reason in left_out))
+
+
+def problems_of(reports: Sequence[Report]) -> list[str]:
+    """Why a run with these reports has not shown what it should, each in a sentence."""
+    problems = [f"{r.session}: {len(r.failures)} failed" for r in reports if r.failures]
+    problems += [
+        f"{r.session}: nothing ran, every test was skipped"
+        for r in reports
+        if not r.passed and not r.failures
+    ]
+    names = [report.session for report in reports]
+    if not any(name.startswith("faults-") for name in names):
+        problems.append("no planted fault was tried")
+    if not {name for name in names if not name.startswith("faults-")} - {"core"}:
+        problems.append("no suite ran: no session but core left a report")
+    return problems
+
+
+def missing_sessions(path: Path) -> list[str]:
+    """The sessions of a ``nox --report`` that did not succeed.
+
+    Raises:
+        BadInput: it is no such file.
+    """
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))["sessions"]
+        return [row["name"] for row in rows if row["result"] != "success"]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise BadInput(path, found=repr(error), expected="a report of nox --report") from error

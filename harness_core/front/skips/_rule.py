@@ -1,0 +1,106 @@
+"""Which tests may be left out in CI: those whose gate a suite lists as optional, with a reason."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from harness_core.assurance.gates import check_names
+from harness_core.front.skips._cause import Cause, Why
+from harness_core.system.suites import Table, load_suite, read_toml
+
+__all__ = ["SkipRule"]
+
+_OFF: Final = frozenset({"", "0", "false", "no"})
+
+_OPEN_OR_LIST: Final = "Open the gate, or list {!r} with a reason in [optional_gates] of {}"
+_REFERENCE: Final = "The suite's own reference system must have what its tests ask for"
+_SAY_WHY: Final = "Say what is missing: a gate (`requires`), or harness_core.front.skips.not_run"
+
+
+class SkipRule:
+    """Says whether CI accepts that a test is not run.
+
+    Args:
+        root: the root directory of the tests.
+        foreign: the run tests a subject that was given, which may lack what the suite asks for.
+    """
+
+    def __init__(self, root: Path, *, foreign: bool) -> None:
+        self._root = root
+        self._foreign = foreign
+
+    def refusal(self, cause: Cause, test: Path) -> str:
+        """Why the test may not be left out here; empty when it may.
+
+        Args:
+            cause: why it would not run.
+            test: its file.
+
+        Raises:
+            BadInput: the file that lists optional gates is malformed.
+        """
+        home = _home(test, self._root)
+        if home is None or os.environ.get("CI", "").lower() in _OFF:
+            return ""
+        if cause.why is Why.GATE:
+            listed = cause.gate in optional_gates(home)
+            return "" if listed else _OPEN_OR_LIST.format(cause.gate, home.relative_to(self._root))
+        if cause.why is Why.SUBJECT:
+            return "" if self._foreign else _REFERENCE
+        return _SAY_WHY if cause.why is Why.UNKNOWN else ""
+
+    def check(self, tests: Iterable[Path]) -> None:
+        """Check that what the files of these tests list as optional are gates.
+
+        Called when conftests have registered theirs.
+
+        Raises:
+            BadInput: a name that is none: misspelt, it would make a skip an error, or none.
+        """
+        for home in {_home(test, self._root) for test in set(tests)} - {None}:
+            assert home is not None
+            if names := list(optional_gates(home)):
+                check_names(names, where=home, key="optional_gates")
+
+    def applies(self, test: Path) -> bool:
+        """Whether the tree of a test is held to this rule at all."""
+        return _home(test, self._root) is not None
+
+    def accepted(self, cause: Cause, test: Path) -> str:
+        """The reason for which the suite lists the gate as optional; empty without one."""
+        home = _home(test, self._root)
+        return optional_gates(home).get(cause.gate, "") if home is not None else ""
+
+
+@cache
+def optional_gates(home: Path) -> Mapping[str, str]:
+    """Gate → why CI may do without it, from a ``suite.toml`` or a ``pyproject.toml``.
+
+    Raises:
+        BadInput: the file is malformed.
+    """
+    if home.name == "suite.toml":
+        return load_suite(home.parent).optional_gates
+    tool = Table(read_toml(home).optional("tool"), where=home, prefix="tool.")
+    return tool.table("staging_harness").phrases("optional_gates")
+
+
+def _home(test: Path, root: Path) -> Path | None:
+    """The file that lists the optional gates of a test; ``None`` where the rule does not apply.
+
+    That is a tree which does not declare itself part of the harness's world: its own skips are its
+    own business.
+    """
+    for folder in test.parents:
+        if (folder / "suite.toml").is_file():
+            return folder / "suite.toml"
+        if folder == root:
+            break
+    pyproject = root / "pyproject.toml"
+    if pyproject.is_file() and "staging_harness" in read_toml(pyproject).optional("tool"):
+        return pyproject
+    return None

@@ -1,0 +1,91 @@
+"""Databases for tests: made in milliseconds, asserted on row by row.
+
+- ``_database.py``: :class:`Database`, a handle that reads, writes and asserts.
+- ``_expectations.py``: what an assertion on rows looks at, and its text when it fails.
+- ``_matchers.py``: conditions other than equality, as values.
+- ``_conditions.py``: a condition in SQL, for the type of its column.
+- ``_schema.py``: which tables and columns a database has.
+- ``_connection.py``: psycopg connections in threads, which can be interrupted.
+- ``_migrations.py``: alembic chains: heads, what is applied, hash, upgrade.
+- ``_provision.py``: an empty database for a system that migrates itself.
+- ``_pool.py``: a pool of clones of a migrated template.
+- ``_for_test.py``: a clone for one test, kept when the test fails.
+- ``_server.py``: the statements behind both, and whose databases may be dropped.
+- ``_left.py``: what was made and not dropped by the end of a run.
+- ``_sweep.py``: what a dead run left on a server that is not ours.
+- ``_environment/``: the alembic environment for chains that have none of their own.
+
+The only package that imports psycopg, SQLAlchemy or alembic.
+"""
+
+from harness_core.base.machine import need_extra
+
+need_extra("postgres", action="use harness_core.infrastructure.databases")
+
+from harness_core.infrastructure.databases._connection import redacted_url
+from harness_core.infrastructure.databases._database import Database
+from harness_core.infrastructure.databases._for_test import database_for_test
+from harness_core.infrastructure.databases._left import left_databases
+from harness_core.infrastructure.databases._matchers import (
+    AnyOf,
+    AtLeast,
+    AtMost,
+    Between,
+    Contains,
+    IsNull,
+    JsonAt,
+    Matcher,
+    NotNull,
+    Regex,
+    Text,
+)
+from harness_core.infrastructure.databases._migrations import (
+    MigrationChain,
+    applied_revisions,
+    chain_hash,
+    chain_heads,
+    upgrade,
+)
+from harness_core.infrastructure.databases._pool import (
+    Blueprint,
+    DatabasePool,
+    alembic_blueprint,
+    drop_run_databases,
+    open_pool,
+)
+from harness_core.infrastructure.databases._provision import create_database
+from harness_core.infrastructure.databases._server import Clone, DropReport
+from harness_core.infrastructure.databases._sweep import POSTGRES_URL_VARIABLE, sweep_databases
+
+__all__ = [
+    "POSTGRES_URL_VARIABLE",
+    "AnyOf",
+    "AtLeast",
+    "AtMost",
+    "Between",
+    "Blueprint",
+    "Clone",
+    "Contains",
+    "Database",
+    "DatabasePool",
+    "DropReport",
+    "IsNull",
+    "JsonAt",
+    "Matcher",
+    "MigrationChain",
+    "NotNull",
+    "Regex",
+    "Text",
+    "alembic_blueprint",
+    "applied_revisions",
+    "chain_hash",
+    "chain_heads",
+    "create_database",
+    "database_for_test",
+    "drop_run_databases",
+    "left_databases",
+    "open_pool",
+    "redacted_url",
+    "sweep_databases",
+    "upgrade",
+]

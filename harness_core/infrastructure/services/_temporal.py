@@ -1,0 +1,194 @@
+"""A Temporal server as the rest of the harness sees it, whoever provides it.
+
+``local`` and ``container`` run the development server of Temporal's own command line, with its
+database in a file: workflows survive a kill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from harness_core.base import limits
+from harness_core.base.bridge import anywhere
+from harness_core.base.errors import BadInput
+from harness_core.base.machine import find_program
+from harness_core.infrastructure.containers import ContainerSpec, ImageChoice
+from harness_core.infrastructure.services._as_child import ServerCommand, open_child_server
+from harness_core.infrastructure.services._elsewhere import ExternalServer
+from harness_core.infrastructure.services._handle import ServiceHandle, opened_here
+from harness_core.infrastructure.services._in_container import open_container_server
+from harness_core.infrastructure.services._readiness import Readiness, reach
+from harness_core.infrastructure.services._service import Say, Service
+from harness_core.infrastructure.services._temporal_cli import describe_namespace
+
+if TYPE_CHECKING:
+    from harness_core.base.evidence import Evidence
+    from harness_core.process import Run
+
+__all__ = ["TEMPORAL_ADDRESS_VARIABLE", "TemporalService", "open_temporal"]
+
+#: Where the ``host:port`` of an external server is given.
+TEMPORAL_ADDRESS_VARIABLE: Final = "HARNESS_TEMPORAL_ADDRESS"
+
+TEMPORAL_IMAGES: Final = ImageChoice(
+    variable="HARNESS_TEMPORAL_IMAGE", prepared=("temporal",), public="temporalio/temporal:1.9.1"
+)
+_PORT: Final = 7233
+
+#: The development server makes it by itself.
+_NAMESPACE: Final = "default"
+
+
+class TemporalService(ServiceHandle):
+    """A Temporal server for tests; a :class:`~harness_core.infrastructure.services.Service`.
+
+    Built only by :func:`open_temporal`.
+
+    Attributes:
+        namespace: where workflows are started.
+    """
+
+    def __init__(self, service: Service, *, namespace: str, provider: str) -> None:
+        super().__init__(service, provider=provider)
+        self.namespace = namespace
+
+    @anywhere
+    async def answers(self) -> None:
+        """One round trip.
+
+        Raises:
+            OSError: nobody listens.
+            TemporalRefusedError: it is no Temporal, or does not serve the namespace.
+        """
+        await _readiness(self.namespace).probe(self.address)
+
+
+def _program() -> Path:
+    """Server and client in one, so it is needed here whoever provides the server."""
+    return find_program("temporal", variable="HARNESS_TEMPORAL", extra="temporal")
+
+
+def _readiness(namespace: str) -> Readiness:
+    program = _program()
+
+    async def probe(address: str) -> None:
+        await describe_namespace(address, namespace, program=program)
+
+    return Readiness(probe=probe, seconds=limits.TEMPORAL_READY_S)
+
+
+def _options(*, ip: str, port: int, database: str) -> tuple[str, ...]:
+    words = ("server", "start-dev", "--headless", "--log-level", "warn", "--ip", ip)
+    return (*words, "--port", str(port), "--db-filename", database)
+
+
+@asynccontextmanager
+async def _open_local(
+    run: Run,
+    *,
+    evidence: Evidence,
+    address: str | None,
+    namespace: str,
+    say: Say,  # noqa: ARG001 - the shape of all providers
+) -> AsyncIterator[TemporalService]:
+    _refuse(address, namespace, "local")
+    program = _program()
+    home = run.directory("temporal")
+
+    def command(port: int) -> ServerCommand:
+        database = str(home / "temporal.db")
+        options = _options(ip="127.0.0.1", port=port, database=database)
+        return ServerCommand(name="temporal", argv=(str(program), *options), home=home)
+
+    readiness = _readiness(namespace)
+    async with open_child_server(run, command, readiness=readiness, evidence=evidence) as server:
+        yield TemporalService(server, namespace=namespace, provider="local")
+
+
+@asynccontextmanager
+async def _open_container(
+    run: Run, *, evidence: Evidence, address: str | None, namespace: str, say: Say
+) -> AsyncIterator[TemporalService]:
+    _refuse(address, namespace, "container")
+
+    def spec(image: str) -> ContainerSpec:
+        database = "/tmp/temporal.db"  # noqa: S108 - the container's own
+        options = _options(ip="0.0.0.0", port=_PORT, database=database)  # noqa: S104 - inside it
+        return ContainerSpec(name="temporal", image=image, port=_PORT, command=options)
+
+    async with open_container_server(
+        run,
+        spec,
+        images=TEMPORAL_IMAGES,
+        readiness=_readiness(namespace),
+        evidence=evidence,
+        say=say,
+    ) as (server, _container):
+        yield TemporalService(server, namespace=namespace, provider="container")
+
+
+@asynccontextmanager
+async def _open_external(
+    run: Run,  # noqa: ARG001 - the shape of all providers
+    *,
+    evidence: Evidence,  # noqa: ARG001
+    address: str | None,
+    namespace: str,
+    say: Say,  # noqa: ARG001
+) -> AsyncIterator[TemporalService]:
+    host, _, port = (address or "").rpartition(":")
+    if not (host and port.isdigit()):
+        raise BadInput("open_temporal", key="address", found=address, expected="HOST:PORT")
+    await reach("temporal", f"{host}:{port}", _readiness(namespace))
+    server = ExternalServer(name="temporal", address=f"{host}:{port}")
+    yield TemporalService(server, namespace=namespace, provider="external")
+
+
+_PROVIDERS: Final[Mapping[str, Callable[..., AbstractAsyncContextManager[TemporalService]]]] = {
+    "container": _open_container,
+    "external": _open_external,
+    "local": _open_local,
+}
+
+
+def open_temporal(
+    run: Run,
+    *,
+    evidence: Evidence,
+    provider: str = "local",
+    address: str | None = None,
+    namespace: str = _NAMESPACE,
+    say: Say = lambda _text: None,
+) -> AbstractAsyncContextManager[TemporalService]:
+    """Open a Temporal server; it is stopped and removed, with its database, at the end of the block.
+
+    Args:
+        run: the run it belongs to and dies with.
+        evidence: directory for its log.
+        provider: ``local``, ``container`` or ``external``.
+        address: ``host:port`` of the server, for the provider ``external`` alone.
+        namespace: another one than ``default``, for the provider ``external`` alone.
+        say: told what takes long.
+
+    Raises:
+        BadInput: unknown provider, or arguments it does not take.
+        Unavailable: the provider cannot work on this machine; says what is missing.
+    """
+    opener = _PROVIDERS.get(provider)
+    if opener is None:
+        expected = f"one of {', '.join(sorted(_PROVIDERS))}"
+        raise BadInput("open_temporal", key="provider", found=provider, expected=expected)
+    return opened_here(
+        opener(run, evidence=evidence, address=address, namespace=namespace, say=say)
+    )
+
+
+def _refuse(address: str | None, namespace: str, provider: str) -> None:
+    expected = f"none with the provider {provider}, which starts a server of its own"
+    if address is not None:
+        raise BadInput("open_temporal", key="address", found=address, expected=expected)
+    if namespace != _NAMESPACE:
+        raise BadInput("open_temporal", key="namespace", found=namespace, expected=expected)

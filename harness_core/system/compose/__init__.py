@@ -1,0 +1,35 @@
+"""A compose file becomes a running system of parts, by one of several drivers with the same handle.
+
+- ``_open.py``: :func:`open_stack`. ``_handle.py``: :class:`Stack`, with rows and objects.
+- ``_compose.py``: the compose file; ``_recipe.py``: its ``x-harness`` blocks; ``_variables.py``:
+  ``${NAME}``; ``_yaml.py``: YAML, strictly.
+- ``_keys.py``: the keys that servers of ours demand, looked at before anything starts.
+- ``_external.py``, ``_credentials.py``: servers of somebody else, and who the stack is on them.
+- ``_local.py``: the driver without containers; ``_rewrite.py``: ``name:port`` without a network.
+- ``_docker.py``: the driver with containers; ``_project_file.py``: what compose is told,
+  ``_container_part.py``: one container,
+  ``_relay.py``: from containers to what runs here. ``_here.py``: what both drivers share.
+- ``_options.py``: what a stack is given besides its file.
+
+Both drivers pass ``harness_core.assurance.conformance.check_stack``. The only package that imports PyYAML.
+"""
+
+from harness_core.base.machine import need_extra
+
+need_extra("stack", action="use harness_core.system.compose")
+
+from harness_core.system.compose._compose import Compose, ComposeService, read_compose
+from harness_core.system.compose._handle import Access, Stack
+from harness_core.system.compose._open import DRIVERS, open_stack
+from harness_core.system.compose._options import StackOptions
+
+__all__ = [
+    "DRIVERS",
+    "Access",
+    "Compose",
+    "ComposeService",
+    "Stack",
+    "StackOptions",
+    "open_stack",
+    "read_compose",
+]

@@ -1,0 +1,311 @@
+"""Driver *docker*: the containers of a compose file, created by compose and started by us.
+
+Compose makes the containers, with all options of the file; what they share (a network, volumes) and
+the order in which they start is ours, so that a service that does not come up is named here as it is
+without containers. The model gateway and recorders run in the harness: containers reach them by
+their own names, at the gateway address of their network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from harness_core.base import limits
+from harness_core.base.bridge import blocking
+from harness_core.base.errors import HarnessError
+from harness_core.doubles.http import HttpClient
+from harness_core.infrastructure.containers import (
+    adopt_container,
+    announce_container,
+    build_subject_image,
+    open_network,
+    open_volume,
+    provide_image,
+)
+from harness_core.infrastructure.engine import Engine, find_engine
+from harness_core.infrastructure.services import (
+    SERVER_IMAGES,
+    S3Url,
+    make_bucket,
+    open_postgres,
+    open_s3,
+    open_temporal,
+)
+from harness_core.ports import PortLease, lease_port, tcp_accepts
+from harness_core.system.compose._compose import Compose, ComposeService
+from harness_core.system.compose._container_part import ContainerPart
+from harness_core.system.compose._credentials import database_url
+from harness_core.system.compose._handle import Access, Stack
+from harness_core.system.compose._here import stack_gateway, stack_recorder
+from harness_core.system.compose._keys import s3_keys
+from harness_core.system.compose._options import StackOptions
+from harness_core.system.compose._project_file import DATA, Project, build_of, create_containers
+from harness_core.system.compose._recipe import KINDS
+from harness_core.system.compose._relay import open_relay
+from harness_core.system.parts import Part, healthy, open_booted
+
+if TYPE_CHECKING:
+    from harness_core.base.evidence import Evidence
+    from harness_core.process import Run
+
+__all__ = ["open_docker_stack"]
+
+Say = Callable[[str], None]
+
+#: What the harness does itself in place of a container.
+_HERE: Final = frozenset({"gateway", "recorder"})
+
+
+@asynccontextmanager
+async def open_docker_stack(
+    run: Run,
+    compose: Compose,
+    *,
+    options: StackOptions,
+    evidence: Evidence,
+    say: Say,
+) -> AsyncIterator[Stack]:
+    """Boot a stack as containers; see :func:`harness_core.system.compose.open_stack`.
+
+    Raises:
+        Unavailable: no engine, no compose, no image.
+    """
+    engine = await blocking(find_engine)
+    images = await _images(engine, compose, say=say)
+    async with AsyncExitStack() as stack:
+        maker = _Maker(
+            run=run,
+            compose=compose,
+            engine=engine,
+            options=options,
+            evidence=evidence,
+            stack=stack,
+        )
+        parts = await maker.parts(images)
+        waits = {name: service.depends_on for name, service in compose.services.items()}
+        title = compose.path.parent.name
+        async with open_booted(parts, waits, title=title, evidence=evidence, say=say) as booted:
+            handle = Stack(booted, maker.access(parts))
+            try:
+                yield handle
+            finally:
+                await handle.close()
+
+
+async def _images(engine: Engine, compose: Compose, *, say: Say) -> dict[str, str]:
+    """The image of each container: one of a server, one built from the tree, or the file's."""
+    found: dict[str, str] = {}
+    built: dict[tuple[Path, Path], str] = {}
+    for name, service in compose.services.items():
+        kind = service.recipe.service
+        if kind in _HERE:
+            continue
+        if kind in SERVER_IMAGES:
+            found[name] = await blocking(provide_image, engine, SERVER_IMAGES[kind], say=say)
+        elif service.built:
+            key = build_of(compose, name)
+            if key not in built:
+                dockerfile, context = key
+                built[key] = await blocking(
+                    build_subject_image,
+                    engine,
+                    name=compose.path.parent.parent.name.lower(),
+                    base="python",
+                    dockerfile=dockerfile,
+                    context=[
+                        path
+                        for path in sorted(context.iterdir())
+                        if not path.name.startswith(".") and path.suffix != ".egg-info"
+                    ],
+                    say=say,
+                )
+            found[name] = built[key]
+        else:
+            found[name] = service.image
+    return found
+
+
+class _Maker:
+    """Makes the parts of one stack."""
+
+    def __init__(
+        self,
+        *,
+        run: Run,
+        compose: Compose,
+        engine: Engine,
+        options: StackOptions,
+        evidence: Evidence,
+        stack: AsyncExitStack,
+    ) -> None:
+        self._run = run
+        self._compose = compose
+        self._engine = engine
+        self._options = options
+        self._evidence = evidence
+        self._stack = stack
+        self._home = run.directory("compose")
+        # A run may have several stacks.
+        self._project = f"hs-{run.id}-{self._home.name}"
+
+    def _lease(self) -> PortLease:
+        return self._stack.enter_context(lease_port())
+
+    async def parts(self, images: Mapping[str, str]) -> dict[str, Part]:
+        """Create everything and start nothing."""
+        services = self._compose.services.values()
+        network = f"{self._project}-network"
+        enter = self._stack.enter_async_context
+        gateway = await enter(open_network(self._run, network, engine=self._engine))
+        here: dict[str, Part] = {}
+        for service in services:
+            if service.recipe.service in _HERE:
+                here[service.name] = self._part_here(service)
+                await enter(
+                    open_relay(
+                        gateway,
+                        service.port or KINDS[service.recipe.service],
+                        to=int(here[service.name].address.rpartition(":")[2]),
+                        name=service.name,
+                    )
+                )
+        project = Project(
+            name=self._project,
+            compose=self._compose,
+            images=images,
+            network=network,
+            hosts=dict.fromkeys(here, gateway),
+            ports={each.name: self._lease().hand_over() for each in services if each.port},
+            run_id=self._run.id,
+        )
+        for volume in project.volumes.values():
+            await enter(open_volume(self._run, volume, engine=self._engine))
+        for name in images:
+            announce_container(self._run, project.container(name), engine=self._engine)
+        await create_containers(
+            self._run,
+            project,
+            engine=self._engine,
+            variables=self._options.environment,
+            home=self._home,
+            evidence=self._evidence,
+        )
+        return {
+            each.name: here.get(each.name) or await self._container(each, project)
+            for each in services
+        }
+
+    def _part_here(self, service: ComposeService) -> Part:
+        if service.recipe.service == "recorder":
+            return stack_recorder(service, lease=self._lease(), evidence=self._evidence)
+        return stack_gateway(
+            service,
+            self._run,
+            self._options,
+            lease=self._lease(),
+            evidence=self._evidence,
+            cwd=self._run.directory(f"data-{service.name}"),
+        )
+
+    async def _container(self, service: ComposeService, project: Project) -> Part:
+        port = project.ports.get(service.name, 0)
+        container = await self._stack.enter_async_context(
+            adopt_container(
+                self._run,
+                project.container(service.name),
+                engine=self._engine,
+                port=port,
+                evidence=self._evidence,
+                log=service.name,
+            )
+        )
+        return ContainerPart(
+            service.name,
+            container,
+            kind=service.recipe.service or "container",
+            evidence=self._evidence,
+            environment={
+                name: value.replace("{data}", DATA) for name, value in service.environment.items()
+            },
+            published=bool(port),
+            once=service.one_shot,
+            probe=self._probe(service, container.address),
+            ready_s=service.recipe.ready_s or limits.STACK_READY_S,
+        )
+
+    def _probe(self, service: ComposeService, address: str) -> Callable[[], Awaitable[str]]:
+        kind = service.recipe.service
+        if kind == "postgres":
+            url = database_url(address, service)
+            return partial(
+                _reached,
+                lambda: open_postgres(
+                    self._run, evidence=self._evidence, provider="external", url=url
+                ),
+            )
+        if kind == "s3":
+            return partial(self._s3_serves, service, address)
+        if kind == "temporal":
+            return partial(
+                _reached,
+                lambda: open_temporal(
+                    self._run, evidence=self._evidence, provider="external", address=address
+                ),
+            )
+        if service.recipe.health:
+            return partial(
+                healthy, HttpClient(f"http://{address}", name=service.name), service.recipe.health
+            )
+        if service.port:
+            host, _, port = address.rpartition(":")
+            return tcp_accepts(int(port), host=host)
+        return _nothing_to_see
+
+    async def _s3_serves(self, service: ComposeService, address: str) -> str:
+        url = self._s3_url(service, address)
+        seen = await _reached(
+            lambda: open_s3(
+                self._run, evidence=self._evidence, provider="external", url=url.with_keys
+            )
+        )
+        if not seen and service.recipe.bucket:
+            try:
+                await make_bucket(url, service.recipe.bucket)
+            except (OSError, HarnessError) as error:
+                return str(error)
+        return seen
+
+    def _s3_url(self, service: ComposeService, address: str) -> S3Url:
+        host, _, port = address.rpartition(":")
+        access, secret = s3_keys(service)
+        return S3Url(host=host, port=int(port), access_key=access, secret_key=secret)
+
+    def access(self, parts: Mapping[str, Part]) -> Access:
+        """How the servers of the running stack are reached."""
+        database = s3_url = bucket = ""
+        for name, service in self._compose.services.items():
+            if service.recipe.service == "postgres":
+                database = database_url(parts[name].address, service)
+                parts[name].urls = {"database": database}
+            elif service.recipe.service == "s3":
+                s3_url = self._s3_url(service, parts[name].address).with_keys
+                bucket = service.recipe.bucket
+        return Access(driver="docker", database_url=database, s3_url=s3_url, bucket=bucket)
+
+
+async def _reached(opening: Callable[[], object]) -> str:
+    """One look at a server by its own protocol."""
+    manager = opening()
+    try:
+        async with manager:  # type: ignore[attr-defined]
+            return ""
+    except (HarnessError, OSError) as error:
+        return error.observed if isinstance(error, HarnessError) else str(error)
+
+
+async def _nothing_to_see() -> str:
+    return ""

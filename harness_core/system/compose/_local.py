@@ -1,0 +1,290 @@
+"""Driver *local*: every service of a compose file as a process of this machine, without containers.
+
+What the harness can provide (``x-harness: { service: … }``) it provides; the rest are supervised
+processes with a leased port each, and an environment in which ``name:port`` is where that service is
+in truth.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from harness_core.base import limits
+from harness_core.base.errors import BadInput
+from harness_core.doubles.http import HttpClient
+from harness_core.infrastructure.databases import Database
+from harness_core.infrastructure.services import (
+    PostgresService,
+    open_postgres,
+    open_s3,
+    open_temporal,
+)
+from harness_core.ports import PortLease, Stage, lease_port
+from harness_core.system.compose._compose import Compose, ComposeService
+from harness_core.system.compose._credentials import credentials, database_url
+from harness_core.system.compose._external import open_external_postgres, open_external_s3
+from harness_core.system.compose._handle import Access, Stack
+from harness_core.system.compose._here import stack_gateway, stack_recorder
+from harness_core.system.compose._keys import s3_keys
+from harness_core.system.compose._options import StackOptions
+from harness_core.system.compose._recipe import KINDS
+from harness_core.system.compose._rewrite import Rewriter
+from harness_core.system.parts import (
+    Condition,
+    Part,
+    ProcessPart,
+    ProcessPlan,
+    ServerPart,
+    healthy,
+    open_booted,
+    postgres_part,
+    s3_part,
+    temporal_part,
+)
+
+if TYPE_CHECKING:
+    from harness_core.base.evidence import Evidence
+    from harness_core.process import Run
+
+__all__ = ["open_local_stack"]
+
+Say = Callable[[str], None]
+
+#: What a program may need of the machine's own environment when the caller gives no other.
+_INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
+
+#: A role or database that can be written without quoting; what a compose file says is one.
+_PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+@asynccontextmanager
+async def open_local_stack(
+    run: Run,
+    compose: Compose,
+    *,
+    options: StackOptions,
+    evidence: Evidence,
+    say: Say,
+) -> AsyncIterator[Stack]:
+    """Boot a stack as processes; see :func:`harness_core.system.compose.open_stack`."""
+    with ExitStack() as leases:
+        maker = _Maker(run=run, compose=compose, options=options, evidence=evidence, leases=leases)
+        title = compose.path.parent.name
+        async with open_booted(
+            maker.parts, maker.waits(), title=title, evidence=evidence, say=say
+        ) as booted:
+            stack = Stack(booted, maker.access())
+            try:
+                yield stack
+            finally:
+                await stack.close()
+
+
+class _Maker:
+    """Makes the parts of one stack.
+
+    Attributes:
+        parts: by name.
+    """
+
+    def __init__(
+        self,
+        *,
+        run: Run,
+        compose: Compose,
+        options: StackOptions,
+        evidence: Evidence,
+        leases: ExitStack,
+    ) -> None:
+        self._run = run
+        self._compose = compose
+        self._options = options
+        self._evidence = evidence
+        self._leases = leases
+        self._data: dict[str, Path] = {}
+        makers: Mapping[str, Callable[[ComposeService], Part]] = {
+            "": self._process,
+            "gateway": self._gateway,
+            "postgres": self._postgres,
+            "recorder": self._recorder,
+            "s3": self._s3,
+            "temporal": self._temporal,
+        }
+        self.parts = {
+            name: makers[service.recipe.service](service)
+            for name, service in compose.services.items()
+        }
+
+    def waits(self) -> dict[str, dict[str, Condition]]:
+        """What each waits for: what the file says, and the servers whose address it must know."""
+        return {name: self._waits(service) for name, service in self._compose.services.items()}
+
+    def _waits(self, service: ComposeService) -> dict[str, Condition]:
+        found = dict(service.depends_on)
+        words = " ".join([*service.environment.values(), *service.recipe.command])
+        for name, part in self.parts.items():
+            named = re.search(rf"(?<![\w.-]){re.escape(name)}:\d", words)
+            if isinstance(part, ServerPart) and named and name != service.name:
+                found[name] = Condition.HEALTHY
+        return found
+
+    # --- processes ------------------------------------------------------------------------------
+
+    def _lease(self) -> PortLease:
+        return self._leases.enter_context(lease_port())
+
+    def _process(self, service: ComposeService) -> Part:
+        lease = self._lease() if service.port else None
+        return ProcessPart(
+            service.name,
+            self._run,
+            partial(self._plan, service, lease),
+            leases=(lease,) if lease else (),
+            evidence=self._evidence,
+            once=service.one_shot,
+        )
+
+    def _plan(self, service: ComposeService, lease: PortLease | None) -> ProcessPlan:
+        name, recipe = service.name, service.recipe
+        data = self._data_of(name)
+        rewriter = Rewriter(
+            self._compose.path,
+            ports={each.name: _ports(each) for each in self._compose.services.values()},
+            addresses={each: part.address for each, part in self.parts.items()},
+        )
+        port = lease.port if lease else 0
+        argv = recipe.argv(bin=self._options.bin, host="127.0.0.1", port=port, data=str(data))
+        key = f"services.{name}"
+        own = {
+            variable: rewriter.text(
+                value.replace("{data}", str(data)), key=f"{key}.environment.{variable}"
+            )
+            for variable, value in service.environment.items()
+        }
+        ready_s = recipe.ready_s or limits.STACK_READY_S
+        stages: tuple[Stage, ...] = ()
+        if recipe.health and lease is not None:
+            client = HttpClient(f"http://127.0.0.1:{port}", name=name)
+            probe = partial(healthy, client, recipe.health)
+            stages = (Stage(name="health", probe=probe, seconds=ready_s),)
+        return ProcessPlan(
+            argv=[rewriter.text(word, key=f"{key}.x-harness.command") for word in argv],
+            environment={**self._inherited(), **_private_places(data), **own},
+            own=own,
+            cwd=data,
+            stages=stages,
+            ready_s=ready_s,
+        )
+
+    def _data_of(self, name: str) -> Path:
+        """The directory of a service, the same over its restarts."""
+        if name not in self._data:
+            self._data[name] = self._run.directory(f"data-{name}")
+        return self._data[name]
+
+    def _inherited(self) -> Mapping[str, str]:
+        if self._options.environment:
+            return self._options.environment
+        return {name: os.environ[name] for name in _INHERITED if name in os.environ}
+
+    # --- what the harness provides ---------------------------------------------------------------
+
+    def _gateway(self, service: ComposeService) -> Part:
+        cwd = self._data_of(service.name)
+        return stack_gateway(
+            service, self._run, self._options, lease=self._lease(), evidence=self._evidence, cwd=cwd
+        )
+
+    def _recorder(self, service: ComposeService) -> Part:
+        return stack_recorder(service, lease=self._lease(), evidence=self._evidence)
+
+    def _postgres(self, service: ComposeService) -> Part:
+        evidence, provider = self._evidence, self._options.services
+        opener: Callable[[], Any] = partial(
+            open_postgres, self._run, evidence=evidence, provider=provider
+        )
+        if provider == "external":
+            url, database = self._options.urls["postgres"], credentials(service)[2]
+            opener = partial(
+                open_external_postgres, self._run, evidence=evidence, url=url, database=database
+            )
+
+        async def prepare(server: PostgresService) -> None:
+            if provider != "external":
+                await _make_database(server, service, path=self._compose.path)
+
+        return postgres_part(
+            service.name, self._run, evidence=evidence, opener=opener, prepare=prepare
+        )
+
+    def _s3(self, service: ComposeService) -> Part:
+        evidence, provider, bucket = self._evidence, self._options.services, service.recipe.bucket
+        opener: Callable[[], Any] = partial(
+            open_s3, self._run, evidence=evidence, provider=provider, keys=s3_keys(service)
+        )
+        if provider == "external":
+            url = self._options.urls["s3"]
+            opener = partial(open_external_s3, self._run, evidence=evidence, url=url, bucket=bucket)
+        return s3_part(service.name, self._run, evidence=evidence, opener=opener, bucket=bucket)
+
+    def _temporal(self, service: ComposeService) -> Part:
+        evidence, provider = self._evidence, self._options.services
+        opener = partial(
+            open_temporal,
+            self._run,
+            evidence=evidence,
+            provider=provider,
+            address=self._options.urls["temporal"] if provider == "external" else None,
+        )
+        return temporal_part(service.name, self._run, evidence=evidence, opener=opener)
+
+    def access(self) -> Access:
+        """How the servers of the running stack are reached."""
+        database = s3_url = bucket = ""
+        for name, service in self._compose.services.items():
+            part = self.parts[name]
+            if part.kind == "postgres":
+                database = database_url(part.address, service)
+                part.urls = {"database": database}
+            elif isinstance(part, ServerPart) and part.kind == "s3":
+                s3_url, bucket = part.server.url.with_keys, service.recipe.bucket
+        return Access(driver="local", database_url=database, s3_url=s3_url, bucket=bucket)
+
+
+def _ports(service: ComposeService) -> tuple[int, ...]:
+    """Its ports inside; those of what the harness provides need not be written down."""
+    usual = KINDS.get(service.recipe.service)
+    return service.ports or ((usual,) if usual else ())
+
+
+def _private_places(data: Path) -> dict[str, str]:
+    """A home and a place for temporary files that go with the run."""
+    home, temporary = data / "home", data / "t"
+    home.mkdir(exist_ok=True)
+    temporary.mkdir(exist_ok=True)
+    return {"HOME": str(home), "TMPDIR": str(temporary)}
+
+
+async def _make_database(server: PostgresService, service: ComposeService, *, path: Path) -> None:
+    """The role and the database that the image of PostgreSQL would have made."""
+    user, password, database = credentials(service)
+    for key, word in (("POSTGRES_USER", user), ("POSTGRES_DB", database)):
+        if not _PLAIN.fullmatch(word):
+            raise BadInput(
+                path,
+                key=f"services.{service.name}.environment.{key}",
+                found=word,
+                expected=f"a name like {_PLAIN.pattern}",
+            )
+    secret = password.replace("'", "''")
+    async with Database(server.url()) as admin:
+        verb = "alter" if user == "postgres" else "create"
+        await admin.execute(f"{verb} role {user} login superuser password '{secret}'")
+        if database != "postgres":
+            await admin.execute(f"create database {database} owner {user}")

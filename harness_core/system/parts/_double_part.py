@@ -1,0 +1,115 @@
+"""A part that is a double: a third party's service, stood in for by a server in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import trio
+
+from harness_core.base.errors import HarnessError
+from harness_core.infrastructure.services import Place
+from harness_core.system.parts._part import Part
+
+if TYPE_CHECKING:
+    from harness_core.base.evidence import Evidence
+    from harness_core.ports import PortLease
+
+__all__ = ["DoublePart"]
+
+D = TypeVar("D")
+
+
+class DoublePart(Part, Generic[D]):
+    """A double on a leased port; while it is down, connections are refused.
+
+    Args:
+        name: unique in its system.
+        kind: what it is: ``recorder``, ``collector`` …
+        opener: opens it on the port it is given.
+        lease: its port.
+        evidence: where it writes what it was sent.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        kind: str,
+        opener: Callable[[int], AbstractAsyncContextManager[D]],
+        lease: PortLease,
+        evidence: Evidence,
+    ) -> None:
+        super().__init__(name, kind=kind, evidence=evidence)
+        self.stage = "port"
+        self._opener = opener
+        self._lease = lease
+        self._double: D | None = None
+        self._ending = trio.Event()
+        self._left = trio.Event()
+
+    @property
+    def double(self) -> D:
+        """The double of its current or last life.
+
+        Raises:
+            HarnessError: it was never started.
+        """
+        if self._double is None:
+            raise HarnessError(f"use {self.name}", observed="it was never started")
+        return self._double
+
+    @property
+    def address(self) -> str:
+        """``127.0.0.1:port``."""
+        return f"127.0.0.1:{self._lease.port}"
+
+    @property
+    def place(self) -> Place:
+        """The harness's own process, while it listens."""
+        return Place(pid=os.getpid()) if self.state == "running" else Place()
+
+    async def _look(self) -> str:
+        return ""
+
+    async def _start(self) -> None:
+        self.stage = "port"
+        self._lease.hand_over()
+        self._ending, self._left = trio.Event(), trio.Event()
+        assert self.nursery is not None, "a part is started by the parts it belongs to"
+        self._double = await self.nursery.start(self._keep)
+
+    async def _keep(self, *, task_status: trio.TaskStatus[D]) -> None:
+        try:
+            async with self._opener(self._lease.port) as double:
+                task_status.started(double)
+                await self._ending.wait()
+        finally:
+            self._left.set()
+
+    async def _stop(self) -> None:
+        """Listen no more, and close every connection."""
+        self._ending.set()
+        await self._left.wait()
+
+    async def _kill(self) -> Sequence[str]:
+        """The same: there is nobody to say goodbye."""
+        await self._stop()
+        return ()
+
+    async def _pause(self) -> None:
+        """Refused: it lives in this process.
+
+        Raises:
+            HarnessError: always.
+        """
+        raise HarnessError(
+            f"pause {self.name}",
+            observed=f"it is a {self.kind} in the harness's own process",
+            next_step="Stop it, or give it a rule whose answer never comes",
+        )
+
+    async def _resume(self) -> None:
+        """Never paused."""

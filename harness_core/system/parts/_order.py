@@ -1,0 +1,102 @@
+"""Who waits for whom: every name is known, and none waits for itself, by whatever detour."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from harness_core.base.errors import BadInput
+
+__all__ = ["Condition", "bottom_up", "check_order", "everything_below"]
+
+
+class Condition(StrEnum):
+    """What a part waits for in another one."""
+
+    STARTED = "service_started"
+    HEALTHY = "service_healthy"
+    COMPLETED = "service_completed_successfully"
+
+
+def check_order(
+    where: Path | str,
+    waits: Mapping[str, Sequence[str]],
+    *,
+    key: str = "services.{name}.depends_on",
+    known: Collection[str] | None = None,
+) -> None:
+    """Check who waits for whom, all together.
+
+    Args:
+        where: what errors name: a file, or a system.
+        waits: for each, what it waits for.
+        key: what errors call the place, with ``{name}``.
+        known: the names there are; those that wait when left out.
+
+    Raises:
+        BadInput: a name that does not exist, or a circle.
+    """
+    names = waits if known is None else known
+    for name, others in waits.items():
+        for other in (name, *others):
+            if other not in names:
+                near = difflib.get_close_matches(other, names, n=1)
+                raise BadInput(
+                    where,
+                    key=key.format(name=name),
+                    found=other,
+                    expected=f"one of {', '.join(names)}",
+                    next_step=f"Did you mean {near[0]}?" if near else "",
+                )
+    for name in waits:
+        if circle := _circle(name, waits):
+            raise BadInput(
+                where,
+                key=key.format(name=name),
+                found=" -> ".join(circle),
+                expected="no circle: none of these could ever start",
+            )
+
+
+def bottom_up(waits: Mapping[str, Collection[str]]) -> list[str]:
+    """The names in an order in which each comes after those that it waits for."""
+    ordered: list[str] = []
+
+    def add(name: str) -> None:
+        for other in waits[name]:
+            add(other)
+        if name not in ordered:
+            ordered.append(name)
+
+    for name in waits:
+        add(name)
+    return ordered
+
+
+def everything_below(name: str, waits: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Everything that ``name`` waits for, at whatever distance; the nearest first."""
+    found: dict[str, None] = {}
+    waiting = list(waits.get(name, ()))
+    while waiting:
+        other = waiting.pop(0)
+        if other not in found:
+            found[other] = None
+            waiting.extend(waits.get(other, ()))
+    return tuple(found)
+
+
+def _circle(start: str, waits: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """A way from ``start`` back to itself; empty when there is none."""
+    ways: list[tuple[str, ...]] = [(start,)]
+    seen: set[str] = set()
+    while ways:
+        way = ways.pop()
+        for other in waits[way[-1]]:
+            if other == start:
+                return (*way, other)
+            if other not in seen:
+                seen.add(other)
+                ways.append((*way, other))
+    return ()

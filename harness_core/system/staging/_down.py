@@ -1,0 +1,82 @@
+"""``harness down``: ask a held environment to stop; sweep one whose holder is dead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from harness_core.base.errors import HarnessError, NotReady
+from harness_core.base.wait import until_blocking
+from harness_core.process import sweep
+from harness_core.system.staging._host import ask
+from harness_core.system.staging._logs import chosen
+from harness_core.system.staging._registry import find_runs
+from harness_core.system.staging._seen import Seen, runs_seen
+
+__all__ = ["take_down"]
+
+#: Butlers finish their sessions for up to 30 s, one after the other the rest ends in seconds.
+_DOWN_S: Final = 90.0
+
+
+def take_down(
+    run: str | None, *, every: bool, root: Path | None, say: Callable[[str], None]
+) -> None:
+    """Take down one staged environment, or every one.
+
+    Args:
+        run: id of the run, or its beginning; may be left out when there is one of ``root``.
+        every: all of them, of every tree.
+        root: the tree whose environments count when none is named; ``None`` for every tree.
+        say: told what is done.
+
+    Raises:
+        BadInput: no such run, or several to choose from.
+        HarnessError: it belongs to a test run, or does not end.
+    """
+    staged = [seen for seen in runs_seen() if seen.staged]
+    if every:
+        for seen in staged:
+            _take_down(seen, say=say)
+        if not staged:
+            say("nothing is staged")
+        return
+    candidates = staged if run is None else list(runs_seen())
+    seen = chosen(candidates, run, root=root, command="harness down")
+    if not seen.staged and seen.state != "dead":
+        raise HarnessError(
+            f"take down {seen.id}",
+            observed=f"it is no staged environment but {seen.command or 'a run'}",
+            next_step=f"End that process (pid {seen.pid}) itself; it takes down what it made",
+        )
+    _take_down(seen, say=say)
+
+
+def _take_down(seen: Seen, *, say: Callable[[str], None]) -> None:
+    if seen.state == "dead":
+        report = sweep()
+        say(f"{seen.id} was dead; removed {len(report.removed)} thing(s) that dead runs left")
+        for problem in report.problems:
+            say(problem)
+        return
+    found = next(run for run in find_runs() if run.id == seen.id)
+    if found.socket is not None:
+        # One that ends at once may hang up before it has answered: its end is what counts.
+        with suppress(HarnessError):
+            ask(found.socket, "stop")
+    try:
+        until_blocking(
+            lambda: seen.id not in {run.id for run in find_runs() if run.alive},
+            seconds=_DOWN_S,
+            action=f"see {seen.id} end",
+        )
+    except NotReady as error:
+        raise NotReady(
+            f"take down {seen.id}",
+            observed=f"asked to stop, pid {seen.pid} still runs after {_DOWN_S:g} s",
+            waited_s=_DOWN_S,
+            next_step=f"Read its output; `kill {seen.pid}`, then `harness sweep`, ends it for good",
+        ) from error
+    say(f"{seen.id} ({seen.holds}) is down")

@@ -1,0 +1,84 @@
+"""A gateway that serves in the test's own process."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import httpx
+import trio
+
+from harness_core.base.wait import deadline, until
+from harness_core.doubles.model import GatewayClient, LedgerEntry
+from harness_core.doubles.model._backend import Backend
+from harness_core.doubles.model._serve import Settings, serve
+from harness_core.doubles.model.rehearsed import RehearsedBackend
+from harness_core.doubles.turns import Rehearsal, say
+
+HAIKU: Final = "claude-haiku-4-5-20251001"
+KEY: Final = "sk-ant-harness-0123456789abcdef"
+TOKEN: Final = "hgt-0123456789abcdef"
+HI: Final[dict[str, Any]] = {
+    "model": HAIKU,
+    "max_tokens": 100,
+    "messages": [{"role": "user", "content": "hi"}],
+}
+PAIN_LOG: Final[dict[str, Any]] = {
+    "name": "pain_log",
+    "description": "Log a pain.",
+    "input_schema": {"type": "object", "properties": {"notes": {"type": "string"}}},
+}
+
+
+def request(text: str, **more: Any) -> dict[str, Any]:
+    """A request of the Messages API."""
+    return {**HI, "messages": [{"role": "user", "content": text}], **more}
+
+
+def rehearsed(*rehearsals: Rehearsal) -> RehearsedBackend:
+    """A model that answers :data:`HI`, and does what else is given."""
+    backend = RehearsedBackend()
+    for each in (Rehearsal(message="hi", turns=(say("Understood: hi"),)), *rehearsals):
+        backend.stage.load(each)
+    return backend
+
+
+@asynccontextmanager
+async def served(
+    backend: Backend | None = None, *, key: str = KEY, **settings
+) -> AsyncIterator[tuple[httpx.AsyncClient, GatewayClient]]:
+    """A gateway in this process: a client that holds its key, and its control API.
+
+    Without a backend its model is :func:`rehearsed`.
+    """
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    chosen = Settings(
+        backend=backend or rehearsed(),
+        api_key=key,
+        control_token=TOKEN,
+        descriptor=listener.detach(),
+        announce=False,
+        **({"budget_usd": 1.0} | settings),
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve, chosen)
+        with deadline("serve a gateway", seconds=20):
+            async with httpx.AsyncClient(
+                base_url=url, headers={"x-api-key": key}, timeout=20, trust_env=False
+            ) as http:
+                yield http, GatewayClient(url, TOKEN)
+        nursery.cancel_scope.cancel()
+
+
+async def left(control: GatewayClient) -> LedgerEntry:
+    """The entry of the only call, once its client has left and it has ended."""
+
+    async def ended() -> bool:
+        return bool(await control.ledger())
+
+    await until(ended)
+    (entry,) = await control.ledger()
+    return entry

@@ -1,0 +1,86 @@
+"""A command line whose harm ends at one directory, for what is told to do harm.
+
+Whatever runs in it meets a machine that cannot be written (everything is mounted read-only but its
+home), sees no process but its own, and may start only so many. The network is the machine's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess  # lint: allow driver: what confines the product is no part of it
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+__all__ = ["Confinement", "cannot_confine", "confinement"]
+
+#: Nobody: root's commands become this user's, so that limits on processes hold.
+_USER: Final = 65534
+
+#: A daemon, a shell and what a pipeline of it needs; a fork bomb meets it in milliseconds.
+_PROCESSES: Final = 200
+_FILE_BYTES: Final = 64 * 1024 * 1024
+
+#: A start that does nothing takes 10 ms.
+_PROBE_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confinement:
+    """What a command is wrapped in.
+
+    Attributes:
+        drop: become nobody inside, since root is not bound by limits on processes.
+    """
+
+    drop: bool
+
+    def command(self, argv: Sequence[str], *, home: Path) -> tuple[str, ...]:
+        """The command line that runs ``argv`` confined; ``home`` alone can be written."""
+        words = ["bwrap", "--die-with-parent", "--ro-bind", "/", "/"]
+        words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--bind", str(home)]
+        words += [str(home), "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+        words += ["--unshare-cgroup-try"]
+        if self.drop:
+            # It may read what root may, so that an environment below /root can be started; it may
+            # do nothing else that its number does not allow.
+            words += ["--cap-add", "ALL", "--", "setpriv", f"--reuid={_USER}", f"--regid={_USER}"]
+            words += ["--clear-groups", "--inh-caps=-all,+dac_read_search"]
+            words += ["--ambient-caps=-all,+dac_read_search"]
+            words += ["--bounding-set=-all,+dac_read_search", "--no-new-privs"]
+        words += ["--", "prlimit", f"--nproc={_PROCESSES}", f"--fsize={_FILE_BYTES}", "--core=0"]
+        return (*words, "--", *argv)
+
+    def give(self, home: Path) -> None:
+        """Make everything in the home belong to whom the daemon runs as."""
+        if self.drop:
+            for path in (home, *home.rglob("*")):
+                os.chown(path, _USER, _USER, follow_symlinks=False)
+
+
+def confinement() -> Confinement:
+    """The confinement of this machine; :func:`cannot_confine` says whether there is one."""
+    return Confinement(drop=os.geteuid() == 0)
+
+
+@cache
+def cannot_confine() -> str:
+    """Why nothing can be confined here; empty when it can.
+
+    It is tried, since the rules are many: the kernel's, a container's, a security module's.
+    """
+    missing = [name for name in ("bwrap", "setpriv", "prlimit") if shutil.which(name) is None]
+    if missing:
+        return f"no {', '.join(missing)} on the PATH: apt-get install bubblewrap util-linux"
+    argv = confinement().command(["true"], home=Path.cwd())
+    try:
+        tried = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_PROBE_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bwrap cannot be run: {error}"
+    said = tried.stderr.strip().splitlines()
+    return (
+        "" if tried.returncode == 0 else f"bwrap cannot confine here: {said[-1] if said else tried}"
+    )

@@ -1,0 +1,208 @@
+"""A client of the framed protocol on trio: what a stranger with a socket can do, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from suites.daemon.wire._forms import Form, lookup
+from suites.daemon.wire._frames import FRAME_CHARACTERS, FrameDecoder, encode_frame
+from suites.daemon.wire._printer import print_form
+from suites.daemon.wire._reader import FORM_DEPTH, read_form
+from suites.daemon.wire._transcript import Transcript
+from suites.daemon.wire._violation import RemoteProtocolError, Violation
+
+__all__ = ["Connection", "Message", "open_connection"]
+
+_READ_BYTES: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One frame that came in.
+
+    Attributes:
+        payload: its text as it was sent.
+        form: what that text says.
+    """
+
+    payload: str
+    form: Form
+
+    def get(self, *path: str) -> Form | None:
+        """Follow keywords into the message, as :func:`~suites.daemon.wire.lookup` does."""
+        return lookup(self.form, *path)
+
+
+class Connection:
+    """One connection; built only by :func:`open_connection`.
+
+    Attributes:
+        transcript: the bytes exchanged, for failure messages.
+    """
+
+    def __init__(
+        self, stream: trio.SocketStream, *, max_characters: int, max_depth: int, lower_case: bool
+    ) -> None:
+        self.transcript = Transcript()
+        self._stream = stream
+        self._decoder = FrameDecoder(max_characters=max_characters)
+        self._max_depth = max_depth
+        self._lower_case = lower_case
+
+    @property
+    def local_port(self) -> int:
+        """Our end, by which a product's log may name this connection."""
+        port: int = self._stream.socket.getsockname()[1]
+        return port
+
+    async def send(self, form: Form) -> None:
+        """Send one message.
+
+        Raises:
+            RemoteProtocolError: the other side has closed the connection.
+            LocalProtocolError: the form cannot be printed.
+        """
+        await self.send_bytes(encode_frame(print_form(form), lower_case=self._lower_case))
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send bytes as they are, well-formed or not.
+
+        Raises:
+            RemoteProtocolError: the other side has closed the connection.
+        """
+        self.transcript.add("sent", data)
+        try:
+            await self._stream.send_all(data)
+        except trio.BrokenResourceError as error:
+            raise self._error(
+                Violation.CLOSED, "the connection was closed while sending"
+            ) from error
+
+    async def send_eof(self) -> None:
+        """Say that nothing more comes from us, and go on reading."""
+        await self._stream.send_eof()
+
+    async def receive(self, what: str = "a message", *, seconds: float) -> Message:
+        """The next message.
+
+        Args:
+            what: what is due, for the error.
+            seconds: how long it may take.
+
+        Raises:
+            RemoteProtocolError: nothing came, the connection ended, or what came is no message.
+        """
+        payload = await self._receive_payload(what, seconds=seconds)
+        if payload is None:
+            raise self._error(Violation.CLOSED, f"the connection ended where {what} was due")
+        try:
+            return Message(payload=payload, form=read_form(payload, max_depth=self._max_depth))
+        except RemoteProtocolError as error:
+            raise self._with_transcript(error) from error
+
+    async def receive_until_closed(self, *, seconds: float) -> tuple[Message, ...]:
+        """Every message up to the end of the connection.
+
+        Args:
+            seconds: how long the other side may take to close.
+
+        Raises:
+            RemoteProtocolError: it stays open, or what came is no message.
+        """
+        messages: list[Message] = []
+        with trio.move_on_after(seconds):
+            while True:
+                payload = await self._receive_payload("the end", seconds=seconds)
+                if payload is None:
+                    return tuple(messages)
+                form = read_form(payload, max_depth=self._max_depth)
+                messages.append(Message(payload=payload, form=form))
+        raise self._error(
+            Violation.SILENT, f"the connection is still open after {seconds:g} s, expected its end"
+        )
+
+    async def _receive_payload(self, what: str, *, seconds: float) -> str | None:
+        """The next payload, or ``None`` at the end of the connection between two frames."""
+        with trio.move_on_after(seconds):
+            while True:
+                try:
+                    if (payload := self._decoder.next_payload()) is not None:
+                        return payload
+                    data = await self._stream.receive_some(_READ_BYTES)
+                except trio.BrokenResourceError as error:
+                    raise self._error(
+                        Violation.CLOSED, f"the connection was reset where {what} was due"
+                    ) from error
+                except RemoteProtocolError as error:
+                    raise self._with_transcript(error) from error
+                if not data:
+                    self._end()
+                    return None
+                self.transcript.add("received", data)
+                self._decoder.feed(data)
+        raise self._error(
+            Violation.SILENT, f"{seconds:g} s passed without {what}, {self._decoder.progress}"
+        )
+
+    def _end(self) -> None:
+        try:
+            self._decoder.close()
+        except RemoteProtocolError as error:
+            raise self._with_transcript(error) from error
+
+    def _error(self, violation: Violation, observed: str) -> RemoteProtocolError:
+        return RemoteProtocolError(violation, observed=observed, transcript=str(self.transcript))
+
+    def _with_transcript(self, error: RemoteProtocolError) -> RemoteProtocolError:
+        return RemoteProtocolError(
+            error.violation,
+            observed=error.observed,
+            progress=error.progress,
+            transcript=str(self.transcript),
+        )
+
+
+@asynccontextmanager
+async def open_connection(
+    port: int,
+    *,
+    seconds: float = 5.0,
+    max_characters: int = FRAME_CHARACTERS,
+    max_depth: int = FORM_DEPTH,
+    lower_case: bool = False,
+) -> AsyncIterator[Connection]:
+    """Connect to a daemon on this machine; the connection closes when the block ends.
+
+    Nothing is read yet: the handshake is the first message.
+
+    Args:
+        port: TCP port on 127.0.0.1.
+        seconds: how long connecting may take.
+        max_characters: longest payload to accept.
+        max_depth: deepest nesting to follow.
+        lower_case: send the length with the digits a…f.
+
+    Raises:
+        RemoteProtocolError: nobody accepts the connection.
+    """
+    stream: trio.SocketStream | None = None
+    try:
+        with trio.move_on_after(seconds):
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+    except OSError as error:
+        raise RemoteProtocolError(
+            Violation.CLOSED, observed=f"port {port} refuses the connection: {error}"
+        ) from error
+    if stream is None:
+        raise RemoteProtocolError(
+            Violation.SILENT, observed=f"port {port} did not accept within {seconds:g} s"
+        )
+    async with stream:
+        yield Connection(
+            stream, max_characters=max_characters, max_depth=max_depth, lower_case=lower_case
+        )

@@ -1,0 +1,18 @@
+"""What a load test must be able to say: how long things took, and what became of each of them.
+
+- ``_percentiles.py``: :func:`percentile`, :class:`Timings`, by nearest rank, from every sample.
+- ``_account.py``: :func:`settle`, each accepted message held against what was found of it.
+"""
+
+from suites.e2e.load.account._account import Account, Found, Sending, settle
+from suites.e2e.load.account._percentiles import Timings, percentile, timings_table
+
+__all__ = [
+    "Account",
+    "Found",
+    "Sending",
+    "Timings",
+    "percentile",
+    "settle",
+    "timings_table",
+]
