@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from harness_core.base.errors import BadInput
+from harness_core.doubles.http import _probes as probes_of_http
 from harness_core.doubles.http import http_answers, sse_opens
 from harness_core.ports import _probes, lease_port, tcp_accepts
 
