@@ -17,8 +17,6 @@ from harness_core.assertions._token import TOKEN_FIELD
 from harness_core.base.errors import BadInput
 from harness_core.doubles.turns import Route, Use, is_turn
 
-__all__ = ["check_scenarios"]
-
 _KEBAB: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _FIELD: Final = re.compile(r"(?<!\{)\{(\w*)\}(?!\})")
 

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["Said"]
-
 _NUMBER: Final = re.compile(r"(?<![\w.\-])[-+]?\d+(?:[.,]\d+)?(?![\w.\-]*\d)")
 
 

@@ -17,8 +17,6 @@ from typing import Final
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["SequentialPlan", "SequentialTest"]
-
 #: Trials after which the better fitting of the two rates is taken; with the default plan for a
 #: rate of 0.9, fewer than one run in a hundred gets there.
 _MOST_TRIALS: Final = 30

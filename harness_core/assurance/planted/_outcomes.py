@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Outcomes", "TestOutcome", "read_outcomes"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestOutcome:

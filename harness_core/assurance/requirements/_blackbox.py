@@ -19,8 +19,6 @@ from harness_core.assurance.requirements._problem import (
     imported_modules,
 )
 
-__all__ = ["Rules", "check_test_file"]
-
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _PATCHING_FIXTURES = frozenset(

@@ -19,8 +19,6 @@ from harness_core.assurance.planted import Fault
 from harness_core.assurance.requirements._problem import Problem, SourceFile, dotted
 from harness_core.assurance.requirements._requirements import Ledger
 
-__all__ = ["ASIDE", "COVERS", "Covering", "check_coverage", "check_faults", "covering_tests"]
-
 COVERS: Final = "covers"
 ASIDE: Final = "aside"
 

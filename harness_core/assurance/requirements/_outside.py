@@ -36,8 +36,6 @@ from harness_core.assurance.requirements._problem import (
 )
 from harness_core.assurance.requirements._requirements import Ledger
 
-__all__ = ["check_outside", "check_stand_ins"]
-
 #: Ways into a system that are not its HTTP API.
 _DRIVERS: Final = frozenset(
     {

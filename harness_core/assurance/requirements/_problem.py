@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Problem", "SourceFile", "imported_modules"]
-
 #: ``# lint: allow RULE: reason`` on a line accepts that rule there. A reason is demanded.
 _ALLOWED = re.compile(r"#\s*lint:\s*allow\s+([a-z-]+):\s*\S")
 

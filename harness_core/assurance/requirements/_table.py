@@ -27,8 +27,6 @@ from harness_core.system.suites import Suite
 if TYPE_CHECKING:
     from harness_core.base.screen import Cell, Shown
 
-__all__ = ["LedgerRow", "ledger_rows", "render_ledger"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRow:

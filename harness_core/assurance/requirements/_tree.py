@@ -23,8 +23,6 @@ from harness_core.assurance.requirements._problem import Problem, SourceFile, do
 from harness_core.assurance.requirements._requirements import Ledger, load_ledger
 from harness_core.system.suites import Suite, load_suites
 
-__all__ = ["check_gates", "check_tree", "suite_sources"]
-
 _REFERENCE = "reference-system"
 
 

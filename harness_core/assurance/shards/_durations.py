@@ -19,8 +19,6 @@ from typing import Final
 from harness_core.assurance.shards._split import Shard
 from harness_core.base.errors import BadInput
 
-__all__ = ["Durations", "merge_durations", "part_of", "read_durations", "update_durations"]
-
 #: A weekly session that was red three weeks running still has its durations.
 KEPT_DAYS: Final = 30
 

@@ -11,8 +11,6 @@ from typing import Final
 
 from harness_core.front.ci._junit import Failure, Report
 
-__all__ = ["annotate", "summarize"]
-
 #: GitHub shows ten errors of a step and drops the rest.
 ANNOTATIONS: Final = 10
 

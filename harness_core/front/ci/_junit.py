@@ -14,8 +14,6 @@ from xml.etree import ElementTree as ET
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["Failure", "Report", "read_faults", "read_report", "read_reports"]
-
 #: Lines of a cause that are shown; the evidence has the rest.
 CAUSE_LINES: Final = 3
 

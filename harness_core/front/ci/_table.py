@@ -14,8 +14,6 @@ from harness_core.front.ci._junit import Report
 if TYPE_CHECKING:
     from harness_core.base.screen import Shown
 
-__all__ = ["missing_sessions", "problems_of", "render_reports"]
-
 
 def render_reports(reports: Sequence[Report], *, left_out: Iterable[str] = ()) -> Shown:
     """One line for each session, one for each reason of its skips.
