@@ -13,6 +13,8 @@ from harness_core.base.errors import BadInput
 from harness_core.doubles.turns import Turn, Use
 from harness_core.system.suites import closest
 
+__all__ = ["DbAssertion", "E2EScenario", "Golden"]
+
 
 class _Row:
     """A row whose misspelt and missing fields are told with its file and line, as in any file."""

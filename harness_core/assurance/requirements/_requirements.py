@@ -22,6 +22,8 @@ from typing import Final
 from harness_core.base.errors import BadInput
 from harness_core.system.suites import Table, read_toml
 
+__all__ = ["Ledger", "Requirement", "load_ledger"]
+
 _COVERED: Final = "covered"
 _DEFERRED: Final = "deferred"
 _PRIORITY: Final = r"[a-z][a-z0-9]*"

@@ -66,7 +66,7 @@ def ledger_rows(suite: Suite, *, root: Path) -> tuple[LedgerRow, ...]:
     planted = Counter(fault.requirement for fault in faults)
     tests = covering_tests(suite_sources(suite, root=root))
     prefix = suite.folder.relative_to(root).as_posix()
-    outcomes = read_reports(root / ".evidence" / "reports")
+    outcomes = read_reports(root)
     standings = standings_of(ledger, tests, outcomes, prefix=prefix)
     return tuple(
         LedgerRow(

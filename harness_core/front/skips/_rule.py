@@ -12,6 +12,8 @@ from harness_core.assurance.gates import check_names
 from harness_core.front.skips._cause import Cause, Why
 from harness_core.system.suites import Table, load_suite, read_toml
 
+__all__ = ["SkipRule"]
+
 _OFF: Final = frozenset({"", "0", "false", "no"})
 
 _OPEN_OR_LIST: Final = "Open the gate, or list {!r} with a reason in [optional_gates] of {}"
