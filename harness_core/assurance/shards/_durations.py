@@ -62,8 +62,9 @@ def read_durations(path: Path) -> Durations:
     """
     if not path.exists():
         return Durations()
+    expected = '{"workers": N, "seconds": {NAME: [SECONDS, DATE]}}'
     try:
-        file = read_json(path, _File, expected="durations")
+        file = read_json(path, _File, expected=expected)
     except BadInput as error:
         raise BadInput(
             path,
