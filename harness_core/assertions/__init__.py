@@ -12,8 +12,8 @@
 """
 
 from harness_core.assertions._check import check_scenarios
-from harness_core.assertions._golden import GOLDEN, Golden, Mask, golden
-from harness_core.assertions._rows import DbAssertion, E2EScenario
+from harness_core.assertions._golden import GOLDEN, Mask, golden
+from harness_core.assertions._rows import DbAssertion, E2EScenario, Golden
 from harness_core.assertions._said import Said
 from harness_core.assertions._sequential import SequentialPlan, SequentialTest
 from harness_core.assertions._token import TOKEN_FIELD, fill, new_token, tokens_in

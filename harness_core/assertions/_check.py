@@ -17,8 +17,6 @@ from harness_core.assertions._token import TOKEN_FIELD
 from harness_core.base.errors import BadInput
 from harness_core.doubles.turns import Route, Use, is_turn
 
-__all__ = ["check_scenarios"]
-
 _KEBAB: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _FIELD: Final = re.compile(r"(?<!\{)\{(\w*)\}(?!\})")
 
@@ -42,28 +40,13 @@ def check_scenarios(
     for number, row in enumerate(rows):
         if not isinstance(row, E2EScenario):
             raise BadInput(where, key=f"row {number}", found=row, expected="an E2EScenario")
-        _check_row(row, where=where, butlers=butlers)
+        for field, found, expected in _mistakes(row, butlers):
+            key = f"scenario {row.id!r}: {field}"
+            raise BadInput(where, key=key, found=found, expected=expected)
         if row.id in seen:
             raise BadInput(where, key=f"row {number}: id", found=row.id, expected="a unique id")
         seen.add(row.id)
     return tuple(rows)
-
-
-def _check_row(row: E2EScenario, *, where: str, butlers: Collection[str]) -> None:
-    def refuse(field: str, found: object, expected: str) -> BadInput:
-        return BadInput(where, key=f"scenario {row.id!r}: {field}", found=found, expected=expected)
-
-    for field, found, expected in _mistakes(row, butlers):
-        raise refuse(field, found, expected)
-    for number, assertion in enumerate(row.db_assertions):
-        if not isinstance(assertion, DbAssertion):
-            raise refuse(f"db_assertions[{number}]", assertion, "a DbAssertion")
-        for field, found, expected in _mistakes_in(assertion, row=row, butlers=butlers):
-            raise refuse(f"db_assertions[{number}].{field}", found, expected)
-    effects = [assertion for assertion in row.db_assertions if assertion.count != 0]
-    if effects and TOKEN_FIELD not in repr([(a.where, a.column_checks) for a in effects]):
-        expected = f"{TOKEN_FIELD} in one of them: else a row of another run would do"
-        raise refuse("db_assertions", f"no {TOKEN_FIELD}", expected)
 
 
 #: (field, what was found there, what would be accepted)
@@ -91,6 +74,21 @@ def _mistakes(row: E2EScenario, butlers: Collection[str]) -> Iterator[_Mistake]:
     yield from _mistakes_of_model(row)
     if not row.expected_tool_calls and not row.db_assertions and not row.alternatives:
         yield "db_assertions", [], "a row or a tool call to check: it asserts no effect"
+    yield from _mistakes_of_assertions(row, butlers)
+
+
+def _mistakes_of_assertions(row: E2EScenario, butlers: Collection[str]) -> Iterator[_Mistake]:
+    rows: Sequence[Any] = row.db_assertions
+    for number, assertion in enumerate(rows):
+        at = f"db_assertions[{number}]"
+        if not isinstance(assertion, DbAssertion):
+            yield at, assertion, "a DbAssertion"
+        for field, found, expected in _mistakes_in(assertion, row=row, butlers=butlers):
+            yield f"{at}.{field}", found, expected
+    effects = [assertion for assertion in rows if assertion.count != 0]
+    if effects and TOKEN_FIELD not in repr([(a.where, a.column_checks) for a in effects]):
+        expected = f"{TOKEN_FIELD} in one of them: else a row of another run would do"
+        yield "db_assertions", f"no {TOKEN_FIELD}", expected
 
 
 def _mistakes_of_judgement(row: E2EScenario, butlers: Collection[str]) -> Iterator[_Mistake]:

@@ -19,8 +19,6 @@ from uuid import UUID
 from harness_core.assertions._rows import Golden
 from harness_core.base.errors import BadInput
 
-__all__ = ["GOLDEN", "Golden", "Mask", "golden"]
-
 #: ``expected_output=GOLDEN``: the whole outcome is pinned as a snapshot.
 GOLDEN: Final = Golden()
 

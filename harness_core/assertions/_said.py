@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["Said"]
-
 _NUMBER: Final = re.compile(r"(?<![\w.\-])[-+]?\d+(?:[.,]\d+)?(?![\w.\-]*\d)")
 
 
@@ -22,8 +20,7 @@ class Said:
         contains: texts that must all be there.
         any_of: texts of which one must be there.
         regex: an expression that must match somewhere.
-        near: a number that must be there, give or take ``tolerance``.
-        tolerance: see ``near``; zero for exactly that number.
+        near: a number that must be there.
         without: words that must not be there, each a whole word.
     """
 
@@ -31,7 +28,6 @@ class Said:
     any_of: tuple[str, ...] = ()
     regex: str = ""
     near: float | None = None
-    tolerance: float = 0.0
     without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -61,10 +57,8 @@ class Said:
         if self.regex and not re.search(self.regex, text, re.IGNORECASE):
             yield f"expected something like {self.regex!r}, found {text!r}"
         numbers = [float(each.replace(",", ".")) for each in _NUMBER.findall(text)]
-        if self.near is not None and not any(
-            abs(number - self.near) <= self.tolerance for number in numbers
-        ):
-            yield f"expected a number near {self.near:g}, found {text!r}"
+        if self.near is not None and self.near not in numbers:
+            yield f"expected the number {self.near:g}, found {text!r}"
         for word in self.without:
             if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE):
                 yield f"expected nobody to say {word!r}, found {text!r}"

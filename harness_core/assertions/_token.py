@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from harness_core.base.texts import map_texts
 
-__all__ = ["TOKEN_FIELD", "fill", "new_token", "tokens_in"]
-
 #: What stands for the token in a scenario's texts.
 TOKEN_FIELD: Final = "{token}"  # noqa: S105 - a placeholder, secret to nobody
 

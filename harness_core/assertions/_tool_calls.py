@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["expect_tool_calls"]
-
 
 def expect_tool_calls(
     calls: Mapping[str, Sequence[Mapping[str, Any]]], expected: Sequence[str]

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
-__all__ = ["ClaimedNotDone", "DidForbidden", "Verdict", "expect_not_called"]
-
 
 class Verdict(StrEnum):
     """What became of one trial."""

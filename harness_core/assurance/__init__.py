@@ -2,6 +2,7 @@
 
 - ``requirements``: ledgers, their results, and the lint of black-box tests.
 - ``planted``: faults that must turn named tests red. ``shards``: a part of the tests, by duration.
+- ``junit``: the report of a session, read back.
 - ``gates``: what can run on this machine. ``leaks``: what outlived a run.
-- ``conformance``: checks that a provider, a driver or a reader of files passes.
+- ``conformance``: every mistake that a configuration file can have, for its reader.
 """

@@ -18,8 +18,6 @@ from harness_core.base.wait import until_blocking
 from harness_core.ports import Listener, listeners
 from harness_core.process import carriers, carry_mark, command_line, ledgers, new_mark, parent
 
-__all__ = ["Audit", "Leak", "open_audit"]
-
 _TEST: Final = b"PYTEST_CURRENT_TEST="
 
 #: A process that forks and ends between two lines of one look is seen by the next. Interval of the

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-__all__ = ["watching"]
-
 _EVENTS: Final = frozenset({"tempfile.mkdtemp", "tempfile.mkstemp"})
 
 #: Path → the test that made it; one dictionary for each who watches.

@@ -15,8 +15,6 @@ from harness_core.assurance.shards import Shard, names_of
 from harness_core.base.errors import BadInput, Unavailable
 from harness_core.system.suites import Suite
 
-__all__ = ["Choice", "choose_faults", "commit_of", "sample_faults"]
-
 #: How many different hashes there are: eight bytes.
 _HASHES: Final = 2**64
 

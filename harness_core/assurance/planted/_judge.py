@@ -13,8 +13,6 @@ from enum import StrEnum
 from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome
 from harness_core.assurance.planted._plan import Fault
 
-__all__ = ["FaultResult", "TestResult", "Verdict", "judge", "judge_control"]
-
 #: Characters of a failure shown in a table row; the log has the rest.
 _SHOWN_CHARACTERS = 160
 

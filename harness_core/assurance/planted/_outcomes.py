@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Outcomes", "TestOutcome", "read_outcomes"]
+import msgspec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestOutcome:
+class TestOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one test: its first phase that did not pass, or its call.
 
     Attributes:
@@ -52,12 +51,7 @@ def read_outcomes(path: Path) -> Outcomes:
         if "wanted" in row:
             selected[row["wanted"]] = tuple(row["nodeids"])
             continue
-        outcome = TestOutcome(
-            phase=row["phase"],
-            outcome=row["outcome"],
-            assertion=row["assertion"],
-            text=row["text"],
-        )
+        outcome = msgspec.convert(row, TestOutcome)
         earlier = tests.get(row["nodeid"])
         if _decides(outcome, earlier):
             tests[row["nodeid"]] = outcome

@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pytest
 
-__all__: list[str] = []
-
 _RECORDER = pytest.StashKey["_Recorder"]()
 
 

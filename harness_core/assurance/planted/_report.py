@@ -11,8 +11,6 @@ from harness_core.base.screen import columns, stacked, tinted
 if TYPE_CHECKING:
     from harness_core.base.screen import Shown
 
-__all__ = ["render_table", "to_json"]
-
 
 def render_table(results: Sequence[FaultResult], *, title: str) -> Shown:
     """One line per fault; below each that was not killed, one line per test that shows why."""

@@ -25,8 +25,6 @@ from harness_core.base.evidence import Evidence, open_evidence
 from harness_core.process import Run, open_run
 from harness_core.system.suites import Suite
 
-__all__ = ["run_faults"]
-
 #: After SIGINT, which lets pytest take its fixtures down; a stack of servers needs seconds.
 _TEAR_DOWN_S: Final = 20.0
 

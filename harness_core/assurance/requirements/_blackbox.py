@@ -13,15 +13,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness_core.assurance.requirements._problem import (
+    Function,
     Problem,
     SourceFile,
+    below,
     dotted,
+    helpers_in,
     imported_modules,
+    reached,
+    tests_in,
 )
-
-__all__ = ["Rules", "check_test_file"]
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _PATCHING_FIXTURES = frozenset(
     {"monkeypatch", "mocker", "class_mocker", "module_mocker", "session_mocker"}
@@ -81,7 +82,7 @@ def _imports(file: SourceFile, rules: Rules) -> Iterator[Problem]:
                 "imports-suite",
                 "suites share nothing but harness_core; move it there or copy it",
             )
-        contract = any(module == name or module.startswith(f"{name}.") for name in rules.may_import)
+        contract = below(module, *rules.may_import)
         if top in rules.internals and not rules.is_adapter and not contract:
             yield from file.problem(
                 node,
@@ -100,10 +101,10 @@ def _imports(file: SourceFile, rules: Rules) -> Iterator[Problem]:
 def _patching(file: SourceFile) -> Iterator[Problem]:
     advice = "start the subject with another configuration, or fake what is outside of it"
     for node, module in imported_modules(file.tree):
-        if any(module == name or module.startswith(f"{name}.") for name in _PATCHING_MODULES):
+        if below(module, *_PATCHING_MODULES):
             yield from file.problem(node, "patching", advice)
     for node in ast.walk(file.tree):
-        if isinstance(node, _Function):
+        if isinstance(node, Function):
             for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]:
                 if argument.arg in _PATCHING_FIXTURES:
                     yield from file.problem(node, "patching", advice)
@@ -132,13 +133,13 @@ def _assertions(file: SourceFile) -> Iterator[Problem]:
             yield from file.problem(
                 node, "empty-assertion", f"{why} cannot fail; compare expected with actual"
             )
-    helpers = {node.name: node for node in ast.walk(file.tree) if isinstance(node, _Function)}
-    for test in _tests(file.tree):
+    helpers = helpers_in(file.tree)
+    for _, test in tests_in(file.tree):
         if _only_passes(test):
             yield from file.problem(
                 test, "pass-only", "it does nothing; write the test or remove it"
             )
-        elif not _asserts(test, helpers, seen=set()):
+        elif not any(map(_asserts, reached(test, helpers))):
             yield from file.problem(
                 test,
                 "no-assertion",
@@ -146,18 +147,7 @@ def _assertions(file: SourceFile) -> Iterator[Problem]:
             )
 
 
-def _tests(tree: ast.Module) -> Iterator[_Function]:
-    """Test functions of the module and of its test classes."""
-    for node in tree.body:
-        if isinstance(node, _Function) and node.name.startswith("test"):
-            yield node
-        elif isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-            for inner in node.body:
-                if isinstance(inner, _Function) and inner.name.startswith("test"):
-                    yield inner
-
-
-def _only_passes(test: _Function) -> bool:
+def _only_passes(test: Function) -> bool:
     return all(
         isinstance(node, ast.Pass | ast.Return)
         or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
@@ -165,36 +155,14 @@ def _only_passes(test: _Function) -> bool:
     )
 
 
-def _asserts(function: _Function, helpers: dict[str, _Function], *, seen: set[str]) -> bool:
-    """Whether running ``function`` reaches something that could fail as an assertion."""
-    seen.add(function.name)
-    for node in _own_nodes(function):
-        if isinstance(node, ast.Assert) and not _vacuous(node.test):
-            return True
-        if isinstance(node, ast.Raise) and "AssertionError" in ast.dump(node):
-            return True
-        if not isinstance(node, ast.Call | ast.Name):
-            continue
-        called = dotted(node.func if isinstance(node, ast.Call) else node).rpartition(".")[2]
-        if isinstance(node, ast.Call) and (
-            called.startswith(_ASSERTING_PREFIXES) or called in _ASSERTING_CALLS
-        ):
-            return True
-        # A helper may be called, or handed to something that calls it (a nursery, a wait).
-        helper = helpers.get(called)
-        if helper is not None and called not in seen and _asserts(helper, helpers, seen=seen):
-            return True
-    return False
-
-
-def _own_nodes(function: _Function) -> Iterator[ast.AST]:
-    """The nodes of a function without those of functions defined inside it."""
-    waiting: list[ast.AST] = list(function.body)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, _Function):
-            waiting.extend(ast.iter_child_nodes(node))
+def _asserts(node: ast.AST) -> bool:
+    """Whether it could fail as an assertion."""
+    if isinstance(node, ast.Assert):
+        return not _vacuous(node.test)
+    if isinstance(node, ast.Raise):
+        return "AssertionError" in ast.dump(node)
+    called = dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    return called.startswith(_ASSERTING_PREFIXES) or called in _ASSERTING_CALLS
 
 
 def _vacuous(test: ast.expr) -> str:  # noqa: PLR0911 - one row per shape reads best

@@ -13,8 +13,6 @@ from pathlib import PurePosixPath
 
 from harness_core.assurance.requirements._problem import Problem, SourceFile, imported_modules
 
-__all__ = ["check_circles"]
-
 
 def check_circles(files: Iterable[SourceFile]) -> Iterator[Problem]:
     """No module imports one that imports it, directly or by way of others; one finding per circle.

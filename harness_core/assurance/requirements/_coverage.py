@@ -16,15 +16,18 @@ from pathlib import Path
 from typing import Final
 
 from harness_core.assurance.planted import Fault
-from harness_core.assurance.requirements._problem import Problem, SourceFile, dotted
+from harness_core.assurance.requirements._problem import (
+    Function,
+    Problem,
+    SourceFile,
+    dotted,
+    tests_in,
+)
 from harness_core.assurance.requirements._requirements import Ledger
-
-__all__ = ["ASIDE", "COVERS", "Covering", "check_coverage", "check_faults", "covering_tests"]
 
 COVERS: Final = "covers"
 ASIDE: Final = "aside"
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Name and arguments of a mark.
 _Mark = tuple[str, list[ast.expr]]
 
@@ -43,7 +46,7 @@ class Covering:
     """
 
     file: SourceFile
-    function: _Function
+    function: Function
     nodeid: str
     ids: tuple[object, ...]
     aside: tuple[object, ...]
@@ -180,19 +183,14 @@ def _shown(path: Path) -> str:
 def _tests_of(file: SourceFile, path: str) -> Iterator[Covering]:
     """The test functions of a file and of its test classes."""
     of_module = _marks(_pytestmark(file.tree))
-    for node in file.tree.body:
-        if isinstance(node, _Function) and node.name.startswith("test"):
-            yield _covering(file, node, f"{path}::{node.name}", [of_module])
-        elif isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-            of_class = _marks(node.decorator_list)
-            for inner in node.body:
-                if isinstance(inner, _Function) and inner.name.startswith("test"):
-                    name = f"{path}::{node.name}::{inner.name}"
-                    yield _covering(file, inner, name, [of_class, of_module])
+    for owner, function in tests_in(file.tree):
+        of_class = _marks(owner.decorator_list) if owner is not None else []
+        around = f"{path}::{owner.name}" if owner is not None else path
+        yield _covering(file, function, f"{around}::{function.name}", [of_class, of_module])
 
 
 def _covering(
-    file: SourceFile, function: _Function, nodeid: str, around: Sequence[Sequence[_Mark]]
+    file: SourceFile, function: Function, nodeid: str, around: Sequence[Sequence[_Mark]]
 ) -> Covering:
     levels = [_marks(function.decorator_list), *around]
     nearest = next((marks for marks in levels if {COVERS, ASIDE} & {name for name, _ in marks}), ())

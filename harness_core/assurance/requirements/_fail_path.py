@@ -9,15 +9,13 @@ may be a text that is compared with, or a name: of a helper, or of what an asser
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, TypeGuard
 
 from harness_core.assurance.requirements._coverage import Covering
-from harness_core.assurance.requirements._problem import Problem, dotted
+from harness_core.assurance.requirements._problem import Problem, dotted, helpers_in, reached
 from harness_core.assurance.requirements._requirements import Ledger
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 #: Names of helpers that see a refusal or a failure; their own tests hold them to it.
 _SEEING: Final = ("expect_failed", "expect_refused", "expect_refusal", "expect_silence")
@@ -39,33 +37,17 @@ def check_fail_path(tests: Sequence[Covering], ledger: Ledger) -> Iterator[Probl
 
 
 def _sees(test: Covering, words: AbstractSet[str]) -> bool:
-    helpers = {node.name: node for node in ast.walk(test.file.tree) if isinstance(node, _Function)}
-    return _function_sees(test.function, helpers, words=words, seen=set())
+    nodes = reached(test.function, helpers_in(test.file.tree))
+    return any(_sees_failure(node, words) for node in nodes)
 
 
-def _function_sees(
-    function: _Function,
-    helpers: Mapping[str, _Function],
-    *,
-    words: AbstractSet[str],
-    seen: set[str],
-) -> bool:
-    seen.add(function.name)
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assert) and _asserts_failure(node.test, words):
-            return True
-        if _is_expected(node) and _names_failure(node.value, words):
-            return True
-        if isinstance(node, ast.Call):
-            name = dotted(node.func).rpartition(".")[2]
-            if name.startswith(_SEEING) or name in words or dotted(node.func) == "pytest.raises":
-                return True
-        if isinstance(node, ast.Name | ast.Attribute):
-            name = dotted(node).rpartition(".")[2]
-            inner = None if name in seen else helpers.get(name)
-            if inner and _function_sees(inner, helpers, words=words, seen=seen):
-                return True
-    return False
+def _sees_failure(node: ast.AST, words: AbstractSet[str]) -> bool:
+    if isinstance(node, ast.Assert):
+        return _asserts_failure(node.test, words)
+    if isinstance(node, ast.Call):
+        name = dotted(node.func).rpartition(".")[2]
+        return name.startswith(_SEEING) or name in words or dotted(node.func) == "pytest.raises"
+    return _is_expected(node) and _names_failure(node.value, words)
 
 
 def _is_expected(node: ast.AST) -> TypeGuard[ast.Assign | ast.keyword]:

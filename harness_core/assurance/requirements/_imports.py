@@ -13,8 +13,6 @@ from pathlib import PurePosixPath
 
 from harness_core.assurance.requirements._problem import Problem, SourceFile, imported_modules
 
-__all__ = ["check_core_imports", "check_reference_imports"]
-
 #: trio and pytest are what everything is written in, msgspec what tables and JSON are read into.
 _EVERYWHERE = frozenset({"harness_core", "msgspec", "trio", "pytest", "_pytest"})
 

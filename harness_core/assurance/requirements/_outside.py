@@ -31,12 +31,11 @@ from harness_core.assurance.requirements._coverage import Covering
 from harness_core.assurance.requirements._problem import (
     Problem,
     SourceFile,
+    below,
     dotted,
     imported_modules,
 )
 from harness_core.assurance.requirements._requirements import Ledger
-
-__all__ = ["check_outside", "check_stand_ins"]
 
 #: Ways into a system that are not its HTTP API.
 _DRIVERS: Final = frozenset(
@@ -97,11 +96,11 @@ def check_outside(file: SourceFile, ledger: Ledger) -> Iterator[Problem]:
 def _imports(file: SourceFile, ledger: Ledger) -> Iterator[Problem]:
     for node, module in imported_modules(file.tree):
         top = module.partition(".")[0]
-        allowed = any(_below(module, name) for name in ledger.observers)
-        if any(_below(module, name) for name in _FAKES):
+        allowed = below(module, *ledger.observers)
+        if below(module, *_FAKES):
             advice = "a fake proves nothing of the system; ask the real one"
             yield from file.problem(node, "fake-client", advice)
-        elif any(_below(module, name) for name in _IN_PROCESS):
+        elif below(module, *_IN_PROCESS):
             advice = "the system runs in processes of its own; ask it there"
             yield from file.problem(node, "in-process", advice)
         elif top in _DRIVERS and not allowed:
@@ -110,7 +109,7 @@ def _imports(file: SourceFile, ledger: Ledger) -> Iterator[Problem]:
                 f"handle (observers in {ledger.path.name} lists what else may be looked with)"
             )
             yield from file.problem(node, "driver", advice)
-        elif any(_below(module, name) for name in _WRITING_MODULES):
+        elif below(module, *_WRITING_MODULES):
             yield from _written(file, node, module)
 
 
@@ -193,7 +192,3 @@ def check_stand_ins(test: Covering, ledger: Ledger) -> Iterator[Problem]:
                 f"{name} stands in for {third_party}: say so in the docstring ({_STANDS_IN!r} and "
                 f"{third_party!r}), and why it must",
             )
-
-
-def _below(module: str, name: str) -> bool:
-    return module == name or module.startswith(f"{name}.")

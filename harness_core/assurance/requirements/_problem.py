@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Problem", "SourceFile", "imported_modules"]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 #: ``# lint: allow RULE: reason`` on a line accepts that rule there. A reason is demanded.
 _ALLOWED = re.compile(r"#\s*lint:\s*allow\s+([a-z-]+):\s*\S")
@@ -89,6 +89,49 @@ def imported_modules(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
             name = node.args[0].value
             if called in {"import_module", "__import__", "importorskip"} and isinstance(name, str):
                 yield node, name
+
+
+def below(module: str, *names: str) -> bool:
+    """Whether a module is one of these, or inside one."""
+    return any(module == name or module.startswith(f"{name}.") for name in names)
+
+
+def tests_in(tree: ast.Module) -> Iterator[tuple[ast.ClassDef | None, Function]]:
+    """The test functions of a module and of its test classes, each with its class."""
+    for node in tree.body:
+        if isinstance(node, Function) and node.name.startswith("test"):
+            yield None, node
+        elif isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+            for inner in node.body:
+                if isinstance(inner, Function) and inner.name.startswith("test"):
+                    yield node, inner
+
+
+def helpers_in(tree: ast.Module) -> dict[str, Function]:
+    """Every function of a module by its name, wherever it stands."""
+    return {node.name: node for node in ast.walk(tree) if isinstance(node, Function)}
+
+
+def reached(function: Function, helpers: Mapping[str, Function]) -> Iterator[ast.AST]:
+    """The nodes of a function, and of each helper that it names: to call it, or to hand it on."""
+    waiting, seen = [function], {function.name}
+    while waiting:
+        for node in _own_nodes(waiting.pop()):
+            yield node
+            name = dotted(node).rpartition(".")[2]
+            if name in helpers and name not in seen:
+                seen.add(name)
+                waiting.append(helpers[name])
+
+
+def _own_nodes(function: Function) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions defined inside it."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, Function):
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def dotted(node: ast.AST) -> str:

@@ -7,18 +7,15 @@ others passed.
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
 
+from harness_core.assurance.junit import Case, read_session
 from harness_core.assurance.requirements._requirements import Requirement
-
-#: Property of a case in a JUnit file: the harness is to blame, not the product.
-_HARNESS_ERROR: Final = "harness_error"
+from harness_core.base.errors import BadInput
 
 
 class Status(StrEnum):
@@ -136,23 +133,23 @@ def tally(rows: Sequence[tuple[Status, str]], *, noun: str) -> str:
     return f"{len(rows)} {noun}: {', '.join(parts)}"
 
 
-def read_reports(folder: Path) -> Outcomes:
-    """What became of each case in the newest JUnit file of a folder that ran it.
+def read_reports(root: Path) -> Outcomes:
+    """What became of each case in the newest JUnit file of a tree that ran it.
 
     Each session keeps its newest file. One that skipped a case says nothing against another that ran
     it: a session on real tools that are not there, against the one on their models.
     """
     found: dict[str, Outcome] = {}
-    for path in sorted(folder.glob("*.xml"), key=lambda path: path.stat().st_mtime):
-        try:
-            tree = ET.parse(path)  # noqa: S314 - written by our own pytest
-        except ET.ParseError:
-            continue  # of a run that is still under way, or was killed
+    reports = (root / ".evidence" / "reports").glob("*.xml")
+    for path in sorted(reports, key=lambda path: path.stat().st_mtime):
         newest: dict[str, Outcome] = {}
-        for case in tree.iter("testcase"):
-            nodeid, outcome = _nodeid(case), _outcome(case)
-            # A case that failed and whose teardown went wrong stands there twice.
-            newest[nodeid] = worse(newest.get(nodeid, outcome), outcome)
+        try:
+            cases = read_session(path, root=root).cases
+        except BadInput:
+            continue  # of a run that is still under way, or was killed
+        for case in cases:
+            outcome = _outcome(case)
+            newest[case.nodeid] = worse(newest.get(case.nodeid, outcome), outcome)
         ran = {nodeid for nodeid, outcome in found.items() if outcome.ending is not Ending.SKIPPED}
         found |= {
             nodeid: outcome
@@ -162,21 +159,10 @@ def read_reports(folder: Path) -> Outcomes:
     return found
 
 
-def _outcome(case: ET.Element) -> Outcome:
-    if case.find("failure") is not None or case.find("error") is not None:
-        ours = any(each.get("name") == _HARNESS_ERROR for each in case.iter("property"))
-        return Outcome(ending=Ending.ERROR if ours else Ending.FAILED)
-    skipped = case.find("skipped")
-    if skipped is not None:
-        known = "known failure: " if skipped.get("type") == "pytest.xfail" else ""
-        reason = known + (skipped.get("message") or "without a reason")
-        return Outcome(ending=Ending.SKIPPED, reason=reason)
-    return Outcome(ending=Ending.PASSED)
-
-
-def _nodeid(case: ET.Element) -> str:
-    """``suites/x/test_a.py::test_b[c]`` from what JUnit calls class and name."""
-    parts = (case.get("classname") or "").split(".")
-    at = next((n for n, part in enumerate(parts) if part.startswith("test_")), len(parts) - 1)
-    path = "/".join(parts[: at + 1]) + ".py"
-    return "::".join([path, *parts[at + 1 :], case.get("name") or ""])
+def _outcome(case: Case) -> Outcome:
+    if case.ending == "passed":
+        return Outcome(ending=Ending.PASSED)
+    if case.ending == "skipped":
+        known = "known failure: " if case.known else ""
+        return Outcome(ending=Ending.SKIPPED, reason=known + (case.message or "without a reason"))
+    return Outcome(ending=Ending.ERROR if case.harness else Ending.FAILED)

@@ -27,8 +27,6 @@ from harness_core.system.suites import Suite
 if TYPE_CHECKING:
     from harness_core.base.screen import Cell, Shown
 
-__all__ = ["LedgerRow", "ledger_rows", "render_ledger"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRow:
@@ -68,7 +66,7 @@ def ledger_rows(suite: Suite, *, root: Path) -> tuple[LedgerRow, ...]:
     planted = Counter(fault.requirement for fault in faults)
     tests = covering_tests(suite_sources(suite, root=root))
     prefix = suite.folder.relative_to(root).as_posix()
-    outcomes = read_reports(root / ".evidence" / "reports")
+    outcomes = read_reports(root)
     standings = standings_of(ledger, tests, outcomes, prefix=prefix)
     return tuple(
         LedgerRow(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness_core.assurance.gates import check_names
-from harness_core.assurance.planted import load_faults
+from harness_core.assurance.planted import Fault, load_faults
 from harness_core.assurance.requirements._blackbox import Rules, check_test_file
 from harness_core.assurance.requirements._circles import check_circles
 from harness_core.assurance.requirements._coverage import (
+    Covering,
     check_coverage,
     check_faults,
     covering_tests,
@@ -22,8 +23,6 @@ from harness_core.assurance.requirements._outside import check_outside, check_st
 from harness_core.assurance.requirements._problem import Problem, SourceFile, dotted
 from harness_core.assurance.requirements._requirements import Ledger, load_ledger
 from harness_core.system.suites import Suite, load_suites
-
-__all__ = ["check_gates", "check_tree", "suite_sources"]
 
 _REFERENCE = "reference-system"
 
@@ -50,29 +49,28 @@ def check_tree(root: Path) -> tuple[Problem, ...]:
 
 def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
     reference = suite.folder / _REFERENCE
+    product = [SourceFile.read(path, root=root) for path in _python(reference)]
+    for file in product:
+        yield from file.problems
+        yield from check_reference_imports(file)
+    yield from check_circles(product)
+    yield from _check_own_tests(suite, product, root=root)
+    files = suite_sources(suite, root=root)
     internals = _top_level_modules(reference)
-    product: list[SourceFile] = []
-    for path in _python(suite.folder):
-        file = SourceFile.read(path, root=root)
-        if reference in path.parents:
-            product.append(file)
-            yield from file.problems
-            yield from check_reference_imports(file)
-            continue
+    for path, file in files.items():
         rules = Rules(
             name=suite.name,
             internals=internals,
             may_import=suite.may_import,
-            is_adapter=path == suite.adapter,
+            is_adapter=suite.folder / path == suite.adapter,
             patching=bool(suite.patching),
         )
         yield from check_test_file(file, rules)
-    yield from check_circles(product)
-    yield from _check_own_tests(suite, product, root=root)
-    yield from _check_faults(suite, root=root)
+    tests = covering_tests(files)
+    faults = load_faults(suite.faults) if suite.faults is not None else ()
+    yield from _check_faults(suite, faults, tests, root=root)
     if suite.ledger is not None:
-        ledger = load_ledger(suite.ledger)
-        yield from _check_ledger(suite, ledger, root=root)
+        yield from _check_ledger(load_ledger(suite.ledger), files.values(), tests, faults)
     if not (suite.folder / "README.md").is_file():
         yield Problem(
             path=suite.folder.relative_to(root).as_posix(),
@@ -134,41 +132,34 @@ def suite_sources(suite: Suite, *, root: Path) -> dict[Path, SourceFile]:
     }
 
 
-def _check_ledger(suite: Suite, ledger: Ledger, *, root: Path) -> Iterator[Problem]:
+def _check_ledger(
+    ledger: Ledger, files: Iterable[SourceFile], tests: Sequence[Covering], faults: Sequence[Fault]
+) -> Iterator[Problem]:
     """Requirements against tests and planted faults, and the rules for tests from outside."""
-    files = suite_sources(suite, root=root)
-    tests = covering_tests(files)
     yield from check_coverage(tests, ledger)
     proving = {test.file.path for test in tests if test.ids}
     only_aside = {test.file.path for test in tests} - proving
-    for file in files.values():
+    for file in files:
         if file.path not in only_aside:
             yield from check_outside(file, ledger)
     yield from check_fail_path(tests, ledger)
     for test in tests:
         if test.ids:
             yield from check_stand_ins(test, ledger)
-    faults = load_faults(suite.faults) if suite.faults is not None else ()
     yield from check_faults(faults, tests, ledger)
 
 
-def _check_faults(suite: Suite, *, root: Path) -> Iterator[Problem]:
+def _check_faults(
+    suite: Suite, faults: Iterable[Fault], tests: Iterable[Covering], *, root: Path
+) -> Iterator[Problem]:
     """The tests that faults name exist; running them is what proves the rest."""
-    if suite.faults is None:
-        return
-    for fault in load_faults(suite.faults):
+    known = {test.nodeid for test in tests}
+    known |= {nodeid.rpartition("::")[0] for nodeid in known}
+    for fault in faults:
         for test in fault.tests:
-            file, _, name = test.partition("::")
-            function = name.partition("[")[0].rpartition("::")[2]
-            tree = SourceFile.read(suite.folder / file, root=root).tree
-            names = {
-                node.name
-                for node in ast.walk(tree)
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-            }
-            if function not in names:
+            if test.partition("[")[0] not in known:
                 yield Problem(
-                    path=suite.faults.relative_to(root).as_posix(),
+                    path=(suite.faults or suite.folder).relative_to(root).as_posix(),
                     line=1,
                     rule="fault-names-no-test",
                     advice=f"fault {fault.id} names {test}, which does not exist",

@@ -7,22 +7,28 @@ was renamed or removed leaves the file after ``KEPT_DAYS``.
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from harness_core.assurance.shards._split import Shard
 from harness_core.base.errors import BadInput
-
-__all__ = ["Durations", "merge_durations", "part_of", "read_durations", "update_durations"]
+from harness_core.base.reading import Table, read_json
 
 #: A weekly session that was red three weeks running still has its durations.
 KEPT_DAYS: Final = 30
+
+
+#: No test takes a year: what JSON calls Infinity is no duration.
+_LONGEST_S: Final = 3.2e7
+
+_Seconds = Annotated[float, Meta(ge=0, le=_LONGEST_S, description="zero seconds or more")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,23 +62,25 @@ def read_durations(path: Path) -> Durations:
     """
     if not path.exists():
         return Durations()
+    expected = '{"workers": N, "seconds": {NAME: [SECONDS, DATE]}}'
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        workers = int(content["workers"])
-        measured = {
-            str(name): (float(seconds), date.fromisoformat(day))
-            for name, (seconds, day) in content["seconds"].items()
-        }
-    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+        file = read_json(path, _File, expected=expected)
+    except BadInput as error:
         raise BadInput(
             path,
-            found=f"{type(error).__name__}: {error}",
-            expected='{"workers": N, "seconds": {NAME: [SECONDS, DATE]}}',
+            key=error.key,
+            found=error.found,
+            expected=error.expected,
             next_step="Delete it: it is made again by every run that is given it",
         ) from error
-    if workers < 1 or not all(0 <= seconds < math.inf for seconds, _ in measured.values()):
-        raise BadInput(path, found="a negative duration or no worker", expected="zero or more")
-    return Durations(workers=workers, measured=measured)
+    return Durations(workers=file.workers, measured=file.seconds)
+
+
+class _File(Table, frozen=True):
+    """What is written; a date is written like 2026-03-02."""
+
+    workers: Annotated[int, Meta(ge=1)]
+    seconds: dict[str, tuple[_Seconds, date]]
 
 
 def update_durations(

@@ -20,8 +20,6 @@ from harness_core.assurance.shards._durations import (
 from harness_core.assurance.shards._split import Shard, names_of
 from harness_core.base.errors import BadInput
 
-__all__ = ["add_options", "configure"]
-
 
 def add_options(group: pytest.OptionGroup) -> None:
     """Declare the two options."""

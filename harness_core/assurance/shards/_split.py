@@ -10,8 +10,6 @@ from statistics import fmean
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["Shard", "names_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Shard:

@@ -9,9 +9,7 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from harness_core.front.ci._junit import Failure, Report
-
-__all__ = ["annotate", "summarize"]
+from harness_core.front.ci._reports import Failure, Report
 
 #: GitHub shows ten errors of a step and drops the rest.
 ANNOTATIONS: Final = 10

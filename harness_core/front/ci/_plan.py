@@ -13,8 +13,6 @@ from typing import Final
 from harness_core.assurance.shards import Durations, Shard, part_of, read_durations
 from harness_core.base.errors import BadInput
 
-__all__ = ["Job", "plan_jobs", "read_sessions"]
-
 #: What a job is meant to take, without its environment: a person waits for the longest of them.
 TARGET_S: Final = 600.0
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_core.base.errors import BadInput
+import msgspec
+
+from harness_core.base.reading import read_json
 from harness_core.base.screen import columns, stacked
-from harness_core.front.ci._junit import Report
+from harness_core.front.ci._reports import Report
 
 if TYPE_CHECKING:
     from harness_core.base.screen import Shown
-
-__all__ = ["missing_sessions", "problems_of", "render_reports"]
 
 
 def render_reports(reports: Sequence[Report], *, left_out: Iterable[str] = ()) -> Shown:
@@ -61,8 +60,14 @@ def missing_sessions(path: Path) -> list[str]:
     Raises:
         BadInput: it is no such file.
     """
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8"))["sessions"]
-        return [row["name"] for row in rows if row["result"] != "success"]
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise BadInput(path, found=repr(error), expected="a report of nox --report") from error
+    report = read_json(path, _Nox, expected="a report of nox --report")
+    return [session.name for session in report.sessions if session.result != "success"]
+
+
+class _Ended(msgspec.Struct, frozen=True):
+    name: str
+    result: str
+
+
+class _Nox(msgspec.Struct, frozen=True):
+    sessions: tuple[_Ended, ...]

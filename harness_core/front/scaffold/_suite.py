@@ -12,8 +12,6 @@ from typing import Final
 from harness_core.base.errors import BadInput
 from harness_core.system.suites import RESERVED, load_suites
 
-__all__ = ["scaffold_suite"]
-
 _TEMPLATE: Final = Path(__file__).with_name("template")
 
 #: Longer names make session names, environments and import lines hard to read.

@@ -8,8 +8,6 @@ from typing import NoReturn
 
 import pytest
 
-__all__ = ["Cause", "NotRun", "Why", "cause_of", "not_run"]
-
 
 class Why(StrEnum):
     """Kinds of causes.

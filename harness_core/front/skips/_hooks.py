@@ -12,8 +12,6 @@ import pytest
 from harness_core.front.skips._cause import Cause, Why, cause_of
 from harness_core.front.skips._rule import SkipRule
 
-__all__ = ["SkipHooks"]
-
 
 class SkipHooks:
     """A pytest plugin; the controller of an xdist run counts what its workers report.

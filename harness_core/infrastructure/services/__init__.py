@@ -19,7 +19,7 @@ PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised c
 - ``_cluster.py``: the cached initialised data directory, and its copies.
 - ``_processes.py``: the processes a server forked, which live in sessions of their own.
 
-Every provider of every service passes ``harness_core.assurance.conformance.check_service``.
+Every provider of every service passes ``check_service`` of ``harness_core/tests/conformance``.
 """
 
 from harness_core.base.machine import (

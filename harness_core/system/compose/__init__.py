@@ -11,7 +11,8 @@
   ``_relay.py``: from containers to what runs here. ``_here.py``: what both drivers share.
 - ``_options.py``: what a stack is given besides its file.
 
-Both drivers pass ``harness_core.assurance.conformance.check_stack``. The only package that imports PyYAML.
+Both drivers pass ``check_stack`` of ``harness_core/tests/conformance``. The only package that imports
+PyYAML.
 """
 
 from harness_core.base.machine import need_extra

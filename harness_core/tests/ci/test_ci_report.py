@@ -219,10 +219,20 @@ def test_a_malformed_report_is_refused_by_name(tmp_path, text):
         read_report(path, root=tmp_path)
 
 
-def test_malformed_faults_are_refused_by_name(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "key", "expected"),
+    [("{", "", "a report of planted faults"), ('[{"id": "a"}]', "[0].verdict", "a text")],
+)
+def test_malformed_faults_are_refused_by_name(tmp_path, text, key, expected):
     """So is a report of faults."""
     path = tmp_path / "report.json"
-    path.write_text('[{"id": "a"}]')
+    path.write_text(text)
 
-    with pytest.raises(BadInput, match="expected a report of planted faults"):
+    with pytest.raises(BadInput) as refused:
         read_faults(path)
+
+    assert (str(path), key, expected) == (
+        refused.value.where,
+        refused.value.key,
+        refused.value.expected,
+    )

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness_core.assurance.conformance import check_reader
-from harness_core.assurance.conformance._stack import sample_stack
 from harness_core.system.compose._compose import read_compose
 from harness_core.system.compose._yaml import read_yaml
+from harness_core.tests.conformance.stack import sample_stack
 
 ROOT = Path(__file__).parents[3]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.assurance.conformance._stack import write_sample_stack
 from harness_core.base.wait import until_blocking
 from harness_core.process import sweep
+from harness_core.tests.conformance.stack import write_sample_stack
 
 pytestmark = pytest.mark.real
 
@@ -78,7 +78,7 @@ def test_a_killed_runner_leaves_nothing_after_a_sweep(tmp_path, state, monkeypat
         assert runner.stdout is not None
         assert runner.stdout.readline().startswith("up ")
         seen = of_the_stack(folder)
-        assert any("_sample_server.py" in line for line in seen), seen
+        assert any("sample_server.py" in line for line in seen), seen
         os.kill(runner.pid, signal.SIGKILL)
 
     until_blocking(

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.assurance.conformance._stack import (
-    SAMPLE_VARIABLE,
-    check_stack,
-    write_sample_stack,
-)
 from harness_core.base.bridge import blocking
 from harness_core.base.evidence import open_evidence
 from harness_core.infrastructure.containers import build_images, engine_client, run_labels
 from harness_core.infrastructure.engine import find_engine
 from harness_core.process import installed_sweepers, open_run, sweep
 from harness_core.system.compose import StackOptions, open_stack
+from harness_core.tests.conformance.stack import (
+    SAMPLE_VARIABLE,
+    check_stack,
+    write_sample_stack,
+)
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.requires("docker", "compose")]
 

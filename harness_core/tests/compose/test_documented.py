@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.assurance.conformance import _sample_server
 from harness_core.base.wait import until_blocking
+from harness_core.tests.conformance import sample_server
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -59,7 +59,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "compose.yaml").write_text(block("yaml"))
     commands = tmp_path / "bin"
     commands.mkdir()
-    server = _sample_server.__file__
+    server = sample_server.__file__
     for name, words in {
         "shop": f'{sys.executable} {server} serve "$2" "$4"',
         "shop-seed": f"{sys.executable} {server} once",

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.assurance.conformance._stack import SAMPLE_VARIABLE, check_stack
 from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
 from harness_core.system.compose import StackOptions, open_stack
+from harness_core.tests.conformance.stack import SAMPLE_VARIABLE, check_stack
 
 pytestmark = pytest.mark.real
 

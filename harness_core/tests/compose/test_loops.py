@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from harness_core.assurance.conformance._stack import write_sample_stack
 from harness_core.base.bridge import Loop, open_loop
 from harness_core.base.evidence import open_evidence
 from harness_core.base.wait import until_blocking
@@ -22,6 +21,7 @@ from harness_core.infrastructure.databases import Database
 from harness_core.process import open_run
 from harness_core.system.compose import Stack, StackOptions, open_stack
 from harness_core.system.parts import State
+from harness_core.tests.conformance.stack import write_sample_stack
 
 pytestmark = pytest.mark.real
 
@@ -71,7 +71,7 @@ async def use(stack: Stack) -> None:
     assert State.PAUSED is (await stack.states())["front"]
     await stack.resume("front")
     await stack.healthy()
-    assert any("_sample_server.py" in line for line in await stack.processes("front"))
+    assert any("sample_server.py" in line for line in await stack.processes("front"))
     assert [{"number": 7}] == await stack.rows("select %s::int as number", [7])
     assert 200 == (await stack.client("front").get("/health")).status
     async with stack.outage("back", "kill"):

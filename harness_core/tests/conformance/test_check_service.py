@@ -8,10 +8,15 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from harness_core.assurance.conformance import FakeService, ServiceState, ask_fake, check_service
-from harness_core.assurance.conformance import open_fake_service as open_fake
 from harness_core.base.errors import Unavailable
 from harness_core.infrastructure.services import Place, Service
+from harness_core.tests.conformance.services import (
+    FakeService,
+    ServiceState,
+    ask_fake,
+    check_service,
+)
+from harness_core.tests.conformance.services import open_fake_service as open_fake
 
 
 async def write_mark(service: FakeService) -> None:

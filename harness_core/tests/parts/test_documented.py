@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.assurance.conformance import _sample_server
+from harness_core.tests.conformance import sample_server
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -23,7 +23,7 @@ def test_the_page_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert found is not None
     (tmp_path / "test_page.py").write_text(found[1])
     shop = tmp_path / "shop"
-    shop.write_text(f'#!/bin/sh\nexec {sys.executable} {_sample_server.__file__} serve "$2" "$4"\n')
+    shop.write_text(f'#!/bin/sh\nexec {sys.executable} {sample_server.__file__} serve "$2" "$4"\n')
     shop.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     options = ["-p", "no:cacheprovider", "-o", "trio_mode=true", f"--rootdir={tmp_path}"]

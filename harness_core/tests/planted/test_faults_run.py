@@ -227,15 +227,21 @@ async def test_broken_file_does_not_take_the_others_down(tmp_path):
     assert [Verdict.NO_VERDICT, Verdict.KILLED] == [result.verdict for result in results]
 
 
-async def test_only_the_chosen_faults_run(tmp_path):
-    """Faults named by id run, the others do not; each start is told."""
+@pytest.mark.parametrize(
+    ("choice", "chosen"),
+    [(Choice(only=["both"]), ["both"]), (Choice(files=["faults"]), ["negative", "both"])],
+)
+async def test_only_the_chosen_faults_run(tmp_path, choice, chosen):
+    """Faults named by id, or of a file by its name; each start is told."""
     suite = make_suite(tmp_path, row("negative", "test_total") + row("both", "test_rows"))
     lines = []
 
-    results = await run_faults(suite, root=tmp_path, choice=Choice(only=["both"]), say=lines.append)
+    results = await run_faults(suite, root=tmp_path, choice=choice, say=lines.append)
 
-    assert ["both"] == [result.fault.id for result in results]
-    assert "[1/1] both: killed" in lines[-1]
+    assert [(each, Verdict.KILLED) for each in chosen] == [
+        (result.fault.id, result.verdict) for result in results
+    ]
+    assert f"[{len(chosen)}/{len(chosen)}] both: killed" in lines[-1]
 
 
 async def test_faults_may_run_at_once(tmp_path):
@@ -249,26 +255,21 @@ async def test_faults_may_run_at_once(tmp_path):
     ]
 
 
-async def test_only_the_faults_of_a_file_run(tmp_path):
-    """A file is chosen by its name, and a name that is none is refused."""
-    suite = make_suite(tmp_path, row("negative", "test_total"))
-
-    (result,) = await run_faults(suite, root=tmp_path, choice=Choice(files=["faults"]))
-
-    assert Verdict.KILLED is result.verdict
-    with pytest.raises(BadInput, match=r"no other\.toml"):
-        await run_faults(suite, root=tmp_path, choice=Choice(files=["other"]))
-
-
-async def test_unknown_fault_is_refused(tmp_path):
-    """A fault id that is not in the file is an error that lists the known ones."""
+@pytest.mark.parametrize(
+    ("choice", "found", "expected"),
+    [
+        (Choice(only=["positive"]), "positive", "one of negative"),
+        (Choice(files=["other"]), "no other.toml", "one of faults"),
+    ],
+)
+async def test_a_choice_of_nothing_is_refused(tmp_path, choice, found, expected):
+    """An id or a file that is not there is an error that lists the known ones."""
     suite = make_suite(tmp_path, row("negative", "test_total"))
 
     with pytest.raises(BadInput) as caught:
-        await run_faults(suite, root=tmp_path, choice=Choice(only=["positive"]))
+        await run_faults(suite, root=tmp_path, choice=choice)
 
-    assert "positive" == caught.value.found
-    assert "one of negative" == caught.value.expected
+    assert (found, expected) == (caught.value.found, caught.value.expected)
 
 
 def test_report_names_the_tests_that_prove_nothing(verdicts):

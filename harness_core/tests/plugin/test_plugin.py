@@ -333,13 +333,27 @@ def test_one(pytestconfig): add_summary(pytestconfig, "model cost", "0.0042 USD"
     assert re.search(r"=+ model cost =+\n0\.0042 USD\n", result.stdout)
 
 
-@pytest.mark.parametrize("value", ["-0.01", "nan"])
-def test_budget_that_is_none_is_refused(run_pytest, value):
-    """A budget below zero, or one that nothing exceeds, is a usage error."""
-    result = run_pytest(f"--llm-budget-usd={value}", test_one="def test_one(): pass\n")
+@pytest.mark.parametrize(
+    ("options", "env", "said"),
+    [
+        (["--llm-budget-usd=-0.01"], {}, "usd: found -0.01, expected USD of zero or more"),
+        (["--llm-budget-usd=nan"], {}, "usd: found nan, expected USD of zero or more"),
+        (
+            ["--llm=replay"],
+            {},
+            "--llm-cassette: found None with --llm replay, expected a directory",
+        ),
+        (["--llm-cassette=x"], {}, "found 'x' with --llm rehearsed, expected a directory"),
+        ([], {"HARNESS_REQUIRE": "dokcer"}, "found 'dokcer'"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error(run_pytest, options, env, said):
+    """A budget that nothing exceeds, a mode without its cassette, a demand for no gate."""
+    result = run_pytest(*options, test_one="def test_one(): pass\n", env=env)
 
     assert pytest.ExitCode.USAGE_ERROR == result.returncode
-    assert f"--llm-budget-usd: found {value}, expected USD of zero or more" in result.stderr
+    assert said in result.stderr
+    assert "passed" not in result.stdout
 
 
 BUDGETED = """
@@ -411,21 +425,6 @@ def test_other(): pass
     assert "may spend" not in without.stdout
 
 
-@pytest.mark.parametrize(
-    ("options", "found"),
-    [
-        (["--llm=replay"], "found None with --llm replay"),
-        (["--llm-cassette=x"], "found 'x' with --llm rehearsed"),
-    ],
-)
-def test_a_cassette_goes_with_its_modes(run_pytest, options, found):
-    """A mode without its cassette, or a cassette that nobody would read, is a usage error."""
-    result = run_pytest(*options, test_one="def test_one(): pass\n")
-
-    assert pytest.ExitCode.USAGE_ERROR == result.returncode
-    assert f"--llm-cassette: {found}, expected a directory" in result.stderr
-
-
 def test_a_harness_error_keeps_its_status_beside_other_plugins(run_pytest):
     """A plugin that joins bits to the exit status does not make another one of it."""
     conftest = """
@@ -456,48 +455,33 @@ def test_one(): {}
 """
 
 
-def test_closed_gate_skips_with_its_reason(run_pytest):
-    """A test that needs what is not here is skipped, and the report says why."""
-    result = run_pytest(conftest=GATED, test_one=REQUIRES.format("'wide', 'shut'", "assert False"))
+@pytest.mark.parametrize(
+    ("names", "body", "demanded", "status", "said"),
+    [
+        ("'wide', 'shut'", "assert False", "", 0, ["gate 'shut': it is closed today", "1 skipped"]),
+        ("'wide'", "assert False", "", 1, ["1 failed"]),
+        (
+            "'shut'",
+            "pass",
+            "shut",
+            HARNESS_ERROR_EXIT,
+            ["gate 'shut' is demanded by HARNESS_REQUIRE: it is closed today", "1 error"],
+        ),
+    ],
+    ids=["closed", "open", "demanded"],
+)
+def test_a_gate_decides_whether_a_test_runs(run_pytest, names, body, demanded, status, said):
+    """Closed, the test is skipped with the reason; under HARNESS_REQUIRE that is an error."""
+    test = REQUIRES.format(names, body)
+    result = run_pytest(conftest=GATED, test_one=test, env={"HARNESS_REQUIRE": demanded})
 
-    assert 0 == result.returncode
-    assert "gate 'shut': it is closed today" in result.stdout
-    assert "1 skipped" in result.stdout
-
-
-def test_open_gate_lets_the_test_run(run_pytest):
-    """An open gate changes nothing."""
-    result = run_pytest(conftest=GATED, test_one=REQUIRES.format("'wide'", "assert False"))
-
-    assert 1 == result.returncode
-
-
-def test_demanded_gate_fails_where_it_is_closed(run_pytest):
-    """Under HARNESS_REQUIRE a closed gate is an error of the harness, not a skip."""
-    result = run_pytest(
-        conftest=GATED,
-        test_one=REQUIRES.format("'shut'", "pass"),
-        env={"HARNESS_REQUIRE": "shut"},
-    )
-
-    assert HARNESS_ERROR_EXIT == result.returncode
-    assert "gate 'shut' is demanded by HARNESS_REQUIRE: it is closed today" in result.stdout
-    assert "1 error" in result.stdout
+    assert status == result.returncode
+    assert all(text in result.stdout for text in said), result.stdout
 
 
-def test_typo_in_harness_require_is_a_usage_error(run_pytest):
-    """A demand for a gate that does not exist is refused before anything runs."""
-    result = run_pytest(test_one="def test_one(): pass\n", env={"HARNESS_REQUIRE": "dokcer"})
-
-    assert pytest.ExitCode.USAGE_ERROR == result.returncode
-    assert "found 'dokcer'" in result.stderr
-    assert "passed" not in result.stdout
-
-
-@pytest.mark.parametrize("names", ["'dokcer'", ""])
-def test_marker_without_a_gate_is_refused_at_collection(run_pytest, names):
-    """A marker that names nothing known is an error with the test's id, not a skip."""
-    result = run_pytest(test_one=REQUIRES.format(names, "pass"))
+def test_marker_without_a_gate_is_refused_at_collection(run_pytest):
+    """A marker that names nothing is an error with the test's id, not a skip."""
+    result = run_pytest(test_one=REQUIRES.format("", "pass"))
 
     assert pytest.ExitCode.USAGE_ERROR == result.returncode
     assert "cannot read test_one.py::test_one: requires" in result.stderr

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.assurance.conformance import ServiceState, check_service
 from harness_core.base.bridge import blocking
 from harness_core.base.errors import BadInput, ChildExited, HarnessError, Unavailable
 from harness_core.base.evidence import Evidence
@@ -22,6 +21,7 @@ from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE, Databas
 from harness_core.infrastructure.engine import find_engine
 from harness_core.infrastructure.services import PostgresService, open_postgres, postgres_answers
 from harness_core.process import Run
+from harness_core.tests.conformance.services import ServiceState, check_service
 
 pytestmark = pytest.mark.real
 

@@ -15,7 +15,6 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from harness_core.assurance.conformance import ServiceState, check_service
 from harness_core.base.bridge import blocking
 from harness_core.base.errors import BadInput, Unavailable
 from harness_core.base.evidence import Evidence
@@ -34,6 +33,7 @@ from harness_core.infrastructure.services import (
 )
 from harness_core.infrastructure.services._s3_client import S3RefusedError, list_buckets
 from harness_core.process import Run
+from harness_core.tests.conformance.services import ServiceState, check_service
 
 pytestmark = pytest.mark.real
 

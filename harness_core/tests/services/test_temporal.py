@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.assurance.conformance import ServiceState, check_service
 from harness_core.base.bridge import blocking
 from harness_core.base.errors import BadInput, Unavailable
 from harness_core.base.evidence import Evidence
@@ -32,6 +31,7 @@ from harness_core.infrastructure.services._temporal_cli import (
     describe_namespace,
 )
 from harness_core.process import Run
+from harness_core.tests.conformance.services import ServiceState, check_service
 
 pytestmark = pytest.mark.real
 

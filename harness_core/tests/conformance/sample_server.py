@@ -3,8 +3,8 @@
 It is a program that runs anywhere a Python is, also where nothing of this package is: it imports
 nothing but the standard library.
 
-    _sample_server.py serve HOST PORT     answer until SIGTERM
-    _sample_server.py once                look for what it needs, say so, end
+    sample_server.py serve HOST PORT     answer until SIGTERM
+    sample_server.py once                look for what it needs, say so, end
 """
 
 import http.server

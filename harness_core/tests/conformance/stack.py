@@ -21,14 +21,12 @@ from harness_core.process import command_line
 from harness_core.system.compose import Stack
 from harness_core.system.parts import OUTAGES, ServiceFailed, State
 
-__all__ = ["SAMPLE_VARIABLE", "check_stack", "sample_stack", "write_sample_stack"]
-
 Open = Callable[[Path], AbstractAsyncContextManager[Stack]]
 
 #: A variable of the caller that the sample passes on to ``front``.
 SAMPLE_VARIABLE: Final = "SAMPLE_PASSED_ON"
 
-_SERVER: Final = Path(__file__).with_name("_sample_server.py")
+_SERVER: Final = Path(__file__).with_name("sample_server.py")
 
 #: A paused server is silent for so long at least.
 _SILENCE_S: Final = 0.5
@@ -43,11 +41,11 @@ def sample_stack(*, python: str = "python3") -> dict[str, Any]:
     Args:
         python: the interpreter that runs it where there are no containers.
     """
-    serve = [python, "{bin}/_sample_server.py", "serve", "{host}", "{port}"]
-    container = ["python3", "/sample/_sample_server.py", "serve", "0.0.0.0", "8000"]  # noqa: S104
+    serve = [python, "{bin}/sample_server.py", "serve", "{host}", "{port}"]
+    container = ["python3", "/sample/sample_server.py", "serve", "0.0.0.0", "8000"]
     image = {"image": "${SAMPLE_IMAGE:-python:3.11-slim}", "volumes": ["./:/sample:ro"]}
     check = {
-        "test": ["CMD", "python3", "/sample/_sample_server.py", "once"],
+        "test": ["CMD", "python3", "/sample/sample_server.py", "once"],
         "interval": "1s",
         "timeout": "5s",
         "retries": 30,
@@ -72,10 +70,10 @@ def sample_stack(*, python: str = "python3") -> dict[str, Any]:
             },
             "prepare": {
                 **image,
-                "command": ["python3", "/sample/_sample_server.py", "once"],
+                "command": ["python3", "/sample/sample_server.py", "once"],
                 "environment": {"SAMPLE_NEEDS": "postgres:5432"},
                 "depends_on": {"postgres": {"condition": "service_healthy"}},
-                "x-harness": {"command": [python, "{bin}/_sample_server.py", "once"]},
+                "x-harness": {"command": [python, "{bin}/sample_server.py", "once"]},
             },
             "back": {
                 **image,
@@ -193,7 +191,7 @@ async def _serves(stack: Stack, *, passed_on: str) -> None:
         environment[SAMPLE_VARIABLE],
     )
     lines = await stack.processes("front")
-    _expect(any("_sample_server.py" in line for line in lines), "the processes of front", lines)
+    _expect(any("sample_server.py" in line for line in lines), "the processes of front", lines)
     said = stack.logs("prepare")
     _expect(any(line.startswith("found:") for line in said), "the output of a one-shot", said)
     said = stack.logs("front")

@@ -19,8 +19,6 @@ from harness_core.base.errors import HarnessError, Unavailable
 from harness_core.base.groups import lone_error
 from harness_core.infrastructure.services import Place, Service
 
-__all__ = ["FakeService", "ServiceState", "ask_fake", "check_service", "open_fake_service"]
-
 Ask = Callable[[Service], Awaitable[object]]
 Factory = Callable[[], AbstractAsyncContextManager[Service]]
 

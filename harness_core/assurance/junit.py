@@ -1,0 +1,105 @@
+"""The JUnit file that pytest writes of a session, read back: what became of each test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from xml.etree import ElementTree as ET
+
+from harness_core.base.errors import BadInput
+
+__all__ = ["Case", "Session", "read_session"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One entry; a test that failed and whose teardown went wrong has two.
+
+    Attributes:
+        nodeid: id of the test, or the path of a module that could not be collected.
+        file: relative to the root; empty when it is not in the tree.
+        ending: ``failure`` of an assertion or the test's own error, ``error`` of a fixture.
+        message: in one sentence, e.g. the reason of a skip.
+        text: all that pytest said.
+        known: it was expected to fail.
+        harness: the harness is to blame, not the product.
+    """
+
+    nodeid: str
+    file: str
+    ending: Literal["passed", "failure", "error", "skipped"]
+    message: str = ""
+    text: str = ""
+    known: bool = False
+    harness: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A whole file.
+
+    Attributes:
+        name: of the nox session, after which the file is named.
+        cases: in the order of the file.
+        seconds: how long it took.
+    """
+
+    name: str
+    cases: tuple[Case, ...]
+    seconds: float
+
+
+def read_session(path: Path, *, root: Path) -> Session:
+    """Read one file.
+
+    Args:
+        path: ``.evidence/reports/SESSION.xml``.
+        root: what ids of tests are relative to.
+
+    Raises:
+        BadInput: it is no such file, e.g. of a run that was killed.
+    """
+    try:
+        suite = ET.parse(path).getroot().find("testsuite")  # noqa: S314 - written by our own pytest
+    except (OSError, ET.ParseError) as error:
+        raise BadInput(path, found=str(error), expected="a JUnit report") from error
+    if suite is None:
+        raise BadInput(path, found="no <testsuite>", expected="a JUnit report of pytest")
+    return Session(
+        name=path.stem,
+        cases=tuple(_case(case, root=root) for case in suite.iter("testcase")),
+        seconds=float(suite.get("time") or 0),
+    )
+
+
+def _case(case: ET.Element, *, root: Path) -> Case:
+    file, nodeid = _node_of(case, root=root)
+    for ending in ("failure", "error", "skipped"):
+        found = case.find(ending)
+        if found is not None:
+            return Case(
+                nodeid=nodeid,
+                file=file,
+                ending=ending,
+                message=found.get("message") or "",
+                text=found.text or "",
+                known=found.get("type") == "pytest.xfail",
+                harness=case.find("properties/property[@name='harness_error']") is not None,
+            )
+    return Case(nodeid=nodeid, file=file, ending="passed")
+
+
+def _node_of(case: ET.Element, *, root: Path) -> tuple[str, str]:
+    """The file of a test, and its node id; JUnit has them as ``package.module.Class`` and a name."""
+    dotted = [*filter(None, (case.get("classname") or "").split("."))]
+    name = case.get("name") or ""
+    if not dotted:
+        # A module that could not be collected.
+        path = "/".join(name.split(".")) + ".py"
+        return (path, path) if (root / path).is_file() else ("", name)
+    for end in range(len(dotted), 0, -1):
+        path = "/".join(dotted[:end]) + ".py"
+        if (root / path).is_file():
+            return path, "::".join([path, *dotted[end:], name])
+    return "", "::".join([".".join(dotted), name])

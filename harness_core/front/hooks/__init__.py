@@ -1,0 +1,1 @@
+"""The parts of the pytest plugin, one concept each; ``harness_core.front.pytest_plugin`` lists them."""

@@ -1,0 +1,150 @@
+"""Where a run writes its evidence, and the fixtures for what outlives a test.
+
+``harness_loop`` (a trio loop in a thread), ``harness_run`` (warden, ledger, directories),
+``run_evidence``, ``evidence`` (one directory for each test), ``progress``, ``token``,
+``subject_file``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from harness_core.assertions import new_token
+from harness_core.base.bridge import Loop, Mutex, open_loop
+from harness_core.base.errors import Unavailable
+from harness_core.base.evidence import Evidence, Redactor, open_evidence, writing_evidence
+from harness_core.front.hooks._outcomes import EVIDENCE, HARNESS_ERROR_EXIT
+from harness_core.process import Run, open_run
+
+_ROOT_EVIDENCE: Final = pytest.StashKey[Evidence]()
+
+#: Folders that say nothing about a test but where all tests are.
+_FOLDERS_LEFT_OUT: Final = frozenset({"tests", "harness_core", "suites", "."})
+
+#: Where the controller of an xdist run tells its workers to write.
+_XDIST_EVIDENCE: Final = "harness_evidence"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell an xdist worker where this run writes its evidence; end the run where it cannot."""
+    try:
+        node.workerinput[_XDIST_EVIDENCE] = str(_root_evidence(node.config).path)
+    except Unavailable as error:
+        pytest.exit(str(error), returncode=HARNESS_ERROR_EXIT)
+
+
+@pytest.fixture(scope="session")
+def run_evidence(pytestconfig: pytest.Config) -> Evidence:
+    """The evidence directory of the whole run (logs of servers and children), emptied first."""
+    return open_run_evidence(pytestconfig)
+
+
+def open_run_evidence(config: pytest.Config) -> Evidence:
+    """The directory of :func:`run_evidence`, for what a run holds outside of its fixtures."""
+    root = _root_evidence(config)
+    name = f"_run{os.environ.get('PYTEST_XDIST_WORKER', '')}"
+    return open_evidence(root.path / name, redactor=root.redactor, wipe=True)
+
+
+@pytest.fixture(scope="session")
+def progress(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Say at once, past pytest's capture, what a long step is doing; from any thread."""
+    return progress_of(pytestconfig)
+
+
+def progress_of(config: pytest.Config) -> Callable[[str], None]:
+    """What :func:`progress` says, for what a run holds outside of its fixtures."""
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    capture: Any = config.pluginmanager.get_plugin("capturemanager")
+    began = time.monotonic()
+    one_at_a_time = Mutex()
+
+    def say(text: str) -> None:
+        if reporter is None:  # an xdist worker has no terminal
+            return
+        with one_at_a_time, capture.global_and_fixture_disabled() if capture else nullcontext():
+            reporter.write_line(f"[{time.monotonic() - began:5.2f} s] {text}")
+            reporter.flush()
+
+    return say
+
+
+@pytest.fixture
+def evidence(request: pytest.FixtureRequest) -> Evidence:
+    """This test's own evidence directory, emptied before it starts."""
+    item: pytest.Item = request.node
+    path, _, name = item.location
+    parts = Path(path).with_suffix("").parts
+    suite = parts[1] if parts[0] == "suites" and len(parts) > 2 else "core"  # noqa: PLR2004
+    folders = [part for part in parts if part not in _FOLDERS_LEFT_OUT and part != suite]
+    root = _root_evidence(request.config)
+    named = root.child(suite).child(".".join([*folders, name]))
+    item.stash[EVIDENCE] = open_evidence(named.path, redactor=root.redactor, wipe=True)
+    return item.stash[EVIDENCE]
+
+
+@pytest.fixture(scope="session")
+def harness_loop() -> Iterator[Loop]:
+    """A trio loop in a thread: holds the resources of the whole run."""
+    with open_loop() as loop:
+        yield loop
+
+
+@pytest.fixture(scope="session")
+def harness_run(harness_loop: Loop, run_evidence: Evidence) -> Iterator[Run]:
+    """The run: its warden, its ledger, its directories; leaves nothing behind."""
+    with harness_loop.hold(open_run(evidence=run_evidence)) as run:
+        yield run
+
+
+@pytest.fixture
+def token() -> str:
+    """An unguessable word: an effect that carries it was caused by this very test."""
+    return new_token()
+
+
+@pytest.fixture(scope="session")
+def subject_file(pytestconfig: pytest.Config) -> Path | None:
+    """The file given with ``--subject``; ``None`` means the suite's reference system."""
+    given = pytestconfig.getoption("--subject")
+    return Path(given).absolute() if given else None
+
+
+def _root_evidence(config: pytest.Config) -> Evidence:
+    if _ROOT_EVIDENCE not in config.stash:
+        workerinput = getattr(config, "workerinput", None)
+        if workerinput is not None:
+            path = Path(workerinput[_XDIST_EVIDENCE])
+        else:
+            given = config.getoption("--evidence")
+            path = _own_directory(
+                Path(given).absolute() if given else config.rootpath / ".evidence", config
+            )
+        config.stash[_ROOT_EVIDENCE] = open_evidence(path, redactor=Redactor())
+    return config.stash[_ROOT_EVIDENCE]
+
+
+def _own_directory(path: Path, config: pytest.Config) -> Path:
+    """``path``, or a directory in it while another run is at work there: no run wipes another's."""
+    candidate, number = path, 2
+    while True:
+        with writing_evidence(candidate):
+            candidate.mkdir(parents=True, exist_ok=True)
+            lock = (candidate / ".lock").open("wb")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            candidate, number = path / f"concurrent-{number}", number + 1
+        else:
+            config.add_cleanup(lock.close)
+            return candidate
