@@ -18,8 +18,7 @@ From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and
 - ``_ledger.py``, ``_prices.py``, ``_budget.py``, ``_summary.py``: what was called, what it costs,
   what it may cost, and the table for people. ``_refused.py``: what was refused for its key;
   ``_unrehearsed.py``: what the model had no turn for.
-- ``_faults.py``, ``_trouble.py``: trouble on request, and what it does. ``_scopes.py``: whose call
-  it was.
+- ``_faults.py``, ``_trouble.py``: trouble on request, and what it does.
 """
 
 from harness_core.base.machine import need_extra

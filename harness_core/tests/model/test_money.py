@@ -15,7 +15,6 @@ from harness_core.doubles.model._ledger import Ledger, Sum, Totals, add_up
 from harness_core.doubles.model._prices import price_usd
 from harness_core.doubles.model._refusal import Refusal
 from harness_core.doubles.model._reply import Usage
-from harness_core.doubles.model._scopes import Scope, Scopes
 
 HAIKU = "claude-haiku-4-5-20251001"
 
@@ -182,17 +181,3 @@ def test_the_summary_shows_tests_total_and_what_money_means() -> None:
     )
     assert "spent 0.1000 of 0.1000 USD" in cost_summary(exceeded)
     assert "BUDGET EXCEEDED" in cost_summary(exceeded)
-
-
-def test_calls_belong_to_the_scope_that_recognises_them() -> None:
-    """Parallel tests claim their own calls by token, the latest first; the rest is the current test's."""
-    scopes = Scopes()
-    scopes.set(Scope(test="serial"))
-    scopes.set(Scope(test="one", contains="zx9f"))
-    scopes.set(Scope(test="two", contains="9f zx8"))
-
-    assert "one" == scopes.of("… zx9f …")
-    assert "two" == scopes.of("zx9f zx8")
-    assert "serial" == scopes.of("other")
-    scopes.clear()
-    assert "" == scopes.of("zx9f")

@@ -19,11 +19,10 @@ MINE, ANOTHERS = "suites/a/test_a.py::test_mine", "suites/a/test_a.py::test_anot
     ],
 )
 async def test_the_ledger_says_what_was_wrong_and_whose_call_it_was(headers, error) -> None:
-    """What is refused is booked on the test whose word stands in its prompt, as what is answered."""
-    body = HI | {"messages": [{"role": "user", "content": "log zx1 please"}]}
+    """What is refused is booked on the running test, as what is answered; nobody reads its prompt."""
     async with served() as (http, control):
-        await control.set_scope(MINE, contains="zx1")
-        answer = await http.post("/v1/messages", json=body, headers=headers)
+        await control.set_scope(MINE)
+        answer = await http.post("/v1/messages", json=HI, headers=headers)
         (entry,) = await control.ledger()
 
     assert 401 == answer.status_code
