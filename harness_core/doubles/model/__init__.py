@@ -29,7 +29,7 @@ from harness_core.doubles.model._cli import KEY_VARIABLE, SHORTEST_KEY, TOKEN_VA
 from harness_core.doubles.model._client import GatewayClient
 from harness_core.doubles.model._faults import Fault
 from harness_core.doubles.model._gateway import Gateway, gateway_command, open_gateway
-from harness_core.doubles.model._ledger import LedgerEntry
+from harness_core.doubles.model._ledger import LedgerEntry, Totals
 from harness_core.doubles.model._refused import refused_keys
 from harness_core.doubles.model._summary import cost_summary
 from harness_core.doubles.model._unrehearsed import expect_rehearsed
@@ -42,6 +42,7 @@ __all__ = [
     "Gateway",
     "GatewayClient",
     "LedgerEntry",
+    "Totals",
     "cost_summary",
     "expect_rehearsed",
     "gateway_command",

@@ -181,3 +181,36 @@ def test_the_summary_shows_tests_total_and_what_money_means() -> None:
     )
     assert "spent 0.1000 of 0.1000 USD" in cost_summary(exceeded)
     assert "BUDGET EXCEEDED" in cost_summary(exceeded)
+
+
+def test_totals_of_gateways_add_up() -> None:
+    """Workers of one run have a gateway and a share of the budget each; sums of a test are joined."""
+    first = Totals(
+        overall=Sum(calls=2, usd=0.1, charged_usd=0.1),
+        by_test={"a": Sum(calls=1, usd=0.04), "": Sum(calls=1, usd=0.06)},
+        mode="live",
+        budget_usd=0.5,
+        spent_usd=0.1,
+    )
+    second = Totals(
+        overall=Sum(calls=1, failed=1),
+        by_test={"b": Sum(), "": Sum(calls=1, failed=1)},
+        mode="live",
+        budget_usd=0.5,
+        budget_exceeded=True,
+    )
+
+    assert Totals() == Totals.sum(())
+    assert first == Totals.sum((first,))
+    assert Totals(
+        overall=Sum(calls=3, usd=0.1, charged_usd=0.1, failed=1),
+        by_test={
+            "a": Sum(calls=1, usd=0.04),
+            "b": Sum(),
+            "": Sum(calls=2, usd=0.06, failed=1),
+        },
+        mode="live",
+        budget_usd=1.0,
+        spent_usd=0.1,
+        budget_exceeded=True,
+    ) == Totals.sum((first, second))
