@@ -40,10 +40,6 @@ class GatewayClient:
             seconds=_TIMEOUT_S,
         )
 
-    async def health(self) -> str:
-        """The gateway's mode."""
-        return str((await self._ask("GET", "health"))["mode"])
-
     async def set_scope(self, test: str) -> None:
         """Book the calls that arrive from now on, on the test with this id; on none when empty."""
         await self._ask("POST", "scope", json={"test": test})
