@@ -291,13 +291,13 @@ ROWS = (
     ),
     Row("reminder-inside-cut-off", {"missing": NOT_WHOLE}, ACHE[:18], [said(ACHE, HEADACHE)]),
     # What the model had to be told stands in the prompt, or it does not know.
-    Row("told", {"calls": LOGGED}, f"{TODAY}. {MESSAGE}", [given(TODAY, HEADACHE)], {"tools": LOG}),
-    Row("untold", {"missing": f"never said {TODAY!r}"}, MESSAGE, [given(TODAY, HEADACHE)]),
-    Row(
-        "told-otherwise",
-        {"missing": f"never said {TODAY!r}"},
-        f"{TODAY.title()}. {MESSAGE}",
-        [given(TODAY, HEADACHE)],
+    *(
+        Row(name, expected, MESSAGE, [given(TODAY, HEADACHE)], {"tools": LOG, "system": system})
+        for name, system, expected in (
+            ("told", TODAY, {"calls": LOGGED}),
+            ("told-otherwise", TODAY.title(), {"missing": f"never said {TODAY!r}"}),
+            ("untold", "", {"missing": f"never said {TODAY!r}"}),
+        )
     ),
     Row("asks-back", {"text": "Which one?"}, model=[ask("Which one?")], body={"tools": LOG}),
     # Orders in a message are obeyed where neither quotation nor warning keeps them from it.
