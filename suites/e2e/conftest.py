@@ -22,11 +22,10 @@ from harness_core.base.evidence import Evidence
 from harness_core.doubles.model import (
     Gateway,
     LedgerEntry,
-    cost_summary,
     expect_rehearsed,
     refused_keys,
 )
-from harness_core.front.budget import keep_costs
+from harness_core.front.budget import report_costs
 from harness_core.front.pytest_plugin import add_summary, explain_failures
 from harness_core.front.skips import not_run
 from harness_core.front.suite_fixtures import suite_subject
@@ -190,9 +189,8 @@ def butler_ecosystem(
         yield environment
     totals = harness_loop.run(environment.gateway.client.totals)
     run_evidence.write_json("cost.json", totals)
-    keep_costs(pytestconfig, FOLDER, {test: group.usd for test, group in totals.by_test.items()})
     booted = f"booted in {environment.boot_s:.1f} s; evidence: {run_evidence.path}"
-    add_summary(pytestconfig, "cost of the model", f"{cost_summary(totals)}\n{booted}")
+    report_costs(pytestconfig, FOLDER, totals, note=booted)
     late = "\n".join(f"{line.log}: {line.text}" for line in environment.late_errors)
 
     assert not late, f"errors about messages of tests that had ended:\n{late}"

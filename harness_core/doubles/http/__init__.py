@@ -1,6 +1,7 @@
 """HTTP on loopback as the harness meets it: a client and servers, both of which write all down.
 
-- ``_client.py``: :class:`HttpClient`, asks a product and keeps every exchange as evidence.
+- ``_client.py``: :class:`HttpClient`, asks a product and keeps every exchange as evidence;
+  ``_exchange.py``: one request and its answer on a connection of their own.
 - ``_recorder.py``: :func:`open_recorder`, a server that records every request and answers by rules;
   what stands in for a messenger's API, a calendar, a collector of spans.
 - ``_recorded.py``: :class:`Recorded`, one request as it came. ``_rules.py``: :class:`Rule` and
@@ -9,14 +10,12 @@
 - ``_encoding.py``: bodies that arrive compressed, opened within bounds.
 - ``_own_host.py``: :class:`OwnHosts`, which requests are meant for a server of ours.
   ``_misdirected.py``: :func:`misdirected`, those that a server on loopback must refuse.
-- ``_probes.py``: :func:`http_answers`, :func:`sse_opens`, one look each; ``_head.py``: the head of one
-  answer, which they look at.
+- ``_probes.py``: :func:`http_answers`, :func:`sse_opens`, one look each.
 
 h11 does the protocol, trio the sockets; nothing here leaves 127.0.0.1.
 """
 
 from harness_core.doubles.http._client import HttpClient, Response, Silence, Unanswered
-from harness_core.doubles.http._head import Head, NotHttp, get_head
 from harness_core.doubles.http._misdirected import Addressed, directed, misdirected
 from harness_core.doubles.http._own_host import Misaddressed, OwnHosts
 from harness_core.doubles.http._probes import http_answers, sse_opens
@@ -27,10 +26,8 @@ from harness_core.doubles.http._rules import Answer, Rule
 __all__ = [
     "Addressed",
     "Answer",
-    "Head",
     "HttpClient",
     "Misaddressed",
-    "NotHttp",
     "OwnHosts",
     "Recorded",
     "Recorder",
@@ -39,7 +36,6 @@ __all__ = [
     "Silence",
     "Unanswered",
     "directed",
-    "get_head",
     "http_answers",
     "misdirected",
     "open_recorder",

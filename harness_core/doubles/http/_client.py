@@ -9,7 +9,6 @@ an outage can expect: :class:`Unanswered`.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import time
@@ -23,6 +22,7 @@ import trio
 
 from harness_core.base.bridge import anywhere
 from harness_core.base.errors import BadInput
+from harness_core.doubles.http._exchange import exchange, request_bytes
 from harness_core.doubles.http._misdirected import Addressed
 from harness_core.doubles.http._recorded import shown_body, shown_headers
 
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
 
 __all__ = ["HttpClient", "Response", "Silence", "Unanswered"]
-
-_READ_BYTES: Final = 65_536
-_HEAD_BYTES: Final = 262_144
-#: Renders and small videos fit; a body without end does not.
-_BODY_BYTES: Final = 256 * 1024 * 1024
 
 #: An answer of a server on this machine that does no long work takes milliseconds; on a loaded one
 #: with two cores, seconds.
@@ -135,14 +130,16 @@ class _Asked:
     """One request, as the evidence keeps it.
 
     Attributes:
-        head_suffices: an answer that may be without end is read no further than its head.
+        data: all of it, as sent.
+        any_length: an answer that may be without end is read to its end, too.
     """
 
     method: str
     url: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    head_suffices: bool = False
+    data: bytes
+    any_length: bool = True
 
 
 class HttpClient:
@@ -231,25 +228,15 @@ class HttpClient:
         target = quote(path, safe="/%:@!$&'()*+,;=~?-._") + (
             f"?{urlencode(params)}" if params else ""
         )
-        body = _json(json) if json is not None else content
-        sent = {"host": self._authority}
-        for name, value in {**self.headers, **(headers or {})}.items():
-            sent[name.lower()] = value
-        if json is not None:
-            sent.setdefault("content-type", "application/json")
-        if body or method in {"POST", "PUT", "PATCH"}:
-            sent["content-length"] = str(len(body))
-        sent["connection"] = "close"
+        body = content if json is None else _json(json)
+        sent = {"host": self._authority, **self._headers(method, json, body, headers or {})}
         try:
-            data = _serialised(
-                h11.Request(method=method, target=target, headers=list(sent.items())), body
-            )
+            data = request_bytes(method, target, sent.items(), body)
         except h11.LocalProtocolError as error:
             raise BadInput("request", found=f"{method} {path}", expected=str(error)) from error
-        asked = _Asked(
-            method=method, url=f"{self.base_url}{target}", headers=tuple(sent.items()), body=body
-        )
-        return await self._ask(asked, data, seconds=seconds)
+        url = f"{self.base_url}{target}"
+        asked = _Asked(method=method, url=url, headers=tuple(sent.items()), body=body, data=data)
+        return await self._ask(asked, seconds=seconds)
 
     @anywhere
     async def send(
@@ -276,32 +263,47 @@ class HttpClient:
         Raises:
             Unanswered: no answer came.
         """
-        body = _json(json) if json is not None else b""
-        sent = {name.lower(): value for name, value in self.headers.items()}
-        if json is not None:
-            sent["content-type"] = "application/json"
-        if body or method in {"POST", "PUT", "PATCH"}:
-            sent["content-length"] = str(len(body))
-        sent["connection"] = "close"
-        data = addressed.request(method, path, headers=sent, body=body)
-        named = tuple(("host", host) for host in addressed.hosts)
+        body = b"" if json is None else _json(json)
+        sent = self._headers(method, json, body, {})
         asked = _Asked(
             method=method,
             url=f"{addressed.origin or self.base_url}{path}",
-            headers=(*named, *sent.items(), *addressed.headers),
+            headers=(
+                *(("host", host) for host in addressed.hosts),
+                *sent.items(),
+                *addressed.headers,
+            ),
             body=body,
-            head_suffices=True,
+            data=addressed.request(method, path, headers=sent, body=body),
+            any_length=False,
         )
-        return await self._ask(asked, data, seconds=seconds)
+        return await self._ask(asked, seconds=seconds)
 
-    async def _ask(self, asked: _Asked, data: bytes, *, seconds: float | None) -> Response:
+    def _headers(
+        self, method: str, json: Any, body: bytes, further: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Names in lower case → values, without ``Host``."""
+        sent = {name.lower(): value for name, value in {**self.headers, **further}.items()}
+        if json is not None:
+            sent.setdefault("content-type", "application/json")
+        if body or method in {"POST", "PUT", "PATCH"}:
+            sent["content-length"] = str(len(body))
+        return sent | {"connection": "close"}
+
+    async def _ask(self, asked: _Asked, *, seconds: float | None) -> Response:
         limit_s = self._seconds if seconds is None else seconds
         began_s, stamp = time.monotonic(), time.time()
         response: Response | None = None
         problem = ""
         try:
             with trio.move_on_after(limit_s) as scope:
-                head, answer = await self._exchange(asked, data)
+                head, answer = await exchange(
+                    self._host,
+                    self._port,
+                    asked.data,
+                    method=asked.method,
+                    head_suffices=lambda head: not asked.any_length and _endless(head),
+                )
                 response = Response(
                     method=asked.method,
                     url=asked.url,
@@ -317,14 +319,10 @@ class HttpClient:
             how = Silence.LATE
             if response is None and scope.cancelled_caught:
                 problem = f"nothing came within {limit_s:g} s"
-        except ConnectionRefusedError:
-            how, problem = Silence.REFUSED, "nobody accepts connections"
         except (OSError, trio.BrokenResourceError, h11.RemoteProtocolError) as error:
-            refused = _was_refused(error)
-            how = Silence.REFUSED if refused else Silence.BROKEN
-            problem = (
-                "nobody accepts connections" if refused else f"{type(error).__name__}: {error}"
-            )
+            how, problem = Silence.BROKEN, f"{type(error).__name__}: {error}"
+            if _was_refused(error):
+                how, problem = Silence.REFUSED, "nobody accepts connections"
         self._write(stamp, asked, response, problem, time.monotonic() - began_s)
         if response is None:
             text = (
@@ -333,34 +331,6 @@ class HttpClient:
             )
             raise Unanswered(text, how=how)
         return response
-
-    async def _exchange(self, asked: _Asked, data: bytes) -> tuple[h11.Response, bytes]:
-        connection = h11.Connection(our_role=h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
-        # What was sent may be no HTTP; how the answer is read depends on the method alone.
-        connection.send(h11.Request(method=asked.method, target="/", headers=[("host", "")]))
-        connection.send(h11.EndOfMessage())
-        async with await trio.open_tcp_stream(self._host, self._port) as stream:
-            # It may have answered before it had read everything: an answer of 413, say.
-            with contextlib.suppress(trio.BrokenResourceError):
-                await stream.send_all(data)
-            head: h11.Response | None = None
-            answer = bytearray()
-            while True:
-                event = connection.next_event()
-                if event is h11.NEED_DATA:
-                    connection.receive_data(await stream.receive_some(_READ_BYTES))
-                elif isinstance(event, h11.Response):
-                    head = event
-                    if asked.head_suffices and _endless(head):
-                        return head, b""
-                elif isinstance(event, h11.Data):
-                    answer += event.data
-                    if len(answer) > _BODY_BYTES:
-                        raise h11.RemoteProtocolError(f"a body of more than {_BODY_BYTES} bytes")
-                elif isinstance(event, h11.EndOfMessage) and head is not None:
-                    return head, bytes(answer)
-                elif isinstance(event, h11.ConnectionClosed):
-                    raise h11.RemoteProtocolError("it closed the connection without an answer")
 
     def _write(
         self,
@@ -391,14 +361,6 @@ class HttpClient:
                 "body": shown_body(response.body, redactor),
             }
         self._evidence.append_json(f"{self.name}.exchanges.jsonl", row)
-
-
-def _serialised(request: h11.Request, body: bytes) -> bytes:
-    connection = h11.Connection(our_role=h11.CLIENT)
-    data = connection.send(request) or b""
-    if body:
-        data += connection.send(h11.Data(data=body)) or b""
-    return data + (connection.send(h11.EndOfMessage()) or b"")
 
 
 def _endless(head: h11.Response) -> bool:

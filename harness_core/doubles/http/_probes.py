@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from urllib.parse import urlsplit
 
+import h11
 import trio
 
 from harness_core.base.errors import BadInput
-from harness_core.doubles.http._head import Head, NotHttp, get_head
+from harness_core.doubles.http._exchange import exchange, request_bytes
 from harness_core.ports import LOOK_S, Probe, reason_of
 
 __all__ = ["http_answers", "sse_opens"]
@@ -23,7 +24,7 @@ def http_answers(url: str, *, status: int = 200) -> Probe:
     target = _target(url)
 
     async def look() -> str:
-        seen = await _get_headers(target)
+        seen = await _get_head(target)
         if isinstance(seen, str):
             return seen
         if seen.status != status:
@@ -42,7 +43,7 @@ def sse_opens(url: str) -> Probe:
     target = _target(url)
 
     async def look() -> str:
-        seen = await _get_headers(target, accept="text/event-stream")
+        seen = await _get_head(target, accept="text/event-stream")
         if isinstance(seen, str):
             return seen
         kind = seen.content_type
@@ -51,6 +52,14 @@ def sse_opens(url: str) -> Probe:
         return ""
 
     return look
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """What is looked at of an answer; an empty ``content_type`` where it names none."""
+
+    status: int
+    content_type: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,22 +91,26 @@ def _target(url: str) -> _Target:
     )
 
 
-async def _get_headers(target: _Target, *, accept: str = "*/*") -> Head | str:
-    """The response head of one GET, or what went wrong."""
+async def _get_head(target: _Target, *, accept: str = "*/*") -> _Head | str:
+    """The head of the answer to one GET, or what went wrong."""
     url = target.url
+    headers = [("Host", target.authority), ("Accept", accept), ("Connection", "close")]
+    data = request_bytes("GET", target.path, headers)
     with trio.move_on_after(LOOK_S):
         try:
-            return await get_head(
-                host=target.host,
-                port=target.port,
-                authority=target.authority,
-                target=target.path,
-                accept=accept,
+            head, _ = await exchange(
+                target.host,
+                target.port,
+                data,
+                method="GET",
+                head_suffices=lambda head: True,  # noqa: ARG005 - its body may never end
             )
         except OSError as error:
             return f"GET {url}: {reason_of(error)}"
         except trio.BrokenResourceError:
             return f"GET {url}: connection reset"
-        except NotHttp as error:
+        except h11.RemoteProtocolError as error:
             return f"GET {url}: not HTTP ({error})"
+        kind = dict(head.headers).get(b"content-type", b"").decode("latin-1")
+        return _Head(status=head.status_code, content_type=kind)
     return f"GET {url}: no response headers within {LOOK_S:g} s"

@@ -18,10 +18,10 @@ import trio
 
 from harness_core.base import limits
 from harness_core.base.bridge import anywhere
-from harness_core.base.errors import ChildExited
 from harness_core.base.evidence import Evidence
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.mail._mail import Mail, Refusal
+from harness_core.ports import Probe, Stage, await_ready, reason_of
 from harness_core.process import Child, Run
 
 __all__ = ["Mailbox", "open_mailbox"]
@@ -173,7 +173,8 @@ async def open_mailbox(
         starting = run.child(argv, name=name, env=environment, evidence=evidence, listen=[listener])
         async with starting as child:
             listener.close()
-            await _greeted(child, port)
+            greeted = Stage(name="greeting", probe=_greets(port), seconds=limits.CHILD_START_S)
+            await await_ready(child, [greeted])
             mailbox = Mailbox(
                 port=port,
                 account=account,
@@ -201,32 +202,18 @@ def _shown(mail: Mail) -> dict[str, Any]:
     }
 
 
-async def _greeted(child: Child, port: int) -> None:
-    seen = "nothing yet"
+def _greets(port: int) -> Probe:
+    """A connection is greeted as by a server of mail that is ready."""
 
-    async def answers() -> bool:
-        nonlocal seen
-        if child.returncode is not None:
-            raise ChildExited(
-                "start the mail server",
-                name=child.name,
-                returncode=child.returncode,
-                tail=child.tail(),
-                log=child.log,
-            )
+    async def look() -> str:
         try:
             async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
                 greeting = await stream.receive_some()
         except OSError as error:
-            seen = str(error)
-            return False
-        seen = greeting.decode(errors="replace")
-        return greeting.startswith(_GREETING)
+            return reason_of(error)
+        except trio.BrokenResourceError:
+            return "connection reset"
+        said = greeting.decode(errors="replace")
+        return "" if greeting.startswith(_GREETING) else f"it said {said!r}"
 
-    with deadline(
-        "be greeted by the mail server",
-        seconds=limits.CHILD_START_S,
-        observed=lambda: seen,
-        tail=child.tail,
-    ):
-        await until(answers)
+    return look

@@ -18,8 +18,7 @@ From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and
 - ``_ledger.py``, ``_prices.py``, ``_budget.py``, ``_summary.py``: what was called, what it costs,
   what it may cost, and the table for people. ``_refused.py``: what was refused for its key;
   ``_unrehearsed.py``: what the model had no turn for.
-- ``_faults.py``, ``_trouble.py``: trouble on request, and what it does. ``_scopes.py``: whose call
-  it was.
+- ``_faults.py``, ``_trouble.py``: trouble on request, and what it does.
 """
 
 from harness_core.base.machine import need_extra
@@ -30,7 +29,7 @@ from harness_core.doubles.model._cli import KEY_VARIABLE, SHORTEST_KEY, TOKEN_VA
 from harness_core.doubles.model._client import GatewayClient
 from harness_core.doubles.model._faults import Fault
 from harness_core.doubles.model._gateway import Gateway, gateway_command, open_gateway
-from harness_core.doubles.model._ledger import LedgerEntry
+from harness_core.doubles.model._ledger import LedgerEntry, Totals
 from harness_core.doubles.model._refused import refused_keys
 from harness_core.doubles.model._summary import cost_summary
 from harness_core.doubles.model._unrehearsed import expect_rehearsed
@@ -43,6 +42,7 @@ __all__ = [
     "Gateway",
     "GatewayClient",
     "LedgerEntry",
+    "Totals",
     "cost_summary",
     "expect_rehearsed",
     "gateway_command",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,8 +33,6 @@ class GatewayClient:
     def __init__(self, url: str, token: str) -> None:
         self.url = url.rstrip("/")
         self.token = token
-        self._test = ""
-        self._planted: list[int] = []
         self._http = HttpClient(
             self.url,
             name="the model gateway",
@@ -43,32 +40,9 @@ class GatewayClient:
             seconds=_TIMEOUT_S,
         )
 
-    def for_test(self, test: str, *, alone: bool) -> GatewayClient:
-        """This client on behalf of one test.
-
-        Args:
-            test: its id.
-            alone: nobody else calls the model now. Otherwise its faults meet the calls of its own
-                scope alone, and :meth:`clear` takes no others.
-        """
-        client = copy.copy(self)
-        client._test = "" if alone else test  # noqa: SLF001 - another of the same class
-        client._planted = []  # noqa: SLF001
-        return client
-
-    async def health(self) -> str:
-        """The gateway's mode."""
-        return str((await self._ask("GET", "health"))["mode"])
-
-    async def set_scope(self, test: str, *, contains: str = "") -> None:
-        """Say which test the calls that arrive from now on belong to.
-
-        Args:
-            test: id of the test; empty to leave the scope.
-            contains: a text that only this test's prompts hold; the scope then claims these calls
-                alone, and several such scopes may be open at once (parallel workers).
-        """
-        await self._ask("POST", "scope", json={"test": test, "contains": contains})
+    async def set_scope(self, test: str) -> None:
+        """Book the calls that arrive from now on, on the test with this id; on none when empty."""
+        await self._ask("POST", "scope", json={"test": test})
 
     async def ledger(self, *, since: int = 0) -> tuple[LedgerEntry, ...]:
         """Entries after a sequence number, in order of arrival."""
@@ -98,14 +72,10 @@ class GatewayClient:
 
     async def add_fault(self, fault: Fault) -> int:
         """Plant trouble for the next calls that match it; returns its number."""
-        if self._test and not fault.test:
-            fault = msgspec.structs.replace(fault, test=self._test)
-        number = int(await self._ask("POST", "faults", json=msgspec.to_builtins(fault)))
-        self._planted.append(number)
-        return number
+        return int(await self._ask("POST", "faults", json=msgspec.to_builtins(fault)))
 
     async def waiting_faults(self) -> tuple[str, ...]:
-        """Every fault that is not spent, whoever planted it, in words."""
+        """Every fault that is not spent, in words."""
         planted = await self._ask("GET", "faults")
         return tuple(f"{each['does']}, {each['left']} left" for each in planted if each["left"])
 
@@ -115,10 +85,7 @@ class GatewayClient:
 
     @asynccontextmanager
     async def fault(self, fault: Fault) -> AsyncIterator[int]:
-        """Trouble for the calls during the block that match it; afterwards this one is gone.
-
-        Others who share the gateway keep theirs, which :meth:`clear` would take from them.
-        """
+        """Trouble for the calls during the block that match it; afterwards this one is gone."""
         number = await self.add_fault(fault)
         try:
             yield number
@@ -140,14 +107,7 @@ class GatewayClient:
         return sum(int(each["met"]) for each in planted if each["number"] == number)
 
     async def clear(self) -> None:
-        """Forget faults and scopes; the ledger and what was rehearsed stay.
-
-        On behalf of a test that is not alone: the faults it planted.
-        """
-        if self._test:
-            for number in self._planted:
-                await self.withdraw_fault(number)
-            return
+        """Forget faults and the scope; the ledger and what was rehearsed stay."""
         await self._ask("POST", "clear")
 
     async def _ask(self, method: str, path: str, **options: Any) -> Any:

@@ -16,15 +16,21 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from harness_core.base.errors import BadInput
-from harness_core.base.reading import JSON_WORDS, convert, json_value
+from harness_core.base.reading import JSON_WORDS, Table, convert, json_value
 from harness_core.doubles.model._desk import Desk
 from harness_core.doubles.model._faults import Fault
 from harness_core.doubles.model._replay import ReplayBackend
-from harness_core.doubles.model._scopes import Scope
 from harness_core.doubles.model.rehearsed import RehearsedBackend
 from harness_core.doubles.turns import rehearsals_from_json
 
 T = TypeVar("T")
+
+
+class _Scope(Table, frozen=True):
+    """The id of the test that is running; empty for none."""
+
+    test: str
+
 
 #: What is answered, as a value that becomes JSON.
 Handler = Callable[[Request], Awaitable[Any]]
@@ -78,7 +84,7 @@ class _Control:
         return {"mode": self._desk.backend.name}
 
     async def scope(self, request: Request) -> Any:
-        self._desk.scopes.set(await _read(request, Scope, where="scope"))
+        self._desk.test = (await _read(request, _Scope, where="scope")).test
         return {}
 
     async def ledger(self, request: Request) -> Any:
@@ -122,7 +128,7 @@ class _Control:
 
     async def clear(self, _: Request) -> Any:
         self._desk.faults.clear()
-        self._desk.scopes.clear()
+        self._desk.test = ""
         return {}
 
 

@@ -39,7 +39,6 @@ from harness_core.doubles.model._refusal import Refusal
 from harness_core.doubles.model._refused import KEY_MISSING, WRONG_BEARER, WRONG_KEY
 from harness_core.doubles.model._reply import Reply, Usage, prompt_tokens
 from harness_core.doubles.model._request import MessagesRequest, parse_body
-from harness_core.doubles.model._scopes import Scopes
 from harness_core.doubles.model._trouble import make_trouble
 from harness_core.doubles.model.rehearsed._prompt import message_of
 
@@ -66,7 +65,7 @@ class Desk:
         redactor: removes secrets from the prompts kept in the ledger.
         now: clock of arrivals.
         faults: what waits for its calls.
-        scopes: whose calls they are.
+        test: id of the test that is running; empty for none.
     """
 
     backend: Backend
@@ -77,7 +76,7 @@ class Desk:
     redactor: Redactor = field(default_factory=Redactor)
     now: Callable[[], dt.datetime] = _now
     faults: FaultBoard = field(default_factory=FaultBoard)
-    scopes: Scopes = field(default_factory=Scopes)
+    test: str = ""
 
     def totals(self) -> Totals:
         """The ledger added up, with the state of the budget."""
@@ -114,6 +113,7 @@ class Desk:
             arrived_at=now.isoformat(timespec="milliseconds"),
             mode=self.backend.name,
             kind="count_tokens" if counting else dialect.kind,
+            test=self.test,
         )
         exchange = Exchange(scope, receive, send, dialect, entry, self._close)
         try:
@@ -133,9 +133,6 @@ class Desk:
         entry.traceparent = headers.get("traceparent", "")
         refused = self._key_refused(headers.get("x-api-key", ""), headers.get("authorization", ""))
         raw = await exchange.body()
-        text = raw.decode("utf-8", "replace")
-        # What a refused call asks is not looked at, but for whose call it is.
-        entry.test = self.scopes.of(text)
         entry.session = headers.get("x-claude-code-session-id", "")
         if refused is not None:
             raise refused
@@ -162,9 +159,8 @@ class Desk:
             now=now,
             headers={name: headers[name] for name in headers if name != "x-api-key"},
         )
-        planted = self.faults.take(
-            test=entry.test, model=request.model, text=text, tools=bool(request.tools)
-        )
+        text = raw.decode("utf-8", "replace")
+        planted = self.faults.take(model=request.model, text=text, tools=bool(request.tools))
         await self._dispatch(exchange, call, planted)
 
     def _key_refused(self, api_key: str, authorization: str) -> Refusal | None:

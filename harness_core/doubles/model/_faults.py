@@ -44,7 +44,6 @@ class Fault(Table, frozen=True):
         tool: the tool an ``answer`` calls: its whole name, or the bare name of one on offer.
         input: the arguments of that call, whatever the tool's schema says.
         retry_after_s: sent with ``status`` when given.
-        test: only calls that arrive in this test scope.
         contains: only calls whose system, messages or tools contain this text.
         also: only calls that contain this text too, e.g. a tool's name beside a test's own word.
         model: only calls for this model.
@@ -57,7 +56,6 @@ class Fault(Table, frozen=True):
     status: int = 529
     retry_after_s: float | None = None
     after_events: int = 2
-    test: str = ""
     contains: str = ""
     also: str = ""
     model: str = ""
@@ -157,13 +155,12 @@ class FaultBoard:
         """Those not yet withdrawn, spent or not."""
         return tuple(self._planted.values())
 
-    def take(self, *, test: str, model: str, text: str, tools: bool = True) -> Planted | None:
+    def take(self, *, model: str, text: str, tools: bool = True) -> Planted | None:
         """The first fault that matches a call; counts it down."""
         for planted in self._planted.values():
             fault = planted.fault
             matches = (
                 planted.left > 0
-                and fault.test in ("", test)
                 and fault.model in ("", model)
                 and fault.contains in text
                 and fault.also in text

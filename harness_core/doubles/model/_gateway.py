@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from harness_core.base import limits
-from harness_core.base.errors import ChildExited, Unavailable
 from harness_core.base.evidence import Evidence
-from harness_core.base.wait import deadline, until
+from harness_core.doubles.http import http_answers
 from harness_core.doubles.model._cli import KEY_VARIABLE, TOKEN_VARIABLE
 from harness_core.doubles.model._client import GatewayClient
 from harness_core.doubles.model._modes import PAID_MODES, UPSTREAM_KEY_VARIABLE, open_backend
+from harness_core.ports import Stage, await_ready
 
 if TYPE_CHECKING:
     # Types alone: the gateway's own process imports this package and supervises nothing.
@@ -113,7 +113,10 @@ async def open_gateway(
         async with starting as child:
             # Our copy goes: were the child to die, connections must be refused, not queue up.
             listener.close()
-            await _wait_until_ready(child, client)
+            hello = http_answers(f"{url}/api/hello")
+            await await_ready(
+                child, [Stage(name="hello", probe=hello, seconds=limits.CHILD_START_S)]
+            )
             yield Gateway(
                 url=url,
                 api_key=command.api_key,
@@ -188,23 +191,3 @@ def gateway_command(
     for name, value in given.items():
         argv += [f"--{name}", str(value)]
     return GatewayCommand(argv=tuple(argv), environment=environment, api_key=api_key, token=token)
-
-
-async def _wait_until_ready(child: Child, client: GatewayClient) -> None:
-    async def answers() -> bool:
-        if child.returncode is not None:
-            raise ChildExited(
-                "start the model gateway",
-                name=child.name,
-                returncode=child.returncode,
-                tail=child.tail(),
-                log=child.log,
-            )
-        try:
-            await client.health()
-        except Unavailable:
-            return False
-        return True
-
-    with deadline("start the model gateway", seconds=limits.CHILD_START_S, tail=child.tail):
-        await until(answers)

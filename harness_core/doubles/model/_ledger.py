@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
@@ -109,6 +109,14 @@ class Sum:
     unpriced: int = 0
     failed: int = 0
 
+    def __add__(self, other: Sum) -> Sum:
+        return Sum(
+            **{
+                each.name: getattr(self, each.name) + getattr(other, each.name)
+                for each in fields(self)
+            }
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
@@ -125,6 +133,23 @@ class Totals:
     spent_usd: float = 0.0
     reserved_usd: float = 0.0
     budget_exceeded: bool = False
+
+    @staticmethod
+    def sum(parts: Iterable[Totals]) -> Totals:
+        """The totals of gateways that were one run's: each had a share of its budget."""
+        parts = list(parts)
+        by_test: dict[str, Sum] = {}
+        for test, group in (pair for part in parts for pair in part.by_test.items()):
+            by_test[test] = by_test.get(test, Sum()) + group
+        return Totals(
+            overall=sum((part.overall for part in parts), Sum()),
+            by_test=by_test,
+            mode=" and ".join(sorted({part.mode for part in parts if part.mode})),
+            budget_usd=sum(part.budget_usd for part in parts),
+            spent_usd=sum(part.spent_usd for part in parts),
+            reserved_usd=sum(part.reserved_usd for part in parts),
+            budget_exceeded=any(part.budget_exceeded for part in parts),
+        )
 
 
 def add_up(entries: Iterable[LedgerEntry]) -> Sum:

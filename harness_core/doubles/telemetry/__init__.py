@@ -3,7 +3,7 @@
 - ``_collector.py``: :func:`open_collector`, OTLP over HTTP on loopback, protobuf and JSON.
 - ``_span.py``: :class:`Span`, one span in plain data. ``_trace.py``: :class:`Trace`, the spans of
   one trace and who hangs below whom.
-- ``_protobuf.py``, ``_json.py``: the two encodings of an export request.
+- ``_export.py``: an export request in either encoding.
 """
 
 from harness_core.base.machine import need_extra

@@ -14,8 +14,7 @@ from harness_core.base.errors import NotReady
 from harness_core.base.evidence import Evidence
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.http import Answer, Recorded, Recorder, Rule, open_recorder
-from harness_core.doubles.telemetry._json import from_json
-from harness_core.doubles.telemetry._protobuf import from_protobuf
+from harness_core.doubles.telemetry._export import from_json, from_protobuf
 from harness_core.doubles.telemetry._span import BadExport, Span
 from harness_core.doubles.telemetry._trace import Trace
 

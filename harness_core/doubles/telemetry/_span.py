@@ -73,15 +73,15 @@ class Span:
         return f"{self.service}: {self.name} [{self.span_id}{below}]{failed}"
 
 
-def checked_id(value: str, *, digits: int, what: str, may_be_empty: bool = False) -> str:
-    """A trace or span id as OTLP demands it.
+def checked_id(value: bytes, *, size_bytes: int, what: str, may_be_empty: bool = False) -> str:
+    """A trace or span id as OTLP demands it, in hexadecimal.
 
     Raises:
-        BadExport: another length, other characters, or all zeros.
+        BadExport: another length, or all zeros.
     """
-    lower = value.lower()
-    if may_be_empty and lower.strip("0") == "":
+    if may_be_empty and not any(value):
         return ""
-    if len(lower) != digits or set(lower) - set("0123456789abcdef") or not lower.strip("0"):
-        raise BadExport(f"{what} is {value!r}, expected {digits} hexadecimal digits, not all zero")
-    return lower
+    if len(value) != size_bytes or not any(value):
+        expected = f"{2 * size_bytes} hexadecimal digits, not all zero"
+        raise BadExport(f"{what} is {value.hex()!r}, expected {expected}")
+    return value.hex()

@@ -9,7 +9,7 @@ Played by the model gateway (``harness_core/doubles/model/rehearsed``), which do
 of the very request gives a reader what the turn needs. Written down in docs/gateway.md.
 """
 
-from harness_core.doubles.turns._message import Message, as_read, with_kinds
+from harness_core.doubles.turns._message import Message, as_read, fill_in, with_kinds
 from harness_core.doubles.turns._rehearsal import Rehearsal, read_rehearsals, rehearsals_from_json
 from harness_core.doubles.turns._turns import (
     Ask,
@@ -47,6 +47,7 @@ __all__ = [
     "as_read",
     "ask",
     "fail",
+    "fill_in",
     "given",
     "is_turn",
     "obey",

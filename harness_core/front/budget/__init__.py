@@ -2,17 +2,17 @@
 
 - ``_plan.py``: :func:`model_budget`, whose limit holds; :func:`cost_plan`, the lines before a run.
 - ``_hooks.py``: the same for pytest: :func:`llm_budget_usd` for a suite's conftest,
-  :func:`keep_costs` for what its tests would have cost offline.
+  :func:`report_costs` for what its gateway counted, from any worker of the run.
 """
 
-from harness_core.front.budget._hooks import CostHooks, keep_costs, llm_budget_usd
+from harness_core.front.budget._hooks import CostHooks, llm_budget_usd, report_costs
 from harness_core.front.budget._plan import ModelBudget, cost_plan, model_budget
 
 __all__ = [
     "CostHooks",
     "ModelBudget",
     "cost_plan",
-    "keep_costs",
     "llm_budget_usd",
     "model_budget",
+    "report_costs",
 ]

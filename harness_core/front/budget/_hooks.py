@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import pytest
 
 from harness_core.assurance import gates
@@ -13,10 +14,17 @@ from harness_core.base.errors import BadInput
 from harness_core.front.budget._plan import cost_plan, model_budget
 from harness_core.system.suites import suite_folder
 
-__all__ = ["CostHooks", "keep_costs", "llm_budget_usd"]
+if TYPE_CHECKING:
+    # The gateway is an extra: whoever has totals to report has it.
+    from harness_core.doubles.model import Totals
+
+__all__ = ["CostHooks", "llm_budget_usd", "report_costs"]
 
 #: What a test would have cost, by its id, when it last passed offline; in pytest's cache.
 _COSTS: Final = "harness/offline_costs_usd"
+
+#: Where an xdist worker hands its reports over.
+_XDIST_COSTS: Final = "harness_costs"
 
 #: Modes of the gateway, and a gate, with which a test asks a provider that wants money.
 _PAID_MODES: Final = frozenset({"live", "record"})
@@ -28,34 +36,40 @@ def llm_budget_usd(config: pytest.Config, folder: Path) -> float:
     return model_budget(folder, given=config.getoption("--llm-budget-usd")).usd
 
 
-def keep_costs(config: pytest.Config, folder: Path, costs: Mapping[str, float]) -> None:
-    """Keep what the tests of a suite that passed would have cost, for whoever runs them for money.
+#: What one gateway counted: folder of the suite, totals as builtins, note. xdist carries no classes.
+_Report = tuple[str, dict[str, Any], str]
+
+
+def report_costs(config: pytest.Config, folder: Path, totals: Totals, *, note: str = "") -> None:
+    """Report what a gateway of a suite has counted.
+
+    At its end the run prints one table of all that was reported and, offline, keeps what the tests
+    that passed would have cost, for whoever runs them for money.
 
     Args:
-        config: of the run; that of the controller under xdist.
+        config: of the run, or of a worker of it.
         folder: of the suite.
-        costs: USD by id of test, counted offline; a test that is not there asked no model.
+        totals: of the gateway; a test that is not there asked no model.
+        note: a line below the table.
     """
-    cache = getattr(config, "cache", None)
-    hooks: CostHooks | None = config.pluginmanager.get_plugin(CostHooks.NAME)
-    if cache is None or hooks is None or config.getoption("--llm") != "rehearsed":
-        return
-    own = f"{folder.relative_to(config.rootpath).as_posix()}/"
-    found = {test: costs.get(test, 0.0) for test in hooks.passed if test.startswith(own)}
-    cache.set(_COSTS, {**cache.get(_COSTS, {}), **found})
+    hooks: Any = config.pluginmanager.get_plugin(CostHooks.NAME)
+    own = folder.relative_to(config.rootpath).as_posix()
+    hooks.reports.append((own, msgspec.to_builtins(totals), note))
 
 
 class CostHooks:
-    """A pytest plugin: before money is spent, how much it may be and how much it probably is.
+    """A pytest plugin: what models may and probably will cost, and in the end what they did.
 
     Attributes:
         passed: ids of the tests that have passed.
+        reports: what gateways counted, those of workers included once they are down.
     """
 
     NAME: Final = "harness_costs"
 
     def __init__(self, config: pytest.Config) -> None:
         self.passed: set[str] = set()
+        self.reports: list[_Report] = []
         self._config = config
         self._told = False
 
@@ -79,6 +93,39 @@ class CostHooks:
         for line in self._plan(ids):
             reporter.ensure_newline()
             reporter.write_line(line)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """A worker hands its reports over; those of fixtures that are not torn down yet, too."""
+        if (workeroutput := getattr(self._config, "workeroutput", None)) is not None:
+            workeroutput[_XDIST_COSTS] = self.reports
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what a worker has reported."""
+        self.reports.extend(getattr(node, "workeroutput", {}).get(_XDIST_COSTS, ()))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """One table for each suite, whatever number of gateways it had."""
+        for folder in dict.fromkeys(folder for folder, _, _ in self.reports):
+            self._sum_up(terminalreporter, folder)
+
+    def _sum_up(self, terminalreporter: Any, folder: str) -> None:
+        from harness_core.doubles.model import Totals, cost_summary
+
+        reports = [(totals, note) for suite, totals, note in self.reports if suite == folder]
+        totals = Totals.sum(msgspec.convert(each, Totals) for each, _ in reports)
+        terminalreporter.ensure_newline()
+        terminalreporter.section("cost of the model")
+        for line in (cost_summary(totals), *(note for _, note in reports if note)):
+            terminalreporter.write_line(line)
+        cache = getattr(self._config, "cache", None)
+        if cache is not None and self._config.getoption("--llm") == "rehearsed":
+            own = [test for test in self.passed if test.startswith(f"{folder}/")]
+            found = {
+                test: totals.by_test[test].usd if test in totals.by_test else 0.0 for test in own
+            }
+            cache.set(_COSTS, {**cache.get(_COSTS, {}), **found})
 
     def _plan(self, tests: Sequence[str]) -> list[str]:
         suites: dict[Path | None, list[str]] = {}

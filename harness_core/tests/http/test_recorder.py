@@ -12,7 +12,7 @@ import trio
 
 from harness_core.base.errors import BadInput, HarnessError, NotReady
 from harness_core.base.evidence import Redactor, open_evidence
-from harness_core.doubles.http import Answer, Rule, _recorder, get_head, open_recorder
+from harness_core.doubles.http import Answer, HttpClient, Rule, _recorder, open_recorder
 
 OK = Rule(answer=Answer(json={"ok": True}), name="ok")
 
@@ -372,14 +372,9 @@ async def test_what_does_not_fit_is_never_silently_missing(evidence, monkeypatch
 async def test_it_serves_loopback_only_and_ends_with_its_block(evidence):
     """Its socket is bound to 127.0.0.1, and nothing listens there afterwards."""
     async with open_recorder("api", evidence=evidence) as recorder:
-        head = await get_head(
-            host="127.0.0.1",
-            port=recorder.port,
-            authority=f"127.0.0.1:{recorder.port}",
-            target="/nothing",
-        )
+        answer = await HttpClient(recorder.url).get("/nothing")
 
-        assert (404, "application/json") == (head.status, head.content_type)
+        assert (404, "application/json") == (answer.status, answer.content_type)
     with pytest.raises(OSError, match="all attempts"):
         await trio.open_tcp_stream("127.0.0.1", recorder.port)
 

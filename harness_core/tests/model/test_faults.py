@@ -37,15 +37,12 @@ async def test_a_planted_status_is_answered_and_counted_down() -> None:
         ({"contains": "hi", "also": "bye"}, False),
         ({"model": HAIKU}, True),
         ({"model": "other"}, False),
-        ({"test": "test_a"}, True),
-        ({"test": "test_b"}, False),
         ({"without_tools": True}, True),
     ],
 )
 async def test_a_fault_meets_what_it_matches(match, met) -> None:
-    """Text, model, test scope and tools decide which calls a fault meets."""
+    """Text, model and tools decide which calls a fault meets."""
     async with served() as (http, control):
-        await control.set_scope("test_a")
         await control.add_fault(Fault(kind="status", status=418, **match))
         answer = await http.post("/v1/messages", json=HI)
         offering = await http.post("/v1/messages", json={**HI, "tools": [LOOK]})

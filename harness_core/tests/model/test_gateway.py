@@ -149,24 +149,26 @@ async def test_secrets_do_not_reach_the_ledger() -> None:
 
 
 @pytest.mark.parametrize(
-    ("headers", "status"),
+    ("headers", "error"),
     [
-        ({"x-api-key": "wrong"}, 401),
-        ({"x-api-key": ""}, 401),
-        ({"x-api-key": "", "authorization": "Bearer wrong"}, 401),
-        ({"x-api-key": "", "authorization": f"Bearer {KEY}"}, 200),
+        ({"x-api-key": "", "authorization": f"Bearer {KEY}"}, ""),
+        ({"x-api-key": ""}, "key_missing"),
+        ({"x-api-key": KEY[:-1]}, "wrong_api_key"),
+        ({"x-api-key": "", "authorization": f"Bearer {KEY}x"}, "wrong_bearer"),
     ],
 )
-async def test_only_the_key_of_the_run_is_served(headers, status) -> None:
-    """As either header; any other is refused as the provider would, and the call is in the ledger."""
+async def test_only_the_key_of_the_run_is_served(headers, error) -> None:
+    """As either header; any other is refused as the provider would, and booked on the test unread."""
     async with served() as (http, control):
+        await control.set_scope("test_a")
         answer = await http.post("/v1/messages", json=HI, headers=headers)
         (entry,) = await control.ledger()
 
-    assert status == answer.status_code == entry.status
-    if status != 200:
+    assert (401 if error else 200) == answer.status_code == entry.status
+    assert (error, "test_a") == (entry.error, entry.test)
+    if error:
         assert "authentication_error" == answer.json()["error"]["type"]
-        assert 0 == entry.output_tokens
+        assert ("", 0) == (entry.prompt, entry.output_tokens)
 
 
 async def test_the_system_under_test_cannot_steer() -> None:

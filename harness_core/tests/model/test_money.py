@@ -15,7 +15,6 @@ from harness_core.doubles.model._ledger import Ledger, Sum, Totals, add_up
 from harness_core.doubles.model._prices import price_usd
 from harness_core.doubles.model._refusal import Refusal
 from harness_core.doubles.model._reply import Usage
-from harness_core.doubles.model._scopes import Scope, Scopes
 
 HAIKU = "claude-haiku-4-5-20251001"
 
@@ -184,15 +183,34 @@ def test_the_summary_shows_tests_total_and_what_money_means() -> None:
     assert "BUDGET EXCEEDED" in cost_summary(exceeded)
 
 
-def test_calls_belong_to_the_scope_that_recognises_them() -> None:
-    """Parallel tests claim their own calls by token, the latest first; the rest is the current test's."""
-    scopes = Scopes()
-    scopes.set(Scope(test="serial"))
-    scopes.set(Scope(test="one", contains="zx9f"))
-    scopes.set(Scope(test="two", contains="9f zx8"))
+def test_totals_of_gateways_add_up() -> None:
+    """Workers of one run have a gateway and a share of the budget each; sums of a test are joined."""
+    first = Totals(
+        overall=Sum(calls=2, usd=0.1, charged_usd=0.1),
+        by_test={"a": Sum(calls=1, usd=0.04), "": Sum(calls=1, usd=0.06)},
+        mode="live",
+        budget_usd=0.5,
+        spent_usd=0.1,
+    )
+    second = Totals(
+        overall=Sum(calls=1, failed=1),
+        by_test={"b": Sum(), "": Sum(calls=1, failed=1)},
+        mode="live",
+        budget_usd=0.5,
+        budget_exceeded=True,
+    )
 
-    assert "one" == scopes.of("… zx9f …")
-    assert "two" == scopes.of("zx9f zx8")
-    assert "serial" == scopes.of("other")
-    scopes.clear()
-    assert "" == scopes.of("zx9f")
+    assert Totals() == Totals.sum(())
+    assert first == Totals.sum((first,))
+    assert Totals(
+        overall=Sum(calls=3, usd=0.1, charged_usd=0.1, failed=1),
+        by_test={
+            "a": Sum(calls=1, usd=0.04),
+            "b": Sum(),
+            "": Sum(calls=2, usd=0.06, failed=1),
+        },
+        mode="live",
+        budget_usd=1.0,
+        spent_usd=0.1,
+        budget_exceeded=True,
+    ) == Totals.sum((first, second))

@@ -2,32 +2,10 @@
 
 import datetime as dt
 
-import pytest
-
 from harness_core.doubles.model import Fault, refused_keys
-from harness_core.tests.model.served import HI, KEY, served
+from harness_core.tests.model.served import HI, served
 
 MINE, ANOTHERS = "suites/a/test_a.py::test_mine", "suites/a/test_a.py::test_anothers"
-
-
-@pytest.mark.parametrize(
-    ("headers", "error"),
-    [
-        ({"x-api-key": ""}, "key_missing"),
-        ({"x-api-key": KEY[:-1]}, "wrong_api_key"),
-        ({"x-api-key": "", "authorization": f"Bearer {KEY}x"}, "wrong_bearer"),
-    ],
-)
-async def test_the_ledger_says_what_was_wrong_and_whose_call_it_was(headers, error) -> None:
-    """What is refused is booked on the test whose word stands in its prompt, as what is answered."""
-    body = HI | {"messages": [{"role": "user", "content": "log zx1 please"}]}
-    async with served() as (http, control):
-        await control.set_scope(MINE, contains="zx1")
-        answer = await http.post("/v1/messages", json=body, headers=headers)
-        (entry,) = await control.ledger()
-
-    assert 401 == answer.status_code
-    assert (401, error, MINE, "") == (entry.status, entry.error, entry.test, entry.prompt)
 
 
 async def test_what_was_refused_is_one_sentence() -> None:

@@ -358,14 +358,27 @@ def test_what_cannot_be_meant_is_a_usage_error(run_pytest, options, env, said):
 
 BUDGETED = """
 from pathlib import Path
-from harness_core.front.budget import keep_costs, llm_budget_usd
+import pytest
+from harness_core.doubles.model import Totals
+from harness_core.doubles.model._ledger import Sum
+from harness_core.front.budget import llm_budget_usd, report_costs
+
+FOLDER = Path(__file__).parent
+counted = {}
+
+@pytest.fixture(scope="session", autouse=True)
+def gateway(pytestconfig):
+    yield
+    totals = Totals(overall=sum(counted.values(), Sum()), by_test=counted, mode="rehearsed")
+    report_costs(pytestconfig, FOLDER, totals, note="from one gateway")
+
+@pytest.fixture(autouse=True)
+def asks_once(request, gateway):
+    counted[request.node.nodeid] = Sum(calls=1, usd=1.25 if "dear" in request.node.nodeid else 0.0)
 
 def pytest_sessionfinish(session):
     if not hasattr(session.config, "workerinput"):
-        folder = Path(__file__).parent
-        costs = {"suites/demo/test_one.py::test_dear": 1.25, "elsewhere": 9.0}
-        keep_costs(session.config, folder, costs)
-        print(f"budget {llm_budget_usd(session.config, folder)}")
+        print(f"budget {llm_budget_usd(session.config, FOLDER)}")
 """
 
 BUDGETED_TESTS = """
@@ -377,7 +390,10 @@ def test_fails(): assert False
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
 def test_a_run_for_money_begins_with_its_budget(run_pytest, project, workers):
-    """Its limit and who set it, the tests chosen, and what they would have cost offline."""
+    """Its limit and who set it, the tests chosen, and what they would have cost offline.
+
+    That is one table at the end of the offline run, of what all its workers counted.
+    """
     (project / "pytest.ini").write_text("[pytest]\naddopts = -p cacheprovider\n")
     suite = project / "suites" / "demo"
     suite.mkdir(parents=True)
@@ -397,6 +413,10 @@ def test_a_run_for_money_begins_with_its_budget(run_pytest, project, workers):
     small = run("--llm=live", "--llm-budget-usd=1")
 
     assert "may spend" not in offline
+    assert 1 == offline.count("cost of the model")
+    (total,) = re.findall(r"^total +(\d+) .* ([\d.]+)$", offline, re.MULTILINE)
+    assert ("3", "1.25000") == total
+    assert max(1, 2 * len(workers)) == offline.count("from one gateway\n")
     assert f"{limit}\n  none of them was run offline here" in first
     assert "budget 1.5\n" in first
     assert (

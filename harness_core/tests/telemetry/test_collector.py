@@ -163,9 +163,15 @@ async def test_a_compressed_export_is_read(evidence):
     ("body", "kind", "why"),
     [
         (b"\xff\xff\xff", "application/x-protobuf", "no ExportTraceServiceRequest"),
-        (b"{", "application/json", "no OTLP/JSON: JSONDecodeError"),
-        (b'{"resourceSpans": [3]}', "application/json", "no OTLP/JSON: AttributeError"),
-        (b"[]", "application/json", "no OTLP/JSON: AttributeError"),
+        (b"{", "application/json", "no OTLP/JSON: Expecting property name"),
+        (
+            b'{"resourceSpans": [3]}',
+            "application/json",
+            "no OTLP/JSON: Failed to parse resourceSpans",
+        ),
+        (b"[]", "application/json", "no OTLP/JSON: found list, expected an object"),
+        (in_json().replace(CHILD.encode(), b"xyz"), "application/json", "no OTLP/JSON: non-hexa"),
+        (in_json().replace(CHILD.encode(), b""), "application/json", "span_id is ''"),
         (in_protobuf(), "text/plain", "content type 'text/plain'"),
         (in_protobuf(trace_id="00" * 16), "application/x-protobuf", "trace_id is '0000"),
         (in_protobuf(span_id="aa" * 7), "application/x-protobuf", "span_id is 'aaaaaaaaaaaaaa'"),

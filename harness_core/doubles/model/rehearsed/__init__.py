@@ -6,9 +6,9 @@ tool by which an answer is wanted, the tool offered, its schema satisfied. Where
 answers what a lost model would, and the ledger says what was missing (``LedgerEntry.missing``). A
 call for which nothing was rehearsed is the harness's own fault (``LedgerEntry.unrehearsed``).
 
-- ``_prompt.py``: a request taken apart. ``_registry.py``, ``_shape.py``: whom a classifying prompt
-  offers, and the JSON it demands. ``_form.py``: the same as the subject file says it.
-  ``_template.py``: an answer before it is filled in.
+- ``_prompt.py``: a request taken apart. ``_registry.py``: whom a classifying prompt offers.
+  ``_template.py``: the answer it wants, before it is filled in; ``_shape.py``: read from the prompt,
+  its schema or its tools; ``_form.py``: as the subject file says it.
 - ``_classifying.py``, ``_tools.py``: what is wanted, what is offered.
 - ``_stage.py``: what was rehearsed. ``_player.py``: the answer. ``_shown.py``: pieces of texts in it.
 """

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from harness_core.doubles.model._request import MessagesRequest, Tool
 from harness_core.doubles.model.rehearsed._form import Form
 from harness_core.doubles.model.rehearsed._prompt import Prompt
 from harness_core.doubles.model.rehearsed._registry import Entry, read_registry
 from harness_core.doubles.model.rehearsed._shape import (
-    TARGET_WORDS,
-    read_template,
     template_of_schema,
-    words_of,
+    template_of_text,
+    template_of_tool,
 )
-from harness_core.doubles.model.rehearsed._template import Part, keys_beside_target
-from harness_core.doubles.model.rehearsed._tools import bare, offered
-from harness_core.doubles.turns import Route
-
-#: Words in the names of tools that hand a message over.
-_HANDOVER_WORDS: Final = frozenset(
-    ["route", "dispatch", "delegate", "assign", "handoff", "hand", "forward", "send"]
-)
+from harness_core.doubles.model.rehearsed._template import Part, Template
+from harness_core.doubles.model.rehearsed._tools import offered, tool_named
 
 #: To the end of the clause: "no JSON comments" forbids no JSON.
 _NO_JSON: Final = re.compile(
@@ -39,24 +32,20 @@ _ALWAYS: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
-_TEXT_WORDS: Final = frozenset(
-    ["prompt", "text", "message", "input", "request", "instruction", "task", "segment"]
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """How a classifying prompt wants its answer, and whom it offers.
 
     Attributes:
-        template: the JSON answer it wants, or the arguments of ``tool``.
-        tool: the tool that it wants to be called; empty for an answer.
+        template: the answer it wants.
+        tool: the tool that it wants to be called, where it does and offers it.
         missing: what the prompt lacks of what the subject says that it has.
     """
 
     entries: tuple[Entry, ...]
-    template: Any
-    tool: str = ""
+    template: Template
+    tool: Tool | None = None
     missing: str = ""
 
     def lacks(self, parts: Sequence[Part]) -> str:
@@ -82,47 +71,35 @@ def read_wanted(
     """
     tools = offered(request, cli=cli, servers=form.servers)
     entries, rest, missing = _registry(prompt, form)
-    missing = missing or _contradiction(rest, entries)
-    template = read_template(rest)
+    shown = template_of_text(rest)
     if request.output_schema is not None:
-        template = template_of_schema(request.output_schema) or template
-    if form.tool is not None or form.answer is not None:
-        if entries or template is not None or prompt.placed:
-            return _as_stated(form, entries, rest, tools, missing=missing)
+        shown = template_of_schema(request.output_schema) or shown
+    template = form.template
+    if template is not None:
+        if not entries and shown is None and not prompt.placed:
+            return None
+        missing = missing or _contradiction(rest, entries) or _unstated(template, rest, tools)
+    else:
+        missing = missing or _contradiction(rest, entries)
+        if shown is not None and (entries or not tools):
+            template = shown
+        elif entries:
+            template = next(filter(None, map(template_of_tool, tools)), None)
+    if template is None:
         return None
-    if template is not None and (entries or not tools):
-        return Wanted(entries=entries, template=template, missing=missing)
-    for tool in tools:
-        if (arguments := _handover(tool, entries)) is not None:
-            return Wanted(entries=entries, template=arguments, tool=tool.name, missing=missing)
-    return None
+    tool = tool_named(template.tool, tools) if template.tool else None
+    return Wanted(entries=entries, template=template, tool=tool, missing=missing)
 
 
-def _as_stated(
-    form: Form, entries: tuple[Entry, ...], rest: str, tools: Sequence[Tool], *, missing: str
-) -> Wanted:
-    """What the subject says that its classifier wants, and what of that the prompt lacks."""
-    if form.tool is not None:
-        name = next((tool.name for tool in tools if bare(tool.name) == form.tool), form.tool)
-        if name not in {tool.name for tool in tools}:
-            missing = missing or f"does not offer the tool {form.tool!r}"
-        return Wanted(entries=entries, template=form.arguments, tool=name, missing=missing)
-    for key in keys_beside_target(form.template):
+def _unstated(template: Template, rest: str, tools: Sequence[Tool]) -> str:
+    """What a prompt lacks of the answer that the subject says it wants; empty for nothing."""
+    if template.tool:
+        offers = tool_named(template.tool, tools) is not None
+        return "" if offers else f"does not offer the tool {template.tool!r}"
+    for key in template.keys_beside_target():
         if not re.search(rf"\b{re.escape(key)}\b", rest):
-            missing = missing or f"never names {key!r}, a key by which it wants its answer"
-    return Wanted(entries=entries, template=form.template, missing=missing)
-
-
-def parts_of(message: str, routes: Sequence[Route]) -> tuple[Part, ...]:
-    """Each route with its part of the message, and where in it that begins."""
-    return tuple(
-        Part(
-            target=route.target,
-            text=route.prompt or message,
-            start=max(message.find(route.prompt), 0) if route.prompt else 0,
-        )
-        for route in routes
-    )
+            return f"never names {key!r}, a key by which it wants its answer"
+    return ""
 
 
 def _registry(prompt: Prompt, form: Form) -> tuple[tuple[Entry, ...], str, str]:
@@ -145,13 +122,3 @@ def _contradiction(rest: str, entries: Sequence[Entry]) -> str:
         if len(entries) > 1 and always[1] in {entry.name for entry in entries}:
             return f"leaves no choice: it says {always[0].strip()!r}"
     return ""
-
-
-def _handover(tool: Tool, entries: Sequence[Entry]) -> dict[str, str] | None:
-    """The arguments of a tool that reads like one that hands over: a target, and a text."""
-    properties: Mapping[str, Any] = tool.input_schema.get("properties") or {}
-    target = next((key for key in properties if words_of(key) & TARGET_WORDS), "")
-    text = next((key for key in properties if words_of(key) & _TEXT_WORDS), "")
-    if not entries or not target or not text or not words_of(bare(tool.name)) & _HANDOVER_WORDS:
-        return None
-    return {target: "{target}", text: "{prompt}"}

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from harness_core.base.reading import Misfit, Table, read_toml
-from harness_core.doubles.model.rehearsed._template import holds_target
+from harness_core.doubles.model.rehearsed._template import Template
 
 
 class Form(Table, frozen=True):
@@ -41,14 +41,14 @@ class Form(Table, frozen=True):
             raise Misfit("tool", expected="either answer or tool: a classifier wants one of them")
         if (self.tool is None) != (self.arguments is None):
             raise Misfit("arguments", expected="tool and its arguments, both")
-        if self.arguments is not None and not holds_target(self.arguments):
-            raise Misfit("arguments", expected="a table with {target} in it")
         for key in ("message", "registry"):
             text, mark = getattr(self, key), f"{{{key}}}"
             if text is not None and (text.count(mark) != 1 or text.strip() == mark):
                 raise Misfit(key, expected=f"what stands around it, with {mark} once")
-        if self.answer is not None and not holds_target(_json_in(self.answer)):
-            raise Misfit("answer", expected="a JSON text with {target} in it")
+        template = self.template
+        if template is not None and not template.holds_target:
+            key, kind = ("answer", "JSON text") if self.tool is None else ("arguments", "table")
+            raise Misfit(key, expected=f"a {kind} with {{target}} in it")
 
     def find(self, key: str, text: str) -> re.Match[str] | None:
         """Where in a text the ``message`` or ``registry`` stands, as the group of that name."""
@@ -59,9 +59,11 @@ class Form(Table, frozen=True):
         return re.search(pattern, text, re.DOTALL)
 
     @property
-    def template(self) -> Any:
-        """The answer it wants, as a value."""
-        return None if self.answer is None else _json_in(self.answer)
+    def template(self) -> Template | None:
+        """The answer that its classifier wants; ``None``: as the prompt says."""
+        if self.tool is not None:
+            return Template(value=self.arguments, tool=self.tool)
+        return None if self.answer is None else Template(value=_json_in(self.answer))
 
 
 class _Subject(Struct):

@@ -13,12 +13,12 @@ from typing import Final
 from harness_core.doubles.model._faults import planted_refusal
 from harness_core.doubles.model._reply import Reply, call_block, reply_to, text_block
 from harness_core.doubles.model._request import MessagesRequest, Tool
-from harness_core.doubles.model.rehearsed._classifying import Wanted, parts_of, read_wanted
+from harness_core.doubles.model.rehearsed._classifying import Wanted, read_wanted
 from harness_core.doubles.model.rehearsed._form import Form
 from harness_core.doubles.model.rehearsed._prompt import Done, Prompt, read_prompt
 from harness_core.doubles.model.rehearsed._shown import shown, shown_end
 from harness_core.doubles.model.rehearsed._stage import Cue, Stage
-from harness_core.doubles.model.rehearsed._template import fill_part, fill_parts
+from harness_core.doubles.model.rehearsed._template import parts_of
 from harness_core.doubles.model.rehearsed._tools import Missing, bare, call_of, offered
 from harness_core.doubles.turns import Ask, Fail, Given, Obey, Route, Say, Turn, Use, as_read
 
@@ -95,20 +95,18 @@ def _uses(turn: Turn) -> tuple[Use, ...]:
 
 
 def _classify(request: MessagesRequest, prompt: Prompt, cue: Cue, wanted: Wanted) -> Reply:
-    if prompt.rounds and wanted.tool:
+    if prompt.rounds and wanted.template.tool:
         return _reply(request, "Handed over.")
     parts = parts_of(cue.rehearsal.message, _obeyed_routes(cue, prompt) or cue.routes)
     missing = wanted.lacks(parts) if cue.whole else _not_whole(cue, prompt)
     if missing:
         return _reply(request, _LOST, missing=f"the classifying prompt {missing}")
-    if not wanted.tool:
-        answer = fill_parts(wanted.template, parts)
+    if wanted.tool is None:
+        answer = wanted.template.filled(parts)
         return _reply(request, json.dumps(answer, ensure_ascii=False))
-    calls = (
-        call_block(wanted.tool, fill_part(wanted.template, part), wanted.tool, part, number)
-        for number, part in enumerate(parts)
-    )
-    return reply_to(request, *calls)
+    name = wanted.tool.name
+    calls = enumerate(wanted.template.calls(parts))
+    return reply_to(request, *(call_block(name, each, name, each, at) for at, each in calls))
 
 
 def _obeyed_routes(cue: Cue, prompt: Prompt) -> tuple[Route, ...]:

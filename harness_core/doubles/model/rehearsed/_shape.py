@@ -1,11 +1,15 @@
-"""How an answer is wanted: JSON that the instructions write down, or a tool that hands over."""
+"""How a prompt wants its answer: in JSON that it writes down, by a schema, or by a tool that hands over."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+from harness_core.doubles.model._request import Tool
+from harness_core.doubles.model.rehearsed._template import Template
+from harness_core.doubles.model.rehearsed._tools import bare
 
 #: Something in braces with quoted keys, one level of nesting inside.
 _TEMPLATE: Final = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")
@@ -27,39 +31,28 @@ _DEMAND: Final = re.compile(
     re.IGNORECASE,
 )
 
-#: Words in the names of keys, by what is wanted there.
-TARGET_WORDS: Final = frozenset(
-    [
-        "butler",
-        "target",
-        "agent",
-        "route",
-        "recipient",
-        "service",
-        "domain",
-        "handler",
-        "assistant",
-        "destination",
-        "specialist",
-        "to",
-    ]
+#: Words in the names of tools that hand a message over, and of the keys that take target and text.
+_HANDOVER: Final = re.compile("route|dispatch|delegate|assign|handoff|hand|forward|send")
+_TARGET: Final = re.compile(
+    "butler|target|agent|route|recipient|service|domain|handler|assistant|destination|specialist|to"
 )
-_NUMBER_WORDS: Final = frozenset(["confidence", "score", "probability", "certainty"])
-_REASON_WORDS: Final = frozenset(["reason", "rationale", "why", "explanation", "reasoning"])
-_START_WORDS: Final = frozenset(["start", "begin", "from", "offset"])
-_END_WORDS: Final = frozenset(["end", "stop", "until"])
-
-_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_TEXT: Final = re.compile("prompt|text|message|input|request|instruction|task|segment")
 
 _CERTAIN: Final = 0.9
 
+#: Words in the names of other keys → what stands there; in any other, the text.
+_PLACES: Final[Sequence[tuple[re.Pattern[str], Any]]] = (
+    (re.compile("span|range"), ["{start}", "{end}"]),
+    (re.compile("start|begin|from|offset"), "{start}"),
+    (re.compile("end|stop|until"), "{end}"),
+    (re.compile("confidence|score|probability|certainty"), _CERTAIN),
+    (re.compile("reason|rationale|why|explanation|reasoning"), "as rehearsed"),
+)
 
-def words_of(name: str) -> frozenset[str]:
-    """The words of an identifier, in lower case."""
-    return frozenset(word.lower() for word in _WORD.findall(name))
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
-def read_template(instructions: str) -> Any:
+def template_of_text(instructions: str) -> Template | None:
     """The answer that instructions demand; ``None`` when they demand no JSON with a target in it."""
     demand = _DEMAND.search(instructions)
     if demand is None:
@@ -69,26 +62,44 @@ def read_template(instructions: str) -> Any:
     for written in _TEMPLATE.finditer(instructions):
         keys = _keys(written[0])
         if not {"name", "description"} <= keys.keys() and (item := _item(keys)) is not None:
-            return {wrapper[1]: [item]} if wrapper else [item] if is_array else item
+            if wrapper is not None:
+                return Template(value={wrapper[1]: [item]})
+            return Template(value=[item] if is_array else item)
     names = _DEFINITION.findall(instructions)
     if len(names) < 2 and (prose := _PROSE.search(instructions)) is not None:  # noqa: PLR2004
         words = re.findall(r"[a-z_]\w*", prose[1], re.IGNORECASE)
         names = [word for word in words if word.lower() != "and"]
     item = _item(dict.fromkeys(names, ""))
-    return [item] if item is not None and is_array else item
+    return None if item is None else Template(value=[item] if is_array else item)
 
 
-def template_of_schema(schema: Mapping[str, Any]) -> Any:
+def template_of_schema(schema: Mapping[str, Any]) -> Template | None:
     """The answer that a JSON schema demands: an object, or a list of them, alone or wrapped."""
-    if schema.get("type") == "array":
-        item = _item(_examples(schema.get("items")))
-        return None if item is None else [item]
+    if (listed := _listed(schema)) is not None:
+        return Template(value=listed)
     for name, inner in (schema.get("properties") or {}).items():
-        if isinstance(inner, Mapping) and inner.get("type") == "array":
-            item = _item(_examples(inner.get("items")))
-            if item is not None:
-                return {name: [item]}
-    return _item(_examples(schema))
+        if (listed := _listed(inner)) is not None:
+            return Template(value={name: listed})
+    item = _item(_examples(schema))
+    return None if item is None else Template(value=item)
+
+
+def template_of_tool(tool: Tool) -> Template | None:
+    """The arguments of a tool that reads like one that hands over: a target, and a text."""
+    keys = tool.input_schema.get("properties") or {}
+    target = next((key for key in keys if _says(key, _TARGET)), "")
+    text = next((key for key in keys if _says(key, _TEXT)), "")
+    if not target or not text or not _says(bare(tool.name), _HANDOVER):
+        return None
+    return Template(value={target: "{target}", text: "{prompt}"}, tool=bare(tool.name))
+
+
+def _listed(schema: object) -> list[Any] | None:
+    """A list of the objects with a target that an array's schema demands."""
+    if not isinstance(schema, Mapping) or schema.get("type") != "array":
+        return None
+    item = _item(_examples(schema.get("items")))
+    return None if item is None else [item]
 
 
 def _examples(schema: object) -> dict[str, Any]:
@@ -114,24 +125,21 @@ def _keys(template: str) -> dict[str, Any]:
 
 def _item(keys: Mapping[str, Any]) -> dict[str, Any] | None:
     """An object with these keys, by their example values; ``None`` when no key takes a target."""
-    target = next((key for key in keys if words_of(key) & TARGET_WORDS), None)
+    target = next((key for key in keys if _says(key, _TARGET)), None)
     if target is None:
         return None
     return {key: _place(key, example) for key, example in keys.items()} | {target: "{target}"}
 
 
-def _place(key: str, example: object) -> Any:  # noqa: PLR0911 - one per kind of key
-    words = words_of(key)
+def _place(key: str, example: object) -> Any:
     if isinstance(example, dict):
         return {inner: _place(inner, value) for inner, value in example.items()}
-    if words & {"span", "range"}:
-        return ["{start}", "{end}"]
-    if words & _START_WORDS:
-        return "{start}"
-    if words & _END_WORDS:
-        return "{end}"
-    if words & _NUMBER_WORDS or isinstance(example, int | float):
+    found = next((place for words, place in _PLACES if _says(key, words)), None)
+    if found is None and isinstance(example, int | float):
         return _CERTAIN
-    if words & _REASON_WORDS:
-        return "as rehearsed"
-    return ["{prompt}"] if isinstance(example, list) else "{prompt}"
+    return found or (["{prompt}"] if isinstance(example, list) else "{prompt}")
+
+
+def _says(name: str, words: re.Pattern[str]) -> bool:
+    """Whether one of the words of an identifier is one of these."""
+    return any(words.fullmatch(word.lower()) for word in _WORD.findall(name))

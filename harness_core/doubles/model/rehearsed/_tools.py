@@ -31,6 +31,11 @@ def bare(name: str) -> str:
     return name.rpartition("__")[2] if name.startswith(_MCP) else name
 
 
+def tool_named(name: str, tools: Sequence[Tool]) -> Tool | None:
+    """The tool that a row or a subject file calls by its bare name."""
+    return next((tool for tool in tools if bare(tool.name) == name), None)
+
+
 def offered(request: MessagesRequest, *, cli: bool, servers: frozenset[str]) -> tuple[Tool, ...]:
     """The tools of a request that belong to the subject.
 
@@ -76,7 +81,7 @@ def call_of(
         Missing: the tool is not offered, its schema does not take the arguments, or the result
             that one of them stands for is not there.
     """
-    tool = next((tool for tool in tools if bare(tool.name) == use.tool), None)
+    tool = tool_named(use.tool, tools)
     if tool is None:
         names = [bare(each.name) for each in tools]
         more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
