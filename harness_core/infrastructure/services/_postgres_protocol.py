@@ -17,7 +17,7 @@ from typing import Final
 import trio
 
 from harness_core.base.errors import HarnessError
-from harness_core.infrastructure.services._connection import connect
+from harness_core.infrastructure.services._readiness import connect
 
 __all__ = ["ServerRefusedError", "execute_locally", "greet"]
 
