@@ -23,7 +23,6 @@ from harness_core.base.machine import need_extra
 need_extra("postgres", action="use harness_core.infrastructure.databases")
 
 from harness_core.infrastructure.databases._conditions import Contains, Regex
-from harness_core.infrastructure.databases._connection import redacted_url
 from harness_core.infrastructure.databases._database import Database
 from harness_core.infrastructure.databases._for_test import database_for_test
 from harness_core.infrastructure.databases._left import left_databases
@@ -63,7 +62,6 @@ __all__ = [
     "drop_run_databases",
     "left_databases",
     "open_pool",
-    "redacted_url",
     "sweep_databases",
     "upgrade",
 ]

@@ -13,7 +13,8 @@ import trio
 
 from harness_core.base.errors import HarnessError, Unavailable
 from harness_core.base.machine import need_extra
-from harness_core.infrastructure.databases._connection import plain_url, redacted_url
+from harness_core.infrastructure.databases._connection import plain_url
+from harness_core.infrastructure.services import redacted_url
 
 if TYPE_CHECKING:
     from asyncpg import Pool

@@ -8,7 +8,6 @@ deadline or its caller is cancelled.
 from __future__ import annotations
 
 import os
-import re
 import socket
 import warnings
 from collections.abc import Mapping, Sequence
@@ -23,8 +22,9 @@ from psycopg.rows import dict_row
 from harness_core.base.bridge import Mutex, blocking, interruptible
 from harness_core.base.errors import BadInput, NotReady, Unavailable
 from harness_core.base.unclosed import line_of_caller
+from harness_core.infrastructure.services import redacted_url
 
-__all__ = ["Connection", "Params", "Query", "connect", "plain_url", "redacted_url"]
+__all__ = ["Connection", "Params", "Query", "connect", "plain_url"]
 
 Query = str | sql.Composable
 Params = Sequence[Any] | Mapping[str, Any]
@@ -38,11 +38,6 @@ _STATEMENT_S: Final = 30.0
 #: From PostgreSQL 14 on, a statement ends soon after its client has gone; else only when it answers.
 _CHECKS_CLIENT: Final = 140_000
 _CHECK_CLIENT: Final = "SET client_connection_check_interval = '200ms'"
-
-
-def redacted_url(url: str) -> str:
-    """``url`` with its password replaced, fit for messages."""
-    return re.sub(r"(://[^:/@]*):.*@", r"\1:***@", url)
 
 
 def plain_url(url: str) -> str:

@@ -12,12 +12,7 @@ from harness_core.base import limits
 from harness_core.base.bridge import anywhere
 from harness_core.base.wait import until
 from harness_core.infrastructure.databases._asyncpg import open_asyncpg_pool
-from harness_core.infrastructure.databases._connection import (
-    Connection,
-    Params,
-    Query,
-    redacted_url,
-)
+from harness_core.infrastructure.databases._connection import Connection, Params, Query
 from harness_core.infrastructure.databases._expectations import expectation
 from harness_core.infrastructure.databases._migrations import (
     MigrationChain,
@@ -25,6 +20,7 @@ from harness_core.infrastructure.databases._migrations import (
     chain_heads,
 )
 from harness_core.infrastructure.databases._schema import find_table, require_columns, table_names
+from harness_core.infrastructure.services import redacted_url
 
 if TYPE_CHECKING:
     from asyncpg import Pool

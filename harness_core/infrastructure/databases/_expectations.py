@@ -18,8 +18,9 @@ from psycopg import sql
 from harness_core.base import limits
 from harness_core.base.errors import BadInput
 from harness_core.infrastructure.databases._conditions import Condition, all_met, conditions_on
-from harness_core.infrastructure.databases._connection import Connection, redacted_url
+from harness_core.infrastructure.databases._connection import Connection
 from harness_core.infrastructure.databases._schema import Table, find_table, require_columns
+from harness_core.infrastructure.services import redacted_url
 
 __all__ = ["Expectation", "expectation"]
 

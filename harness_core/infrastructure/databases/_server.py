@@ -23,7 +23,8 @@ from psycopg import sql
 
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.wait import until
-from harness_core.infrastructure.databases._connection import Connection, redacted_url
+from harness_core.infrastructure.databases._connection import Connection
+from harness_core.infrastructure.services import redacted_url
 
 __all__ = ["Clone", "Server"]
 

@@ -34,7 +34,7 @@ from harness_core.infrastructure.services._postgres import (
     open_postgres,
     postgres_answers,
 )
-from harness_core.infrastructure.services._postgres_url import parse_postgres_url
+from harness_core.infrastructure.services._postgres_url import parse_postgres_url, redacted_url
 from harness_core.infrastructure.services._s3 import S3_URL_VARIABLE, S3Service, open_s3
 from harness_core.infrastructure.services._s3_client import S3RefusedError, make_bucket
 from harness_core.infrastructure.services._s3_objects import (
@@ -78,6 +78,7 @@ __all__ = [
     "parse_postgres_url",
     "parse_s3_url",
     "postgres_answers",
+    "redacted_url",
     "remove_bucket",
     "server_account",
     "sweep_bucket",

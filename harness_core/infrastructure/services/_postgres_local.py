@@ -31,7 +31,6 @@ from harness_core.infrastructure.services._as_child import (
 )
 from harness_core.infrastructure.services._cluster import (
     Job,
-    Owner,
     met_full_disk,
     new_cluster,
     server_environment,
@@ -154,10 +153,9 @@ async def open_local_postgres(
     Raises:
         Unavailable: no server binaries, or nobody to run them as.
     """
-    account = server_account()
-    owner = Owner(uid=account[0], gid=account[1]) if account is not None else None
+    owner = server_account()
     binaries = await blocking(usable_binaries)
-    user = owner.uid if owner is not None else None
+    user = owner[0] if owner is not None else None
     await blocking(sweep_shared_memory, uid=os.geteuid() if user is None else user)
     async with AsyncExitStack() as cleanup:
         home = run.directory("postgres", in_memory=True)
