@@ -182,31 +182,20 @@ async def _initialise(
 
 
 def _take(made: Path, entry: Path) -> None:
-    """Store a fresh directory in the cache and give it its name; the original goes."""
+    """Store a fresh directory in the cache, unless somebody else was first; the original goes."""
     partial = entry.with_name(f"partial.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        _store(made, partial)
-        _publish(partial, entry)
+        partial.mkdir(mode=0o700)
+        size = _copy_tree(made, partial / "data", owner=None)
+        (partial / "size.json").write_text(json.dumps(size))
+        with locked(entry.parent / "lock"):
+            if _recorded_size(entry) is None:
+                shutil.rmtree(entry, ignore_errors=True)
+                partial.rename(entry)
+            _prune(entry.parent, keep=entry)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.rmtree(made.parent, ignore_errors=True)
-
-
-def _store(source: Path, partial: Path) -> None:
-    partial.mkdir(mode=0o700)
-    size = _copy_tree(source, partial / "data", owner=None)
-    (partial / "size.json").write_text(json.dumps(size))
-
-
-def _publish(partial: Path, entry: Path) -> None:
-    """Give the finished directory its name, unless somebody else was first."""
-    with locked(entry.parent / "lock"):
-        if _recorded_size(entry) is None:
-            shutil.rmtree(entry, ignore_errors=True)
-            partial.rename(entry)
-        else:
-            shutil.rmtree(partial)
-        _prune(entry.parent, keep=entry)
 
 
 def _prune(home: Path, *, keep: Path) -> None:
