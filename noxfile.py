@@ -36,7 +36,17 @@ PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 REPORTS = ROOT / ".evidence" / "reports"
 
 #: What the harness's own tests and benchmarks use of it.
-EXTRAS = ["postgres", "gateway", "containers", "mail", "telemetry", "s3", "stack", "temporal"]
+EXTRAS = [
+    "postgres",
+    "asyncpg",
+    "gateway",
+    "containers",
+    "mail",
+    "telemetry",
+    "s3",
+    "stack",
+    "temporal",
+]
 
 #: Benchmarks of the harness itself; a suite's has another name.
 BENCHES = ["containers", "postgres"]

@@ -288,6 +288,7 @@ for _gate in (
             ("mail", "a mail server that keeps what it is given"),
             ("telemetry", "a collector of spans (OTLP)"),
             ("stack", "stacks of a compose file"),
+            ("asyncpg", "a pool of asyncpg on a database, for tests on asyncio"),
         )
     ),
     Gate(

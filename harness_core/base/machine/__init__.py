@@ -10,7 +10,7 @@
 Container engines (``engine``), profilers (``profiler``) and confinement are modules of their own.
 """
 
-from harness_core.base.machine._cache import cache_directory, cache_place, can_reach, locked
+from harness_core.base.machine._cache import cache_directory, locked
 from harness_core.base.machine._extras import (
     brought_by,
     lack_of,
@@ -47,8 +47,6 @@ __all__ = [
     "PostgresBinaries",
     "brought_by",
     "cache_directory",
-    "cache_place",
-    "can_reach",
     "cannot_make_namespaces",
     "cannot_run_postgres",
     "disk_full",

@@ -19,7 +19,6 @@ the only package that imports ``docker`` and ``testcontainers``.
 """
 
 from harness_core.infrastructure.containers._build import (
-    ImageRow,
     build_images,
     build_subject_image,
     image_rows,
@@ -30,13 +29,13 @@ from harness_core.infrastructure.containers._child import (
     ContainerCommand,
     open_container_child,
 )
-from harness_core.infrastructure.containers._client import engine_client, engine_errors
+from harness_core.infrastructure.containers._client import engine_client
 from harness_core.infrastructure.containers._container import (
     Container,
     ContainerSpec,
     open_container,
 )
-from harness_core.infrastructure.containers._labels import LABEL_RUN, belongs, host_id, run_labels
+from harness_core.infrastructure.containers._labels import LABEL_RUN, host_id, run_labels
 from harness_core.infrastructure.containers._project import (
     adopt_container,
     announce_container,
@@ -60,14 +59,11 @@ __all__ = [
     "ContainerCommand",
     "ContainerSpec",
     "ImageChoice",
-    "ImageRow",
     "adopt_container",
     "announce_container",
-    "belongs",
     "build_images",
     "build_subject_image",
     "engine_client",
-    "engine_errors",
     "engine_report",
     "host_id",
     "image_rows",

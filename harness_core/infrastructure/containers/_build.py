@@ -41,6 +41,7 @@ __all__ = [
     "build_subject_image",
     "image_rows",
     "one_builder",
+    "pull",
     "remove_images",
 ]
 
@@ -193,6 +194,18 @@ def at_hand(client: Any, reference: str) -> bool:
     return True
 
 
+def pull(client: Any, reference: str, *, say: Say) -> HarnessError | None:
+    """Pull an image; returns why it cannot be, since it may be built instead."""
+    say(f"pulling {reference}")
+    try:
+        with engine_errors(f"pull {reference}"):
+            client.images.pull(reference)
+    except HarnessError as error:
+        say(f"it cannot be pulled: {error.observed}")
+        return error
+    return None
+
+
 def _ours(client: Any) -> Iterator[tuple[str, int]]:
     with engine_errors("list images"):
         images = client.images.list()
@@ -209,16 +222,10 @@ def _lowest(client: Any, *, bases: str, say: Say) -> str:
     if bases != "debootstrap":
         if at_hand(client, PUBLIC_BASE):
             return PUBLIC_BASE
-        say(f"pulling {PUBLIC_BASE}")
-        try:
-            with engine_errors(f"pull {PUBLIC_BASE}"):
-                client.images.pull(PUBLIC_BASE)
-        except HarnessError as error:
-            if bases == "public":
-                raise
-            say(f"it cannot be pulled: {error.observed}")
-        else:
+        if (refusal := pull(client, PUBLIC_BASE, say=say)) is None:
             return PUBLIC_BASE
+        if bases == "public":
+            raise refusal
     return import_debian(client, say=say)
 
 

@@ -6,7 +6,7 @@ because a thread cannot be stopped from outside.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from harness_core.base.errors import HarnessError, NotReady, Unavailable
 from harness_core.base.machine import need_extra
 from harness_core.infrastructure.engine import Engine, check_listening
 
-__all__ = ["engine_client", "engine_errors", "library"]
+__all__ = ["engine_client", "engine_errors", "library", "unless_gone"]
 
 _DISK_FULL: Final = "no space left on device"
 
@@ -56,6 +56,23 @@ def engine_client(engine: Engine, *, timeout_s: float = limits.CONTAINER_START_S
         yield client
     finally:
         client.close()
+
+
+def unless_gone(engine: Engine, action: str, call: Callable[[Any], object]) -> bool:
+    """Make one bounded call about a thing that may be gone already.
+
+    Returns:
+        Whether it was there.
+    """
+    with (
+        engine_client(engine, timeout_s=limits.CONTAINER_REMOVE_S) as client,
+        engine_errors(action),
+    ):
+        try:
+            call(client)
+        except library().errors.NotFound:
+            return False
+    return True
 
 
 @contextmanager

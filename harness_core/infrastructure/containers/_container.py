@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -21,8 +20,13 @@ import trio
 from harness_core.base import limits
 from harness_core.base.bridge import Mutex, blocking
 from harness_core.base.errors import HarnessError, NotReady, PortTaken
-from harness_core.infrastructure.containers._client import engine_client, engine_errors, library
-from harness_core.infrastructure.containers._labels import run_labels
+from harness_core.infrastructure.containers._client import (
+    engine_client,
+    engine_errors,
+    library,
+    unless_gone,
+)
+from harness_core.infrastructure.containers._labels import announce, run_labels
 from harness_core.infrastructure.containers._logs import ContainerLog
 from harness_core.infrastructure.engine import Engine, check_listening
 from harness_core.ports import lease_port
@@ -214,8 +218,7 @@ def _start(
                 port = attempt.enter_context(_port(spec, engine))
             except PortTaken as error:
                 raise _taken(engine, error.port, owner=error.owner) from error
-            # Before it is made: a runner that is killed in the middle leaves its name.
-            _record(run, "container", name, engine)
+            announce(run, "container", name, engine)
             try:
                 with engine_errors(f"start container {name} of {spec.image}"):
                     wrapped = _create(run, spec, engine, name, port, attempt)
@@ -310,10 +313,6 @@ def _settle_library(engine: Engine) -> None:
             testcontainers_config.ryuk_disabled = not at_hand
 
 
-def _record(run: Run, kind: str, name: str, engine: Engine) -> None:
-    run.ledger.record(kind, name=name, engine=engine.url, run=run.id, at=time.time())
-
-
 def _engine_time(text: str) -> float:
     """The seconds of an engine's time stamp, which has nanoseconds; never later than it was."""
     return datetime.fromisoformat(text).timestamp()
@@ -338,29 +337,22 @@ def _discard(run: Run, engine: Engine, name: str) -> None:
 
 def _end(engine: Engine, name: str) -> None:
     """SIGKILL, so that its log ends; nothing happens when it is down or gone already."""
-    errors = library().errors
-    with (
-        engine_client(engine, timeout_s=limits.CONTAINER_REMOVE_S) as client,
-        engine_errors(f"end container {name}"),
-    ):
+
+    def kill(client: Any) -> None:
         try:
             client.api.kill(name)
-        except errors.APIError as error:
-            if error.status_code not in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}:
+        except library().errors.APIError as error:
+            if error.status_code != HTTPStatus.CONFLICT:
                 raise
+
+    unless_gone(engine, f"end container {name}", kill)
 
 
 def _remove(engine: Engine, name: str) -> None:
-    errors = library().errors
-    action = f"remove container {name}"
-    with (
-        engine_client(engine, timeout_s=limits.CONTAINER_REMOVE_S) as client,
-        engine_errors(action),
-    ):
-        try:
-            client.containers.get(name).remove(force=True, v=True)
-        except errors.NotFound:
-            return
+    def remove(client: Any) -> None:
+        client.containers.get(name).remove(force=True, v=True)
+
+    unless_gone(engine, f"remove container {name}", remove)
 
 
 def _taken(

@@ -1,4 +1,4 @@
-"""Whose a container is: labels that every container, network and volume of a run carries."""
+"""Whose a container is: its name in the run's ledger, and labels, as of every network and volume."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import functools
 import hashlib
 import os
 import platform
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from harness_core.infrastructure.engine import Engine
 from harness_core.process import start_time
 
-__all__ = ["LABEL_RUN", "belongs", "host_id", "run_labels"]
+if TYPE_CHECKING:
+    from harness_core.process import Run
+
+__all__ = ["LABEL_RUN", "announce", "belongs", "host_id", "run_labels"]
 
 _PREFIX: Final = "staging-harness"
 LABEL_RUN: Final = f"{_PREFIX}.run"
@@ -39,6 +44,14 @@ def run_labels(run_id: str) -> dict[str, str]:
         _LABEL_PID: str(os.getpid()),
         _LABEL_START: str(start_time(os.getpid())),
     }
+
+
+def announce(run: Run, kind: str, name: str, engine: Engine) -> None:
+    """Write down that a thing of that name is about to be made.
+
+    Before it is: a runner that is killed in the middle leaves the name, and a sweep finds the thing.
+    """
+    run.ledger.record(kind, name=name, engine=engine.url, run=run.id, at=time.time())
 
 
 def belongs(labels: Mapping[str, Any] | None, run_id: str) -> bool:

@@ -6,19 +6,17 @@ that everything carries the run's labels and its name is in the ledger before it
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import trio
 
-from harness_core.base import limits
 from harness_core.base.bridge import blocking
 from harness_core.base.errors import HarnessError
-from harness_core.infrastructure.containers._client import engine_client, engine_errors, library
+from harness_core.infrastructure.containers._client import engine_client, engine_errors, unless_gone
 from harness_core.infrastructure.containers._container import Container, _close
-from harness_core.infrastructure.containers._labels import run_labels
+from harness_core.infrastructure.containers._labels import announce, run_labels
 from harness_core.infrastructure.containers._logs import ContainerLog
 from harness_core.infrastructure.engine import Engine
 
@@ -31,53 +29,68 @@ __all__ = ["adopt_container", "announce_container", "open_network", "open_volume
 
 def announce_container(run: Run, name: str, *, engine: Engine) -> None:
     """Write down that a container of that name is about to be made, so that a sweep finds it."""
-    run.ledger.record("container", name=name, engine=engine.url, run=run.id, at=time.time())
+    announce(run, "container", name, engine)
 
 
-@asynccontextmanager
-async def open_network(run: Run, name: str, *, engine: Engine) -> AsyncIterator[str]:
+def open_network(run: Run, name: str, *, engine: Engine) -> AbstractAsyncContextManager[str]:
     """Make a network; yields the address of its gateway, which is this machine; removes it.
 
     Raises:
         HarnessError: it cannot be made, or has no gateway here.
     """
-    run.ledger.record("network", name=name, engine=engine.url, run=run.id, at=time.time())
 
-    def make() -> str:
-        with engine_client(engine) as client, engine_errors(f"make network {name}"):
-            made = client.networks.create(name, driver="bridge", labels=run_labels(run.id))
-            made.reload()
-            found = made.attrs.get("IPAM", {}).get("Config") or [{}]
-            return str(found[0].get("Gateway", ""))
+    def make(client: Any) -> str:
+        made = client.networks.create(name, driver="bridge", labels=run_labels(run.id))
+        made.reload()
+        found = made.attrs.get("IPAM", {}).get("Config") or [{}]
+        return str(found[0].get("Gateway", ""))
 
-    gateway = await blocking(make)
-    try:
-        yield gateway
-    finally:
-        await _removed(
-            run, engine, f"network {name}", lambda client: client.networks.get(name).remove()
-        )
+    def remove(client: Any) -> None:
+        client.networks.get(name).remove()
+
+    return _shared(run, "network", name, engine=engine, make=make, remove=remove)
+
+
+def open_volume(run: Run, name: str, *, engine: Engine) -> AbstractAsyncContextManager[str]:
+    """Make a volume and yield its name; it is removed, with all that is in it, at the end."""
+
+    def make(client: Any) -> str:
+        client.volumes.create(name, labels=run_labels(run.id))
+        return name
+
+    def remove(client: Any) -> None:
+        client.volumes.get(name).remove(force=True)
+
+    return _shared(run, "volume", name, engine=engine, make=make, remove=remove)
 
 
 @asynccontextmanager
-async def open_volume(run: Run, name: str, *, engine: Engine) -> AsyncIterator[str]:
-    """Make a volume and yield its name; it is removed, with all that is in it, at the end."""
-    run.ledger.record("volume", name=name, engine=engine.url, run=run.id, at=time.time())
+async def _shared(
+    run: Run,
+    kind: str,
+    name: str,
+    *,
+    engine: Engine,
+    make: Callable[[Any], str],
+    remove: Callable[[Any], None],
+) -> AsyncIterator[str]:
+    """Make a thing and yield what ``make`` says; what cannot be removed at the end is swept later."""
+    announce(run, kind, name, engine)
 
-    def make() -> None:
-        with engine_client(engine) as client, engine_errors(f"make volume {name}"):
-            client.volumes.create(name, labels=run_labels(run.id))
+    def made() -> str:
+        with engine_client(engine) as client, engine_errors(f"make {kind} {name}"):
+            return make(client)
 
-    await blocking(make)
+    made_as = await blocking(made)
     try:
-        yield name
+        yield made_as
     finally:
-        await _removed(
-            run,
-            engine,
-            f"volume {name}",
-            lambda client: client.volumes.get(name).remove(force=True),
-        )
+        with trio.CancelScope(shield=True):
+            try:
+                await blocking(unless_gone, engine, f"remove {kind} {name}", remove)
+            except HarnessError:
+                run.ledger.record("handed-over", what=f"{kind} {name}")
+                raise
 
 
 @asynccontextmanager
@@ -118,24 +131,3 @@ async def adopt_container(
         finally:
             with trio.CancelScope(shield=True):
                 await _close(run, container, evidence, quiet=quiet)
-
-
-async def _removed(run: Run, engine: Engine, what: str, remove: Callable[[Any], None]) -> None:
-    """Remove a thing of ours; what cannot be removed now is swept later."""
-
-    def call() -> None:
-        with (
-            engine_client(engine, timeout_s=limits.CONTAINER_REMOVE_S) as client,
-            engine_errors(f"remove {what}"),
-        ):
-            try:
-                remove(client)
-            except library().errors.NotFound:
-                return
-
-    with trio.CancelScope(shield=True):
-        try:
-            await blocking(call)
-        except HarnessError:
-            run.ledger.record("handed-over", what=what)
-            raise

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness_core.base.errors import HarnessError, Unavailable
-from harness_core.infrastructure.containers._build import at_hand, build_missing, one_builder
-from harness_core.infrastructure.containers._client import engine_client, engine_errors
+from harness_core.infrastructure.containers._build import at_hand, build_missing, one_builder, pull
+from harness_core.infrastructure.containers._client import engine_client
 from harness_core.infrastructure.containers._recipes import image_tag
 from harness_core.infrastructure.engine import Engine
 
@@ -74,17 +74,11 @@ def _made(client: Any, choice: ImageChoice, given: str | None, say: Callable[[st
         f"Run `harness images build`, or name an image in {choice.variable}, or run with "
         "--services local"
     )
-    say(f"pulling {wanted}")
-    try:
-        with engine_errors(f"pull {wanted}"):
-            client.images.pull(wanted)
-    except HarnessError as error:
-        observed = f"{wanted} is not at hand and cannot be pulled: {error.observed}"
-        if given or not choice.prepared:
-            raise Unavailable(action, observed=observed, next_step=advice) from error
-        say(f"it cannot be pulled ({error.observed})")
-    else:
+    if (refusal := pull(client, wanted, say=say)) is None:
         return wanted
+    observed = f"{wanted} is not at hand and cannot be pulled: {refusal.observed}"
+    if given or not choice.prepared:
+        raise Unavailable(action, observed=observed, next_step=advice) from refusal
     name = choice.prepared[0]
     say(f"building {name} instead, once for this machine")
     try:

@@ -2,10 +2,10 @@
 
 - ``_database.py``: :class:`Database`, a handle that reads, writes and asserts.
 - ``_expectations.py``: what an assertion on rows looks at, and its text when it fails.
-- ``_matchers.py``: conditions other than equality, as values.
-- ``_conditions.py``: a condition in SQL, for the type of its column.
+- ``_conditions.py``: a condition on a column, as a value and in SQL.
 - ``_schema.py``: which tables and columns a database has.
 - ``_connection.py``: psycopg connections in threads, which can be interrupted.
+- ``_asyncpg.py``: a pool of asyncpg, for tests that speak to a database from asyncio.
 - ``_migrations.py``: alembic chains: heads, what is applied, hash, upgrade.
 - ``_provision.py``: an empty database for a system that migrates itself.
 - ``_pool.py``: a pool of clones of a migrated template.
@@ -15,30 +15,17 @@
 - ``_sweep.py``: what a dead run left on a server that is not ours.
 - ``_environment/``: the alembic environment for chains that have none of their own.
 
-The only package that imports psycopg, SQLAlchemy or alembic.
+The only package that imports psycopg, asyncpg, SQLAlchemy or alembic.
 """
 
 from harness_core.base.machine import need_extra
 
 need_extra("postgres", action="use harness_core.infrastructure.databases")
 
-from harness_core.infrastructure.databases._connection import redacted_url
+from harness_core.infrastructure.databases._conditions import Contains, Regex
 from harness_core.infrastructure.databases._database import Database
 from harness_core.infrastructure.databases._for_test import database_for_test
 from harness_core.infrastructure.databases._left import left_databases
-from harness_core.infrastructure.databases._matchers import (
-    AnyOf,
-    AtLeast,
-    AtMost,
-    Between,
-    Contains,
-    IsNull,
-    JsonAt,
-    Matcher,
-    NotNull,
-    Regex,
-    Text,
-)
 from harness_core.infrastructure.databases._migrations import (
     MigrationChain,
     applied_revisions,
@@ -54,28 +41,18 @@ from harness_core.infrastructure.databases._pool import (
     open_pool,
 )
 from harness_core.infrastructure.databases._provision import create_database
-from harness_core.infrastructure.databases._server import Clone, DropReport
+from harness_core.infrastructure.databases._server import Clone
 from harness_core.infrastructure.databases._sweep import POSTGRES_URL_VARIABLE, sweep_databases
 
 __all__ = [
     "POSTGRES_URL_VARIABLE",
-    "AnyOf",
-    "AtLeast",
-    "AtMost",
-    "Between",
     "Blueprint",
     "Clone",
     "Contains",
     "Database",
     "DatabasePool",
-    "DropReport",
-    "IsNull",
-    "JsonAt",
-    "Matcher",
     "MigrationChain",
-    "NotNull",
     "Regex",
-    "Text",
     "alembic_blueprint",
     "applied_revisions",
     "chain_hash",
@@ -85,7 +62,6 @@ __all__ = [
     "drop_run_databases",
     "left_databases",
     "open_pool",
-    "redacted_url",
     "sweep_databases",
     "upgrade",
 ]

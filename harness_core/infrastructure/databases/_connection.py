@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import trio
@@ -23,8 +22,9 @@ from psycopg.rows import dict_row
 from harness_core.base.bridge import Mutex, blocking, interruptible
 from harness_core.base.errors import BadInput, NotReady, Unavailable
 from harness_core.base.unclosed import line_of_caller
+from harness_core.infrastructure.services import redacted_url
 
-__all__ = ["Connection", "Params", "Query", "connect", "redacted_url"]
+__all__ = ["Connection", "Params", "Query", "connect", "plain_url"]
 
 Query = str | sql.Composable
 Params = Sequence[Any] | Mapping[str, Any]
@@ -40,25 +40,11 @@ _CHECKS_CLIENT: Final = 140_000
 _CHECK_CLIENT: Final = "SET client_connection_check_interval = '200ms'"
 
 
-def redacted_url(url: str) -> str:
-    """``url`` with its password replaced, fit for messages."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    user, _, host = parts.netloc.rpartition("@")
-    netloc = f"{user.partition(':')[0]}:***@{host}"
-    return urlunsplit(parts._replace(netloc=netloc))
-
-
-def connect(url: str) -> psycopg.Connection[dict[str, Any]]:
-    """Open a connection in autocommit mode; blocks.
-
-    Args:
-        url: ``postgresql://…``; a ``+driver`` after the scheme, as SQLAlchemy writes it, is dropped.
+def plain_url(url: str) -> str:
+    """``url`` as drivers take it: a ``+driver`` after the scheme, as SQLAlchemy writes it, is dropped.
 
     Raises:
         BadInput: no PostgreSQL URL.
-        Unavailable: the server or the database cannot be reached.
     """
     scheme, colon, rest = url.partition("://")
     if not colon or scheme.partition("+")[0] not in {"postgresql", "postgres"}:
@@ -68,9 +54,20 @@ def connect(url: str) -> psycopg.Connection[dict[str, Any]]:
             found=redacted_url(url),
             expected="postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
         )
+    return f"postgresql://{rest}"
+
+
+def connect(url: str) -> psycopg.Connection[dict[str, Any]]:
+    """Open a connection in autocommit mode; blocks.
+
+    Raises:
+        BadInput: no PostgreSQL URL.
+        Unavailable: the server or the database cannot be reached.
+    """
+    address = plain_url(url)
     try:
         connection = psycopg.connect(
-            f"postgresql://{rest}",
+            address,
             autocommit=True,
             row_factory=dict_row,
             connect_timeout=_CONNECT_S,

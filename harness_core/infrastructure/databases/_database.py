@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Self
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Self
 
 import trio
 
 from harness_core.base import limits
 from harness_core.base.bridge import anywhere
 from harness_core.base.wait import until
-from harness_core.infrastructure.databases._connection import (
-    Connection,
-    Params,
-    Query,
-    redacted_url,
-)
+from harness_core.infrastructure.databases._asyncpg import open_asyncpg_pool
+from harness_core.infrastructure.databases._connection import Connection, Params, Query
 from harness_core.infrastructure.databases._expectations import expectation
 from harness_core.infrastructure.databases._migrations import (
     MigrationChain,
@@ -23,6 +20,10 @@ from harness_core.infrastructure.databases._migrations import (
     chain_heads,
 )
 from harness_core.infrastructure.databases._schema import find_table, require_columns, table_names
+from harness_core.infrastructure.services import redacted_url
+
+if TYPE_CHECKING:
+    from asyncpg import Pool
 
 __all__ = ["Database"]
 
@@ -88,6 +89,19 @@ class Database:
     async def execute(self, sql: Query, params: Params | None = None) -> None:
         """Run a statement for its effect."""
         await self.rows(sql, params)
+
+    def asyncpg_pool(self, *, connections: int = 4) -> AbstractAsyncContextManager[Pool]:
+        """A pool of asyncpg on this very database, for a test that runs on asyncio.
+
+        Args:
+            connections: how many it opens at most.
+
+        Raises:
+            Unavailable: the extra ``asyncpg`` is not installed, or the database cannot be reached.
+            HarnessError: the caller's task is trio's; or a connection was not given back in the
+                block, and was ended.
+        """
+        return open_asyncpg_pool(self.url, connections=connections)
 
     @anywhere
     async def expect_row(

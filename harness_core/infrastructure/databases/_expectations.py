@@ -6,9 +6,11 @@ that meet most conditions, newest first, and names for each the conditions it mi
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg import sql
@@ -16,8 +18,9 @@ from psycopg import sql
 from harness_core.base import limits
 from harness_core.base.errors import BadInput
 from harness_core.infrastructure.databases._conditions import Condition, all_met, conditions_on
-from harness_core.infrastructure.databases._connection import Connection, redacted_url
+from harness_core.infrastructure.databases._connection import Connection
 from harness_core.infrastructure.databases._schema import Table, find_table, require_columns
+from harness_core.infrastructure.services import redacted_url
 
 __all__ = ["Expectation", "expectation"]
 
@@ -161,9 +164,5 @@ def _missed_text(condition: Condition, row: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value) if not hasattr(value, "isoformat") and not _is_uuid(value) else str(value)
+    text = str(value) if isinstance(value, dt.date | dt.time | UUID) else repr(value)
     return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}… ({len(text)} characters)"
-
-
-def _is_uuid(value: Any) -> bool:
-    return type(value).__name__ == "UUID"

@@ -22,7 +22,8 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from harness_core.base.bridge import Loop
 from harness_core.base.errors import Unavailable
@@ -73,13 +74,11 @@ def database_for_test(
         if failed():
             shown = loop.run(lambda: pool.keep(clone))
             tell(f"database {shown}{_dump(clone, evidence)}")
-        else:
-            report = loop.run(lambda: pool.drop(clone))
-            if report.holders:
-                raise AssertionError(
-                    f"the test left {len(report.holders)} connection(s) to {clone.shown_url}: "
-                    f"{'; '.join(report.holders)}. Close what the test opened"
-                )
+        elif holders := loop.run(lambda: pool.drop(clone)):
+            raise AssertionError(
+                f"the test left {len(holders)} connection(s) to {clone.shown_url}: "
+                f"{'; '.join(holders)}. Close what the test opened"
+            )
 
 
 def _dump(clone: Clone, evidence: Evidence) -> str:
@@ -88,19 +87,14 @@ def _dump(clone: Clone, evidence: Evidence) -> str:
         pg_dump = find_postgres_binaries().directory / "pg_dump"
     except Unavailable:
         pg_dump = Path(shutil.which("pg_dump") or "pg_dump")
-    parts = urlsplit(clone.url)
     if not os.access(pg_dump, os.X_OK):
         return " (not dumped: no pg_dump on this machine)"
+    where = {key: str(value) for key, value in conninfo_to_dict(clone.url).items()}
+    # Not on the command line, where every user of the machine could read it.
+    password = where.pop("password", "")
     done = subprocess.run(
-        [pg_dump, "--no-owner", "--dbname", clone.name],
-        env={
-            "PATH": os.environ.get("PATH", os.defpath),
-            "PGHOST": parts.hostname or "127.0.0.1",
-            "PGPORT": str(parts.port or 5432),
-            "PGUSER": unquote(parts.username or "postgres"),
-            # Not on the command line, where every user of the machine could read it.
-            "PGPASSWORD": unquote(parts.password or ""),
-        },
+        [pg_dump, "--no-owner", "--dbname", make_conninfo(**where)],
+        env={"PATH": os.environ.get("PATH", os.defpath), "PGPASSWORD": password},
         capture_output=True,
         text=True,
         timeout=_DUMP_S,

@@ -18,8 +18,6 @@ from typing import Any, Final
 import psycopg
 from alembic import command
 from alembic.config import Config
-from alembic.script import ScriptDirectory
-from alembic.util.exc import CommandError
 from psycopg import sql
 
 from harness_core.base.bridge import Mutex, blocking
@@ -173,7 +171,7 @@ async def upgrade(url: str, chain: MigrationChain, *, revision: str = "heads") -
 
 
 def _upgrade(url: str, chain: MigrationChain, revision: str) -> None:
-    script = _script(chain)  # a broken chain is the chain's mistake, not the migration's
+    heads = chain_heads(chain)  # a broken chain is the chain's mistake, not the migration's
     config = _config(chain)
     driver_url = f"postgresql+psycopg://{url.partition('://')[2]}"
     # Alembic interpolates with %, as configparser does.
@@ -183,7 +181,7 @@ def _upgrade(url: str, chain: MigrationChain, revision: str) -> None:
             command.upgrade(config, revision)
         except Exception as error:  # a migration is code of the product: anything
             raise HarnessError(
-                f"migrate {chain.name} to {revision} ({', '.join(script.get_heads())})",
+                f"migrate {chain.name} to {revision} ({', '.join(heads)})",
                 observed=f"{type(error).__name__}: {str(error).strip().splitlines()[0]}",
                 next_step=f"Read the revisions in {chain.versions}",
             ) from error
@@ -201,25 +199,6 @@ def _config(chain: MigrationChain) -> Config:
     for key, value in values.items():
         config.set_main_option(key, value.replace("%", "%%"))
     return config
-
-
-def _script(chain: MigrationChain) -> ScriptDirectory:
-    expected = "a directory of alembic revisions"
-    if not chain.versions.is_dir():
-        raise BadInput(chain.name, key="directory", found=str(chain.directory), expected=expected)
-    try:
-        with _ALEMBIC_LOCK:
-            script = ScriptDirectory.from_config(_config(chain))
-            script.get_heads()  # reads and links every revision
-    except (CommandError, KeyError, SyntaxError, ImportError, UserWarning) as error:
-        # Alembic warns of a missing link before it stumbles; under -W error the warning is raised.
-        raise BadInput(
-            chain.name,
-            key="directory",
-            found=str(chain.directory),
-            expected=f"{expected} that form a chain ({error})",
-        ) from error
-    return script
 
 
 def _files(chain: MigrationChain) -> Iterator[Path]:

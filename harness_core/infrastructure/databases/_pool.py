@@ -25,7 +25,7 @@ from harness_core.base.bridge import anywhere
 from harness_core.base.errors import BadInput
 from harness_core.base.groups import lone_error
 from harness_core.infrastructure.databases._migrations import MigrationChain, chain_hash, upgrade
-from harness_core.infrastructure.databases._server import Clone, DropReport, Server
+from harness_core.infrastructure.databases._server import Clone, Server
 
 __all__ = [
     "Blueprint",
@@ -110,8 +110,11 @@ class DatabasePool:
         return clone.shown_url
 
     @anywhere
-    async def drop(self, clone: Clone) -> DropReport:
+    async def drop(self, clone: Clone) -> tuple[str, ...]:
         """Remove a clone, with the connections somebody left to it.
+
+        Returns:
+            Who held those, one line each: a finding about whoever left them.
 
         Raises:
             HarnessError: it was not made by this run.

@@ -23,9 +23,10 @@ from psycopg import sql
 
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.wait import until
-from harness_core.infrastructure.databases._connection import Connection, redacted_url
+from harness_core.infrastructure.databases._connection import Connection
+from harness_core.infrastructure.services import redacted_url
 
-__all__ = ["Clone", "DropReport", "Server"]
+__all__ = ["Clone", "Server"]
 
 Build = Callable[[str], Awaitable[None]]
 
@@ -58,19 +59,6 @@ class Clone:
     def shown_url(self) -> str:
         """The URL without its password."""
         return redacted_url(self.url)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropReport:
-    """What was found when a clone was dropped.
-
-    Args:
-        name: the clone.
-        holders: who was still connected, one line each: a finding about whoever left them.
-    """
-
-    name: str
-    holders: tuple[str, ...]
 
 
 class Server:
@@ -221,8 +209,8 @@ class Server:
         wanted = {"by": _MADE_BY, "run": self._run_id}
         return isinstance(found, dict) and wanted.items() <= found.items()
 
-    async def drop(self, name: str) -> DropReport:
-        """Drop a database of this run; connections to it are ended and reported."""
+    async def drop(self, name: str) -> tuple[str, ...]:
+        """Drop a database of this run; returns who was still connected, one line each."""
         if name not in await self.made_here():
             raise HarnessError(
                 f"drop the database {name}",
@@ -238,7 +226,7 @@ class Server:
         holders = await self._disconnect(name)
         await self._admin.rows(sql.SQL("drop database {} with (force)").format(identifier))
         self._made.discard(name)
-        return DropReport(name=name, holders=holders)
+        return holders
 
     async def leave(self, template: str, *, keep: set[str]) -> None:
         """Drop this process's clones, and the template when nobody else uses it."""

@@ -5,19 +5,19 @@ PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised c
 
 - ``_service.py``: what every service can do (start, stop, kill, pause, resume), its address and place.
 - ``_handle.py``: what the handles of all services do alike.
-- ``_as_child.py``, ``_in_container.py``, ``_elsewhere.py``: a server by each of the providers.
-- ``_readiness.py``, ``_connection.py``: when it serves, how it is reached.
+- ``_providers.py``: who provides a server, the same way for every kind; one of somebody else.
+- ``_as_child.py``, ``_in_container.py``: one of our own, as a process and in a container.
+- ``_readiness.py``: when it serves, and a connection to it.
 - ``_s3.py``: S3; ``_s3_client.py``, ``_s3_url.py``: boto3's client of a server, and an address;
   ``_s3_objects.py``: what lies in a bucket; ``_s3_sweep.py``: what a dead run left elsewhere.
 - ``_temporal.py``: Temporal; ``_temporal_cli.py``: one question by its command line.
-- ``_postgres.py``: PostgreSQL; ``_postgres_local.py``, ``_postgres_container.py``,
-  ``_postgres_external.py``: its providers.
+- ``_postgres.py``: PostgreSQL; ``_postgres_local.py``: as a process of this machine.
 - ``_postgres_settings.py``: what our PostgreSQL servers are set to.
 - ``_postgres_protocol.py``: enough of its protocol to know that a server answers.
 - ``_postgres_url.py``: a PostgreSQL URL in parts.
 - ``_images.py``: which images are such servers.
 - ``_cluster.py``: the cached initialised data directory, and its copies.
-- ``_processes.py``: the processes a server forked, which live in sessions of their own.
+- ``_shared_memory.py``: what a killed one leaves in the kernel.
 
 Every provider of every service passes ``check_service`` of ``harness_core/tests/conformance``.
 """
@@ -30,12 +30,11 @@ from harness_core.base.machine import (
 )
 from harness_core.infrastructure.services._images import SERVER_IMAGES
 from harness_core.infrastructure.services._postgres import (
-    PROVIDERS,
     PostgresService,
     open_postgres,
     postgres_answers,
 )
-from harness_core.infrastructure.services._postgres_url import PostgresUrl, parse_postgres_url
+from harness_core.infrastructure.services._postgres_url import parse_postgres_url, redacted_url
 from harness_core.infrastructure.services._s3 import S3_URL_VARIABLE, S3Service, open_s3
 from harness_core.infrastructure.services._s3_client import S3RefusedError, make_bucket
 from harness_core.infrastructure.services._s3_objects import (
@@ -55,14 +54,12 @@ from harness_core.infrastructure.services._temporal import (
 )
 
 __all__ = [
-    "PROVIDERS",
     "S3_URL_VARIABLE",
     "SERVER_IMAGES",
     "TEMPORAL_ADDRESS_VARIABLE",
     "Place",
     "PostgresBinaries",
     "PostgresService",
-    "PostgresUrl",
     "S3Object",
     "S3RefusedError",
     "S3Service",
@@ -81,6 +78,7 @@ __all__ = [
     "parse_postgres_url",
     "parse_s3_url",
     "postgres_answers",
+    "redacted_url",
     "remove_bucket",
     "server_account",
     "sweep_bucket",

@@ -1,25 +1,39 @@
-"""A server of our own as a supervised child: one process, one port, one directory of its own."""
+"""A server of our own as a supervised child, with whatever it forks: one port, one directory."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import os
+import signal
+import socket
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
 
+from harness_core.base import limits
 from harness_core.base.errors import HarnessError
+from harness_core.base.wait import deadline, until
 from harness_core.infrastructure.services._readiness import Readiness
 from harness_core.infrastructure.services._service import Place
-from harness_core.ports import PortLease, Stage, await_ready, lease_port, listener_stages
+from harness_core.ports import Stage, await_ready, listener_stages
+from harness_core.process import descendants, is_stopped, runs, start_time
 
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Child, Run
 
-__all__ = ["ChildServer", "ServerCommand", "open_child_server"]
+__all__ = ["ChildServer", "ServerCommand", "alive", "held_port", "open_child_server", "serves"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,50 +45,55 @@ class ServerCommand:
         argv: its command line.
         env: its environment, besides a home of its own.
         home: directory of its own.
+        port: where it listens.
+        ready: waits until it serves; raises when it does not.
+        user: numeric id of the user to run it as, when that is not ourselves.
+        stop_signal: what asks it to end.
+        clean_up: removes what one that was killed has left; called before each start, too.
     """
 
     name: str
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     home: Path
+    port: int
+    ready: Callable[[Child], Awaitable[None]]
+    user: int | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+    clean_up: Callable[[], None] = lambda: None
 
 
 class ChildServer:
     """A server started by us; built only by :func:`open_child_server`.
 
+    What it forks may live in sessions of their own (each backend of PostgreSQL does), so that a
+    signal to its process group would not reach them: they are signalled one by one.
+
     Attributes:
         name: kind of server.
+        address: ``127.0.0.1:port``; held for the whole life of the service.
+        home: its directory.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        command: ServerCommand,
-        *,
-        lease: PortLease,
-        readiness: Readiness,
-        evidence: Evidence,
-    ) -> None:
+    def __init__(self, run: Run, command: ServerCommand, *, evidence: Evidence) -> None:
         self.name = command.name
+        self.address = f"127.0.0.1:{command.port}"
+        self.home = command.home
         self._run = run
         self._command = command
-        self._lease = lease
-        self._readiness = readiness
         self._evidence = evidence
         self._child: Child | None = None
         self._life = AsyncExitStack()
-
-    @property
-    def address(self) -> str:
-        """``127.0.0.1:port``; leased for the whole life of the service."""
-        return f"127.0.0.1:{self._lease.port}"
+        self._frozen: tuple[int, ...] = ()
 
     @property
     def place(self) -> Place:
-        """Its process."""
-        if self._child is None or self._child.returncode is not None:
-            return Place()
-        return Place(pid=self._child.pid)
+        """Its main process."""
+        return Place(pid=self._running.pid) if self._running else Place()
+
+    @property
+    def _running(self) -> Child | None:
+        return self._child if self._child is not None and self._child.returncode is None else None
 
     async def start(self) -> None:
         """Start it on its port and directory, and wait until it answers.
@@ -85,46 +104,33 @@ class ChildServer:
             PortTaken: somebody listens on its port.
             NotReady: it did not answer in time.
         """
-        if self._child is not None and self._child.returncode is None:
+        if self._running:
             raise HarnessError(
                 f"start {self.name} on {self.address}",
-                observed=f"it is running already, as pid {self._child.pid}",
+                observed=f"it is running already, as pid {self._running.pid}",
                 next_step="Stop or kill it first, or call restart",
             )
         await self._release()
-        self._lease.hand_over()
+        command = self._command
+        command.clean_up()
         child: Child = await self._life.enter_async_context(
             self._run.child(
-                self._command.argv,
+                command.argv,
                 name=self.name,
-                env={
-                    "PATH": "/usr/bin:/bin",
-                    "HOME": str(self._command.home),
-                    **self._command.env,
-                },
-                cwd=self._command.home,
+                env={"PATH": "/usr/bin:/bin", "HOME": str(command.home), **command.env},
+                cwd=command.home,
                 evidence=self._evidence,
+                user=command.user,
+                stop_signal=command.stop_signal,
             )
         )
         self._child = child
-        seconds = self._readiness.seconds
-        answers = Stage(name="protocol", probe=self._answers, seconds=seconds)
-        stages = (*listener_stages(child, self._lease.port, seconds=seconds), answers)
         try:
-            await await_ready(child, stages)
+            await command.ready(child)
         except BaseException:
             with trio.CancelScope(shield=True):
                 await self.kill()
             raise
-
-    async def _answers(self) -> str:
-        try:
-            await self._readiness.probe(self.address)
-        except HarnessError as error:
-            return error.observed
-        except OSError as error:
-            return str(error)
-        return ""
 
     async def stop(self) -> None:
         """Ask it to end; nothing happens when it is down already."""
@@ -132,57 +138,116 @@ class ChildServer:
         await self._release()
 
     async def kill(self) -> None:
-        """SIGKILL; nothing happens when it is down already."""
-        if self._child is not None and self._child.returncode is None:
-            self._child.kill()
-            await self._child.wait()
+        """SIGKILL to it and all that it forked; nothing happens when it is down already."""
+        if child := self._running:
+            forks = await self._freeze(child)
+            _signal_all(forks, signal.SIGKILL)
+            child.kill()
+
+            async def gone() -> bool:
+                return not alive(forks)
+
+            with deadline(f"kill {self.name} on {self.address}", seconds=limits.CHILD_STOP_KILL_S):
+                await child.wait()
+                await until(gone)
+        self._command.clean_up()
         await self._release()
 
     async def pause(self) -> None:
-        """SIGSTOP.
+        """SIGSTOP to it, then to all that it forked.
 
         Raises:
             HarnessError: it is not running.
         """
-        if self._child is None or self._child.returncode is not None:
+        if not (child := self._running):
             raise HarnessError(
                 f"pause {self.name} on {self.address}",
                 observed="it is not running",
                 next_step="Call start first",
             )
-        self._child.pause()
+        self._frozen = await self._freeze(child)
+        _signal_all(self._frozen, signal.SIGSTOP)
 
     async def resume(self) -> None:
-        """SIGCONT; nothing happens when it was not paused."""
-        if self._child is not None and self._child.returncode is None:
-            self._child.resume()
+        """SIGCONT to all that :meth:`pause` froze; nothing happens when it was not paused."""
+        if child := self._running:
+            _signal_all(self._frozen, signal.SIGCONT)
+            child.resume()
+        self._frozen = ()
+
+    async def _freeze(self, child: Child) -> tuple[int, ...]:
+        """Stop its main process, so that it forks no more; returns the processes it had forked."""
+        child.signal(signal.SIGSTOP)
+
+        async def stopped() -> bool:
+            # The signal arrives when it next leaves the kernel: a fork may be on its way.
+            return child.returncode is not None or is_stopped(child.pid)
+
+        with deadline(f"freeze {self.name} on {self.address}", seconds=limits.CHILD_STOP_KILL_S):
+            await until(stopped)
+        return tuple(descendants(child.pid))
 
     async def _release(self) -> None:
         """Stop the child if it runs, and close the books on it."""
         await self._life.aclose()
         self._life = AsyncExitStack()
         self._child = None
+        self._frozen = ()
 
 
 @asynccontextmanager
 async def open_child_server(
-    run: Run, command: Callable[[int], ServerCommand], *, readiness: Readiness, evidence: Evidence
+    run: Run, command: ServerCommand, *, evidence: Evidence
 ) -> AsyncIterator[ChildServer]:
-    """Start a server on a leased port; end it, without ceremony, at the end of the block.
+    """Start a server; end it, without ceremony, at the end of the block.
 
     Args:
         run: what it belongs to.
-        command: what to run, given its port.
-        readiness: when it serves.
+        command: what to run.
         evidence: directory for its log.
     """
-    with lease_port() as lease:
-        server = ChildServer(
-            run, command(lease.port), lease=lease, readiness=readiness, evidence=evidence
-        )
-        try:
-            await server.start()
-            yield server
-        finally:
-            with trio.CancelScope(shield=True):
-                await server.kill()  # its data is about to be removed: nothing to say goodbye for
+    server = ChildServer(run, command, evidence=evidence)
+    try:
+        await server.start()
+        yield server
+    finally:
+        with trio.CancelScope(shield=True):
+            await server.kill()  # its data is about to be removed: nothing to say goodbye for
+
+
+@contextmanager
+def held_port() -> Iterator[int]:
+    """A port that stays ours for as long as a service exists, also while its server is down.
+
+    The socket is bound and never listens: to a client the port is closed, to every other program
+    it is taken, and a server, which sets SO_REUSEADDR as this does, may listen on it.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+def serves(port: int, readiness: Readiness) -> Callable[[Child], Awaitable[None]]:
+    """The ``ready`` of a server that is asked over TCP alone: it listens, it is ours, it answers."""
+
+    async def ready(child: Child) -> None:
+        async def answers() -> str:
+            return await readiness.look(f"127.0.0.1:{port}")
+
+        seconds = readiness.seconds
+        stages = listener_stages(child, port, seconds=seconds)
+        await await_ready(child, (*stages, Stage(name="protocol", probe=answers, seconds=seconds)))
+
+    return ready
+
+
+def alive(pids: Iterable[int]) -> tuple[int, ...]:
+    """Those of ``pids`` that still run (a zombie does not)."""
+    return tuple(pid for pid in pids if (start := start_time(pid)) is not None and runs(pid, start))
+
+
+def _signal_all(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)

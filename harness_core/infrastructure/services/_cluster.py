@@ -16,7 +16,6 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -58,14 +57,6 @@ _BUILTIN_LOCALE_MAJOR: Final = 17
 _CHECKSUMS_DEFAULT_MAJOR: Final = 18
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """Whom the server runs as, when that is not ourselves."""
-
-    uid: int
-    gid: int
-
-
 def server_environment() -> dict[str, str]:
     """The whole environment of server processes: nothing of the caller's ``PG*`` settings."""
     return {
@@ -81,6 +72,9 @@ def met_full_disk(tail: Sequence[str]) -> bool:
 
 
 Job = Callable[[], Awaitable[None]]
+
+#: Uid and gid that the server runs as, when that is not ourselves.
+Owner = tuple[int, int]
 
 
 async def new_cluster(
@@ -161,15 +155,14 @@ async def _initialise(
     """Run ``initdb`` in a directory its user can reach; returns the data directory."""
     work = run.directory("initdb", in_memory=True)
     if owner is not None:
-        os.chown(work, owner.uid, owner.gid)
+        os.chown(work, *owner)
     async with run.child(
         (str(binaries.initdb), "--pgdata", str(work / "data"), *options),
         name="initdb",
         env=server_environment(),
         cwd=work,
         evidence=evidence,
-        user=owner.uid if owner is not None else None,
-        group=owner.gid if owner is not None else None,
+        user=owner[0] if owner is not None else None,
     ) as child:
         returncode = await child.wait()
         if returncode != 0 and met_full_disk(child.tail()):
@@ -189,31 +182,20 @@ async def _initialise(
 
 
 def _take(made: Path, entry: Path) -> None:
-    """Store a fresh directory in the cache and give it its name; the original goes."""
+    """Store a fresh directory in the cache, unless somebody else was first; the original goes."""
     partial = entry.with_name(f"partial.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        _store(made, partial)
-        _publish(partial, entry)
+        partial.mkdir(mode=0o700)
+        size = _copy_tree(made, partial / "data", owner=None)
+        (partial / "size.json").write_text(json.dumps(size))
+        with locked(entry.parent / "lock"):
+            if _recorded_size(entry) is None:
+                shutil.rmtree(entry, ignore_errors=True)
+                partial.rename(entry)
+            _prune(entry.parent, keep=entry)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.rmtree(made.parent, ignore_errors=True)
-
-
-def _store(source: Path, partial: Path) -> None:
-    partial.mkdir(mode=0o700)
-    size = _copy_tree(source, partial / "data", owner=None)
-    (partial / "size.json").write_text(json.dumps(size))
-
-
-def _publish(partial: Path, entry: Path) -> None:
-    """Give the finished directory its name, unless somebody else was first."""
-    with locked(entry.parent / "lock"):
-        if _recorded_size(entry) is None:
-            shutil.rmtree(entry, ignore_errors=True)
-            partial.rename(entry)
-        else:
-            shutil.rmtree(partial)
-        _prune(entry.parent, keep=entry)
 
 
 def _prune(home: Path, *, keep: Path) -> None:
@@ -259,7 +241,7 @@ def _copy_tree(source: Path, target: Path, *, owner: Owner | None) -> list[int]:
     Returns:
         Number of files and of bytes copied.
     """
-    uid, gid = (owner.uid, owner.gid) if owner is not None else (-1, -1)
+    uid, gid = owner or (-1, -1)
     files = size_bytes = 0
     pending = [(str(source), str(target))]
     while pending:
@@ -313,7 +295,7 @@ def write_settings(data: Path, settings: Mapping[str, str], *, owner: Owner | No
         with writing(data, what=_WHAT, elsewhere=STATE_ELSEWHERE):
             path.write_text("\n".join(content) + "\n")
         if owner is not None:
-            os.chown(path, owner.uid, owner.gid)
+            os.chown(path, *owner)
 
 
 def _quoted(value: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from harness_core.infrastructure.containers import ImageChoice
-from harness_core.infrastructure.services._postgres_container import POSTGRES_IMAGES
+from harness_core.infrastructure.services._postgres import POSTGRES_IMAGES
 from harness_core.infrastructure.services._s3 import S3_IMAGES
 from harness_core.infrastructure.services._temporal import TEMPORAL_IMAGES
 

@@ -19,8 +19,7 @@ from harness_core.infrastructure.containers import (
     provide_image,
 )
 from harness_core.infrastructure.engine import find_engine
-from harness_core.infrastructure.services._connection import connect
-from harness_core.infrastructure.services._readiness import Readiness
+from harness_core.infrastructure.services._readiness import Readiness, connect
 from harness_core.infrastructure.services._service import Place, Say
 
 if TYPE_CHECKING:
@@ -120,14 +119,10 @@ class ContainerServer:
         async def probe() -> bool:
             nonlocal seen, looks
             looks += 1
-            try:
-                await self._readiness.probe(self.address)
-            except (OSError, HarnessError) as error:
-                seen = error.observed if isinstance(error, HarnessError) else str(error)
-                if looks % _ASK_EVERY == 0:
-                    await self._still_running(action)
-                return False
-            return True
+            seen = await self._readiness.look(self.address)
+            if seen and looks % _ASK_EVERY == 0:
+                await self._still_running(action)
+            return not seen
 
         with deadline(action, seconds=self._readiness.seconds, observed=lambda: seen):
             await until(probe, poll_s=_LOOK_S, slowest_s=_LOOK_S)
@@ -172,7 +167,7 @@ async def open_container_server(
     readiness: Readiness,
     evidence: Evidence,
     say: Say,
-) -> AsyncIterator[tuple[ContainerServer, Container]]:
+) -> AsyncIterator[ContainerServer]:
     """Start a server in a container; remove it, and its volumes, at the end.
 
     Args:
@@ -197,4 +192,4 @@ async def open_container_server(
     async with open_container(run, made, engine=engine, evidence=evidence) as container:
         server = ContainerServer(container, name=made.name, readiness=readiness)
         await server.ready()
-        yield server, container
+        yield server

@@ -1,27 +1,59 @@
-"""PostgreSQL as the rest of the harness sees it, whoever provides it."""
+"""PostgreSQL as the rest of the harness sees it, whoever provides it.
+
+In a container it runs the image that ``HARNESS_POSTGRES_IMAGE`` names; else one of ``harness images
+build`` (with the data directory inside, ready in a third of a second); else the public one, or ours
+built where that cannot be pulled. All of them take the same variables.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from harness_core.base import limits
 from harness_core.base.errors import BadInput
+from harness_core.infrastructure.containers import ContainerSpec, ImageChoice
+from harness_core.infrastructure.services._as_child import ChildServer
 from harness_core.infrastructure.services._handle import ServiceHandle, opened_here
-from harness_core.infrastructure.services._postgres_container import open_container_postgres
-from harness_core.infrastructure.services._postgres_external import open_external_postgres
 from harness_core.infrastructure.services._postgres_local import open_local_postgres
-from harness_core.infrastructure.services._postgres_protocol import greet
-from harness_core.infrastructure.services._postgres_settings import settings_from_environment
+from harness_core.infrastructure.services._postgres_protocol import ServerRefusedError, greet
+from harness_core.infrastructure.services._postgres_settings import (
+    COMMON_SETTINGS,
+    settings_from_environment,
+)
 from harness_core.infrastructure.services._postgres_url import PostgresUrl, parse_postgres_url
+from harness_core.infrastructure.services._providers import (
+    ServerKind,
+    check_provider,
+    open_server,
+)
+from harness_core.infrastructure.services._readiness import Readiness, split_address
 from harness_core.infrastructure.services._service import Say, Service
+from harness_core.process import memory_root
 
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["PROVIDERS", "PostgresService", "open_postgres", "postgres_answers"]
+__all__ = ["POSTGRES_IMAGES", "PostgresService", "open_postgres", "postgres_answers"]
+
+POSTGRES_IMAGES: Final = ImageChoice(
+    variable="HARNESS_POSTGRES_IMAGE",
+    prepared=("postgres-baked", "postgres"),
+    public="postgres:17.6-bookworm",
+)
+
+_PORT: Final = 5432
+
+#: Shorter passwords are words; inside a URL they are redacted by their place.
+_REDACTABLE: Final = 6
+
+#: SQLSTATEs of a server that is there and cannot serve: starting, stopping, crashed.
+_UNABLE: Final = ("57P01", "57P02", "57P03")
 
 
 class PostgresService(ServiceHandle):
@@ -46,74 +78,6 @@ class PostgresService(ServiceHandle):
         return self._url.database(database)
 
 
-Opener = Callable[..., AbstractAsyncContextManager[PostgresService]]
-
-
-@asynccontextmanager
-async def _open_local(
-    run: Run,
-    *,
-    evidence: Evidence,
-    url: str | None,
-    settings: Mapping[str, str],
-    say: Say,  # noqa: ARG001 - the shape of all providers
-) -> AsyncIterator[PostgresService]:
-    _refuse_url(url, "local")
-    async with open_local_postgres(run, evidence=evidence, settings=settings) as server:
-        parts = PostgresUrl(
-            host="127.0.0.1", port=server.port, user="postgres", password=server.password
-        )
-        yield PostgresService(server, parts, provider="local", in_memory=server.in_memory)
-
-
-@asynccontextmanager
-async def _open_container(
-    run: Run, *, evidence: Evidence, url: str | None, settings: Mapping[str, str], say: Say
-) -> AsyncIterator[PostgresService]:
-    _refuse_url(url, "container")
-    password = secrets.token_hex(16)
-    evidence.redactor.add(password)
-    async with open_container_postgres(
-        run, evidence=evidence, password=password, settings=settings, say=say
-    ) as (server, parts):
-        yield PostgresService(server, parts, provider="container", in_memory=False)
-
-
-@asynccontextmanager
-async def _open_external(
-    run: Run,  # noqa: ARG001 - the shape of all providers
-    *,
-    evidence: Evidence,
-    url: str | None,
-    settings: Mapping[str, str],
-    say: Say,  # noqa: ARG001
-) -> AsyncIterator[PostgresService]:
-    _refuse_settings(settings, "external")
-    if not url:
-        raise BadInput(
-            "open_postgres",
-            key="url",
-            found=url,
-            expected="the URL of a server, postgresql://USER:PASSWORD@HOST:PORT/",
-        )
-    parts = parse_postgres_url(url, where="open_postgres")
-    if len(parts.password) >= _REDACTABLE:
-        evidence.redactor.add(parts.password)
-    async with open_external_postgres(parts) as server:
-        yield PostgresService(server, parts, provider="external", in_memory=False)
-
-
-#: Shorter passwords are words; inside a URL they are redacted by their place.
-_REDACTABLE: Final = 6
-
-#: A new provider is one row.
-PROVIDERS: Final[Mapping[str, Opener]] = {
-    "container": _open_container,
-    "external": _open_external,
-    "local": _open_local,
-}
-
-
 def open_postgres(
     run: Run,
     *,
@@ -128,7 +92,7 @@ def open_postgres(
     Args:
         run: the run it belongs to and dies with.
         evidence: directory for its log and settings.
-        provider: a key of :data:`PROVIDERS`.
+        provider: ``local``, ``container`` or ``external``.
         url: of the server, for the provider ``external`` alone.
         settings: changes to the server's settings, and to what ``HARNESS_POSTGRES_SETTINGS``
             names; not for the provider ``external``.
@@ -138,16 +102,83 @@ def open_postgres(
         BadInput: unknown provider, or arguments it does not take.
         Unavailable: the provider cannot work on this machine; says what is missing.
     """
-    opener = PROVIDERS.get(provider)
-    if opener is None:
+    expected = "the URL of a server, postgresql://USER:PASSWORD@HOST:PORT/"
+    check_provider(
+        "open_postgres", provider, key="url", given=url, shown="a URL", expected=expected
+    )
+    everything = {**settings_from_environment(), **(settings or {})}
+    if provider == "external" and everything:
         raise BadInput(
             "open_postgres",
-            key="provider",
-            found=provider,
-            expected=f"one of {', '.join(sorted(PROVIDERS))}",
+            key="settings",
+            found=sorted(everything),
+            expected=f"none with the provider {provider}",
         )
-    everything = {**settings_from_environment(), **(settings or {})}
-    return opened_here(opener(run, evidence=evidence, url=url, settings=everything, say=say))
+    if url is not None:
+        known = parse_postgres_url(url, where="open_postgres")
+    else:
+        password = secrets.token_hex(16)
+        known = PostgresUrl(host="", port=_PORT, user="postgres", password=password)
+    return opened_here(
+        _open(run, known, provider=provider, evidence=evidence, settings=everything, say=say)
+    )
+
+
+@asynccontextmanager
+async def _open(
+    run: Run,
+    known: PostgresUrl,
+    *,
+    provider: str,
+    evidence: Evidence,
+    settings: Mapping[str, str],
+    say: Say,
+) -> AsyncIterator[PostgresService]:
+    password = known.password
+    if len(password) >= _REDACTABLE:
+        evidence.redactor.add(password)
+    words = [f"{key}={value}" for key, value in {**COMMON_SETTINGS, **settings}.items()]
+
+    def container(image: str) -> ContainerSpec:
+        return ContainerSpec(
+            name="postgres",
+            image=image,
+            port=_PORT,
+            command=("postgres", *(part for word in words for part in ("-c", word))),
+            env={"POSTGRES_PASSWORD": password},
+        )
+
+    kind = ServerKind(
+        name="postgres",
+        readiness=Readiness(
+            probe=_is_there if provider == "external" else greet, seconds=limits.POSTGRES_READY_S
+        ),
+        local=partial(
+            open_local_postgres, run, evidence=evidence, password=password, settings=settings
+        ),
+        images=POSTGRES_IMAGES,
+        container=container,
+    )
+    async with open_server(
+        run, kind, provider=provider, address=known.address, evidence=evidence, say=say
+    ) as server:
+        host, port = split_address(server.address)
+        in_memory = isinstance(server, ChildServer) and memory_root() in server.home.parents
+        yield PostgresService(
+            server,
+            dataclasses.replace(known, host=host, port=port),
+            provider=provider,
+            in_memory=in_memory,
+        )
+
+
+async def _is_there(address: str) -> None:
+    """Refusing us without TLS or without that user proves the server; connecting is for psycopg."""
+    try:
+        await greet(address)
+    except ServerRefusedError as refusal:
+        if refusal.sqlstate in _UNABLE:
+            raise
 
 
 async def postgres_answers(service: Service) -> str:
@@ -157,23 +188,3 @@ async def postgres_answers(service: Service) -> str:
         OSError: nobody listens there.
     """
     return await greet(service.address)
-
-
-def _refuse_url(url: str | None, provider: str) -> None:
-    if url is not None:
-        raise BadInput(
-            "open_postgres",
-            key="url",
-            found="a URL",
-            expected=f"none with the provider {provider}, which starts a server of its own",
-        )
-
-
-def _refuse_settings(settings: Mapping[str, str], provider: str) -> None:
-    if settings:
-        raise BadInput(
-            "open_postgres",
-            key="settings",
-            found=sorted(settings),
-            expected=f"none with the provider {provider}",
-        )

@@ -17,7 +17,7 @@ from typing import Final
 import trio
 
 from harness_core.base.errors import HarnessError
-from harness_core.infrastructure.services._connection import connect
+from harness_core.infrastructure.services._readiness import connect
 
 __all__ = ["ServerRefusedError", "execute_locally", "greet"]
 
@@ -65,7 +65,7 @@ async def greet(address: str) -> str:
         ServerRefusedError: it listens and refuses.
     """
     async with await connect(address) as stream:
-        await _introduce(stream, user="postgres", database="postgres")
+        await _introduce(stream)
         await _expect(stream, _AUTHENTICATION)
     return "authentication"
 
@@ -82,7 +82,7 @@ async def execute_locally(directory: Path, port: int, statement: str) -> None:
     async with _socket_path(directory / f".s.PGSQL.{port}") as path:
         stream = await trio.open_unix_socket(path)
     async with stream:
-        await _introduce(stream, user="postgres", database="postgres")
+        await _introduce(stream)
         await _expect(stream, _READY)
         body = statement.encode() + b"\0"
         await stream.send_all(b"Q" + struct.pack(">I", len(body) + 4) + body)
@@ -102,9 +102,8 @@ async def _socket_path(path: Path) -> AsyncIterator[str]:
         os.close(descriptor)
 
 
-async def _introduce(stream: trio.abc.Stream, *, user: str, database: str) -> None:
-    words = ("user", user, "database", database)
-    body = struct.pack(">I", _VERSION_3) + b"".join(word.encode() + b"\0" for word in words) + b"\0"
+async def _introduce(stream: trio.abc.Stream) -> None:
+    body = struct.pack(">I", _VERSION_3) + b"user\0postgres\0database\0postgres\0\0"
     await stream.send_all(struct.pack(">I", len(body) + 4) + body)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urlsplit
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["PostgresUrl", "parse_postgres_url"]
+__all__ = ["PostgresUrl", "parse_postgres_url", "redacted_url"]
 
 _EXPECTED = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 
@@ -58,9 +59,9 @@ def parse_postgres_url(text: str, *, where: str) -> PostgresUrl:
         parts = urlsplit(text)
         port = parts.port or 5432
     except ValueError as error:
-        raise BadInput(where, key="url", found=_without_secret(text), expected=_EXPECTED) from error
+        raise BadInput(where, key="url", found=redacted_url(text), expected=_EXPECTED) from error
     if parts.scheme.partition("+")[0] not in {"postgresql", "postgres"} or not parts.hostname:
-        raise BadInput(where, key="url", found=_without_secret(text), expected=_EXPECTED)
+        raise BadInput(where, key="url", found=redacted_url(text), expected=_EXPECTED)
     return PostgresUrl(
         host=parts.hostname,
         port=port,
@@ -70,8 +71,6 @@ def parse_postgres_url(text: str, *, where: str) -> PostgresUrl:
     )
 
 
-def _without_secret(text: str) -> str:
-    head, at, rest = text.rpartition("@")
-    if not at:
-        return text
-    return f"{head.rpartition(':')[0]}:[redacted]@{rest}" if ":" in head else text
+def redacted_url(url: str) -> str:
+    """``url`` with its password replaced, fit for messages."""
+    return re.sub(r"(://[^:/@]*):.*@", r"\1:***@", url)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from harness_core.base import limits
-from harness_core.base.errors import HarnessError, NotReady, Unavailable
-from harness_core.base.wait import deadline
+import trio
 
-__all__ = ["Readiness", "reach"]
+from harness_core.base.errors import HarnessError
 
-#: A server that runs answers its first message in milliseconds, across a network in tens.
-_REACH_S = limits.MCP_CALL_S / 3
+__all__ = ["Readiness", "connect", "split_address"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,20 +25,41 @@ class Readiness:
     probe: Callable[[str], Awaitable[object]]
     seconds: float
 
+    async def look(self, address: str) -> str:
+        """Why it does not serve yet; empty when it does."""
+        try:
+            await self.probe(address)
+        except HarnessError as error:
+            return error.observed
+        except OSError as error:
+            return str(error)
+        return ""
 
-async def reach(name: str, address: str, readiness: Readiness) -> None:
-    """Make sure that the server of somebody else is there.
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host, without brackets, and port of ``host:port``."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+async def connect(address: str) -> trio.SocketStream:
+    """One TCP connection to a server that may not be there.
+
+    Args:
+        address: ``host:port``, an IPv6 host in brackets.
 
     Raises:
-        Unavailable: nobody answers there, or not as such a server does.
+        OSError: nobody listens; of a host with several addresses, the reason of the first.
     """
-    action = f"reach the external {name} on {address}"
-    advice = "Start it, or correct its address, or run with --services local"
     try:
-        with deadline(action, seconds=_REACH_S):
-            await readiness.probe(address)
-    except (OSError, NotReady) as error:
-        observed = error.observed if isinstance(error, NotReady) else str(error)
-        raise Unavailable(action, observed=observed, next_step=advice) from error
-    except HarnessError as error:
-        raise Unavailable(action, observed=error.observed, next_step=advice) from error
+        return await trio.open_tcp_stream(*split_address(address))
+    except OSError as error:
+        raise _reason(error) from error
+
+
+def _reason(error: OSError) -> OSError:
+    """Why the first address refused; trio wraps the reasons, one for each address of a host."""
+    cause = error.__cause__
+    if isinstance(cause, BaseExceptionGroup):
+        return next((each for each in cause.exceptions if isinstance(each, OSError)), error)
+    return cause if isinstance(cause, OSError) else error

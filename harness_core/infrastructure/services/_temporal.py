@@ -6,7 +6,8 @@ database in a file: workflows survive a kill.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import re
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,11 +17,20 @@ from harness_core.base.bridge import anywhere
 from harness_core.base.errors import BadInput
 from harness_core.base.machine import find_program
 from harness_core.infrastructure.containers import ContainerSpec, ImageChoice
-from harness_core.infrastructure.services._as_child import ServerCommand, open_child_server
-from harness_core.infrastructure.services._elsewhere import ExternalServer
+from harness_core.infrastructure.services._as_child import (
+    ServerCommand,
+    held_port,
+    open_child_server,
+    serves,
+)
 from harness_core.infrastructure.services._handle import ServiceHandle, opened_here
-from harness_core.infrastructure.services._in_container import open_container_server
-from harness_core.infrastructure.services._readiness import Readiness, reach
+from harness_core.infrastructure.services._providers import (
+    ServerKind,
+    check_provider,
+    none_with,
+    open_server,
+)
+from harness_core.infrastructure.services._readiness import Readiness
 from harness_core.infrastructure.services._service import Say, Service
 from harness_core.infrastructure.services._temporal_cli import describe_namespace
 
@@ -28,7 +38,7 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["TEMPORAL_ADDRESS_VARIABLE", "TemporalService", "open_temporal"]
+__all__ = ["TEMPORAL_ADDRESS_VARIABLE", "TEMPORAL_IMAGES", "TemporalService", "open_temporal"]
 
 #: Where the ``host:port`` of an external server is given.
 TEMPORAL_ADDRESS_VARIABLE: Final = "HARNESS_TEMPORAL_ADDRESS"
@@ -66,94 +76,6 @@ class TemporalService(ServiceHandle):
         await _readiness(self.namespace).probe(self.address)
 
 
-def _program() -> Path:
-    """Server and client in one, so it is needed here whoever provides the server."""
-    return find_program("temporal", variable="HARNESS_TEMPORAL", extra="temporal")
-
-
-def _readiness(namespace: str) -> Readiness:
-    program = _program()
-
-    async def probe(address: str) -> None:
-        await describe_namespace(address, namespace, program=program)
-
-    return Readiness(probe=probe, seconds=limits.TEMPORAL_READY_S)
-
-
-def _options(*, ip: str, port: int, database: str) -> tuple[str, ...]:
-    words = ("server", "start-dev", "--headless", "--log-level", "warn", "--ip", ip)
-    return (*words, "--port", str(port), "--db-filename", database)
-
-
-@asynccontextmanager
-async def _open_local(
-    run: Run,
-    *,
-    evidence: Evidence,
-    address: str | None,
-    namespace: str,
-    say: Say,  # noqa: ARG001 - the shape of all providers
-) -> AsyncIterator[TemporalService]:
-    _refuse(address, namespace, "local")
-    program = _program()
-    home = run.directory("temporal")
-
-    def command(port: int) -> ServerCommand:
-        database = str(home / "temporal.db")
-        options = _options(ip="127.0.0.1", port=port, database=database)
-        return ServerCommand(name="temporal", argv=(str(program), *options), home=home)
-
-    readiness = _readiness(namespace)
-    async with open_child_server(run, command, readiness=readiness, evidence=evidence) as server:
-        yield TemporalService(server, namespace=namespace, provider="local")
-
-
-@asynccontextmanager
-async def _open_container(
-    run: Run, *, evidence: Evidence, address: str | None, namespace: str, say: Say
-) -> AsyncIterator[TemporalService]:
-    _refuse(address, namespace, "container")
-
-    def spec(image: str) -> ContainerSpec:
-        database = "/tmp/temporal.db"  # noqa: S108 - the container's own
-        options = _options(ip="0.0.0.0", port=_PORT, database=database)  # noqa: S104 - inside it
-        return ContainerSpec(name="temporal", image=image, port=_PORT, command=options)
-
-    async with open_container_server(
-        run,
-        spec,
-        images=TEMPORAL_IMAGES,
-        readiness=_readiness(namespace),
-        evidence=evidence,
-        say=say,
-    ) as (server, _container):
-        yield TemporalService(server, namespace=namespace, provider="container")
-
-
-@asynccontextmanager
-async def _open_external(
-    run: Run,  # noqa: ARG001 - the shape of all providers
-    *,
-    evidence: Evidence,  # noqa: ARG001
-    address: str | None,
-    namespace: str,
-    say: Say,  # noqa: ARG001
-) -> AsyncIterator[TemporalService]:
-    host, _, port = (address or "").rpartition(":")
-    if not (host and port.isdigit()):
-        raise BadInput("open_temporal", key="address", found=address, expected="HOST:PORT")
-    await reach("temporal", f"{host}:{port}", _readiness(namespace))
-    server = ExternalServer(name="temporal", address=f"{host}:{port}")
-    yield TemporalService(server, namespace=namespace, provider="external")
-
-
-_PROVIDERS: Final[Mapping[str, Callable[..., AbstractAsyncContextManager[TemporalService]]]] = {
-    "container": _open_container,
-    "external": _open_external,
-    "local": _open_local,
-}
-
-
 def open_temporal(
     run: Run,
     *,
@@ -177,18 +99,79 @@ def open_temporal(
         BadInput: unknown provider, or arguments it does not take.
         Unavailable: the provider cannot work on this machine; says what is missing.
     """
-    opener = _PROVIDERS.get(provider)
-    if opener is None:
-        expected = f"one of {', '.join(sorted(_PROVIDERS))}"
-        raise BadInput("open_temporal", key="provider", found=provider, expected=expected)
+    check_provider(
+        "open_temporal",
+        provider,
+        key="address",
+        given=address,
+        shown="an address",
+        expected="HOST:PORT",
+    )
+    if provider != "external" and namespace != _NAMESPACE:
+        expected = none_with(provider)
+        raise BadInput("open_temporal", key="namespace", found=namespace, expected=expected)
+    if address is not None and not re.fullmatch(r".+:[0-9]+", address):
+        raise BadInput("open_temporal", key="address", found=address, expected="HOST:PORT")
     return opened_here(
-        opener(run, evidence=evidence, address=address, namespace=namespace, say=say)
+        _open(
+            run, address or "", provider=provider, namespace=namespace, evidence=evidence, say=say
+        )
     )
 
 
-def _refuse(address: str | None, namespace: str, provider: str) -> None:
-    expected = f"none with the provider {provider}, which starts a server of its own"
-    if address is not None:
-        raise BadInput("open_temporal", key="address", found=address, expected=expected)
-    if namespace != _NAMESPACE:
-        raise BadInput("open_temporal", key="namespace", found=namespace, expected=expected)
+@asynccontextmanager
+async def _open(
+    run: Run, address: str, *, provider: str, namespace: str, evidence: Evidence, say: Say
+) -> AsyncIterator[TemporalService]:
+    readiness = _readiness(namespace)
+
+    @asynccontextmanager
+    async def local() -> AsyncIterator[Service]:
+        home = run.directory("temporal")
+        with held_port() as port:
+            options = _options(ip="127.0.0.1", port=port, database=str(home / "temporal.db"))
+            command = ServerCommand(
+                name="temporal",
+                argv=(str(_program()), *options),
+                home=home,
+                port=port,
+                ready=serves(port, readiness),
+            )
+            async with open_child_server(run, command, evidence=evidence) as server:
+                yield server
+
+    def container(image: str) -> ContainerSpec:
+        database = "/tmp/temporal.db"  # noqa: S108 - the container's own
+        options = _options(ip="0.0.0.0", port=_PORT, database=database)  # noqa: S104 - inside it
+        return ContainerSpec(name="temporal", image=image, port=_PORT, command=options)
+
+    kind = ServerKind(
+        name="temporal",
+        readiness=readiness,
+        local=local,
+        images=TEMPORAL_IMAGES,
+        container=container,
+    )
+    async with open_server(
+        run, kind, provider=provider, address=address, evidence=evidence, say=say
+    ) as server:
+        yield TemporalService(server, namespace=namespace, provider=provider)
+
+
+def _program() -> Path:
+    """Server and client in one, so it is needed here whoever provides the server."""
+    return find_program("temporal", variable="HARNESS_TEMPORAL", extra="temporal")
+
+
+def _readiness(namespace: str) -> Readiness:
+    program = _program()
+
+    async def probe(address: str) -> None:
+        await describe_namespace(address, namespace, program=program)
+
+    return Readiness(probe=probe, seconds=limits.TEMPORAL_READY_S)
+
+
+def _options(*, ip: str, port: int, database: str) -> tuple[str, ...]:
+    words = ("server", "start-dev", "--headless", "--log-level", "warn", "--ip", ip)
+    return (*words, "--port", str(port), "--db-filename", database)

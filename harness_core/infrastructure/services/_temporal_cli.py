@@ -14,7 +14,7 @@ import trio
 
 from harness_core.base import limits
 from harness_core.base.errors import HarnessError
-from harness_core.infrastructure.services._connection import connect
+from harness_core.infrastructure.services._readiness import connect
 
 #: Neither the user's profiles nor proxies: what is asked is the address.
 _ENVIRONMENT: Final = {"HOME": "/nonexistent"}

@@ -124,10 +124,10 @@ async def test_checkout_works_from_another_loop(postgres: PostgresService) -> No
         await filled(pool, 1)
         clones = [await blocking(trio.run, pool.checkout) for _ in range(3)]
         await filled(pool, 1)
-        report = await blocking(trio.run, pool.drop, clones[0])
+        holders = await blocking(trio.run, pool.drop, clones[0])
 
     assert 3 == len({clone.name for clone in clones})
-    assert () == report.holders
+    assert () == holders
 
 
 async def test_a_template_is_built_once_for_all(postgres: PostgresService) -> None:
@@ -257,12 +257,12 @@ async def test_who_held_a_clone_is_reported(postgres: PostgresService) -> None:
         clone = await pool.checkout()
         async with Database(clone.url + "?application_name=leaky") as leaky:
             await leaky.rows("select 1 as leak")
-            report = await pool.drop(clone)
+            holders = await pool.drop(clone)
             names = await databases(postgres)
 
     assert clone.name not in names
-    assert 1 == len(report.holders)
-    assert "select 1 as leak" in report.holders[0]
+    assert 1 == len(holders)
+    assert "select 1 as leak" in holders[0]
 
 
 async def test_only_our_own_databases_are_dropped(postgres: PostgresService) -> None:

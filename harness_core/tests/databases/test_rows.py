@@ -12,19 +12,7 @@ import pytest
 import trio
 
 from harness_core.base.errors import BadInput, Unavailable
-from harness_core.infrastructure.databases import (
-    AnyOf,
-    AtLeast,
-    AtMost,
-    Between,
-    Contains,
-    Database,
-    IsNull,
-    JsonAt,
-    NotNull,
-    Regex,
-    Text,
-)
+from harness_core.infrastructure.databases import Contains, Database, Regex
 
 pytestmark = pytest.mark.real
 
@@ -56,38 +44,12 @@ async def symptoms(database: Database) -> Database:
     ("column", "meets", "misses"),
     [
         pytest.param("Name", "Bad  Headache ", "Bad Headache", id="text"),
-        pytest.param("Name", Text("bad headache"), Text("bad head"), id="text-loose"),
-        pytest.param(
-            "Name",
-            Text("Bad Headache", ignore_case=False),
-            Text("bad headache", ignore_case=False),
-            id="text-case",
-        ),
-        pytest.param(
-            "Name",
-            Text("bad  headache ", trim=False),
-            Text("bad headache", trim=False),
-            id="text-space",
-        ),
         pytest.param("Name", Contains("headache"), Contains("tooth"), id="contains"),
-        pytest.param(
-            "Name",
-            Contains("Head", ignore_case=False),
-            Contains("head", ignore_case=False),
-            id="contains-case",
-        ),
-        pytest.param("Name", NotNull(), Contains("%"), id="contains-percent"),
+        pytest.param("Name", Contains("BAD"), Contains("%"), id="contains-percent"),
         pytest.param("Name", Regex(r"^Bad\s+"), Regex(r"^bad"), id="regex"),
-        pytest.param("Name", Regex(r"^bad", ignore_case=True), Regex("x"), id="regex-case"),
         pytest.param("severity", 7, 8, id="number"),
         pytest.param("severity", "7", "8", id="number-as-text"),
-        pytest.param("severity", AtLeast(7), AtLeast(8), id="at-least"),
-        pytest.param("severity", AtMost(7), AtMost(6), id="at-most"),
-        pytest.param("severity", Between(5, 7), Between(1, 6), id="between"),
-        pytest.param("severity", AnyOf([1, 7]), AnyOf([1, 2]), id="any-of"),
-        pytest.param(
-            "severity", AnyOf([AtLeast(9), 7]), AnyOf([AtLeast(9), 6]), id="any-of-matchers"
-        ),
+        pytest.param("severity", Contains("7"), Contains("8"), id="number-contains"),
         pytest.param("weight", 61.5, 61.4, id="numeric"),
         pytest.param("ok", True, False, id="boolean"),
         pytest.param("id", "00000000-0000-0000-0000-000000000001", str(uuid.uuid4()), id="uuid"),
@@ -98,46 +60,18 @@ async def symptoms(database: Database) -> Database:
             "2026-03-02T11:00:00Z",
             id="timestamp",
         ),
-        pytest.param(
-            "noted_at", AtLeast("2026-03-02"), AtLeast("2026-03-03"), id="timestamp-at-least"
-        ),
         pytest.param("tags", ["red", "blue"], [], id="array"),
         pytest.param("tags", Contains("red"), Contains("green"), id="array-contains"),
-        pytest.param("tags", NotNull(), Contains(Colour.RED.value + "x"), id="array-enum"),
         pytest.param("data", Contains("aspirin"), Contains("ibuprofen"), id="json-text"),
-        pytest.param(
-            "data",
-            Contains({"plan": [{"butler": "health"}]}),
-            Contains({"plan": [{"butler": "general"}]}),
-            id="json-part",
-        ),
+        pytest.param("data", Regex('"n": 3'), Regex('"n": 4'), id="json-regex"),
         pytest.param(
             "data",
             {"note": "took Aspirin", "plan": [{"n": 3, "butler": "health"}]},
             {"note": "took Aspirin"},
             id="json-whole",
         ),
-        pytest.param(
-            "data", JsonAt("plan.0.butler", "health"), JsonAt("plan.0.butler", "x"), id="json-at"
-        ),
-        pytest.param("data", JsonAt(("plan", 0, "n"), 3), JsonAt("plan.1.n", 3), id="json-number"),
-        pytest.param(
-            "data", JsonAt("plan.0.n", AtLeast(3)), JsonAt("note", AtLeast(0)), id="json-at-least"
-        ),
-        pytest.param(
-            "data", JsonAt("plan.0.n", AtMost(3)), JsonAt("plan.0.n", AtLeast(4)), id="json-at-most"
-        ),
-        pytest.param(
-            "data",
-            JsonAt("note", Text("took aspirin")),
-            JsonAt("note", Text("took")),
-            id="json-text-at",
-        ),
-        pytest.param("data", JsonAt("note", NotNull()), JsonAt("nope", NotNull()), id="json-there"),
-        pytest.param("data", JsonAt("nope", IsNull()), JsonAt("note", IsNull()), id="json-absent"),
-        pytest.param("gone", None, NotNull(), id="null"),
-        pytest.param("gone", IsNull(), "x", id="is-null"),
-        pytest.param("severity", NotNull(), IsNull(), id="not-null"),
+        pytest.param("gone", None, "x", id="null"),
+        pytest.param("severity", 7, None, id="not-null"),
     ],
 )
 async def test_each_matcher_tells_its_rows(
@@ -185,7 +119,7 @@ async def test_the_newest_of_several_rows_is_returned(symptoms: Database) -> Non
         await symptoms.execute(
             "insert into symptoms (id, severity) values (gen_random_uuid(), %s)", (severity,)
         )
-    row = await symptoms.expect_row("symptoms", where={"severity": AtLeast(7)})
+    row = await symptoms.expect_row("symptoms", where={"severity": Regex("[789]")})
 
     assert 9 == row["severity"]
 
@@ -200,17 +134,17 @@ async def test_a_failure_shows_the_nearest_rows(symptoms: Database) -> None:
         await symptoms.expect_row(
             "symptoms",
             where={"Name": Contains("headache")},
-            columns={"severity": AtMost(3), "ok": True},
+            columns={"severity": 3, "ok": True},
             within_s=SOON_S,
         )
 
     lines = str(caught.value).splitlines()
     assert "expected at least one row in table 'symptoms', found none within 0.2 s" == lines[0]
-    assert "  where: Name = Contains(part='headache', ignore_case=True)" == lines[1]
-    assert "  columns: severity = AtMost(maximum=3)" == lines[2]
+    assert "  where: Name = Contains(part='headache')" == lines[1]
+    assert "  columns: severity = 3" == lines[2]
     assert "the table has 9 row(s), 1 of them meet every `where`" == lines[4]
     assert "Bad  Headache" in lines[6]
-    assert "     misses severity: expected AtMost(maximum=3), found 7" == lines[7]
+    assert "     misses severity: expected 3, found 7" == lines[7]
     assert 5 == len([line for line in lines if re.match(r"  \d\. ", line)])
     assert lines[-1].startswith("database: postgresql://postgres:***@127.0.0.1:")
 
@@ -313,9 +247,6 @@ async def test_exact_columns(symptoms: Database) -> None:
     [
         pytest.param({"severity": "many"}, "symptoms.severity", id="text-for-a-number"),
         pytest.param({"ok": 5}, "symptoms.ok", id="number-for-a-boolean"),
-        pytest.param({"id": Contains(5)}, "symptoms.id", id="contains-of-a-number"),
-        pytest.param({"Name": JsonAt("a", 1)}, "symptoms.Name", id="json-path-into-text"),
-        pytest.param({"data": AtLeast(dt.date(2026, 1, 1))}, "symptoms.data", id="date-in-json"),
     ],
 )
 async def test_a_condition_that_does_not_fit_its_column(
@@ -332,16 +263,9 @@ async def test_a_condition_that_does_not_fit_its_column(
     "make",
     [
         pytest.param(lambda: Contains(""), id="contains-nothing"),
-        pytest.param(lambda: AnyOf([]), id="any-of-nothing"),
-        pytest.param(lambda: AnyOf("text"), id="any-of-a-text"),
-        pytest.param(lambda: Between(3, 1), id="between-empty"),
-        pytest.param(lambda: Between(3, "x"), id="between-types"),
-        pytest.param(lambda: AtLeast(None), id="at-least-null"),
-        pytest.param(lambda: AtLeast({"a": 1}), id="at-least-object"),
+        pytest.param(lambda: Contains(5), id="contains-of-a-number"),
         pytest.param(lambda: Regex("("), id="regex"),
-        pytest.param(lambda: Text(5), id="text-of-a-number"),
-        pytest.param(lambda: JsonAt("a..b", 1), id="json-path"),
-        pytest.param(lambda: JsonAt("a", JsonAt("b", 1)), id="json-nested"),
+        pytest.param(lambda: Regex(5), id="regex-of-a-number"),
     ],
 )
 def test_a_malformed_matcher_is_refused_when_it_is_written(make: object) -> None:

@@ -43,6 +43,11 @@ USES = {
     "postgres": """
         from harness_core.infrastructure.databases import Database
 """,
+    "asyncpg": """
+        from harness_core.infrastructure.databases import Database
+        async with Database("postgresql://127.0.0.1:1/x").asyncpg_pool():
+            pass
+""",
     "gateway": """
         from harness_core.doubles.model import open_gateway
         async with open_gateway(run, evidence=evidence):
@@ -174,7 +179,17 @@ def test_the_base_alone_says_so_in_doctor(without, tmp_path):
     assert (0, "") == (done.returncode, done.stderr)
     for extra in EXTRAS:
         assert f"pip install 'staging-harness[{extra}]'" in re.sub(r"\s+", " ", done.stdout)
-    for gate in ("postgres", "s3", "temporal", "mail", "telemetry", "gateway", "stack", "docker"):
+    for gate in (
+        "postgres",
+        "s3",
+        "temporal",
+        "mail",
+        "telemetry",
+        "gateway",
+        "stack",
+        "asyncpg",
+        "docker",
+    ):
         assert f"no   {gate} " in done.stdout
 
 

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness_core.base.evidence import Evidence, open_evidence
+from harness_core.front.skips import not_run
 from harness_core.infrastructure.containers import LABEL_RUN, engine_client
+from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE
 from harness_core.infrastructure.engine import engine_reason, find_engine
+from harness_core.infrastructure.services import (
+    S3_URL_VARIABLE,
+    TEMPORAL_ADDRESS_VARIABLE,
+    open_postgres,
+    open_s3,
+    open_temporal,
+)
 from harness_core.process import Run, memory_root, open_run, state_root
 
 
@@ -24,6 +37,36 @@ async def run(evidence: Evidence) -> AsyncIterator[Run]:
     """A run of its own for each test."""
     async with open_run(evidence=evidence) as opened:
         yield opened
+
+
+Open = Callable[..., AbstractAsyncContextManager[Any]]
+
+#: Kind → its opener, the argument that says where an external one is, the variable that has it.
+OPENERS = {
+    "postgres": (open_postgres, "url", POSTGRES_URL_VARIABLE),
+    "s3": (open_s3, "url", S3_URL_VARIABLE),
+    "temporal": (open_temporal, "address", TEMPORAL_ADDRESS_VARIABLE),
+}
+
+
+@pytest.fixture
+def opened(run: Run, evidence: Evidence, provider: str) -> Open:
+    """Opens a server of a kind by the chosen provider."""
+
+    def opener(kind: str, *, evidence: Evidence = evidence, **more: object):
+        make, key, variable = OPENERS[kind]
+        place = {key: os.environ.get(variable)} if provider == "external" else {}
+        return make(run, evidence=evidence, provider=provider, say=print, **place, **more)
+
+    return opener
+
+
+@pytest.fixture
+def ours(request: pytest.FixtureRequest, opened: Open, provider: str) -> Open:
+    """Opens a server of the module's ``KIND``, where it is ours to fill and to take away."""
+    if provider == "external":
+        not_run("options", "an external server is not ours to take away")
+    return partial(opened, request.module.KIND)
 
 
 @pytest.fixture

@@ -1,44 +1,19 @@
-"""The processes a PostgreSQL server forked.
-
-Each backend makes a session of its own, so a signal to the server's process group reaches the
-postmaster alone. To freeze or kill the server as a whole its children are signalled one by one.
-"""
+"""What a killed PostgreSQL server leaves in System V shared memory: an interlock against a second one."""
 
 from __future__ import annotations
 
 import ctypes
-import os
-import signal
-from collections.abc import Iterable
 from pathlib import Path
 
-from harness_core.process import runs, start_time
+from harness_core.infrastructure.services._as_child import alive
 
 _IPC_RMID = 0
 
-#: What PostgreSQL keeps in System V shared memory: an interlock against a second server.
 _INTERLOCK_BYTES = 56
 
 
-def alive(pids: Iterable[int]) -> tuple[int, ...]:
-    """Those of ``pids`` that still run (a zombie does not)."""
-    return tuple(pid for pid in pids if (start := start_time(pid)) is not None and runs(pid, start))
-
-
-def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
-    """Signal each of ``pids`` that still exists."""
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            continue
-
-
 def remove_shared_memory(identifier: int) -> None:
-    """Remove the System V segment that a killed server left; nothing happens when it is gone.
-
-    PostgreSQL keeps 56 bytes of it as an interlock and removes them itself unless it is killed.
-    """
+    """Remove one segment; nothing happens when it is gone."""
     ctypes.CDLL(None, use_errno=True).shmctl(identifier, _IPC_RMID, None)
 
 
