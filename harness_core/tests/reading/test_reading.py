@@ -122,7 +122,7 @@ def test_a_misspelt_key_is_told_from_the_right_one() -> None:
 
     assert str(caught.value) == (
         "cannot read port.toml: famly: found 'ipv6', expected one of number, family, names."
-        " Did you mean 'family'?"
+        " Did you mean family?"
     )
 
 
