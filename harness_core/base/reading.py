@@ -53,6 +53,9 @@ JSON_WORDS: Final = {
     inspect.VarTupleType: "an array",
 }
 
+#: The same in YAML.
+YAML_WORDS: Final = {**WORDS, inspect.DictType: "a mapping"}
+
 #: How msgspec ends its messages: where the mistake is.
 _PLACE: Final = re.compile(r" - at `(?:key` in `)?(\$[^`]*)`\Z")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
@@ -176,14 +179,25 @@ def read_json(path: Path, kind: type[T], *, expected: str = "a JSON file") -> T:
 
 
 def _loaded(path: Path, loads: Callable[[str], Any], expected: str) -> Any:
+    text = read_text(path, expected=expected)
     try:
-        return loads(path.read_text(encoding="utf-8"))
+        return loads(text)
+    except ValueError as error:
+        raise BadInput(path, found=str(error), expected=expected) from error
+
+
+def read_text(path: Path, *, expected: str) -> str:
+    """The text of a file.
+
+    Raises:
+        BadInput: it cannot be read, or is no UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise BadInput(path, found=error.strerror or str(error), expected=expected) from error
     except UnicodeDecodeError as error:
         raise BadInput(path, found=str(error), expected="UTF-8 text") from error
-    except ValueError as error:
-        raise BadInput(path, found=str(error), expected=expected) from error
 
 
 def json_value(raw: bytes, *, where: str) -> Any:
@@ -337,7 +351,7 @@ def _misfit(
             unknown[1],
             expected=f"one of {', '.join(known)}" if known[1:] else f"{known[0]} and nothing else",
             found=_at(value, (*path, unknown[1])),
-            next_step=did_you_mean(unknown[1], free),
+            next_step=did_you_mean(unknown[1], free) or did_you_mean(unknown[1], known),
         )
     return Misfit(*path, expected=_expected(kind, path, words), found=_at(value, path))
 

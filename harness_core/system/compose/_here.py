@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from harness_core.base import limits
 from harness_core.doubles.http import Recorder
 from harness_core.doubles.model import KEY_VARIABLE, TOKEN_VARIABLE
@@ -57,7 +59,7 @@ def stack_recorder(
         lease=lease,
         evidence=evidence,
         host=_host_of(service),
-        answers=service.recipe.answers,
+        answers=[structs.asdict(rule) for rule in service.recipe.answers],
     )
 
 
