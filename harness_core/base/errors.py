@@ -30,8 +30,6 @@ class HarnessError(Exception):
         next_step: what the reader should do now; a full sentence without the final stop.
         tail: last lines of output of the process concerned, oldest first.
         log: the full log, when there is one.
-
-    Source: style 20-23.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Exception groups at the edge of an opener: callers see what went wrong, not its wrapping.
 
-A group of one is opened (style 13). When several things were started side by side and several of
+A group of one is opened. When several things were started side by side and several of
 them could not be, that is one failure with several witnesses: the first error is raised and the
 others are told in its notes. Any other group stays what it is.
 """

@@ -43,7 +43,7 @@ __all__ = [
 #: seen within 2 % of its time; the interval grows in ``wait.until``, so idle cost stays low.
 POLL_S: Final = 0.002
 
-#: Lines of output kept in memory per child and shown in errors (style 21: the last 32).
+#: Lines of output kept in memory per child and shown in errors.
 TAIL_LINES: Final = 32
 
 #: Longest line of child output kept whole; the rest of it is counted and dropped from the tail,
@@ -117,7 +117,7 @@ ROWS_SHOWN: Final = 5
 HTTP_BODY_BYTES: Final = 32 * 1024 * 1024
 
 #: What the models of a suite may cost in a run, in USD, where its suite.toml names no budget_usd. A
-#: gateway of a few live tests: one call of Claude Code reserves about 0.02 (seed 000, design goal 3).
+#: gateway of a few live tests: one call of Claude Code reserves about 0.02.
 LLM_BUDGET_USD: Final = 0.20
 
 #: One service of a stack, for each stage of its start; a service of eight Python processes that boot

@@ -14,6 +14,7 @@ import trio
 
 from harness_core.base import limits
 from harness_core.base.errors import NotReady
+from harness_core.base.slowness import slowness
 
 __all__ = ["deadline", "until", "until_blocking"]
 
@@ -56,17 +57,17 @@ def until_blocking(
     """Like :func:`until`, for code that runs outside an event loop (the sweep, the CLI).
 
     Raises:
-        NotReady: the probe gave no answer within ``seconds``.
+        NotReady: the probe gave no answer within ``seconds`` of a calm machine.
     """
-    started = time.monotonic()
+    started, factor = time.monotonic(), slowness()
     interval_s = poll_s
     while True:
         answer = probe()
         if answer is not None and answer is not False:
             return answer
         waited_s = time.monotonic() - started
-        if waited_s > seconds:
-            raise NotReady(action, observed=f"{waited_s:.1f} s passed", waited_s=waited_s)
+        if waited_s > seconds * factor:
+            raise NotReady(action, observed=_passed(seconds, factor), waited_s=waited_s)
         time.sleep(interval_s)
         interval_s = min(interval_s * 2, _SLOWEST_POLL_S)
 
@@ -83,19 +84,29 @@ def deadline(
 
     Args:
         action: verb and object, e.g. ``"get handshake from sexpd"``.
-        seconds: how long the block may take.
+        seconds: how long the block may take on a machine with nothing else to do.
         observed: called on expiry for what was seen so far.
         tail: called on expiry for the last lines of output.
 
     Raises:
         NotReady: the time ran out.
     """
-    with trio.move_on_after(seconds) as scope:
+    factor = slowness()
+    with trio.move_on_after(seconds * factor) as scope:
         yield scope
     if scope.cancelled_caught:
-        seen = f"{seconds:g} s passed"
+        seen = _passed(seconds, factor)
         if observed is not None and (detail := observed()):
             seen += f", {detail}"
         raise NotReady(
-            action, observed=seen, waited_s=seconds, tail=tail() if tail is not None else ()
+            action,
+            observed=seen,
+            waited_s=seconds * factor,
+            tail=tail() if tail is not None else (),
         )
+
+
+def _passed(seconds: float, factor: float) -> str:
+    if factor == 1:
+        return f"{seconds:g} s passed"
+    return f"{seconds * factor:g} s passed ({seconds:g} s, on a machine {factor:.1f} times as busy)"

@@ -7,7 +7,6 @@ model gateway of that). They are visible in the suite's folder alone; a conftest
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +19,7 @@ from harness_core.base.evidence import Evidence
 from harness_core.front.budget import llm_budget_usd
 from harness_core.front.skips import not_run
 from harness_core.process import Run
-from harness_core.system.staging import Options, opener_of, subject_of
+from harness_core.system.staging import Options, open_host, opener_of, subject_of
 from harness_core.system.subject import Subject
 from harness_core.system.suites import Suite, find_root, load_suite
 
@@ -138,13 +137,16 @@ def _environment_fixture(suite: Suite, *, root: Path) -> _Fixture:
             llm_upstream=option("--llm-upstream"),
             llm_cassette=Path(cassette).absolute() if cassette else None,
             # A hard limit of the run: no worker may spend what another has.
-            budget_usd=llm_budget_usd(pytestconfig, suite.folder) / _workers(),
+            budget_usd=llm_budget_usd(pytestconfig, suite.folder) / _workers(pytestconfig),
         )
         progress(f"booting {subject.name if subject else suite.name}")
         opening = opener_of(suite, root=root)(
             harness_run, subject, options=options, evidence=run_evidence, say=progress
         )
-        with harness_loop.hold(opening) as opened:
+        # `harness ps` shows it, while it boots too.
+        seen = open_host(harness_run, title=suite.name, root=root)
+        with harness_loop.hold(seen) as host, harness_loop.hold(opening) as opened:
+            host.environment = opened
             yield opened
 
     return environment
@@ -161,5 +163,7 @@ def _register(
     pytest.register_fixture(name=name, func=function, node=node, scope=scope, **how)
 
 
-def _workers() -> int:
-    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+def _workers(config: pytest.Config) -> int:
+    # Not from the environment, which a pytest inherits that a test starts.
+    count: int = getattr(config, "workerinput", {}).get("workercount", 1)
+    return count

@@ -13,6 +13,7 @@ import trio
 
 from harness_core.base.errors import ChildExited, NotReady, PortTaken
 from harness_core.base.groups import lone_error, unwrap
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from harness_core.ports._owners import prove_listener, somebody_listens
 from harness_core.ports._probes import Probe, tcp_accepts
@@ -69,7 +70,7 @@ async def await_completion(child: Child, *, seconds: float) -> None:
         NotReady: it still runs after ``seconds``.
         ChildExited: it exited with another status.
     """
-    with trio.move_on_after(seconds):
+    with trio.move_on_after(patience(seconds)):
         if await child.wait() == 0:
             return
         child.check(f"complete {child.name}")
@@ -106,7 +107,7 @@ async def _await_stage(child: Child, stage: Stage) -> None:
         seen = await stage.probe()
         return not seen
 
-    with trio.move_on_after(stage.seconds):
+    with trio.move_on_after(patience(stage.seconds)):
         await until(reached)
         return
     raise NotReady(

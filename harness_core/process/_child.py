@@ -18,6 +18,7 @@ import trio
 from harness_core.base import limits
 from harness_core.base.errors import ChildExited, HarnessError, NotReady
 from harness_core.base.evidence import Redactor
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until, until_blocking
 from harness_core.process import _warden
 from harness_core.process._output import OutputLog
@@ -156,7 +157,7 @@ class Child:
             return not left()
 
         signal_all(signal.SIGCONT)  # what was frozen with it can notice nothing
-        with trio.move_on_after(limits.CHILD_OUTLIVED_S):
+        with trio.move_on_after(patience(limits.CHILD_OUTLIVED_S)):
             await until(none_left)
         outlived = tuple(" ".join(_warden.command_line(pid)) for pid in sorted(left()))
 
@@ -206,7 +207,7 @@ class Child:
         if self.returncode is None:
             self.resume()
             self.signal(self._stop_signal)
-            with trio.move_on_after(self._grace_s if grace_s is None else grace_s):
+            with trio.move_on_after(patience(self._grace_s if grace_s is None else grace_s)):
                 await self._exited.wait()
             if self.returncode is None:
                 killed = True

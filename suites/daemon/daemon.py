@@ -346,7 +346,7 @@ async def open_daemon(
         NotReady: it does not greet within 30 s; names the stage it did not reach.
         ChildExited: it ended instead.
 
-    Source: seed 001, ``with-daemon``.
+    Source: CONTRACT-1-START.
     """
     settings = settings or Settings()
     with ExitStack() as stack:

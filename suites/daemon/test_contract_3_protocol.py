@@ -100,7 +100,7 @@ async def test_health_is_checked_again(client) -> None:
     "junk", [b"ZZZZZZ", b"\xff" * 64, b"000004(:A)"], ids=["letters", "ff", "unclosed"]
 )
 async def test_dies_of_nothing(start, junk: bytes) -> None:
-    """Junk, the first thing that a new daemon ever reads, does not end it (seed 001)."""
+    """Junk, the first thing that a new daemon ever reads, does not end it."""
     async with start() as daemon:
         before = daemon.vitals().identity
         async with open_connection(daemon.port) as connection:

@@ -184,7 +184,7 @@ def butler_ecosystem(
     run_evidence: Evidence,
     pytestconfig: pytest.Config,
 ) -> Iterator[Ecosystem]:
-    """The running ecosystem: a handle per butler of the roster (seed 000, "Dimension 1")."""
+    """The running ecosystem: a handle per butler of the roster (E2E-PROVISIONING)."""
     profiling = profiled(pytestconfig, harness_run, environment, evidence=run_evidence)
     with harness_loop.hold(profiling):
         yield environment
@@ -275,7 +275,7 @@ def travel_log(pytestconfig: pytest.Config) -> Iterator[list[str]]:
 
 @pytest.fixture(scope="session")
 def cost_tracker(butler_ecosystem: Ecosystem) -> Gateway:
-    """The gateway, whose ledger counts every model call of the run (seed 000, design goal 3)."""
+    """The gateway, whose ledger counts every model call of the run (E2E-COST)."""
     return butler_ecosystem.gateway
 
 

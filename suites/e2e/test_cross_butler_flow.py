@@ -26,7 +26,7 @@ pytestmark = pytest.mark.main
 async def test_from_ingest_to_the_session_log(beating: Connected, token: str) -> None:
     """Ingest, classify, route, rows in three tables of two butlers, then a tick and its session.
 
-    The example of seed 000, "Dimension 3".
+    One message with a symptom, a measurement and a reminder.
     """
     butlers = beating.butlers
     sent = await butlers.send(

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import trio
 
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 
 __all__ = ["EPISODE_S", "SOON_S", "eventually"]
@@ -29,13 +30,13 @@ async def eventually(
 
     Args:
         probe: looks once.
-        seconds: how long it may take.
+        seconds: how long it may take on a machine with nothing else to do.
         expected: what is waited for, for the message.
         seen: what was seen last instead.
 
     Raises:
         AssertionError: it did not come in time.
     """
-    with trio.move_on_after(seconds):
+    with trio.move_on_after(patience(seconds)):
         return await until(probe)
     raise AssertionError(f"expected {expected} within {seconds:g} s, found {seen()}")

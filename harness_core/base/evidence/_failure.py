@@ -19,8 +19,6 @@ def failure_text(*, evidence: Path, rerun: str, kept: Sequence[str] = ()) -> str
         evidence: the test's evidence directory.
         rerun: the one command that runs this test again.
         kept: what was kept for inspection, e.g. database URLs (already redacted by their owner).
-
-    Source: style 21.
     """
     files = sorted(path for path in evidence.rglob("*") if path.is_file())
     lines = [f"evidence: {evidence}"]

@@ -55,7 +55,7 @@ async def boot(
                 raise
             raise await culprit(part, error, parts=parts, waits=waits, title=title) from error
         serves[part.name].set()
-        say(f"{part.name} ready")
+        say(f"{part.name} ready" + (f" at {part.address}" if part.address else ""))
 
     async with lone_error(), trio.open_nursery() as nursery:
         for part in parts.values():

@@ -15,6 +15,7 @@ from harness_core.base.bridge import Loop, anywhere, at_home, this_loop
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.evidence import Evidence
 from harness_core.base.groups import lone_error
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from harness_core.system.parts._boot import boot
 from harness_core.system.parts._order import Condition, bottom_up, check_order
@@ -231,7 +232,7 @@ class Parts:
             seen = {name: why for name, why in found.items() if not names or name in names}
             return not seen
 
-        with trio.move_on_after(seconds):
+        with trio.move_on_after(patience(seconds)):
             await until(all_serve)
             return
         found = "; ".join(f"{name}: {why}" for name, why in seen.items())

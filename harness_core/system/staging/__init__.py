@@ -13,7 +13,7 @@
 
 from harness_core.system.staging._down import take_down
 from harness_core.system.staging._hold import hold
-from harness_core.system.staging._host import Environment, ask
+from harness_core.system.staging._host import Environment, ask, open_host
 from harness_core.system.staging._logs import show_logs
 from harness_core.system.staging._missing import check_libraries
 from harness_core.system.staging._options import Options, choose_suite, opener_of, subject_of
@@ -30,6 +30,7 @@ __all__ = [
     "check_libraries",
     "choose_suite",
     "hold",
+    "open_host",
     "opener_of",
     "reference_commands",
     "render",

@@ -59,7 +59,7 @@ async def hold(  # noqa: PLR0913 - what `harness up` knows of it
             with booting:
                 async with (
                     open_run(evidence=evidence) as run,
-                    open_host(run, title=title, root=root) as host,
+                    open_host(run, title=title, root=root, staged=True) as host,
                 ):
                     nursery.start_soon(_obey, signals, host, say)
                     nursery.start_soon(_end_boot, host, booting)

@@ -1,4 +1,4 @@
-"""The control socket of a staged environment: what another terminal may ask, and how it asks.
+"""The control socket of an environment that is up: what another terminal may ask, and how it asks.
 
 A request is a line of JSON, ``{"ask": "describe"}`` or ``{"ask": "stop"}``; its answer is
 ``{"answer": …}`` or ``{"error": "…"}``.
@@ -39,7 +39,7 @@ _CREDENTIALS: Final = struct.Struct("3i")
 
 
 class Environment(Protocol):
-    """What a suite boots and ``harness up`` holds."""
+    """What a suite boots, and its tests or ``harness up`` hold."""
 
     def describe(self) -> Mapping[str, Any]:
         """Its parts for people, as JSON: a list ``parts``.
@@ -90,20 +90,22 @@ class Host:
 
 
 @asynccontextmanager
-async def open_host(run: Run, *, title: str, root: Path) -> AsyncIterator[Host]:
+async def open_host(
+    run: Run, *, title: str, root: Path, staged: bool = False
+) -> AsyncIterator[Host]:
     """Serve the control socket of a run for the block.
 
     Args:
         run: the run that holds the environment; the socket lies in its directory.
         title: what ``harness ps`` calls it, e.g. the name of its suite.
         root: the tree it belongs to.
+        staged: a person holds it, and may ask it to stop.
     """
     host = Host(run.ledger.directory / SOCKET)
     card = run.ledger.directory / CARD
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(_listen(host.path)))
-    card.write_text(
-        json.dumps({"title": title, "since": time.time(), "root": str(root)}), encoding="utf-8"
-    )
+    told = {"title": title, "since": time.time(), "root": str(root), "staged": staged}
+    card.write_text(json.dumps(told), encoding="utf-8")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, host.serve, [listener])
         try:

@@ -23,7 +23,8 @@ class RunSeen:
         pid: of the process that opened it; 0 when its ledger cannot be read.
         alive: whether that process lives; what a dead run left goes with `harness sweep`.
         command: its command line, empty when it is dead.
-        title: what it holds for a person; empty for a run that holds nothing.
+        title: what it holds; empty for a run that holds nothing.
+        staged: a person holds it.
         root: the tree that what it holds belongs to; empty for a run that holds nothing.
         since: when it began to hold it, in seconds since 1970.
         socket: where it can be asked; ``None`` for a run that holds nothing.
@@ -34,6 +35,7 @@ class RunSeen:
     alive: bool
     command: tuple[str, ...]
     title: str
+    staged: bool
     root: str
     since: float
     socket: Path | None
@@ -55,6 +57,7 @@ def find_runs() -> tuple[RunSeen, ...]:
                 alive=alive,
                 command=tuple(command_line(pid)) if alive and pid else (),
                 title=str(card.get("title", "")),
+                staged=card.get("staged") is True,
                 root=str(card.get("root", "")),
                 since=float(card.get("since", 0.0)),
                 socket=ledger.directory / SOCKET if card else None,

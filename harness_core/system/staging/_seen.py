@@ -95,7 +95,7 @@ def _seen(run: RunSeen, *, reveal: bool) -> Seen:
         pid=run.pid,
         state=state,
         holds=run.title,
-        staged=run.socket is not None,
+        staged=run.staged,
         root=run.root,
         age_s=round(time.time() - run.since, 1) if run.since else 0.0,
         command=" ".join(run.command),

@@ -9,6 +9,12 @@ from harness_core.base.errors import NotReady
 from harness_core.base.wait import deadline, until, until_blocking
 
 
+@pytest.fixture(autouse=True)
+def calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with nothing else to do: deadlines are what they say."""
+    monkeypatch.setattr("harness_core.base.wait.slowness", lambda: 1.0)
+
+
 async def test_until_returns_the_first_answer(autojump_clock):
     """``None`` and ``False`` mean not yet; any other answer, an empty one too, ends the wait."""
     answers = iter([None, False, 0, "later"])

@@ -12,7 +12,7 @@
 
 A system under test has a codec of its own: one used on both sides would hide its own bug.
 
-Source: contract "daemon", Wire; seed 001.
+Source: CONTRACT-3-FRAMES.
 """
 
 from suites.daemon.wire._client import Connection, Message, open_connection

@@ -203,7 +203,7 @@ def marginal(before: Sample, after: Sample, field: str) -> float:
 
 def tell(text: str) -> None:
     """How a boot goes, but for the many lines of single butlers."""
-    if "serves on port" not in text:
+    if " ready at " not in text:
         sys.stderr.write(f"  {text}\n")
 
 

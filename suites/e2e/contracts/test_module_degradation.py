@@ -1,4 +1,4 @@
-"""Modules without credentials fail in the open and take nobody down (seed 000, "Module degradation").
+"""Modules without credentials fail in the open and take nobody down (E2E-DEGRADATION).
 
 Telegram, the calendar and the mail server are stand-ins, recorders on loopback: a real service
 does not refuse its credentials on request.
@@ -20,7 +20,7 @@ from suites.e2e.worlds.credentialed import Connected, wanted
 pytestmark = [pytest.mark.covers("E2E-DEGRADATION"), pytest.mark.capability("modules")]
 
 
-#: Modules whose credentials this harness never provides (seed 000, "Not Tested").
+#: Modules whose credentials this harness never provides.
 WITHOUT_CREDENTIALS = frozenset({"telegram", "email", "calendar"})
 
 

@@ -176,7 +176,8 @@ async def open_ecosystem(
         starter = await container_starter(
             run, subject, port_of=lambda name: ports[name].port, roster=directory, say=say
         )
-        served = {ALL_BUTLERS: tuple(configs)} if layout.one_process else {n: (n,) for n in configs}
+        names = sorted(configs, key=lambda name: name != "switchboard")
+        served = {ALL_BUTLERS: names} if layout.one_process else {name: [name] for name in names}
         processes = {
             name: ProcessPart(
                 name,

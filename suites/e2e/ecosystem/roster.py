@@ -1,6 +1,6 @@
 """Which butlers there are: every folder of the roster with a ``butler.toml``, and nothing else.
 
-Read as any outsider may read it (seed 000, "Dimension 1"); the harness keeps no list of butlers.
+Read as any outsider may read it (E2E-PROVISIONING); the harness keeps no list of butlers.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def test_the_suite_judges_a_foreign_product(tmp_path: Path, pytestconfig: pytest
     assert 0 == done.returncode, output
     assert passed is not None, output
     assert int(passed[1]) >= 10, output
-    assert f"switchboard serves on port {port}" in output
+    assert f"ready at 127.0.0.1:{port}" in output
     for missing in ("'own-process'", "'tracing'"):
         assert re.search(rf"SKIPPED.*{missing}", output), (
             f"nothing was skipped for {missing}: {output}"

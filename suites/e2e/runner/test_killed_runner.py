@@ -24,7 +24,7 @@ BUSY_S = 90.0
 #: The warden sees the end of its runner at once and kills in milliseconds.
 GONE_S = 10.0
 
-SERVES = re.compile(r"serves on port (\d+)")
+SERVES = re.compile(r"ready at 127\.0\.0\.1:(\d+)")
 
 
 @pytest.mark.runner

@@ -49,7 +49,7 @@ def test_two_runs_at_once_do_not_meet(
                     )
                 )
         until_blocking(
-            lambda: all("ecosystem up" in _text(output) for output in outputs),
+            lambda: all("butlers registered" in _text(output) for output in outputs),
             seconds=UP_S,
             action="see both runs boot",
         )

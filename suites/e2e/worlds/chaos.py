@@ -18,6 +18,7 @@ import trio
 
 from harness_core.base.errors import HarnessError, NotReady, Unavailable
 from harness_core.base.groups import lone_error
+from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
@@ -57,7 +58,7 @@ async def expect_soon(
     Raises:
         AssertionError: it did not come in time.
     """
-    with trio.move_on_after(seconds):
+    with trio.move_on_after(patience(seconds)):
         return await until(probe)
     raise AssertionError(f"within {seconds:g} s it did not happen that {what}\n{story}".rstrip())
 
@@ -98,7 +99,7 @@ class Chaos:
         """
         self._ecosystem.check_usable()
         # A heartbeat that came late on a busy machine is no state to come back to.
-        with trio.move_on_after(_REGISTER_S):
+        with trio.move_on_after(patience(_REGISTER_S)):
             await until(self._settled)
         self._before = await self._look()
         missing = sorted(name for name, look in self._before.items() if not look)
@@ -321,7 +322,7 @@ class Chaos:
         async def same() -> bool:
             return not await self._different()
 
-        with trio.move_on_after(seconds):
+        with trio.move_on_after(patience(seconds)):
             return await until(same)
         return False
 

@@ -27,7 +27,7 @@ TIMES: Final = 5
 #: What a developer waits for before the first test: on 2 cores, environments built.
 TARGET_S: Final = 12.0
 
-_READY: Final = re.compile(r"(\S+) ready \((\d+\.\d) s\)")
+_READY: Final = re.compile(r"(\S+) ready(?: at \S+)? \((\d+\.\d) s\)")
 
 
 def main() -> int:

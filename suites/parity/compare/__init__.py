@@ -6,7 +6,7 @@
 - ``_adapter.py``: :func:`load_backends`, an adapter file named on the command line.
 - ``_exposure.py``: :func:`exposures`, where a value can be seen that must not be.
 
-Source: seed 003 (PRD 0042), contract "bottle".
+Source: the suite's ledger.
 """
 
 from suites.parity.compare._adapter import load_backends
