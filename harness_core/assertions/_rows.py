@@ -10,8 +10,8 @@ from typing import Any, Self
 from harness_core.assertions._said import Said
 from harness_core.base import limits
 from harness_core.base.errors import BadInput
+from harness_core.base.reading import did_you_mean
 from harness_core.doubles.turns import Turn, Use
-from harness_core.system.suites import closest
 
 __all__ = ["DbAssertion", "E2EScenario", "Golden"]
 
@@ -35,13 +35,13 @@ class _Row:
         if fields and (unknown or missing):  # a copy is made without any
             caller = sys._getframe(1)  # noqa: SLF001 - where the row is written
             row = f"{cls.__name__} {fields['id']!r}" if "id" in fields else cls.__name__
-            near = closest(unknown[0], known.keys() - fields.keys()) if unknown else ""
+            free = known.keys() - fields.keys()
             raise BadInput(
                 f"{caller.f_code.co_filename}:{caller.f_lineno}",
                 key=f"{row}: {(unknown or missing)[0]}",
                 found=fields[unknown[0]] if unknown else None,
                 expected=f"one of the fields {', '.join(known)}" if unknown else "a value",
-                next_step=f"Did you mean {near}?" if near else "",
+                next_step=did_you_mean(unknown[0], free) if unknown else "",
             )
         return object.__new__(cls)
 

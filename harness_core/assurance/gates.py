@@ -33,8 +33,8 @@ from harness_core.base.machine import (
     places,
     versions_of,
 )
+from harness_core.base.reading import did_you_mean
 from harness_core.infrastructure.engine import engine_reason
-from harness_core.system.suites import closest
 
 __all__ = ["Gate", "check_names", "closed_reason", "gates", "register", "required"]
 
@@ -221,13 +221,12 @@ def check_names(
         raise BadInput(where, found="no gate", expected=f"one of {', '.join(known)}")
     for name in names:
         if name not in known:
-            near = closest(str(name), known)
             raise BadInput(
                 where,
                 key=f"{key}.{name}" if key else "",
                 found=name,
                 expected=f"a gate, one of {', '.join(known)}",
-                next_step=f"Did you mean {near}?" if near else "",
+                next_step=did_you_mean(str(name), known),
             )
 
 

@@ -3,6 +3,7 @@
 A shape is a :class:`Table`, or any other type that msgspec converts to. What a key expects is said
 in words made from its type, or in its own: ``Annotated[int, Meta(ge=1, description="from 1 on")]``.
 What no type can say is checked in ``__post_init__``, which raises :class:`Misfit` with the key.
+A :class:`~pathlib.Path` is written relative to its file.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -21,6 +23,13 @@ from msgspec import inspect
 from harness_core.base.errors import BadInput
 
 T = TypeVar("T")
+
+#: A text with something in it, and a list of such.
+Text = Annotated[str, msgspec.Meta(pattern=r"\S", description="a text that is not empty")]
+Texts = Annotated[tuple[Text, ...], msgspec.Meta(description="a list of texts")]
+SomeTexts = Annotated[
+    tuple[Text, ...], msgspec.Meta(min_length=1, description="a list of texts, at least one")
+]
 
 #: A key of a table, or a position in a list.
 Step = str | int
@@ -44,6 +53,9 @@ JSON_WORDS: Final = {
     inspect.VarTupleType: "an array",
 }
 
+#: The same in YAML.
+YAML_WORDS: Final = {**WORDS, inspect.DictType: "a mapping"}
+
 #: How msgspec ends its messages: where the mistake is.
 _PLACE: Final = re.compile(r" - at `(?:key` in `)?(\$[^`]*)`\Z")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
@@ -58,6 +70,14 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The base of a table whose keys are all known: any other key is a mistake."""
 
 
+class SharedTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of a table that is somebody else's too: keys that are not ours are theirs.
+
+    One that is nearly a key of ours that is not there is a mistake all the same. A key of another
+    length (``scheduler`` beside ``schedule``) may well be theirs.
+    """
+
+
 class Misfit(ValueError):  # noqa: N818 - names what was wrong, as BadInput does
     """One thing that is wrong in a value.
 
@@ -65,18 +85,20 @@ class Misfit(ValueError):  # noqa: N818 - names what was wrong, as BadInput does
         path: keys and positions from the value to what is wrong.
         expected: what would be right.
         found: what is there; looked up when left out, ``None`` for a key that is not there.
-        near: the known key that an unknown one is like.
+        next_step: what to do about it.
 
     Attributes:
         missing: a key is not there that must be.
     """
 
-    def __init__(self, *path: Step, expected: str, found: object = ..., near: str = "") -> None:
+    def __init__(
+        self, *path: Step, expected: str, found: object = ..., next_step: str = ""
+    ) -> None:
         super().__init__(expected)
         self.path = path
         self.expected = expected
         self.found = found
-        self.near = near
+        self.next_step = next_step
         self.missing = False
 
     def inside(self, path: tuple[Step, ...]) -> Misfit:
@@ -87,17 +109,64 @@ class Misfit(ValueError):  # noqa: N818 - names what was wrong, as BadInput does
     @property
     def key(self) -> str:
         """The place in one text, e.g. ``answers[0].status``."""
-        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
-        return "".join(steps).removeprefix(".")
+        return _named(self.path, None, "")
+
+    def bad_input(self, where: str | Path, *, key: str = "") -> BadInput:
+        """The error for people; ``where`` is the file, or what else has the value."""
+        return BadInput(
+            where,
+            key=key or self.key,
+            found=_shown(self.found),
+            expected=self.expected,
+            next_step=self.next_step,
+        )
 
 
-def read_toml(path: Path, kind: type[T], *, expected: str = "a TOML file") -> T:
-    """Read a TOML file.
+def like(pattern: str) -> msgspec.Meta:
+    """For a text that is to match ``pattern`` from its beginning to its end."""
+    return msgspec.Meta(pattern=rf"\A(?:{pattern})\Z", description=f"a text like {pattern}")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The one of ``known`` that was probably meant; empty when none is near."""
+    return "".join(difflib.get_close_matches(word, known, n=1))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The sentence that names the nearest of ``known``; empty when none is near."""
+    near = nearest(word, known)
+    return f"Did you mean {near}?" if near else ""
+
+
+def check_distinct(table: msgspec.Struct, *keys: str) -> None:
+    """Check that lists of a table have no entry twice.
+
+    Raises:
+        Misfit: the first that has.
+    """
+    for key in keys:
+        entries = getattr(table, key)
+        if len(set(entries)) < len(entries):
+            raise Misfit(key, expected="a list without repetition")
+
+
+def read_toml(path: Path, kind: type[T], *, expected: str = "a TOML file", named_by: str = "") -> T:
+    """Read a TOML file; ``named_by`` as for :func:`convert`.
 
     Raises:
         BadInput: it cannot be read, or names the key that is wrong.
     """
-    return convert(_loaded(path, tomllib.loads, expected), kind, where=path)
+    return convert(load_toml(path, expected=expected), kind, where=path, named_by=named_by)
+
+
+def load_toml(path: Path, *, expected: str = "a TOML file") -> dict[str, Any]:
+    """The same as plain values, for files of which a part alone is read.
+
+    Raises:
+        BadInput: it cannot be read.
+    """
+    found: dict[str, Any] = _loaded(path, tomllib.loads, expected)
+    return found
 
 
 def read_json(path: Path, kind: type[T], *, expected: str = "a JSON file") -> T:
@@ -110,10 +179,25 @@ def read_json(path: Path, kind: type[T], *, expected: str = "a JSON file") -> T:
 
 
 def _loaded(path: Path, loads: Callable[[str], Any], expected: str) -> Any:
+    text = read_text(path, expected=expected)
     try:
-        return loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return loads(text)
+    except ValueError as error:
         raise BadInput(path, found=str(error), expected=expected) from error
+
+
+def read_text(path: Path, *, expected: str) -> str:
+    """The text of a file.
+
+    Raises:
+        BadInput: it cannot be read, or is no UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(path, found=error.strerror or str(error), expected=expected) from error
+    except UnicodeDecodeError as error:
+        raise BadInput(path, found=str(error), expected="UTF-8 text") from error
 
 
 def json_value(raw: bytes, *, where: str) -> Any:
@@ -130,7 +214,12 @@ def json_value(raw: bytes, *, where: str) -> Any:
 
 
 def convert(
-    value: object, kind: type[T], *, where: str | Path, words: Mapping[type, str] = WORDS
+    value: object,
+    kind: type[T],
+    *,
+    where: str | Path,
+    words: Mapping[type, str] = WORDS,
+    named_by: str = "",
 ) -> T:
     """A value of plain lists, tables, texts and numbers as ``kind``.
 
@@ -139,24 +228,27 @@ def convert(
         kind: the type wanted.
         where: the file, or ``request body``.
         words: what types are called.
+        named_by: the key whose value names a row in messages: ``fault[3](lost-update).tests``.
 
     Raises:
         BadInput: the first mistake in it.
     """
+    folder = where.parent if isinstance(where, Path) else Path()
     try:
-        return parse(value, kind, words=words)
+        return parse(value, kind, words=words, folder=folder)
     except Misfit as misfit:
-        raise BadInput(
-            where,
-            key=misfit.key,
-            found=_shown(misfit.found),
-            expected=misfit.expected,
-            next_step=f"Did you mean {misfit.near!r}?" if misfit.near else "",
-        ) from None
+        if misfit.missing:
+            _find_misspelt(misfit, value, kind)
+        raise misfit.bad_input(where, key=_named(misfit.path, value, named_by)) from None
 
 
 def parse(
-    value: object, kind: type[T], *, at: tuple[Step, ...] = (), words: Mapping[type, str] = WORDS
+    value: object,
+    kind: type[T],
+    *,
+    at: tuple[Step, ...] = (),
+    words: Mapping[type, str] = WORDS,
+    folder: Path = Path(),
 ) -> T:
     """The same for those who tell of a mistake in their own way.
 
@@ -165,21 +257,82 @@ def parse(
         kind: the type wanted.
         at: where the value stands in a larger one.
         words: what types are called in :attr:`Misfit.expected`.
+        folder: what paths are relative to.
 
     Raises:
         Misfit: the first one, with its place.
     """
     try:
-        return msgspec.convert(value, kind)
+        found = _converted(value, kind, folder)
     except msgspec.ValidationError as error:
-        raise _misfit(error, value, kind, words).inside(at) from None
+        path = _path(str(error), value, partial(_converted, kind=kind, folder=folder))
+        raise _misfit(error, path, value, kind, words).inside(at) from None
+    if isinstance(found, SharedTable):
+        _check_shared(found, value, at)
+    return found
+
+
+def _converted(value: object, kind: type[T], folder: Path) -> T:
+    return msgspec.convert(value, kind, dec_hook=partial(_path_below, folder))
+
+
+def _path_below(folder: Path, kind: type, value: object) -> Path:
+    """What msgspec asks for a value of a type that is not its own."""
+    assert kind is Path, f"no value of a file is a {kind}"
+    if not isinstance(value, str) or not value.strip():
+        raise Misfit(expected="a path relative to the file")
+    return folder / value
+
+
+def _check_shared(table: SharedTable, value: Any, at: tuple[Step, ...]) -> None:
+    """Refuse keys that are nearly ours, in a table and in those inside."""
+    known = {field.encode_name for field in msgspec.structs.fields(table)}
+    for key in value.keys() - known:
+        near = nearest(key, known - value.keys())
+        if len(near) == len(key):
+            next_step = did_you_mean(key, [near])
+            raise Misfit(*at, key, expected=near, found=value[key], next_step=next_step)
+    for key in value.keys() & known:
+        inner = getattr(table, key)
+        rows = enumerate(inner) if isinstance(inner, list | tuple) else [(None, inner)]
+        for number, row in rows:
+            if isinstance(row, SharedTable):
+                steps = (key,) if number is None else (key, number)
+                _check_shared(row, _at(value, steps), (*at, *steps))
+
+
+def _find_misspelt(misfit: Misfit, value: object, kind: type) -> None:
+    """A key that is not there, where one of nearly that name is, is taken to be misspelt."""
+    *outer, key = misfit.path
+    path = tuple(outer)
+    table = _at(value, path)
+    known = _keys(_unwrapped(_type_at(kind, path)[0]))
+    if near := nearest(str(key), [each for each in table if each not in known]):
+        misfit.path, misfit.found = (*path, near), table[near]
+        misfit.expected += f", as {key}"
+        misfit.next_step = did_you_mean(near, [str(key)])
+
+
+def _named(path: tuple[Step, ...], value: object, by: str) -> str:
+    """A place in one text; a row with the name that it has."""
+    text = ""
+    for number, step in enumerate(path):
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+        row = _at(value, path[: number + 1])
+        inside = number + 1 < len(path) and path[number + 1] != by
+        if inside and isinstance(row, Mapping) and isinstance(row.get(by), str):
+            text += f"({row[by]})"
+    return text.removeprefix(".")
 
 
 def _misfit(
-    error: msgspec.ValidationError, value: object, kind: type, words: Mapping[type, str]
+    error: msgspec.ValidationError,
+    path: tuple[Step, ...],
+    value: object,
+    kind: type,
+    words: Mapping[type, str],
 ) -> Misfit:
     text = str(error)
-    path = _path(text, value, kind)
     inner = error.__cause__
     if isinstance(inner, Misfit):
         if inner.found is ...:
@@ -192,13 +345,13 @@ def _misfit(
         return misfit
     if unknown := _UNKNOWN.match(text):
         known = _keys(_unwrapped(_type_at(kind, path)[0]))
-        near = difflib.get_close_matches(unknown[1], known, n=1)
+        free = [key for key in known if key not in _at(value, path)]
         return Misfit(
             *path,
             unknown[1],
             expected=f"one of {', '.join(known)}" if known[1:] else f"{known[0]} and nothing else",
             found=_at(value, (*path, unknown[1])),
-            near="".join(near),
+            next_step=did_you_mean(unknown[1], free) or did_you_mean(unknown[1], known),
         )
     return Misfit(*path, expected=_expected(kind, path, words), found=_at(value, path))
 
@@ -206,21 +359,23 @@ def _misfit(
 # --- where it is --------------------------------------------------------------------------------------
 
 
-def _path(text: str, value: object, kind: type) -> tuple[Step, ...]:
+def _path(text: str, value: object, converted: Callable[[object], object]) -> tuple[Step, ...]:
     place = _PLACE.search(text)
     path: tuple[Step, ...] = ()
     for name, position, some in _STEP.findall(place[1] if place else ""):
-        step = _entry(text, value, kind, path) if some else int(position) if position else name
+        step = _entry(text, value, converted, path) if some else int(position) if position else name
         path += (step,)
     return path
 
 
-def _entry(text: str, value: object, kind: type, path: tuple[Step, ...]) -> Step:
+def _entry(
+    text: str, value: object, converted: Callable[[object], object], path: tuple[Step, ...]
+) -> Step:
     """Which key of a table it is about: msgspec says only that it is one of them."""
     table = _at(value, path)
     for key in table if isinstance(table, Mapping) else ():
         try:
-            msgspec.convert(_with(value, path, {key: table[key]}), kind)
+            converted(_with(value, path, {key: table[key]}))
         except msgspec.ValidationError as error:
             if str(error) == text:
                 return str(key)

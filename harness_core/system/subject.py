@@ -17,31 +17,25 @@ any other table belongs to the suite's adapter, which reads it through :meth:`Su
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field, structs
 
 from harness_core.base.errors import BadInput
-from harness_core.system.suites import Shape, check_shape, closest
+from harness_core.base.reading import Misfit, Table, Text, convert, did_you_mean, load_toml, nearest
 
-__all__ = ["Subject", "load_subject", "subject_bin"]
+__all__ = ["Subject", "Tables", "Variables", "load_subject", "subject_bin"]
 
 _FIELD: Final = re.compile(r"\{(\w+)\}")
-#: Of the table ``[subject]``.
-_SHAPE: Final[Shape] = {
-    "name!": str,
-    "project": str,
-    "argv": [str],
-    "capabilities": [str],
-    "inherit": [str],
-    "summary": str,
-}
+
+#: Names and values of environment variables, with ``{fields}`` in both.
+Variables = dict[str, str]
 
 #: What every program may need of the machine's own environment. Nothing else reaches the subject
 #: but what its file says: a developer's keys and settings must not change what is tested.
@@ -58,28 +52,59 @@ _INHERITED: Final = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """A system under test, as its TOML file describes it.
+class Tables(Table, frozen=True):
+    """The base of what a suite reads of a subject file: every table but these two is its own."""
+
+    subject: Any = None
+    env: Any = None
+
+
+T = TypeVar("T", bound=Tables)
+
+
+class _SubjectTable(Table, frozen=True):
+    """``[subject]``.
+
+    Attributes:
+        name: what reports call it.
+        summary: what it is, for people.
+        project: the folder of its distribution, for one that is to be installed; ``None`` otherwise.
+        argv: command line with ``{fields}``; none for a system that has a ``[stack]``.
+        inherit: patterns of environment variables that are passed on besides the usual few.
+        capabilities: what it can do; tests of what it cannot are skipped by name.
+    """
+
+    name: Text
+    summary: Text | None = None
+    project: Path | None = None
+    argv: tuple[str, ...] = ()
+    inherit: tuple[str, ...] = ()
+    capabilities: frozenset[str] = frozenset()
+
+
+class _File(Struct, frozen=True):
+    """A subject file, without the tables of a suite."""
+
+    subject: _SubjectTable
+    env: Variables = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for key in self.env:
+            if not key or "=" in key:
+                raise Misfit("env", found=key, expected="the name of a variable")
+
+
+class Subject(_SubjectTable, frozen=True, kw_only=True):
+    """A system under test: what the table ``[subject]`` says, besides the following.
 
     Attributes:
         path: the file.
-        name: what reports call it.
-        project: the folder of its distribution, for one that is to be installed; ``None`` otherwise.
-        argv: command line with ``{fields}``; none for a system that has a ``[stack]``.
         env: environment with ``{fields}`` in names and values.
-        inherit: patterns of environment variables that are passed on besides the usual few.
-        capabilities: what it can do; tests of what it cannot are skipped by name.
         tables: every other table, for the suite's adapter.
     """
 
     path: Path
-    name: str
-    project: Path | None
-    argv: tuple[str, ...]
     env: Mapping[str, str]
-    inherit: tuple[str, ...]
-    capabilities: frozenset[str]
     tables: Mapping[str, Any]
 
     def command(self, **fields: str | int) -> tuple[str, ...]:
@@ -123,15 +148,14 @@ class Subject:
             raise BadInput(self.path, key=name, found=found, expected="a table")
         return found
 
-    def check_tables(self, shape: Shape) -> None:
-        """Check that the file has no tables, and these no keys, but those that a suite reads.
+    def read_tables(self, kind: type[T]) -> T:
+        """The tables of the suite's own, of which the file may have no others.
 
         Raises:
             BadInput: a table or key that is unknown, missing, or of another kind: misspelt, it
                 would do nothing.
         """
-        known = {"subject": {}, "env": {}, **shape}
-        check_shape(self.tables, known, where=self.path)
+        return convert(self.tables, kind, where=self.path)
 
     def resolve(self, path: str) -> Path:
         """A path written in the file: relative to the file itself."""
@@ -162,56 +186,20 @@ def load_subject(path: Path) -> Subject:
     Raises:
         BadInput: with file and key (or line) of the first mistake.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise BadInput(path, found="no such file", expected="a subject file (TOML)") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(path, found=str(error), expected="a readable TOML file") from error
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(path, found=str(error), expected="valid TOML") from error
-    subject = content.pop("subject", None)
-    if not isinstance(subject, dict):
-        near = "" if subject is not None else closest("subject", content)
-        raise BadInput(
-            path,
-            key=near or "subject",
-            found=content.get(near, subject),
-            expected="a [subject] table",
-            next_step="Did you mean subject?" if near else "",
-        )
-    check_shape({"subject": subject}, {"subject": _SHAPE}, where=path)
-    if "argv" not in subject and "stack" not in content:
-        near = closest("stack", content)
+    content = load_toml(path, expected="a subject file (TOML)")
+    file = convert(content, _File, where=path)
+    own = {key: table for key, table in content.items() if key not in {"subject", "env"}}
+    # A system of several processes says in a compose file how each of them is started.
+    if not file.subject.argv and "stack" not in own:
+        near = nearest("stack", own)
         raise BadInput(
             path,
             key=near or "subject.argv",
-            found=content.get(near),
+            found=own.get(near),
             expected="a command line, or a table [stack] that names a compose file",
-            next_step="Did you mean stack?" if near else "",
+            next_step=did_you_mean(near, ["stack"]),
         )
-    for key in ("name", "project", "summary", "argv"):
-        # A system of several processes says in a compose file how each of them is started.
-        if key in subject and not subject[key] and not (key == "argv" and "stack" in content):
-            raise BadInput(
-                path, key=f"subject.{key}", found=subject[key], expected="at least one word"
-            )
-    return Subject(
-        path=path.resolve(),
-        name=subject["name"],
-        project=(path.parent / subject["project"]).resolve() if "project" in subject else None,
-        argv=tuple(subject.get("argv", ())),
-        env=_environment(path, content.pop("env", {})),
-        inherit=tuple(subject.get("inherit", ())),
-        capabilities=frozenset(subject.get("capabilities", ())),
-        tables=content,
-    )
-
-
-def _environment(path: Path, env: object) -> dict[str, str]:
-    check_shape({"env": env}, {"env": {"*": str}}, where=path)
-    assert isinstance(env, dict)
-    for key in env:
-        if not key or "=" in key:
-            raise BadInput(path, key="env", found=key, expected="the name of a variable")
-    return env
+    told = structs.asdict(file.subject)
+    if file.subject.project is not None:
+        told["project"] = file.subject.project.resolve()
+    return Subject(**told, path=path.resolve(), env=file.env, tables=own)

@@ -10,35 +10,93 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from msgspec import field
+
 from harness_core.base.errors import BadInput
-from harness_core.system.subject import Subject, load_subject
-from harness_core.system.suites import Shape
+from harness_core.base.reading import Table
+from harness_core.system.subject import Subject, Tables, Variables, load_subject
 
 __all__ = ["read_subject"]
 
-#: Names and values of environment variables, with ``{fields}`` in both.
-_VARIABLES: Final[Shape] = {"*": str}
 
-#: Settings that a test may turn.
-KNOBS: Final = ("connections", "depth", "frame_characters", "frame_s", "idle_s", "refuse_shutdown")
+class Emacs(Table, frozen=True):
+    """``[emacs]``."""
 
-#: Every table but ``[subject]`` and ``[env]``.
-TABLES: Final[Shape] = {
-    "emacs": {"library": [str], "say": str, "insert": str, "insert_under": str},
-    "knobs": dict.fromkeys(KNOBS, _VARIABLES),
-    "port": {"line!": str},
-    "providers": {"all_down": str, "env": _VARIABLES, "each": _VARIABLES},
-    "setup": {"argv!": [str]},
-    "skills": {
-        "directory!": str,
-        "order": [str],
-        "answers": {"*": str},
-        "reasons": {"*": str},
-        "files": {"*": str},
-    },
-    "texts": {"echo": str, "shell": str},
-    "tui": {"argv": [str], "prompt": str, "connected": str, "lost": str},
-}
+    library: tuple[str, ...] = ()
+    say: str = ""
+    insert: str = ""
+    insert_under: str = ""
+
+
+class Knobs(Table, frozen=True):
+    """Settings that a test may turn."""
+
+    connections: Variables = field(default_factory=dict)
+    depth: Variables = field(default_factory=dict)
+    frame_characters: Variables = field(default_factory=dict)
+    frame_s: Variables = field(default_factory=dict)
+    idle_s: Variables = field(default_factory=dict)
+    refuse_shutdown: Variables = field(default_factory=dict)
+
+
+class Port(Table, frozen=True):
+    """``[port]``."""
+
+    line: str
+
+
+class Providers(Table, frozen=True):
+    """``[providers]``."""
+
+    all_down: str = ""
+    env: Variables = field(default_factory=dict)
+    each: Variables = field(default_factory=dict)
+
+
+class Setup(Table, frozen=True):
+    """``[setup]``."""
+
+    argv: tuple[str, ...]
+
+
+class Skills(Table, frozen=True):
+    """``[skills]``."""
+
+    directory: str
+    order: tuple[str, ...] = ()
+    answers: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+
+class Texts(Table, frozen=True):
+    """``[texts]``."""
+
+    echo: str = ""
+    shell: str = ""
+
+
+class Tui(Table, frozen=True):
+    """``[tui]``."""
+
+    argv: tuple[str, ...] = ()
+    prompt: str = ""
+    connected: str = ""
+    lost: str = ""
+
+
+class DaemonTables(Tables, frozen=True):
+    """Every table but ``[subject]`` and ``[env]``."""
+
+    emacs: Emacs | None = None
+    knobs: Knobs = Knobs()
+    port: Port | None = None
+    providers: Providers | None = None
+    setup: Setup | None = None
+    skills: Skills | None = None
+    texts: Texts | None = None
+    tui: Tui | None = None
+
 
 #: Capability → the table and its keys that tests of it read.
 _NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
@@ -63,7 +121,7 @@ def read_subject(path: Path) -> Subject:
         BadInput: the first mistake in it, with file and key.
     """
     subject = load_subject(path)
-    subject.check_tables(TABLES)
+    subject.read_tables(DaemonTables)
     for capability, (table, keys) in _NEEDS.items():
         if capability in subject.capabilities:
             _check(subject, table, keys, why=f"the capability {capability!r} is claimed")

@@ -5,7 +5,6 @@ Nothing here imports the system under test: it is a compose file that a subject 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -15,24 +14,20 @@ from typing import Final
 from harness_core.base import limits
 from harness_core.base.errors import Unavailable
 from harness_core.base.evidence import Evidence
+from harness_core.base.reading import Table
 from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE
 from harness_core.infrastructure.services import S3_URL_VARIABLE, TEMPORAL_ADDRESS_VARIABLE
 from harness_core.process import Run
 from harness_core.system.compose import Stack, StackOptions, open_stack, read_compose
 from harness_core.system.staging import Options
-from harness_core.system.subject import Subject, load_subject, subject_bin
-from harness_core.system.suites import Shape
+from harness_core.system.subject import Subject, Tables, load_subject, subject_bin
 
 __all__ = ["Layout", "layout_of", "open_environment", "open_workbench", "read_subject"]
 
 _DRIVERS: Final = {"container": "docker", "external": "local", "local": "local"}
 
-#: Every table of a subject file but ``[subject]`` and ``[env]``.
-TABLES: Final[Shape] = {"stack!": {"compose!": str, "api_key": str, "recorder": str}}
 
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(Table, frozen=True):
     """What the ``[stack]`` of a subject file says.
 
     Attributes:
@@ -43,8 +38,14 @@ class Layout:
     """
 
     compose: Path
-    api_key: str
-    recorder: str
+    api_key: str = "WORKBENCH_API_KEY"
+    recorder: str = ""
+
+
+class _Tables(Tables, frozen=True, kw_only=True):
+    """Every table of a subject file but ``[subject]`` and ``[env]``."""
+
+    stack: Layout
 
 
 def read_subject(path: Path) -> Subject:
@@ -64,13 +65,7 @@ def layout_of(subject: Subject) -> Layout:
     Raises:
         BadInput: a key is missing, unknown or no text.
     """
-    subject.check_tables(TABLES)
-    table = subject.table("stack")
-    return Layout(
-        compose=subject.resolve(str(table["compose"])),
-        api_key=str(table.get("api_key", "WORKBENCH_API_KEY")),
-        recorder=str(table.get("recorder", "")),
-    )
+    return subject.read_tables(_Tables).stack
 
 
 def open_workbench(

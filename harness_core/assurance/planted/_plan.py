@@ -5,18 +5,26 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta, structs
 
 from harness_core.base.errors import BadInput
-from harness_core.system.suites import Table, read_toml
+from harness_core.base.reading import (
+    Misfit,
+    SomeTexts,
+    Table,
+    Text,
+    check_distinct,
+    like,
+    read_toml,
+)
 
 __all__ = ["Fault", "load_faults"]
 
 #: One fault run: booting a system, the named tests, taking it down. Slowest seen 40 s on a 2-core
 #: machine; a fault that hangs a product must not hold up the others for much longer than that.
 FAULT_S: Final = 300.0
-
-_ID = r"[a-z0-9]+(-[a-z0-9]+)*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +53,33 @@ class Fault:
     file: str = ""
 
 
+class _Row(Table, frozen=True):
+    """A :class:`Fault` as it is written."""
+
+    id: Annotated[str, like(r"[a-z0-9]+(-[a-z0-9]+)*")]
+    why: Text
+    requirement: Text
+    env: Annotated[
+        dict[str, str], Meta(min_length=1, description="a table of texts with at least one entry")
+    ]
+    tests: SomeTexts
+    says: Text
+    limit_s: Annotated[float, Meta(gt=0, description="a positive number of seconds")] = FAULT_S
+
+    def __post_init__(self) -> None:
+        check_distinct(self, "tests")
+        try:
+            pattern = re.compile(self.says)
+        except re.error as error:
+            raise Misfit("says", expected=f"a regular expression ({error})") from error
+        if pattern.search(""):
+            raise Misfit("says", expected="a regular expression that does not match everything")
+
+
+class _File(Table, frozen=True):
+    fault: Annotated[tuple[_Row, ...], Meta(min_length=1, description="at least one [[fault]]")]
+
+
 def load_faults(path: Path) -> tuple[Fault, ...]:
     """Read a ``faults.toml``, or every ``*.toml`` of a folder in the order of their names.
 
@@ -57,39 +92,18 @@ def load_faults(path: Path) -> tuple[Fault, ...]:
         raise BadInput(path, found="no *.toml", expected="files with [[fault]] tables")
     faults: dict[str, Fault] = {}
     for file in files:
-        content = read_toml(file)
-        for row in content.tables("fault"):
-            fault = _fault(row, path.parent, file=file.stem)
-            if fault.id in faults:
-                raise BadInput(file, key="fault.id", found=fault.id, expected="an id used once")
-            faults[fault.id] = fault
-        content.done()
+        for number, row in enumerate(read_toml(file, _File).fault):
+            _check_tests(row, file, number, folder=path.parent)
+            if row.id in faults:
+                raise BadInput(file, key="fault.id", found=row.id, expected="an id used once")
+            told = structs.asdict(row) | {"says": re.compile(row.says)}
+            faults[row.id] = Fault(**told, file=file.stem)
     return tuple(faults.values())
 
 
-def _fault(row: Table, folder: Path, *, file: str) -> Fault:
-    says = row.text("says")
-    try:
-        pattern = re.compile(says)
-    except re.error as error:
-        raise row.bad("says", says, expected=f"a regular expression ({error})") from error
-    if pattern.search(""):
-        raise row.bad("says", says, expected="a regular expression that does not match everything")
-    fault = Fault(
-        id=row.text("id", pattern=_ID),
-        why=row.text("why"),
-        requirement=row.text("requirement"),
-        env=row.mapping("env"),
-        tests=row.texts("tests"),
-        says=pattern,
-        limit_s=row.seconds("limit_s", default=FAULT_S),
-        file=file,
-    )
-    row.done()
-    for test in fault.tests:
+def _check_tests(row: _Row, file: Path, number: int, *, folder: Path) -> None:
+    for test in row.tests:
         path, separator, name = test.partition("::")
         if not separator or not name or not (folder / path).is_file():
-            raise row.bad(
-                "tests", test, expected=f"file.py::test_name with a file relative to {folder}"
-            )
-    return fault
+            expected = f"file.py::test_name with a file relative to {folder}"
+            raise BadInput(file, key=f"fault[{number}].tests", found=test, expected=expected)

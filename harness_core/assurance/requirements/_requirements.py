@@ -15,56 +15,82 @@ status = "covered"
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, field, structs
 
 from harness_core.base.errors import BadInput
-from harness_core.system.suites import Table, read_toml
+from harness_core.base.reading import (
+    Misfit,
+    SomeTexts,
+    Table,
+    Text,
+    Texts,
+    check_distinct,
+    like,
+    read_toml,
+)
 
 __all__ = ["Ledger", "Requirement", "load_ledger"]
 
-_COVERED: Final = "covered"
-_DEFERRED: Final = "deferred"
-_PRIORITY: Final = r"[a-z][a-z0-9]*"
-_PREFIX: Final = r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-"
 _REST: Final = r"[A-Z0-9]+(-[A-Z0-9]+)*"
+_Status = Annotated[Literal["covered", "deferred"], Meta(description="covered or deferred")]
+_TEXT_BY_NAME: Final = "a table of texts with at least one entry"
+_ByName = Annotated[dict[str, str], Meta(min_length=1, description=_TEXT_BY_NAME)]
 
 #: Rules of ``_outside.py`` that a ledger may lift for its whole suite, with a reason.
 OUTSIDE_RULES: Final = ("driver", "fake-client", "in-process", "local-write", "writes-rows")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
+class Requirement(Table, frozen=True):
     """One row.
 
     Attributes:
         id: e.g. ``INT-003``, ``CONTRACT-5-SAFE``.
         title: what it is about.
-        priority: a key of the ledger's ``priorities``; empty where it has none.
         asserts: what its tests must assert, in words.
+        status: ``covered``: it has tests; ``deferred``: it has none yet.
+        priority: a key of the ledger's ``priorities``; empty where it has none.
         fails: what one of its tests must see refused or failing; empty when nothing can be.
         no_fail_path: why nothing can be; empty when something must be.
-        covered: it has tests; otherwise it is deferred.
         reason: why it is deferred.
     """
 
-    id: str
-    title: str
-    priority: str
-    asserts: tuple[str, ...]
-    fails: str
-    no_fail_path: str
-    covered: bool
-    reason: str
+    id: Text
+    title: Text
+    asserts: SomeTexts
+    status: _Status
+    priority: str = ""
+    fails: str = ""
+    no_fail_path: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        check_distinct(self, "asserts")
+        if self.covered and self.reason:
+            raise Misfit(
+                "reason",
+                expected="none: the row is covered",
+                next_step=f'Remove it, or set the status of {self.id} to "deferred"',
+            )
+        if not self.covered and not self.reason.strip():
+            raise Misfit("reason", expected="a reason why the row is deferred")
+        if bool(self.fails.strip()) == bool(self.no_fail_path.strip()):
+            expected = "either what must be refused or fail, or no_fail_path: why nothing can be"
+            raise Misfit("fails", expected=expected)
+
+    @property
+    def covered(self) -> bool:
+        """It has tests; otherwise it is deferred."""
+        return self.status == "covered"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
-    """A ledger file.
+class _LedgerTable(Table, frozen=True):
+    """``[ledger]``.
 
     Attributes:
-        path: the file.
         prefix: how every id begins.
         priorities: priority → the marker that its tests carry; empty where rows have none.
         faults_each: planted faults that every covered id must have.
@@ -73,17 +99,33 @@ class Ledger:
         stand_ins: fixture or method → the third party it stands in for, which the docstring of a
             test that uses it, or of its file, must say.
         allowed: rule of ``_outside.py`` that this suite is not held to → why.
+    """
+
+    prefix: Annotated[str, like(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-")]
+    priorities: _ByName = field(default_factory=dict)
+    faults_each: Annotated[int, Meta(ge=0)] = 1
+    observers: Texts = ()
+    failures: frozenset[Text] = frozenset()
+    stand_ins: _ByName = field(default_factory=dict)
+    allowed: _ByName = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_distinct(self, "observers")
+        for rule in self.allowed:
+            if rule not in OUTSIDE_RULES:
+                expected = f"rules out of {', '.join(OUTSIDE_RULES)}"
+                raise Misfit("allowed", found=rule, expected=expected)
+
+
+class Ledger(_LedgerTable, frozen=True, kw_only=True):
+    """A ledger file: what its first table says, besides the following.
+
+    Attributes:
+        path: the file.
         requirements: by id, in the order of the file.
     """
 
     path: Path
-    prefix: str
-    priorities: dict[str, str]
-    faults_each: int
-    observers: tuple[str, ...]
-    failures: frozenset[str]
-    stand_ins: dict[str, str]
-    allowed: dict[str, str]
     requirements: dict[str, Requirement]
 
     @property
@@ -97,85 +139,38 @@ class Ledger:
         return tuple(row for row in self.requirements.values() if not row.covered)
 
 
+class _File(Table, frozen=True):
+    ledger: _LedgerTable
+    requirement: Annotated[
+        tuple[Requirement, ...], Meta(min_length=1, description="at least one [[requirement]]")
+    ]
+
+    def __post_init__(self) -> None:
+        identity = rf"{self.ledger.prefix}{_REST}"
+        priorities = self.ledger.priorities
+        known = f"one of {', '.join(priorities)}" if priorities else "none: [ledger] has none"
+        seen: set[str] = set()
+        for number, row in enumerate(self.requirement):
+            if not re.fullmatch(identity, row.id):
+                raise Misfit("requirement", number, "id", expected=f"a text like {identity}")
+            if row.id in seen:
+                raise Misfit("requirement", number, "id", expected="an id used once")
+            seen.add(row.id)
+            if row.priority not in (priorities or {""}):
+                raise Misfit("requirement", number, "priority", expected=known)
+
+
 def load_ledger(path: Path) -> Ledger:
     """Read a ledger.
 
     Raises:
         BadInput: the first mistake, with file and key.
     """
-    content = read_toml(path)
-    table = content.table("ledger")
-    rows = content.tables("requirement")
-    content.done()
-    prefix = table.text("prefix", pattern=_PREFIX)
-    priorities = table.mapping("priorities", default={})
-    ledger = Ledger(
-        path=path,
-        prefix=prefix,
-        priorities=priorities,
-        faults_each=_count(table, "faults_each"),
-        observers=table.texts("observers", default=()),
-        failures=frozenset(table.texts("failures", default=())),
-        stand_ins=table.mapping("stand_ins", default={}),
-        allowed=table.mapping("allowed", default={}),
-        requirements={},
-    )
-    table.done()
-    for rule in ledger.allowed:
-        if rule not in OUTSIDE_RULES:
-            raise table.bad("allowed", rule, expected=f"rules out of {', '.join(OUTSIDE_RULES)}")
-    for row in rows:
-        requirement = _requirement(row, prefix=prefix, priorities=priorities)
-        if requirement.id in ledger.requirements:
-            raise row.bad("id", requirement.id, expected="an id used once")
-        ledger.requirements[requirement.id] = requirement
+    file = read_toml(path, _File, named_by="id")
+    requirements = {row.id: row for row in file.requirement}
+    ledger = Ledger(**structs.asdict(file.ledger), path=path, requirements=requirements)
     _check_numbers(ledger)
     return ledger
-
-
-def _requirement(row: Table, *, prefix: str, priorities: dict[str, str]) -> Requirement:
-    identity = row.text("id", pattern=f"{prefix}{_REST}")
-    row = row.called(identity)
-    priority = row.text("priority", default=None if priorities else "", pattern=_PRIORITY)
-    if priority not in (priorities or {""}):
-        known = (
-            f"one of {', '.join(priorities)}" if priorities else "none: [ledger] has no priorities"
-        )
-        raise row.bad("priority", priority, expected=known)
-    status = row.text("status")
-    if status not in {_COVERED, _DEFERRED}:
-        raise row.bad("status", status, expected=f"{_COVERED} or {_DEFERRED}")
-    requirement = Requirement(
-        id=identity,
-        title=row.text("title"),
-        priority=priority,
-        asserts=row.texts("asserts"),
-        fails=row.text("fails", default=""),
-        no_fail_path=row.text("no_fail_path", default=""),
-        covered=status == _COVERED,
-        reason=row.text("reason", default=""),
-    )
-    row.done()
-    if requirement.covered and requirement.reason:
-        raise row.bad(
-            "reason",
-            requirement.reason,
-            expected="none: the row is covered",
-            next_step=f'Remove it, or set the status of {identity} to "{_DEFERRED}"',
-        )
-    if not requirement.covered and not requirement.reason:
-        raise row.bad("reason", None, expected="a reason why the row is deferred")
-    if bool(requirement.fails) == bool(requirement.no_fail_path):
-        expected = "either what must be refused or fail, or no_fail_path: why nothing can be"
-        raise row.bad("fails", requirement.fails or None, expected=expected)
-    return requirement
-
-
-def _count(table: Table, key: str) -> int:
-    value = table.number(key, default=1)
-    if value < 0:
-        raise table.bad(key, value, expected="a number from 0 on")
-    return value
 
 
 def _check_numbers(ledger: Ledger) -> None:

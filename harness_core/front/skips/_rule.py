@@ -10,7 +10,7 @@ from typing import Final
 
 from harness_core.assurance.gates import check_names
 from harness_core.front.skips._cause import Cause, Why
-from harness_core.system.suites import Table, load_suite, read_toml
+from harness_core.system.suites import load_suite, read_pyproject
 
 __all__ = ["SkipRule"]
 
@@ -85,8 +85,8 @@ def optional_gates(home: Path) -> Mapping[str, str]:
     """
     if home.name == "suite.toml":
         return load_suite(home.parent).optional_gates
-    tool = Table(read_toml(home).optional("tool"), where=home, prefix="tool.")
-    return tool.table("staging_harness").phrases("optional_gates")
+    told = read_pyproject(home.parent).tool.staging_harness
+    return told.optional_gates if told is not None else {}
 
 
 def _home(test: Path, root: Path) -> Path | None:
@@ -101,6 +101,6 @@ def _home(test: Path, root: Path) -> Path | None:
         if folder == root:
             break
     pyproject = root / "pyproject.toml"
-    if pyproject.is_file() and "staging_harness" in read_toml(pyproject).optional("tool"):
+    if pyproject.is_file() and read_pyproject(root).tool.staging_harness is not None:
         return pyproject
     return None

@@ -7,14 +7,16 @@ drivers act on, and it is read strictly: a key nobody knows is a mistake, not a 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct, field, structs
 
 from harness_core.base.errors import BadInput
-from harness_core.system.compose._recipe import Recipe, read_recipe
+from harness_core.base.reading import YAML_WORDS, Misfit, Table, convert
+from harness_core.system.compose._recipe import Recipe
 from harness_core.system.compose._variables import substituted
 from harness_core.system.compose._yaml import read_yaml
 from harness_core.system.parts import Condition, check_order
@@ -24,31 +26,118 @@ __all__ = ["Compose", "ComposeService", "read_compose"]
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _HIGHEST_PORT: Final = 65_535
 
-_TOP_KEYS: Final = frozenset({"name", "networks", "secrets", "services", "version", "volumes"})
-#: What compose knows of a service and a stack of this kind may say; the drivers read some of them.
-_SERVICE_KEYS: Final = frozenset(
-    {
-        *(
-            "build",
-            "cap_add",
-            "cap_drop",
-            "command",
-            "container_name",
-            "depends_on",
-            "dns",
-            "dns_opt",
-        ),
-        "entrypoint",
-        *("env_file", "environment", "expose", "extra_hosts", "healthcheck", "hostname", "image"),
-        *("init", "labels", "mem_limit", "networks", "ports", "privileged", "read_only", "restart"),
-        *("security_opt", "shm_size", "stop_grace_period", "stop_signal", "tmpfs", "ulimits"),
-        *("user", "volumes", "working_dir", "x-harness"),
-    }
-)
-#: Of these, what compose alone reads and takes in one form only: a slip shows with the local driver
-#: too, which would pass over it.
-_LISTS: Final = ("cap_add", "cap_drop", "security_opt", "volumes")
-_MAPPINGS: Final = ("healthcheck", "ulimits")
+# --- the file as it is written --------------------------------------------------------------------
+
+_PORT: Final = "[[ADDRESS:]HOSTPORT:]PORT, of TCP, or { target: PORT }"
+_A_PORT: Final = Meta(description=_PORT)
+
+
+class _LongPort(Struct, frozen=True):
+    """A port as compose writes it at length; the other keys are for compose."""
+
+    target: Annotated[int | str, _A_PORT]
+
+
+_Ports = Annotated[
+    tuple[Annotated[int | str | _LongPort, _A_PORT], ...], Meta(description="a list of ports")
+]
+
+
+class _Wait(Struct, frozen=True):
+    """What is waited for in another service; the other keys are for compose."""
+
+    condition: Annotated[Condition, Meta(description=f"one of {', '.join(Condition)}")]
+
+
+_Value = Annotated[str | int | float | None, Meta(description="a text or a number, in quotes")]
+_Image = Annotated[str, Meta(description="the name of an image")]
+_How: Final = "how to run it without a container: { command: [...] } or { service: KIND }"
+
+
+class _Service(Table, frozen=True, kw_only=True):
+    """One service: what the drivers read, and what compose knows and a stack of this kind may say.
+
+    Of the latter, what compose takes in one form only is held to it: a slip shows with the local
+    driver too, which would pass over it.
+    """
+
+    recipe: Annotated[Recipe, Meta(description=_How)] = field(name="x-harness")
+    depends_on: Annotated[
+        tuple[str, ...] | dict[str, _Wait], Meta(description="a list or a mapping of services")
+    ] = ()
+    environment: Annotated[
+        tuple[str, ...] | dict[str, _Value], Meta(description="a mapping or a list of NAME=VALUE")
+    ] = ()
+    expose: _Ports = ()
+    image: _Image = ""
+    ports: _Ports = ()
+    build: Any = None
+    cap_add: list[Any] = field(default_factory=list)
+    cap_drop: list[Any] = field(default_factory=list)
+    command: Any = None
+    container_name: Any = None
+    dns: Any = None
+    dns_opt: Any = None
+    entrypoint: Any = None
+    env_file: Any = None
+    extra_hosts: Any = None
+    healthcheck: dict[str, Any] = field(default_factory=dict)
+    hostname: Any = None
+    init: Any = None
+    labels: Any = None
+    mem_limit: Any = None
+    networks: Any = None
+    privileged: Any = None
+    read_only: Any = None
+    restart: Any = None
+    security_opt: list[Any] = field(default_factory=list)
+    shm_size: Any = None
+    stop_grace_period: Any = None
+    stop_signal: Any = None
+    tmpfs: Any = None
+    ulimits: dict[str, Any] = field(default_factory=dict)
+    user: Any = None
+    volumes: list[Any] = field(default_factory=list)
+    working_dir: Any = None
+
+    def __post_init__(self) -> None:
+        if len(self.waits) < len(self.depends_on):
+            raise Misfit("depends_on", expected="each service once")
+        if not (self.ports or self.expose):
+            expected = "ports or expose in the service"
+            if self.recipe.health:
+                raise Misfit("x-harness", "health", expected=expected)
+            if "port" in self.recipe.fields:
+                expected += ", which says what {port} is inside"
+                raise Misfit("x-harness", "command", found="{port}", expected=expected)
+
+    @property
+    def waits(self) -> dict[str, Condition]:
+        """Which services it waits for, and for what in each."""
+        if isinstance(self.depends_on, tuple):
+            return dict.fromkeys(self.depends_on, Condition.STARTED)
+        return {name: wait.condition for name, wait in self.depends_on.items()}
+
+
+class _File(Table, frozen=True, kw_only=True):
+    """The whole file, without extension fields: these are there for their anchors."""
+
+    services: Annotated[
+        dict[str, _Service], Meta(min_length=1, description="a mapping of services")
+    ]
+    name: Any = None
+    networks: Any = None
+    secrets: Any = None
+    version: Any = None
+    volumes: Any = None
+
+    def __post_init__(self) -> None:
+        for name in self.services:
+            if not _NAME.fullmatch(name):
+                raise Misfit("services", name, found=name, expected=f"a name like {_NAME.pattern}")
+
+
+# --- what it says -----------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +154,7 @@ class ComposeService:
         image: what its container runs; empty when it is built.
         built: its image is built from this tree.
         env_file: further variables of it stand in files that are not read here.
+        body: the service as it is written, for compose.
     """
 
     name: str
@@ -76,6 +166,7 @@ class ComposeService:
     image: str = ""
     built: bool = False
     env_file: bool = False
+    body: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
     @property
     def port(self) -> int:
@@ -110,18 +201,9 @@ def read_compose(path: Path, *, variables: Mapping[str, str] | None = None) -> C
     Raises:
         BadInput: the first mistake, with file, service and key.
     """
-    content = read_yaml(path)
-    given = variables or {}
-    for key in content:
-        if key not in _TOP_KEYS and not key.startswith("x-"):
-            raise _unknown(path, key, known=_TOP_KEYS, prefix="")
-    services = content.get("services")
-    if not isinstance(services, Mapping) or not services:
-        raise BadInput(path, key="services", found=services, expected="a mapping of services")
-    raw = {str(name): _mapping(path, f"services.{name}", body) for name, body in services.items()}
-    waits = {
-        name: _depends_on(path, name, body.get("depends_on", [])) for name, body in raw.items()
-    }
+    content = {key: value for key, value in read_yaml(path).items() if not key.startswith("x-")}
+    services = convert(content, _File, where=path, words=YAML_WORDS).services
+    waits = {name: service.waits for name, service in services.items()}
     check_order(path, {name: tuple(others) for name, others in waits.items()})
     awaited = {
         other
@@ -129,12 +211,23 @@ def read_compose(path: Path, *, variables: Mapping[str, str] | None = None) -> C
         for other, condition in others.items()
         if condition is Condition.COMPLETED
     }
-    read = {
-        name: _service(
-            path, name, body, waits=waits[name], one_shot=name in awaited, variables=given
+    read = {}
+    for name, service in services.items():
+        reader = _Reader(path, f"services.{name}", variables or {})
+        read[name] = ComposeService(
+            name=name,
+            ports=reader.ports(service),
+            environment=reader.environment(service),
+            depends_on=service.waits,
+            recipe=structs.replace(
+                service.recipe, bucket=reader.text(service.recipe.bucket, "x-harness.bucket")
+            ),
+            one_shot=name in awaited or service.recipe.once,
+            image=reader.text(service.image, "image"),
+            built="build" in content["services"][name],
+            env_file=bool(service.env_file),
+            body=content["services"][name],
         )
-        for name, body in raw.items()
-    }
     for name, others in waits.items():
         for other, condition in others.items():
             if condition is not Condition.COMPLETED and read[other].one_shot:
@@ -147,139 +240,58 @@ def read_compose(path: Path, *, variables: Mapping[str, str] | None = None) -> C
     return Compose(path=path, services=read)
 
 
-def _service(
-    path: Path,
-    name: str,
-    body: Mapping[str, Any],
-    *,
-    waits: Mapping[str, Condition],
-    one_shot: bool,
-    variables: Mapping[str, str],
-) -> ComposeService:
-    where = f"services.{name}"
-    if not _NAME.fullmatch(name):
-        raise BadInput(path, key=where, found=name, expected=f"a name like {_NAME.pattern}")
-    for key in body:
-        if key not in _SERVICE_KEYS:
-            raise _unknown(path, key, known=_SERVICE_KEYS, prefix=f"{where}.")
-        if key in _LISTS and not isinstance(body[key], list):
-            raise BadInput(path, key=f"{where}.{key}", found=body[key], expected="a list")
-        if key in _MAPPINGS:
-            _mapping(path, f"{where}.{key}", body[key])
-    ports = _ports(path, where, body, variables)
-    recipe = read_recipe(path, where, body.get("x-harness"), has_port=bool(ports))
-    bucket = substituted(recipe.bucket, variables, path=path, key=f"{where}.x-harness.bucket")
-    recipe = dataclasses.replace(recipe, bucket=bucket)
-    image = body.get("image", "")
-    if not isinstance(image, str):
-        raise BadInput(path, key=f"{where}.image", found=image, expected="the name of an image")
-    return ComposeService(
-        name=name,
-        ports=ports,
-        environment=_environment(path, where, body.get("environment", {}), variables),
-        depends_on=waits,
-        recipe=recipe,
-        one_shot=one_shot or recipe.once,
-        image=substituted(image, variables, path=path, key=f"{where}.image"),
-        built="build" in body,
-        env_file=bool(body.get("env_file")),
-    )
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Reader:
+    """Fills in what variables stand for in one service, and reads what is written in several ways."""
 
+    path: Path
+    where: str
+    variables: Mapping[str, str]
 
-def _depends_on(path: Path, name: str, value: object) -> dict[str, Condition]:
-    where = f"services.{name}.depends_on"
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        if len(set(value)) != len(value):
-            raise BadInput(path, key=where, found=value, expected="each service once")
-        return dict.fromkeys(value, Condition.STARTED)
-    if not isinstance(value, Mapping):
-        raise BadInput(path, key=where, found=value, expected="a list or a mapping of services")
-    found: dict[str, Condition] = {}
-    for other, terms in value.items():
-        condition = terms.get("condition") if isinstance(terms, Mapping) else terms
-        try:
-            found[str(other)] = Condition(str(condition))
-        except ValueError as error:
-            raise BadInput(
-                path,
-                key=f"{where}.{other}.condition",
-                found=condition,
-                expected=f"one of {', '.join(Condition)}",
-            ) from error
-    return found
+    def text(self, text: str, key: str) -> str:
+        """A text with its variables."""
+        return substituted(text, self.variables, path=self.path, key=f"{self.where}.{key}")
 
+    def bad(self, key: str, found: object, expected: str) -> BadInput:
+        """The error for a key of the service."""
+        return BadInput(self.path, key=f"{self.where}.{key}", found=found, expected=expected)
 
-def _ports(
-    path: Path, where: str, body: Mapping[str, Any], variables: Mapping[str, str]
-) -> tuple[int, ...]:
-    """The container's side of ``ports`` and ``expose``."""
-    found: list[int] = []
-    for key in ("ports", "expose"):
-        rows = body.get(key, [])
-        if not isinstance(rows, Sequence) or isinstance(rows, str):
-            raise BadInput(path, key=f"{where}.{key}", found=rows, expected="a list of ports")
-        for number, row in enumerate(rows):
-            at = f"{where}.{key}[{number}]"
-            port = _port(path, at, row, variables)
-            if key == "ports" and port in found:
-                raise BadInput(path, key=at, found=row, expected="each port once")
-            if port not in found:
-                found.append(port)
-    return tuple(found)
+    def ports(self, service: _Service) -> tuple[int, ...]:
+        """The container's side of ``ports`` and ``expose``."""
+        found: list[int] = []
+        for key, rows in (("ports", service.ports), ("expose", service.expose)):
+            for number, row in enumerate(rows):
+                at = f"{key}[{number}]"
+                port = self._port(at, row.target if isinstance(row, _LongPort) else row)
+                if key == "ports" and port in found:
+                    raise self.bad(at, row, "each port once")
+                if port not in found:
+                    found.append(port)
+        return tuple(found)
 
+    def _port(self, at: str, row: int | str) -> int:
+        number = self.text(str(row), at).rpartition(":")[2].removesuffix("/tcp")
+        if not (number.isascii() and number.isdigit()):
+            raise self.bad(at, row, _PORT)
+        if not 0 < int(number) <= _HIGHEST_PORT:
+            raise self.bad(at, row, f"a port from 1 to {_HIGHEST_PORT}")
+        return int(number)
 
-def _port(path: Path, at: str, row: object, variables: Mapping[str, str]) -> int:
-    target = row.get("target") if isinstance(row, Mapping) else row
-    text = substituted(str(target), variables, path=path, key=at)
-    number = text.rpartition(":")[2].removesuffix("/tcp")
-    if isinstance(target, bool) or not (number.isascii() and number.isdigit()):
-        expected = "[[ADDRESS:]HOSTPORT:]PORT, of TCP, or { target: PORT }"
-        raise BadInput(path, key=at, found=row, expected=expected)
-    if not 0 < int(number) <= _HIGHEST_PORT:
-        raise BadInput(path, key=at, found=row, expected=f"a port from 1 to {_HIGHEST_PORT}")
-    return int(number)
-
-
-def _environment(
-    path: Path, where: str, value: object, variables: Mapping[str, str]
-) -> dict[str, str]:
-    key = f"{where}.environment"
-    pairs: list[tuple[str, object]] = []
-    if isinstance(value, list):
-        for row in value:
-            name, equals, text = str(row).partition("=")
-            pairs.append((name, text if equals else None))
-    elif isinstance(value, Mapping):
-        pairs = [(str(name), text) for name, text in value.items()]
-    else:
-        raise BadInput(path, key=key, found=value, expected="a mapping or a list of NAME=VALUE")
-    found: dict[str, str] = {}
-    for name, given in pairs:
-        at = f"{key}.{name}"
-        if not name or name in found:
-            raise BadInput(path, key=at, found=name, expected="a name, once")
-        if given is None:  # passed on from whoever starts the stack, where it is set at all
-            if name in variables:
-                found[name] = variables[name]
-        elif isinstance(given, bool) or not isinstance(given, str | int | float):
-            raise BadInput(path, key=at, found=given, expected="a text or a number, in quotes")
+    def environment(self, service: _Service) -> dict[str, str]:
+        """Its variables; one without a value is passed on, where it is set at all."""
+        rows: list[tuple[str, str | int | float | None]] = []
+        if isinstance(service.environment, tuple):
+            for row in service.environment:
+                name, equals, text = row.partition("=")
+                rows.append((name, text if equals else None))
         else:
-            found[name] = substituted(str(given), variables, path=path, key=at)
-    return found
-
-
-def _mapping(path: Path, key: str, value: object) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise BadInput(path, key=key, found=value, expected="a mapping")
-    return value
-
-
-def _unknown(path: Path, key: str, *, known: frozenset[str], prefix: str) -> BadInput:
-    near = difflib.get_close_matches(key, known, n=1)
-    return BadInput(
-        path,
-        key=f"{prefix}{key}",
-        found=key,
-        expected=f"one of {', '.join(sorted(known))}",
-        next_step=f"Did you mean {near[0]}?" if near else "",
-    )
+            rows.extend(service.environment.items())
+        found: dict[str, str] = {}
+        for name, value in rows:
+            if not name or name in found:
+                raise self.bad(f"environment.{name}", name, "a name, once")
+            if value is not None:
+                found[name] = self.text(str(value), f"environment.{name}")
+            elif name in self.variables:
+                found[name] = self.variables[name]
+        return found

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness_core.base import limits
 from harness_core.base.bridge import blocking
@@ -35,12 +35,12 @@ from harness_core.infrastructure.services import (
     open_s3,
     open_temporal,
 )
-from harness_core.ports import PortLease, lease_port, tcp_accepts
+from harness_core.ports import tcp_accepts
 from harness_core.system.compose._compose import Compose, ComposeService
 from harness_core.system.compose._container_part import ContainerPart
 from harness_core.system.compose._credentials import database_url
-from harness_core.system.compose._handle import Access, Stack
-from harness_core.system.compose._here import stack_gateway, stack_recorder
+from harness_core.system.compose._handle import Stack
+from harness_core.system.compose._here import Maker
 from harness_core.system.compose._keys import s3_keys
 from harness_core.system.compose._options import StackOptions
 from harness_core.system.compose._project_file import DATA, Project, build_of, create_containers
@@ -89,7 +89,8 @@ async def open_docker_stack(
         waits = {name: service.depends_on for name, service in compose.services.items()}
         title = compose.path.parent.name
         async with open_booted(parts, waits, title=title, evidence=evidence, say=say) as booted:
-            handle = Stack(booted, maker.access(parts))
+            access = maker.access(parts, driver="docker", s3_url=maker.s3_url)
+            handle = Stack(booted, access)
             try:
                 yield handle
             finally:
@@ -129,31 +130,16 @@ async def _images(engine: Engine, compose: Compose, *, say: Say) -> dict[str, st
     return found
 
 
-class _Maker:
+class _Maker(Maker):
     """Makes the parts of one stack."""
 
-    def __init__(
-        self,
-        *,
-        run: Run,
-        compose: Compose,
-        engine: Engine,
-        options: StackOptions,
-        evidence: Evidence,
-        stack: AsyncExitStack,
-    ) -> None:
-        self._run = run
-        self._compose = compose
+    def __init__(self, *, engine: Engine, stack: AsyncExitStack, **given: Any) -> None:
+        super().__init__(stack=stack, **given)
         self._engine = engine
-        self._options = options
-        self._evidence = evidence
         self._stack = stack
-        self._home = run.directory("compose")
+        self._home = self._run.directory("compose")
         # A run may have several stacks.
-        self._project = f"hs-{run.id}-{self._home.name}"
-
-    def _lease(self) -> PortLease:
-        return self._stack.enter_context(lease_port())
+        self._project = f"hs-{self._run.id}-{self._home.name}"
 
     async def parts(self, images: Mapping[str, str]) -> dict[str, Part]:
         """Create everything and start nothing."""
@@ -164,7 +150,8 @@ class _Maker:
         here: dict[str, Part] = {}
         for service in services:
             if service.recipe.service in _HERE:
-                here[service.name] = self._part_here(service)
+                make = self.recorder if service.recipe.service == "recorder" else self.gateway
+                here[service.name] = make(service)
                 await enter(
                     open_relay(
                         gateway,
@@ -179,7 +166,7 @@ class _Maker:
             images=images,
             network=network,
             hosts=dict.fromkeys(here, gateway),
-            ports={each.name: self._lease().hand_over() for each in services if each.port},
+            ports={each.name: self.lease().hand_over() for each in services if each.port},
             run_id=self._run.id,
         )
         for volume in project.volumes.values():
@@ -198,18 +185,6 @@ class _Maker:
             each.name: here.get(each.name) or await self._container(each, project)
             for each in services
         }
-
-    def _part_here(self, service: ComposeService) -> Part:
-        if service.recipe.service == "recorder":
-            return stack_recorder(service, lease=self._lease(), evidence=self._evidence)
-        return stack_gateway(
-            service,
-            self._run,
-            self._options,
-            lease=self._lease(),
-            evidence=self._evidence,
-            cwd=self._run.directory(f"data-{service.name}"),
-        )
 
     async def _container(self, service: ComposeService, project: Project) -> Part:
         port = project.ports.get(service.name, 0)
@@ -279,22 +254,14 @@ class _Maker:
                 return str(error)
         return seen
 
+    def s3_url(self, service: ComposeService, part: Part) -> str:
+        """The URL of a server of the file, keys included."""
+        return self._s3_url(service, part.address).with_keys
+
     def _s3_url(self, service: ComposeService, address: str) -> S3Url:
         host, _, port = address.rpartition(":")
         access, secret = s3_keys(service)
         return S3Url(host=host, port=int(port), access_key=access, secret_key=secret)
-
-    def access(self, parts: Mapping[str, Part]) -> Access:
-        """How the servers of the running stack are reached."""
-        database = s3_url = bucket = ""
-        for name, service in self._compose.services.items():
-            if service.recipe.service == "postgres":
-                database = database_url(parts[name].address, service)
-                parts[name].urls = {"database": database}
-            elif service.recipe.service == "s3":
-                s3_url = self._s3_url(service, parts[name].address).with_keys
-                bucket = service.recipe.bucket
-        return Access(driver="docker", database_url=database, s3_url=s3_url, bucket=bucket)
 
 
 async def _reached(opening: Callable[[], object]) -> str:

@@ -25,12 +25,12 @@ from harness_core.infrastructure.services import (
     open_s3,
     open_temporal,
 )
-from harness_core.ports import PortLease, Stage, lease_port
+from harness_core.ports import PortLease, Stage
 from harness_core.system.compose._compose import Compose, ComposeService
-from harness_core.system.compose._credentials import credentials, database_url
+from harness_core.system.compose._credentials import credentials
 from harness_core.system.compose._external import open_external_postgres, open_external_s3
-from harness_core.system.compose._handle import Access, Stack
-from harness_core.system.compose._here import stack_gateway, stack_recorder
+from harness_core.system.compose._handle import Stack
+from harness_core.system.compose._here import Maker
 from harness_core.system.compose._keys import s3_keys
 from harness_core.system.compose._options import StackOptions
 from harness_core.system.compose._recipe import KINDS
@@ -74,51 +74,38 @@ async def open_local_stack(
 ) -> AsyncIterator[Stack]:
     """Boot a stack as processes; see :func:`harness_core.system.compose.open_stack`."""
     with ExitStack() as leases:
-        maker = _Maker(run=run, compose=compose, options=options, evidence=evidence, leases=leases)
+        maker = _Maker(run=run, compose=compose, options=options, evidence=evidence, stack=leases)
         title = compose.path.parent.name
         async with open_booted(
             maker.parts, maker.waits(), title=title, evidence=evidence, say=say
         ) as booted:
-            stack = Stack(booted, maker.access())
+            stack = Stack(booted, maker.access(maker.parts, driver="local", s3_url=_s3_url))
             try:
                 yield stack
             finally:
                 await stack.close()
 
 
-class _Maker:
+class _Maker(Maker):
     """Makes the parts of one stack.
 
     Attributes:
         parts: by name.
     """
 
-    def __init__(
-        self,
-        *,
-        run: Run,
-        compose: Compose,
-        options: StackOptions,
-        evidence: Evidence,
-        leases: ExitStack,
-    ) -> None:
-        self._run = run
-        self._compose = compose
-        self._options = options
-        self._evidence = evidence
-        self._leases = leases
-        self._data: dict[str, Path] = {}
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
         makers: Mapping[str, Callable[[ComposeService], Part]] = {
             "": self._process,
-            "gateway": self._gateway,
+            "gateway": self.gateway,
             "postgres": self._postgres,
-            "recorder": self._recorder,
+            "recorder": self.recorder,
             "s3": self._s3,
             "temporal": self._temporal,
         }
         self.parts = {
             name: makers[service.recipe.service](service)
-            for name, service in compose.services.items()
+            for name, service in self._compose.services.items()
         }
 
     def waits(self) -> dict[str, dict[str, Condition]]:
@@ -136,11 +123,8 @@ class _Maker:
 
     # --- processes ------------------------------------------------------------------------------
 
-    def _lease(self) -> PortLease:
-        return self._leases.enter_context(lease_port())
-
     def _process(self, service: ComposeService) -> Part:
-        lease = self._lease() if service.port else None
+        lease = self.lease() if service.port else None
         return ProcessPart(
             service.name,
             self._run,
@@ -152,7 +136,7 @@ class _Maker:
 
     def _plan(self, service: ComposeService, lease: PortLease | None) -> ProcessPlan:
         name, recipe = service.name, service.recipe
-        data = self._data_of(name)
+        data = self.data_of(name)
         rewriter = Rewriter(
             self._compose.path,
             ports={each.name: _ports(each) for each in self._compose.services.values()},
@@ -182,27 +166,12 @@ class _Maker:
             ready_s=ready_s,
         )
 
-    def _data_of(self, name: str) -> Path:
-        """The directory of a service, the same over its restarts."""
-        if name not in self._data:
-            self._data[name] = self._run.directory(f"data-{name}")
-        return self._data[name]
-
     def _inherited(self) -> Mapping[str, str]:
         if self._options.environment:
             return self._options.environment
         return {name: os.environ[name] for name in _INHERITED if name in os.environ}
 
     # --- what the harness provides ---------------------------------------------------------------
-
-    def _gateway(self, service: ComposeService) -> Part:
-        cwd = self._data_of(service.name)
-        return stack_gateway(
-            service, self._run, self._options, lease=self._lease(), evidence=self._evidence, cwd=cwd
-        )
-
-    def _recorder(self, service: ComposeService) -> Part:
-        return stack_recorder(service, lease=self._lease(), evidence=self._evidence)
 
     def _postgres(self, service: ComposeService) -> Part:
         evidence, provider = self._evidence, self._options.services
@@ -244,17 +213,11 @@ class _Maker:
         )
         return temporal_part(service.name, self._run, evidence=evidence, opener=opener)
 
-    def access(self) -> Access:
-        """How the servers of the running stack are reached."""
-        database = s3_url = bucket = ""
-        for name, service in self._compose.services.items():
-            part = self.parts[name]
-            if part.kind == "postgres":
-                database = database_url(part.address, service)
-                part.urls = {"database": database}
-            elif isinstance(part, ServerPart) and part.kind == "s3":
-                s3_url, bucket = part.server.url.with_keys, service.recipe.bucket
-        return Access(driver="local", database_url=database, s3_url=s3_url, bucket=bucket)
+
+def _s3_url(_service: ComposeService, part: Part) -> str:
+    assert isinstance(part, ServerPart)
+    url: str = part.server.url.with_keys
+    return url
 
 
 def _ports(service: ComposeService) -> tuple[int, ...]:

@@ -15,7 +15,6 @@ from harness_core.base.errors import BadInput, HarnessError, Unavailable
 from harness_core.infrastructure.containers import run_labels
 from harness_core.infrastructure.engine import Engine
 from harness_core.system.compose._compose import Compose
-from harness_core.system.compose._yaml import read_yaml
 
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
@@ -72,7 +71,7 @@ class Project:
         """Volumes to be made: name in the file, or of a service whose data needs one → real name."""
         found: dict[str, str] = {}
         for service in self.images:
-            for row in self._raw(service).get("volumes", []):
+            for row in self.compose.services[service].body.get("volumes", []):
                 source = _source(row)
                 if source and not source.startswith((".", "/", "~")):
                     found[source] = f"{self.name}-volume-{source}"
@@ -89,20 +88,16 @@ class Project:
             "volumes": {real: {"name": real, "external": True} for real in volumes.values()},
         }
 
-    def _raw(self, service: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = read_yaml(self.compose.path)["services"][service]
-        return found
-
     def _needs_data(self, service: str) -> bool:
         """It keeps its data in ``{data}``, and mounts nothing there."""
         told = any(
             "{data}" in value for value in self.compose.services[service].environment.values()
         )
-        targets = {_target(row) for row in self._raw(service).get("volumes", [])}
+        targets = {_target(row) for row in self.compose.services[service].body.get("volumes", [])}
         return told and DATA not in targets
 
     def _service(self, name: str, volumes: Mapping[str, str]) -> dict[str, Any]:
-        raw = self._raw(name)
+        raw = self.compose.services[name].body
         made = {key: value for key, value in raw.items() if key not in _LEFT_OUT}
         made |= {
             "image": self.images[name],
@@ -131,7 +126,7 @@ class Project:
 
 def build_of(compose: Compose, service: str) -> tuple[Path, Path]:
     """Dockerfile and context of a service that is built from the tree."""
-    build = read_yaml(compose.path)["services"][service]["build"]
+    build = compose.services[service].body["build"]
     told = build if isinstance(build, Mapping) else {"context": build}
     context = (compose.path.parent / str(told.get("context", "."))).resolve()
     dockerfile = context / str(told.get("dockerfile", "Dockerfile"))

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from harness_core.base.errors import BadInput
+from harness_core.base.reading import read_text
 
 __all__ = ["read_yaml"]
 
@@ -43,14 +44,7 @@ def read_yaml(path: Path) -> Mapping[str, Any]:
     Raises:
         BadInput: no such file, no YAML, or something else at its top.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadInput(
-            path, found=error.strerror or str(error), expected="a readable file"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise BadInput(path, found=error.reason, expected="UTF-8 text") from error
+    text = read_text(path, expected="a YAML file")
     try:
         content = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:

@@ -5,7 +5,8 @@
   blame when one stays down.
 - ``_part.py``: what every part can do, and what each verb means.
 - ``_process_part.py``, ``_server_part.py``, ``_double_part.py``: a process, a server of the harness,
-  a stand-in of the world outside. A container of a compose file is one of ``harness_core.system.compose``.
+  a stand-in of the world outside; ``_held_part.py``: what the last two share. A container of a
+  compose file is one of ``harness_core.system.compose``.
 - ``_provided.py``, ``gateway.py``: those that the harness itself provides.
 - ``_probe.py``: one look at health over HTTP.
 """

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Generic, TypeVar
-
-import trio
+from typing import TYPE_CHECKING, TypeVar
 
 from harness_core.base.errors import HarnessError
 from harness_core.infrastructure.services import Place
-from harness_core.system.parts._part import Part
+from harness_core.system.parts._held_part import HeldPart
 
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
@@ -22,7 +20,7 @@ __all__ = ["DoublePart"]
 D = TypeVar("D")
 
 
-class DoublePart(Part, Generic[D]):
+class DoublePart(HeldPart[D]):
     """A double on a leased port; while it is down, connections are refused.
 
     Args:
@@ -46,9 +44,6 @@ class DoublePart(Part, Generic[D]):
         self.stage = "port"
         self._opener = opener
         self._lease = lease
-        self._double: D | None = None
-        self._ending = trio.Event()
-        self._left = trio.Event()
 
     @property
     def double(self) -> D:
@@ -57,9 +52,7 @@ class DoublePart(Part, Generic[D]):
         Raises:
             HarnessError: it was never started.
         """
-        if self._double is None:
-            raise HarnessError(f"use {self.name}", observed="it was never started")
-        return self._double
+        return self.held
 
     @property
     def address(self) -> str:
@@ -77,22 +70,11 @@ class DoublePart(Part, Generic[D]):
     async def _start(self) -> None:
         self.stage = "port"
         self._lease.hand_over()
-        self._ending, self._left = trio.Event(), trio.Event()
-        assert self.nursery is not None, "a part is started by the parts it belongs to"
-        self._double = await self.nursery.start(self._keep)
-
-    async def _keep(self, *, task_status: trio.TaskStatus[D]) -> None:
-        try:
-            async with self._opener(self._lease.port) as double:
-                task_status.started(double)
-                await self._ending.wait()
-        finally:
-            self._left.set()
+        await self._open(self._opener(self._lease.port))
 
     async def _stop(self) -> None:
         """Listen no more, and close every connection."""
-        self._ending.set()
-        await self._left.wait()
+        await self._leave()
 
     async def _kill(self) -> Sequence[str]:
         """The same: there is nobody to say goodbye."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
 from harness_core.base.errors import BadInput
+from harness_core.base.reading import did_you_mean
 
 __all__ = ["Condition", "bottom_up", "check_order", "everything_below"]
 
@@ -42,13 +42,12 @@ def check_order(
     for name, others in waits.items():
         for other in (name, *others):
             if other not in names:
-                near = difflib.get_close_matches(other, names, n=1)
                 raise BadInput(
                     where,
                     key=key.format(name=name),
                     found=other,
                     expected=f"one of {', '.join(names)}",
-                    next_step=f"Did you mean {near[0]}?" if near else "",
+                    next_step=did_you_mean(other, names),
                 )
     for name in waits:
         if circle := _circle(name, waits):

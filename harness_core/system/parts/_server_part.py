@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-import trio
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness_core.base.errors import HarnessError
 from harness_core.infrastructure.services import Place
-from harness_core.system.parts._part import Part, State
+from harness_core.system.parts._held_part import HeldPart
+from harness_core.system.parts._part import State
 
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
@@ -21,7 +20,7 @@ __all__ = ["ServerPart"]
 S = TypeVar("S", bound="Service")
 
 
-class ServerPart(Part, Generic[S]):
+class ServerPart(HeldPart[S]):
     """A server of ``harness_core.infrastructure.services``.
 
     Args:
@@ -47,9 +46,6 @@ class ServerPart(Part, Generic[S]):
         self._opener = opener
         self._prepare = prepare
         self._probe = probe
-        self._server: S | None = None
-        self._ending = trio.Event()
-        self._left = trio.Event()
 
     @property
     def server(self) -> S:
@@ -58,19 +54,17 @@ class ServerPart(Part, Generic[S]):
         Raises:
             HarnessError: it was never started.
         """
-        if self._server is None:
-            raise HarnessError(f"use {self.name}", observed="it was never started")
-        return self._server
+        return self.held
 
     @property
     def address(self) -> str:
         """``host:port``; empty before the first start."""
-        return self._server.address if self._server else ""
+        return self._held.address if self._held else ""
 
     @property
     def place(self) -> Place:
         """Where its provider runs it."""
-        return self._server.place if self._server else Place()
+        return self._held.place if self._held else Place()
 
     async def _look(self) -> str:
         """One round trip in its protocol."""
@@ -83,29 +77,17 @@ class ServerPart(Part, Generic[S]):
         return ""
 
     async def _start(self) -> None:
-        if self._server is not None:
-            await self._server.start()
+        if self._held is not None:
+            await self._held.start()
             return
-        assert self.nursery is not None, "a part is started by the parts it belongs to"
-        self._server = await self.nursery.start(self._keep)
+        await self._open(self._opener())
         self.stage = "prepare"
         if self._prepare is not None:
             await self._prepare(self.server)
 
-    async def _keep(self, *, task_status: trio.TaskStatus[S]) -> None:
-        """Keep it open in one task, since its opener may hold nurseries of its own."""
-        try:
-            async with self._opener() as server:
-                task_status.started(server)
-                await self._ending.wait()
-        finally:
-            self._left.set()
-
     async def close(self) -> None:
         """Leave its opener, which stops it and removes what it made."""
-        self._ending.set()
-        if self._server is not None:
-            await self._left.wait()
+        await self._leave()
         self._state = State.STOPPED
 
     async def _stop(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness_core.base.errors import Unavailable
-from harness_core.system.suites import Suite, read_toml
+from harness_core.system.suites import Suite, read_pyproject
 
 __all__ = ["check_libraries"]
 
@@ -32,13 +32,12 @@ def check_libraries(suite: Suite, *, root: Path, action: str, seen: ImportError 
     Raises:
         Unavailable: something is missing; names the one command that installs all of it.
     """
-    groups = read_toml(root / "pyproject.toml").optional("dependency-groups")
+    groups = read_pyproject(root).dependency_groups
     wanted = {*_of_extras(suite.extras), *_of_group(suite.group, groups)}
     missing = sorted(row for row in wanted if not _is_installed(row))
-    if suite.library is not None:
-        project = read_toml(suite.library / "pyproject.toml").optional("project")
-        if not _is_installed(str(project.get("name", ""))):
-            missing.append(str(suite.library))
+    library = suite.library
+    if library is not None and not _is_installed(read_pyproject(library).project.name):
+        missing.append(str(library))
     if not missing:
         return
     raise Unavailable(

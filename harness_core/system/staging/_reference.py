@@ -25,7 +25,7 @@ from harness_core.base.errors import BadInput, HarnessError, Unavailable
 from harness_core.base.evidence import open_evidence
 from harness_core.process import Run, open_run
 from harness_core.system.subject import load_subject
-from harness_core.system.suites import Suite, read_toml
+from harness_core.system.suites import Suite, read_pyproject
 
 __all__ = ["ENVIRONMENTS", "reference_commands"]
 
@@ -54,10 +54,8 @@ class _Wanted:
     @property
     def requirement(self) -> str:
         """What is installed: the distribution, with what its own tests need."""
-        project = read_toml(self.project / "pyproject.toml").optional("project")
-        extras = project.get("optional-dependencies", {})
-        tests = isinstance(extras, dict) and "tests" in extras
-        return f"{self.project}[tests]" if tests else str(self.project)
+        extras = read_pyproject(self.project).project.optional_dependencies
+        return f"{self.project}[tests]" if "tests" in extras else str(self.project)
 
     @property
     def fingerprint(self) -> str:

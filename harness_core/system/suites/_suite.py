@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Final
+
+from msgspec import Meta, field, structs
 
 from harness_core.base.errors import BadInput
-from harness_core.system.suites._table import Table, read_toml
+from harness_core.base.reading import (
+    Misfit,
+    Table,
+    Text,
+    Texts,
+    check_distinct,
+    like,
+    read_toml,
+)
+from harness_core.system.suites._pyproject import read_pyproject
 
 __all__ = [
     "RESERVED",
@@ -29,14 +41,15 @@ RESERVED = frozenset(
 #: Benchmarks of the harness itself; a test holds this set to them and to the noxfile.
 RESERVED_BENCHES = frozenset({"containers", "postgres"})
 
-_NAME = r"[a-z][a-z0-9_]*"
-_SESSION = r"[a-z][a-z0-9_-]*"
-_WORD = r"[a-z][a-z0-9_-]*"
-_OPENER = r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*:[a-z][a-z0-9_]*"
+_Name = Annotated[str, like(r"[a-z][a-z0-9_]*")]
+_Word = Annotated[str, like(r"[a-z][a-z0-9_-]*")]
+_Opener = Annotated[str, like(r"([a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*:[a-z][a-z0-9_]*)?")]
+_Usd = Annotated[float, Meta(ge=0, le=sys.float_info.max, description="USD, from 0 on")]
+
+_A_FILE: Final = "a file relative to the folder of the suite"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteSession:
+class SuiteSession(Table, frozen=True):
     """One nox session of a suite.
 
     Attributes:
@@ -52,19 +65,25 @@ class SuiteSession:
             where that is installed, by the pytest there.
     """
 
-    name: str
-    summary: str
-    markers: str
-    tags: tuple[str, ...]
-    default: bool
-    paths: tuple[str, ...]
-    options: tuple[str, ...] = ()
+    name: _Word
+    summary: Text
+    markers: str = ""
+    tags: tuple[_Word, ...] = ()
+    default: bool = False
+    paths: Texts = (".",)
+    options: Texts = ()
     group: str = ""
     own_tests: bool = False
 
+    def __post_init__(self) -> None:
+        check_distinct(self, "tags", "paths", "options")
+        if self.own_tests and self.group:
+            raise Misfit("group", expected="none: own tests run where the reference system is")
+        if self.name in RESERVED or self.name.startswith(("bench-", "faults-")):
+            raise Misfit("name", expected="a name the noxfile does not use itself")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteBench:
+
+class SuiteBench(Table, frozen=True):
     """One benchmark of a suite: a script that ``nox -s bench`` runs.
 
     Attributes:
@@ -73,19 +92,23 @@ class SuiteBench:
         script: the file.
     """
 
-    name: str
-    summary: str
-    script: Path
+    name: _Word
+    summary: Text
+    script: Annotated[Path, Meta(description=_A_FILE)]
+
+    def __post_init__(self) -> None:
+        if self.name in RESERVED_BENCHES:
+            raise Misfit("name", expected="a name no benchmark of the harness has")
+        if not self.script.is_file():
+            raise Misfit("script", expected=_A_FILE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suite:
-    """One suite folder.
+class _SuiteTable(Table, frozen=True):
+    """``[suite]``.
 
     Attributes:
         name: of the folder and in commands.
         summary: what it tests, one line.
-        folder: where it lies.
         group: dependency group of the tree's pyproject.toml that its tests need.
         extras: extras of harness_core that its tests need.
         subject: the subject file of its reference system.
@@ -97,32 +120,73 @@ class Suite:
         library: the distribution of such a subject, installed beside the tests.
         may_import: modules of the subject that any file may import (contract schemas).
         patching: why its tests may patch; empty when they may not.
-        optional_gates: what CI may do without, gate → why; any other closed gate is an error there.
         ledger: its requirements, by id; with one, its tests are held to the rules of
             ``harness_core.assurance.requirements`` for tests from outside.
         budget_usd: most that a run of it may spend on models; ``None`` for the usual.
-        sessions: its nox sessions.
-        benches: its benchmarks.
     """
 
-    name: str
-    summary: str
+    name: _Name
+    summary: Text
+    group: Text
+    extras: Texts = ()
+    subject: Path | None = None
+    reader: _Opener = ""
+    faults: Path | None = None
+    environment: _Opener = ""
+    adapter: Path | None = None
+    library: Path | None = None
+    may_import: Texts = ()
+    patching: str = ""
+    ledger: Path | None = None
+    budget_usd: _Usd | None = None
+
+    def __post_init__(self) -> None:
+        check_distinct(self, "extras", "may_import")
+        for key in ("subject", "faults", "adapter", "ledger"):
+            path: Path | None = getattr(self, key)
+            there = path is None or path.is_file() or (key == "faults" and path.is_dir())
+            if not there:
+                raise Misfit(key, expected=_A_FILE)
+        if self.library is not None and not (self.library / "pyproject.toml").is_file():
+            raise Misfit("library", expected="a folder with a pyproject.toml")
+
+
+class Suite(_SuiteTable, frozen=True, kw_only=True):
+    """One suite folder: what its file says of it, besides the following.
+
+    Attributes:
+        folder: where it lies.
+        sessions: its nox sessions.
+        benches: its benchmarks.
+        optional_gates: what CI may do without, gate → why; any other closed gate is an error there.
+    """
+
     folder: Path
-    group: str
-    extras: tuple[str, ...]
-    subject: Path | None
-    reader: str
-    faults: Path | None
-    environment: str
-    adapter: Path | None
-    library: Path | None
-    may_import: tuple[str, ...]
-    patching: str
     sessions: tuple[SuiteSession, ...]
     benches: tuple[SuiteBench, ...] = ()
-    ledger: Path | None = None
     optional_gates: Mapping[str, str] = field(default_factory=dict)
-    budget_usd: float | None = None
+
+
+class _File(Table, frozen=True):
+    """``suite.toml``."""
+
+    suite: _SuiteTable
+    session: Annotated[
+        tuple[SuiteSession, ...], Meta(min_length=1, description="at least one [[session]]")
+    ]
+    bench: Annotated[tuple[SuiteBench, ...], Meta(description="[[bench]] tables")] = ()
+    optional_gates: dict[str, Text] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.session):
+            if row.own_tests and self.suite.subject is None:
+                expected = "a suite with a subject to run them in"
+                raise Misfit("session", number, "own_tests", expected=expected)
+        for kind in ("session", "bench"):
+            names = [row.name for row in getattr(self, kind)]
+            for name in names:
+                if names.count(name) > 1:
+                    raise Misfit(kind, "name", found=name, expected="a name used once")
 
 
 def load_suites(root: Path) -> tuple[Suite, ...]:
@@ -157,109 +221,27 @@ def load_suite(folder: Path) -> Suite:
     Raises:
         BadInput: its suite.toml is missing or malformed.
     """
-    content = read_toml(folder / "suite.toml")
-    table = content.table("suite")
-    rows = content.tables("session")
-    benches = content.tables("bench", default=())
-    optional_gates = content.phrases("optional_gates")
-    content.done()
-    name = table.text("name", pattern=_NAME)
-    if name != folder.name:
-        raise table.bad("name", name, expected=f"the name of the folder, {folder.name!r}")
-    suite = Suite(
-        name=name,
-        summary=table.text("summary"),
+    path = folder / "suite.toml"
+    file = read_toml(path, _File)
+    table = file.suite
+    if table.name != folder.name:
+        expected = f"the name of the folder, {folder.name!r}"
+        raise BadInput(path, key="suite.name", found=table.name, expected=expected)
+    for number, session in enumerate(file.session):
+        for each in session.paths:
+            if not (folder / each).exists():
+                key, expected = (
+                    f"session[{number}].paths",
+                    "a file or folder below the suite folder",
+                )
+                raise BadInput(path, key=key, found=each, expected=expected)
+    return Suite(
+        **structs.asdict(table),
         folder=folder,
-        group=table.text("group"),
-        extras=table.texts("extras", default=()),
-        subject=_file(table, "subject", folder),
-        reader=table.text("reader", default="", pattern=_OPENER),
-        faults=_path(table, "faults", folder),
-        environment=table.text("environment", default="", pattern=_OPENER),
-        adapter=_file(table, "adapter", folder),
-        library=_library(table, folder),
-        may_import=table.texts("may_import", default=()),
-        patching=table.text("patching", default=""),
-        sessions=tuple(_session(row, folder) for row in rows),
-        benches=tuple(_bench(row, folder) for row in benches),
-        ledger=_file(table, "ledger", folder),
-        optional_gates=optional_gates,
-        budget_usd=table.usd("budget_usd", default=None),
+        sessions=file.session,
+        benches=file.bench,
+        optional_gates=file.optional_gates,
     )
-    table.done()
-    for row, session in zip(rows, suite.sessions, strict=True):
-        if session.own_tests and suite.subject is None:
-            raise row.bad("own_tests", found=True, expected="a suite with a subject to run them in")
-    for kind, names in (
-        ("session", [session.name for session in suite.sessions]),
-        ("bench", [bench.name for bench in suite.benches]),
-    ):
-        for row_name in names:
-            if names.count(row_name) > 1:
-                raise content.bad(f"{kind}.name", row_name, expected="a name used once")
-    return suite
-
-
-def _bench(row: Table, folder: Path) -> SuiteBench:
-    script = _file(row, "script", folder)
-    if script is None:
-        raise row.bad("script", None, expected=f"a file relative to {folder}")
-    bench = SuiteBench(
-        name=row.text("name", pattern=_SESSION), summary=row.text("summary"), script=script
-    )
-    row.done()
-    if bench.name in RESERVED_BENCHES:
-        raise row.bad("name", bench.name, expected="a name no benchmark of the harness has")
-    return bench
-
-
-def _session(row: Table, folder: Path) -> SuiteSession:
-    session = SuiteSession(
-        name=row.text("name", pattern=_SESSION),
-        summary=row.text("summary"),
-        markers=row.text("markers", default=""),
-        tags=row.texts("tags", default=(), pattern=_WORD),
-        default=row.flag("default", default=False),
-        paths=row.texts("paths", default=(".",)),
-        options=row.texts("options", default=()),
-        group=row.text("group", default=""),
-        own_tests=row.flag("own_tests", default=False),
-    )
-    row.done()
-    if session.own_tests and session.group:
-        raise row.bad(
-            "group", session.group, expected="none: own tests run where the reference system is"
-        )
-    if session.name in RESERVED or session.name.startswith(("bench-", "faults-")):
-        raise row.bad("name", session.name, expected="a name the noxfile does not use itself")
-    for path in session.paths:
-        if not (folder / path).exists():
-            raise row.bad("paths", path, expected="a file or folder below the suite folder")
-    return session
-
-
-def _file(table: Table, key: str, folder: Path) -> Path | None:
-    path = _path(table, key, folder)
-    if path is not None and not path.is_file():
-        raise table.bad(key, path.name, expected=f"a file relative to {folder}")
-    return path
-
-
-def _library(table: Table, folder: Path) -> Path | None:
-    path = _path(table, "library", folder)
-    if path is not None and not (path / "pyproject.toml").is_file():
-        raise table.bad("library", path.name, expected="a folder with a pyproject.toml")
-    return path
-
-
-def _path(table: Table, key: str, folder: Path) -> Path | None:
-    relative = table.text(key, default="")
-    if not relative:
-        return None
-    path = folder / relative
-    if not path.exists():
-        raise table.bad(key, relative, expected=f"a file relative to {folder}")
-    return path
 
 
 def _check_against_pyproject(root: Path, suites: tuple[Suite, ...]) -> None:
@@ -268,30 +250,22 @@ def _check_against_pyproject(root: Path, suites: tuple[Suite, ...]) -> None:
     A tree that only uses an installed harness_core has no extras of its own, so extras are compared
     where the tree is the harness itself.
     """
-    pyproject = read_toml(root / "pyproject.toml")
-    groups = pyproject.optional("dependency-groups")
-    project = pyproject.optional("project")
-    extras = project.get("optional-dependencies", {})
-    is_harness = project.get("name") == "staging-harness"
+    pyproject = read_pyproject(root)
+    groups, extras = pyproject.dependency_groups, pyproject.project.optional_dependencies
+    is_harness = pyproject.project.name == "staging-harness"
     for suite in suites:
-        where = suite.folder / "suite.toml"
-        wanted = [("suite.group", suite.group)]
-        wanted += [(f"session.{row.name}.group", row.group) for row in suite.sessions if row.group]
-        for key, group in wanted:
-            if group not in groups:
-                known = ", ".join(sorted(groups))
+        wanted = [("suite.group", suite.group, "a dependency group", groups)]
+        for row in suite.sessions:
+            if row.group:
+                key = f"session.{row.name}.group"
+                wanted.append((key, row.group, "a dependency group", groups))
+        if is_harness:
+            wanted += [("suite.extras", extra, "an extra", extras) for extra in suite.extras]
+        for key, name, what, known in wanted:
+            if name not in known:
                 raise BadInput(
-                    where,
+                    suite.folder / "suite.toml",
                     key=key,
-                    found=group,
-                    expected=f"a dependency group of pyproject.toml: {known}",
-                )
-        for extra in suite.extras:
-            if is_harness and isinstance(extras, dict) and extra not in extras:
-                known = ", ".join(sorted(extras))
-                raise BadInput(
-                    where,
-                    key="suite.extras",
-                    found=extra,
-                    expected=f"an extra of pyproject.toml: {known}",
+                    found=name,
+                    expected=f"{what} of pyproject.toml: {', '.join(sorted(known))}",
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -12,9 +13,13 @@ from harness_core.base.errors import BadInput
 from harness_core.base.reading import (
     JSON_WORDS,
     Misfit,
+    SharedTable,
     Table,
+    Texts,
+    check_distinct,
     convert,
     json_value,
+    like,
     parse,
     read_json,
     read_toml,
@@ -122,7 +127,7 @@ def test_a_misspelt_key_is_told_from_the_right_one() -> None:
 
     assert str(caught.value) == (
         "cannot read port.toml: famly: found 'ipv6', expected one of number, family, names."
-        " Did you mean 'family'?"
+        " Did you mean family?"
     )
 
 
@@ -188,3 +193,81 @@ def test_every_mistake_of_a_hurried_person_is_named(tmp_path) -> None:
         write=to_toml,
         named_by_the_author=("by_name.*",),
     )
+
+
+class Row(Table, frozen=True):
+    """A row of a file with paths."""
+
+    id: Annotated[str, like("[a-z]+")]
+    file: Path | None = None
+    words: Texts = ()
+
+    def __post_init__(self) -> None:
+        check_distinct(self, "words")
+
+
+class Rows(Table, frozen=True):
+    """A file with paths."""
+
+    row: tuple[Row, ...]
+
+
+@pytest.mark.parametrize(
+    ("row", "key", "expected"),
+    [
+        ({"id": "a", "words": ["x", "x"]}, "row[0](a).words", "a list without repetition"),
+        ({"id": "a", "words": ["x", " "]}, "row[0](a).words[1]", "a text that is not empty"),
+        ({"id": "a", "file": 3}, "row[0](a).file", "a path relative to the file"),
+        ({"id": "A"}, "row[0].id", "a text like [a-z]+"),
+        ({"id": "a\n"}, "row[0].id", "a text like [a-z]+"),
+    ],
+)
+def test_a_row_is_named_by_its_id(row, key, expected) -> None:
+    """A number says little of a file with a hundred rows."""
+    with pytest.raises(BadInput) as caught:
+        convert({"row": [row]}, Rows, where="rows.toml", named_by="id")
+
+    assert (key, expected) == (caught.value.key, caught.value.expected)
+
+
+def test_a_path_is_relative_to_its_file(tmp_path) -> None:
+    """Wherever the reader runs."""
+    (tmp_path / "rows.toml").write_text('row = [{ id = "a", file = "x/y" }]')
+
+    assert tmp_path / "x/y" == read_toml(tmp_path / "rows.toml", Rows).row[0].file
+
+
+class Inner(SharedTable, frozen=True):
+    """Ours and theirs."""
+
+    schedule: str = ""
+
+
+class Shared(SharedTable, frozen=True):
+    """A file of somebody else."""
+
+    name: str
+    inner: Inner = Inner()
+    rows: tuple[Inner, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("content", "key"),
+    [
+        ({"nmae": "x"}, "nmae"),
+        ({"name": "x", "innxr": {}}, "innxr"),
+        ({"name": "x", "inner": {"schedxle": "x"}}, "inner.schedxle"),
+        ({"name": "x", "rows": [{}, {"schedxle": "x"}]}, "rows[1].schedxle"),
+        ({"name": "x", "inner": {"scheduler": "x"}, "other": 3}, ""),
+        ({"name": "x", "inner": {"schedule": "x", "schedxle": "x"}}, ""),
+    ],
+)
+def test_a_file_of_somebody_else_has_keys_of_theirs(content, key) -> None:
+    """Only one that is nearly ours, where ours is not there, is a mistake."""
+    if not key:
+        assert "x" == convert(content, Shared, where="shared.toml").name
+        return
+    with pytest.raises(BadInput, match="Did you mean") as caught:
+        convert(content, Shared, where="shared.toml")
+
+    assert key == caught.value.key

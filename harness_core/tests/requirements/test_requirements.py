@@ -87,7 +87,7 @@ MISTAKES = {
     "width": ('id = "REQ-002"', 'id = "REQ-02"', "requirement[1].id", "expected REQ-002"),
     "not-numbered": ('id = "REQ-002"', 'id = "REQ-CREAK"', "requirement[1].id", "without a gap"),
     "twice": ('id = "REQ-002"', 'id = "REQ-001"', "id", "used once"),
-    "shape": ('id = "REQ-002"', 'id = "R-2"', "id", "a string like"),
+    "shape": ('id = "REQ-002"', 'id = "R-2"', "id", "a text like"),
     "priority": ('priority = "p1"', 'priority = "p9"', "priority", "one of p0, p1"),
     "status": ('"deferred"', '"later"', "status", "covered or deferred"),
     "no-reason": ('reason = "needs doors with hinges"\n', "", "reason", "a reason"),
@@ -105,12 +105,12 @@ MISTAKES = {
     ),
     "no-fail-path": ('fails = "a locked door is refused"\n', "", "fails", "no_fail_path"),
     "both": ("no_fail_path =", 'fails = "x"\nno_fail_path =', "fails", "either"),
-    "no-asserts": ('asserts = ["it is heard"]\n', "", "asserts", "non-empty strings"),
+    "no-asserts": ('asserts = ["it is heard"]\n', "", "asserts", "a list of texts, at least one"),
     "misspelt": (
         'title = "Doors creak"',
         'titel = "Doors creak"',
         "titel",
-        "found 'Doors creak', expected a non-empty string, as title. Did you mean title?",
+        "Did you mean title?",
     ),
     "misspelt-optional": (
         "no_fail_path",
@@ -125,7 +125,7 @@ MISTAKES = {
         "allowed",
         "rules out of driver, fake-client",
     ),
-    "unknown-key": ("title =", "colour = 1\ntitle =", "colour", "one of the keys"),
+    "unknown-key": ("title =", "colour = 1\ntitle =", "colour", "one of id, title"),
     "order": (
         GOOD[GOOD.index("[[req") :],
         GOOD[GOOD.rindex("[[req") :] + GOOD[GOOD.index("[[req") : GOOD.rindex("[[req")],

@@ -2,11 +2,14 @@
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+from msgspec import Meta
 
 from harness_core.base.errors import BadInput
-from harness_core.system.subject import load_subject
+from harness_core.base.reading import Table
+from harness_core.system.subject import Tables, load_subject
 
 GOOD = """
 [subject]
@@ -179,7 +182,7 @@ def test_file_that_cannot_be_read(tmp_path):
             load_subject(tmp_path / name)
         found[name] = str(refused.value.found)
 
-    assert "no such file" == found["missing"]
+    assert "No such file or directory" == found["missing"]
     assert "Is a directory" in found["directory"]
     assert "utf-8" in found["binary"]
     assert "line 1" in found["text"]
@@ -195,7 +198,31 @@ def test_table_that_is_none_is_refused(tmp_path):
     assert ("readiness", 3) == (refused.value.key, refused.value.found)
 
 
-SHAPE = {"ports": {"source": str, "*": int}, "chains": [{"path!": str}], "on": {"flag": bool}}
+class Ports(Table, frozen=True):
+    """A table of a suite."""
+
+    source: str = ""
+    health: int = 0
+
+
+class Chain(Table, frozen=True):
+    """A row of a suite."""
+
+    path: str
+
+
+class Switch(Table, frozen=True):
+    """Another table."""
+
+    flag: bool = False
+
+
+class Shape(Tables, frozen=True):
+    """What a suite reads."""
+
+    ports: Ports = Ports()
+    chains: Annotated[tuple[Chain, ...], Meta(description="a list of tables")] = ()
+    on: Switch = Switch()
 
 
 @pytest.mark.parametrize(
@@ -221,7 +248,7 @@ def test_table_of_a_suite_has_the_keys_that_it_reads(tmp_path, text, key, said):
         subject = load(tmp_path, f"{HEAD}\n{text}")
 
     with pytest.raises(BadInput) as refused:
-        subject.check_tables(SHAPE)
+        subject.read_tables(Shape)
 
     assert (str(subject.path), key) == (refused.value.where, refused.value.key)
     assert said in str(refused.value)
@@ -231,5 +258,5 @@ def test_tables_that_are_read_pass(tmp_path):
     """Every kind of value, and tables that are left out."""
     text = "[ports]\nsource = 'lease'\nhealth = 8103\n[[chains]]\npath = 'x'\n[on]\nflag = true"
 
-    assert load(tmp_path, f"{HEAD}\n{text}").check_tables(SHAPE) is None
-    assert load(tmp_path, HEAD).check_tables(SHAPE) is None
+    assert load(tmp_path, f"{HEAD}\n{text}").read_tables(Shape)
+    assert load(tmp_path, HEAD).read_tables(Shape)

@@ -8,23 +8,37 @@ them in ``[knobs.NAME]``: environment variables with ``{NAME}`` or ``{name}`` of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
+
+from msgspec import field
 
 from harness_core.base.errors import BadInput
-from harness_core.system.subject import Subject
+from harness_core.base.reading import Table
+from harness_core.system.subject import Subject, Variables
 
-__all__ = ["KNOBS", "has_knob", "turned"]
+__all__ = ["Knobs", "has_knob", "turned"]
 
-#: Every knob a test may ask for, and what it means.
-KNOBS: Final[Mapping[str, str]] = {
-    "connect_deadline_s": "switchboard: until a target speaks MCP",
-    "heartbeat_s": "butler: between two registrations",
-    "hop_deadline_s": "switchboard: one route.execute",
-    "lease_s": "switchboard: silence after which a butler is stale",
-    "queue_depth": "butler: triggers that may wait behind the running one",
-    "session_deadline_s": "butler: one session",
-    "shutdown_s": "butler: what running sessions get to end at shutdown",
-}
+
+class Knobs(Table, frozen=True):
+    """Every knob a test may ask for: the variables that turn it.
+
+    Attributes:
+        connect_deadline_s: switchboard: until a target speaks MCP.
+        heartbeat_s: butler: between two registrations.
+        hop_deadline_s: switchboard: one route.execute.
+        lease_s: switchboard: silence after which a butler is stale.
+        queue_depth: butler: triggers that may wait behind the running one.
+        session_deadline_s: butler: one session.
+        shutdown_s: butler: what running sessions get to end at shutdown.
+    """
+
+    connect_deadline_s: Variables = field(default_factory=dict)
+    heartbeat_s: Variables = field(default_factory=dict)
+    hop_deadline_s: Variables = field(default_factory=dict)
+    lease_s: Variables = field(default_factory=dict)
+    queue_depth: Variables = field(default_factory=dict)
+    session_deadline_s: Variables = field(default_factory=dict)
+    shutdown_s: Variables = field(default_factory=dict)
 
 
 def has_knob(subject: Subject, knob: str) -> bool:
@@ -35,8 +49,10 @@ def has_knob(subject: Subject, knob: str) -> bool:
     """
     declared = subject.table("knobs")
     for where, name in (("knob", knob), *((f"{subject.path}: knobs", name) for name in declared)):
-        if name not in KNOBS:
-            raise BadInput(where, found=name, expected=f"one of {', '.join(KNOBS)}")
+        if name not in Knobs.__struct_fields__:
+            raise BadInput(
+                where, found=name, expected=f"one of {', '.join(Knobs.__struct_fields__)}"
+            )
     return knob in declared
 
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Any
+
+from msgspec import Meta, field
 
 from harness_core.base.errors import BadInput
-from harness_core.system.suites import check_shape, read_toml
+from harness_core.base.reading import SharedTable, Text, Texts, like, read_toml
 
 __all__ = ["ButlerConfig", "read_roster"]
-
-_NAME: Final = r"[a-z][a-z0-9_-]*"
-_HIGHEST_PORT: Final = 65_535
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,28 +73,36 @@ def read_roster(directory: Path) -> dict[str, ButlerConfig]:
     return butlers
 
 
+class _Named(SharedTable, frozen=True):
+    name: Text | None = None
+
+
+class _Butler(SharedTable, frozen=True):
+    """``[butler]``; what else stands there only the product knows."""
+
+    name: Annotated[str, like(r"[a-z][a-z0-9_-]*")]
+    port: Annotated[int, Meta(ge=1, le=65_535)]
+    description: str = ""
+    capabilities: Texts = ()
+    db: _Named = _Named()
+    schedule: Annotated[tuple[_Named, ...], Meta(description="[[butler.schedule]] tables")] = ()
+
+
+class _File(SharedTable, frozen=True):
+    butler: _Butler
+    modules: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
 def _read(path: Path) -> ButlerConfig:
-    content = read_toml(path)
-    butler = content.table("butler")
-    name = butler.text("name", pattern=_NAME)
-    port = butler.number("port")
-    if not 0 < port <= _HIGHEST_PORT:
-        raise butler.bad("port", port, expected=f"a port from 1 to {_HIGHEST_PORT}")
-    database = butler.inner("db")
-    modules = content.optional("modules")
-    check_shape(modules, {"*": {"*": object}}, where=path, prefix="modules.")
-    schedules = butler.tables("schedule", default=())
-    found = ButlerConfig(
+    file = read_toml(path, _File)
+    butler = file.butler
+    return ButlerConfig(
         directory=path.parent,
-        name=name,
-        port=port,
-        database=database.text("name", default=f"butler_{name}"),
-        description=butler.text("description", default=""),
-        capabilities=butler.texts("capabilities", default=()),
-        modules=tuple(sorted(modules)),
-        schedules=tuple(row.text("name", default="") for row in schedules),
+        name=butler.name,
+        port=butler.port,
+        database=butler.db.name or f"butler_{butler.name}",
+        description=butler.description,
+        capabilities=butler.capabilities,
+        modules=tuple(sorted(file.modules)),
+        schedules=tuple(row.name or "" for row in butler.schedule),
     )
-    # The file is the product's, and has keys that only the product knows.
-    for table in (content, butler, database, *schedules):
-        table.done_but_for_others()
-    return found

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated
+
+from msgspec import Meta
 
 from harness_core.base.errors import BadInput
-from harness_core.system.suites import Shape, check_shape, read_toml
+from harness_core.base.reading import SomeTexts, Table, Text, like, read_toml
 
 __all__ = ["Profile", "read_profiles"]
 
-#: Bounds of a profile: a load test stops by itself, and a slip of a zero is no denial of service.
-_MOST: Final[Mapping[str, float]] = {
-    "users": 200,
-    "messages_each": 100,
-    "pace_s": 60,
-    "run_s": 600,
-    "drain_s": 1800,
-    "resend_every": 1000,
-    "workers": 8,
-}
-_LEAST: Final[Mapping[str, float]] = {"pace_s": 0.0, "resend_every": 0, "workers": 0}
-_SHAPE: Final[Shape] = {
-    "profile!": [
-        {
-            "name!": str,
-            "summary!": str,
-            "texts!": [str],
-            **{f"{key}!": float if key == "pace_s" else int for key in _MOST},
-        }
-    ]
-}
 
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(Table, frozen=True):
     """How hard, for how long, and with what.
+
+    Everything has a bound: a load test stops by itself, and a slip of a zero is no denial of service.
 
     Attributes:
         users: connectors at a time.
@@ -51,16 +30,20 @@ class Profile:
         texts: ids of scenarios whose prompts are sent in turn.
     """
 
-    name: str
-    summary: str
-    users: int
-    messages_each: int
-    pace_s: float
-    run_s: int
-    drain_s: int
-    resend_every: int
-    workers: int
-    texts: tuple[str, ...]
+    name: Annotated[str, like("[a-z0-9]+(-[a-z0-9]+)*")]
+    summary: Text
+    users: Annotated[int, Meta(ge=1, le=200)]
+    messages_each: Annotated[int, Meta(ge=1, le=100)]
+    pace_s: Annotated[float, Meta(ge=0, le=60)]
+    run_s: Annotated[int, Meta(ge=1, le=600)]
+    drain_s: Annotated[int, Meta(ge=1, le=1800)]
+    resend_every: Annotated[int, Meta(ge=0, le=1000)]
+    workers: Annotated[int, Meta(ge=0, le=8)]
+    texts: SomeTexts
+
+
+class _File(Table, frozen=True):
+    profile: Annotated[tuple[Profile, ...], Meta(min_length=1, description="at least one row")]
 
 
 def read_profiles(path: Path, *, scenarios: Collection[str]) -> tuple[Profile, ...]:
@@ -69,33 +52,12 @@ def read_profiles(path: Path, *, scenarios: Collection[str]) -> tuple[Profile, .
     Raises:
         BadInput: with file, row and field of the first mistake.
     """
-    content = read_toml(path).content()
-    check_shape(content, _SHAPE, where=path)
-    rows = content["profile"]
-    if not rows:
-        raise BadInput(path, key="profile", found=rows, expected="at least one row")
-    profiles = tuple(_profile(path, number, row, scenarios) for number, row in enumerate(rows))
+    profiles = read_toml(path, _File).profile
     names = [profile.name for profile in profiles]
-    for name in names:
-        if names.count(name) > 1:
-            raise BadInput(path, key="name", found=name, expected="each name once")
+    for number, profile in enumerate(profiles):
+        if names.count(profile.name) > 1:
+            raise BadInput(path, key="name", found=profile.name, expected="each name once")
+        if not set(profile.texts) <= set(scenarios):
+            key, expected = f"profile[{number}].texts", "ids of rows in scenarios.py, at least one"
+            raise BadInput(path, key=key, found=profile.texts, expected=expected)
     return profiles
-
-
-def _profile(
-    path: Path, number: int, row: Mapping[str, Any], scenarios: Collection[str]
-) -> Profile:
-    at = f"profile[{number}]"
-    for key, most in _MOST.items():
-        value, least = row[key], _LEAST.get(key, 1)
-        if not least <= value <= most:
-            raise BadInput(path, key=f"{at}.{key}", found=value, expected=f"{least} to {most}")
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", row["name"]):
-        raise BadInput(path, key=f"{at}.name", found=row["name"], expected="kebab-case")
-    if not row["summary"].strip():
-        raise BadInput(path, key=f"{at}.summary", found=row["summary"], expected="a sentence")
-    texts = row["texts"]
-    if not texts or not set(texts) <= set(scenarios):
-        expected = "ids of rows in scenarios.py, at least one"
-        raise BadInput(path, key=f"{at}.texts", found=texts, expected=expected)
-    return Profile(**{**row, "texts": tuple(texts)})
