@@ -58,8 +58,6 @@ class DbAssertion(_Row):
         column_checks: column → value or matcher that at least one picked row must also meet.
         count: exactly this many rows must be picked; ``None`` asks for at least one. ``0`` says
             that nothing may have been written.
-
-    Source: seed 000, "Dimension 2".
     """
 
     butler: str
@@ -100,8 +98,6 @@ class E2EScenario(_Row):
         pass_rate: share of live runs that must pass; judged by a sequential test, since a model
             that is asked twice may answer twice. ``None``: every run must pass.
         timeout_s: seconds from ingest to the final state of the inbox row.
-
-    Source: seed 000, "Dimension 2".
     """
 
     id: str

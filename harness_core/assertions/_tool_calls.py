@@ -21,8 +21,6 @@ def expect_tool_calls(
 
     Raises:
         AssertionError: names the missing tool and lists what was called instead.
-
-    Source: seed 000, design goal 4.
     """
     for wanted in expected:
         matching = [

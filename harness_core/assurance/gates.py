@@ -2,7 +2,7 @@
 
 A test says ``@pytest.mark.requires("docker")``. Where the gate is closed the test is skipped with
 the reason, unless ``HARNESS_REQUIRE`` (a comma-separated list, set by CI) names the gate: then it
-fails, so that CI cannot lose a lane in silence. Source: style 35.
+fails, so that CI cannot lose a lane in silence.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 - ``_run.py``: the control run, then one pytest process per fault.
 - ``_report.py``: the table for people and the JSON for machines.
 
-Source: style 34, ``docs/planted-faults.md``.
+Source: ``docs/planted-faults.md``.
 """
 
 from harness_core.assurance.planted._choice import Choice, choose_faults, commit_of, sample_faults

@@ -13,7 +13,6 @@
 - ``_problem.py``: one finding, as ``file:line: rule: what to do``.
 - ``_tree.py``: every check over a whole tree; what ``harness lint`` runs.
 
-Source: style 31, 38, 41-45.
 """
 
 from harness_core.assurance.requirements._blackbox import check_test_file

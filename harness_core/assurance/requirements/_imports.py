@@ -1,4 +1,4 @@
-"""Who may import whom, where import-linter cannot see (style 42 and 45, and the suites of 41).
+"""Who may import whom, where import-linter cannot see.
 
 import-linter follows packages by name; suites and reference systems are folders that come and go,
 and third-party libraries are many. So these rules name no suite and no library.
@@ -16,7 +16,7 @@ from harness_core.assurance.requirements._problem import Problem, SourceFile, im
 #: trio and pytest are what everything is written in, msgspec what tables and JSON are read into.
 _EVERYWHERE = frozenset({"harness_core", "msgspec", "trio", "pytest", "_pytest"})
 
-#: Other ways to be concurrent: only where they are bridged to trio (style 17).
+#: Other ways to be concurrent: only where they are bridged to trio.
 _BRIDGED = frozenset({"asyncio", "threading", "concurrent", "multiprocessing"})
 
 

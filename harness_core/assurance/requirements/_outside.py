@@ -18,7 +18,7 @@ besides what ``_blackbox.py`` holds for all suites:
 A ledger lifts one of these for its whole suite in ``[ledger.allowed]``, with the reason: of a
 system that is configured by files, tests write files.
 
-Source: seed 002, "Non-negotiable Integration Execution Contract".
+Source: the integration execution contract.
 """
 
 from __future__ import annotations
