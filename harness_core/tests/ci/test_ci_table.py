@@ -109,12 +109,20 @@ def test_what_nox_writes_is_what_is_read(tree):
     assert (1, ["demo: it did not succeed"]) == (done.returncode, done.stderr.splitlines())
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"sessions": [1]}'])
-def test_a_report_of_nox_that_is_none_is_refused(tree, text):
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "found "),
+        ("[]", "found "),
+        ("{}", "sessions: found nothing, expected an array"),
+        ('{"sessions": [1]}', "sessions[0]: found 1, expected an object"),
+    ],
+)
+def test_a_report_of_nox_that_is_none_is_refused(tree, text, told):
     """A file that nox did not write is one clear error."""
     (tree / "odd.json").write_text(text)
     done = table(tree, "--nox=odd.json")
 
     assert 2 == done.returncode
-    assert "cannot read odd.json: found " in done.stderr
+    assert f"cannot read odd.json: {told}" in done.stderr
     assert "Traceback" not in done.stderr

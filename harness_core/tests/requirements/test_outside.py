@@ -1,9 +1,9 @@
 """The rules for tests from outside: each violation is found, and what only looks like one is not."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from harness_core.assurance.requirements import (
     SourceFile,

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from harness_core.assurance.conformance import ServiceState, check_service
 from harness_core.base.bridge import blocking
 from harness_core.base.errors import BadInput, Unavailable
 from harness_core.base.machine import find_program
@@ -29,6 +28,7 @@ from harness_core.infrastructure.services import (
     postgres_answers,
 )
 from harness_core.infrastructure.services._s3_client import ask_s3
+from harness_core.tests.conformance.services import ServiceState, check_service
 
 pytestmark = pytest.mark.real
 
