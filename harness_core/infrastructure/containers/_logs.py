@@ -107,8 +107,10 @@ class ContainerLog:
                 for chunk in self._stream:
                     read_bytes += len(chunk)
                     self._log.feed(chunk)
+                self._close_stream()
                 # An engine that sees its container end may stop following before it has sent all.
-                for chunk in client.api.logs(self._name, stream=True, follow=False, **since):
+                self._stream = client.api.logs(self._name, stream=True, follow=False, **since)
+                for chunk in self._stream:
                     self._log.feed(chunk[min(read_bytes, len(chunk)) :])
                     read_bytes -= min(read_bytes, len(chunk))
         except HarnessError as error:
@@ -116,10 +118,13 @@ class ContainerLog:
         except ValueError:
             return  # closed while the last chunk was on its way
         finally:
-            if (stream := self._stream) is not None:
-                self._stream = None
-                # One that is not read to its end keeps its connection, which nobody else closes.
-                stream._response.close()  # noqa: SLF001 - its own close shuts the socket, no more
+            self._close_stream()
+
+    def _close_stream(self) -> None:
+        if (stream := self._stream) is not None:
+            self._stream = None
+            # One that is not read to its end keeps its connection, which nobody else closes.
+            stream._response.close()  # noqa: SLF001 - its own close shuts the socket, no more
 
     def _hang_up(self) -> None:
         """Wake the thread that waits for more, where the connection allows it."""
