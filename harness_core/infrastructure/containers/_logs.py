@@ -14,7 +14,7 @@ from harness_core.base.bridge import reading
 from harness_core.base.errors import HarnessError
 from harness_core.base.wait import until
 from harness_core.infrastructure.containers._client import engine_client, engine_errors, library
-from harness_core.infrastructure.engine import Engine
+from harness_core.infrastructure.engine import Engine, check_listening
 from harness_core.process import OutputLog
 
 if TYPE_CHECKING:
@@ -108,7 +108,9 @@ class ContainerLog:
                     read_bytes += len(chunk)
                     self._log.feed(chunk)
                 self._close_stream()
-                # An engine that sees its container end may stop following before it has sent all.
+                # An engine that sees its container end may stop following before it has sent all. One
+                # that is gone meanwhile is not called: the library would leave its socket open.
+                check_listening(self._engine)
                 self._stream = client.api.logs(self._name, stream=True, follow=False, **since)
                 for chunk in self._stream:
                     self._log.feed(chunk[min(read_bytes, len(chunk)) :])
