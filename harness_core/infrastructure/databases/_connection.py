@@ -66,7 +66,7 @@ def connect(url: str) -> psycopg.Connection[dict[str, Any]]:
     """
     address = plain_url(url)
     try:
-        connection = psycopg.connect(
+        return psycopg.connect(
             address,
             autocommit=True,
             row_factory=dict_row,
@@ -74,12 +74,8 @@ def connect(url: str) -> psycopg.Connection[dict[str, Any]]:
             application_name="staging-harness",
             prepare_threshold=None,  # a table may be migrated between two looks at it
         )
-        if connection.info.server_version >= _CHECKS_CLIENT:
-            with suppress(psycopg.DataError):  # a platform whose servers cannot see that
-                connection.execute(_CHECK_CLIENT)
     except psycopg.OperationalError as error:
         raise _unreachable(url, error) from error
-    return connection
 
 
 class _Call:
@@ -157,6 +153,10 @@ class Connection:
     def _run(self, call: _Call, query: Query, params: Params | None) -> list[dict[str, Any]]:
         if self._open is None:
             self._open = connect(self.url)
+            # From here on an abandoned call can be interrupted: nothing before it may ask the server.
+            if self._open.info.server_version >= _CHECKS_CLIENT and not call.abandoned:
+                with suppress(psycopg.DataError):  # a platform whose servers cannot see that
+                    self._open.execute(_CHECK_CLIENT)
         if call.abandoned:
             return []
         with self._open.cursor() as cursor:
