@@ -28,11 +28,10 @@ need_extra("gateway", action="use harness_core.doubles.model")
 from harness_core.doubles.model._cli import KEY_VARIABLE, SHORTEST_KEY, TOKEN_VARIABLE
 from harness_core.doubles.model._client import GatewayClient
 from harness_core.doubles.model._faults import Fault
+from harness_core.doubles.model._findings import expect_rehearsed, refused_keys
 from harness_core.doubles.model._gateway import Gateway, gateway_command, open_gateway
 from harness_core.doubles.model._ledger import LedgerEntry, Totals
-from harness_core.doubles.model._refused import refused_keys
 from harness_core.doubles.model._summary import cost_summary
-from harness_core.doubles.model._unrehearsed import expect_rehearsed
 
 __all__ = [
     "KEY_VARIABLE",

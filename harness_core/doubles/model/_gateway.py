@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from harness_core.base import limits
 from harness_core.base.evidence import Evidence
@@ -18,21 +17,19 @@ from harness_core.doubles.http import http_answers
 from harness_core.doubles.model._cli import KEY_VARIABLE, TOKEN_VARIABLE
 from harness_core.doubles.model._client import GatewayClient
 from harness_core.doubles.model._modes import PAID_MODES, UPSTREAM_KEY_VARIABLE, open_backend
-from harness_core.ports import Stage, await_ready
+from harness_core.ports import Stage, await_ready, listening_socket
 
 if TYPE_CHECKING:
     # Types alone: the gateway's own process imports this package and supervises nothing.
-    from harness_core.process import Child, Run
+    from harness_core.process import Run
 
 #: A listening socket handed over is the child's first descriptor after the standard ones.
 _FIRST_DESCRIPTOR: Final = 3
 
-_LOOPBACK: Final = "127.0.0.1"
-
 #: Connections that may wait while the gateway starts.
 _BACKLOG: Final = 256
 
-#: What the gateway may inherit; a subject's settings and other people's keys are no part of it.
+#: What the gateway may inherit; a subject's settings and keys of others are no part of it.
 _INHERITED: Final = (
     "PATH", "PYTHONPATH", "VIRTUAL_ENV", "HOME", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE",
     "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy",
@@ -67,17 +64,29 @@ class Gateway:
     Attributes:
         url: base URL for ``ANTHROPIC_BASE_URL``.
         api_key: the key of this run for ``ANTHROPIC_API_KEY``; worth nothing elsewhere.
+        mode: ``rehearsed``, ``live``, ``record`` or ``replay``.
         client: its control API.
-        ledger: the JSONL file it appends to.
-        child: its process; ``None`` where it is a part of a system, which then has it.
     """
 
     url: str
-    api_key: str
+    api_key: str = field(repr=False)
     mode: str
     client: GatewayClient
-    ledger: Path
-    child: Child | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayCommand:
+    """How a gateway is started.
+
+    Attributes:
+        argv: its command line.
+        environment: its whole environment, with its key and token.
+        gateway: what it is once it serves.
+    """
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    gateway: Gateway
 
 
 @asynccontextmanager
@@ -97,11 +106,14 @@ async def open_gateway(
         ChildExited: it ended before it answered; carries its output.
         NotReady: it did not answer within ``limits.CHILD_START_S``.
     """
-    command = gateway_command(("--fd", str(_FIRST_DESCRIPTOR)), evidence=evidence, **options)
     # The socket listens before the process exists: its address is known and calls may queue.
-    listener = socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG)
-    url = f"http://{_LOOPBACK}:{listener.getsockname()[1]}"
-    try:
+    with listening_socket(backlog=_BACKLOG) as listener:
+        command = gateway_command(
+            ("--fd", str(_FIRST_DESCRIPTOR)),
+            port=listener.getsockname()[1],
+            evidence=evidence,
+            **options,
+        )
         starting = run.child(
             command.argv,
             name="gateway",
@@ -109,55 +121,30 @@ async def open_gateway(
             evidence=evidence,
             listen=(listener,),
         )
-        client = GatewayClient(url, command.token)
         async with starting as child:
             # Our copy goes: were the child to die, connections must be refused, not queue up.
             listener.close()
-            hello = http_answers(f"{url}/api/hello")
+            hello = http_answers(f"{command.gateway.url}/api/hello")
             await await_ready(
                 child, [Stage(name="hello", probe=hello, seconds=limits.CHILD_START_S)]
             )
-            yield Gateway(
-                url=url,
-                api_key=command.api_key,
-                mode=options.get("mode", "rehearsed"),
-                client=client,
-                ledger=evidence.path / "ledger.jsonl",
-                child=child,
-            )
-    finally:
-        listener.close()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayCommand:
-    """How a gateway is started by somebody who supervises it himself.
-
-    Attributes:
-        argv: its command line.
-        environment: its whole environment, with its key and token.
-        api_key: what callers present.
-        token: of its control API.
-    """
-
-    argv: tuple[str, ...]
-    environment: Mapping[str, str] = field(repr=False)
-    api_key: str = field(repr=False)
-    token: str = field(repr=False)
+            yield command.gateway
 
 
 def gateway_command(
     where: Sequence[str],
     *,
+    port: int,
     evidence: Evidence,
     api_key: str = "",
     token: str = "",
     **options: Unpack[GatewayOptions],
 ) -> GatewayCommand:
-    """The command line of a gateway.
+    """How a gateway is started.
 
     Args:
-        where: ``--port NUMBER`` or ``--fd NUMBER``.
+        where: ``--port NUMBER`` or ``--fd NUMBER``, and ``--host`` with further names.
+        port: of 127.0.0.1, where it then listens.
         evidence: keeps its ``ledger.jsonl``.
         api_key: what callers present; made up when left out.
         token: of its control API; made up when left out.
@@ -168,16 +155,12 @@ def gateway_command(
         Unavailable: mode ``live`` or ``record`` without a key.
     """
     mode = options.get("mode", "rehearsed")
-    budget_usd = options.get("budget_usd", limits.LLM_BUDGET_USD)
-    argv = [sys.executable, "-m", "harness_core.doubles.model", "--mode", mode, "--quiet", *where]
-    argv += ["--ledger", str(evidence.path.absolute() / "ledger.jsonl")]
-    argv += ["--budget-usd", repr(budget_usd)]
     api_key = api_key or "sk-ant-harness-" + secrets.token_urlsafe(24)
     token = token or "hgt-" + secrets.token_urlsafe(24)
     evidence.redactor.add(api_key, token)
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     environment |= {KEY_VARIABLE: api_key, TOKEN_VARIABLE: token}
-    needed: dict[str, Path | str | None] = {"cassette": options.get("cassette")}
+    needed: dict[str, Any] = {"cassette": options.get("cassette")}
     key = ""
     if mode == "rehearsed":
         needed["form"] = options.get("form")
@@ -187,7 +170,13 @@ def gateway_command(
         environment[UPSTREAM_KEY_VARIABLE] = key
     given = {name: value for name, value in needed.items() if value is not None}
     # Mistakes are reported here, not as the end of a process.
-    open_backend(mode, redactor=evidence.redactor, upstream_key=key, **given)  # type: ignore[arg-type]
+    open_backend(mode, redactor=evidence.redactor, upstream_key=key, **given)
+    argv = [sys.executable, "-m", "harness_core.doubles.model", "--mode", mode, "--quiet", *where]
+    argv += ["--ledger", str(evidence.path.absolute() / "ledger.jsonl")]
+    argv += ["--budget-usd", repr(options.get("budget_usd", limits.LLM_BUDGET_USD))]
     for name, value in given.items():
         argv += [f"--{name}", str(value)]
-    return GatewayCommand(argv=tuple(argv), environment=environment, api_key=api_key, token=token)
+    url = f"http://127.0.0.1:{port}"
+    client = GatewayClient(url, token)
+    gateway = Gateway(url=url, api_key=api_key, mode=mode, client=client)
+    return GatewayCommand(argv=tuple(argv), environment=environment, gateway=gateway)

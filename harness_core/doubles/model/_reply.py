@@ -117,17 +117,3 @@ def new_id(prefix: str, *parts: object) -> str:
     """An id in the provider's style, the same for the same parts."""
     digest = hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"))
     return f"{prefix}_01{digest.hexdigest()[:22]}"
-
-
-def message_body(reply: Reply, model: str, message_id: str) -> dict[str, Any]:
-    """The whole message as the API writes it when nothing is streamed."""
-    return {
-        "id": message_id,
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": list(reply.content),
-        "stop_reason": reply.stop_reason,
-        "stop_sequence": reply.stop_sequence,
-        "usage": msgspec.to_builtins(reply.usage),
-    }

@@ -14,14 +14,14 @@ from harness_core.doubles.model._reply import (
     Reply,
     Usage,
     estimate_tokens,
-    message_body,
     text_block,
 )
 from harness_core.doubles.model._request import parse_body, parse_request
-from harness_core.doubles.model._stream import AnswerReader, EventDecoder, message_events
+from harness_core.doubles.model._stream import AnswerReader, EventDecoder, message_parts
 
 GOOD = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
 REQUEST = parse_request(GOOD)
+STREAMED = parse_request({**GOOD, "stream": True})
 USE = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
 
@@ -117,14 +117,14 @@ usages = st.builds(
 def test_a_stream_says_what_the_message_says(blocks, usage, cuts) -> None:
     """Events, cut into pieces anywhere, add up to the message that would have been sent whole."""
     reply = Reply(content=tuple(blocks), usage=usage)
-    stream = b"".join(message_events(reply, REQUEST, "msg_1"))
+    stream = b"".join(message_parts(reply, STREAMED, "msg_1"))
     reader, at, number = AnswerReader(streaming=True), 0, 0
     while at < len(stream):
         piece = stream[at : at + cuts[number % len(cuts)]]
         reader.feed(piece)
         at, number = at + len(piece), number + 1
     whole = AnswerReader(streaming=False)
-    whole.feed(json.dumps(message_body(reply, "m", "msg_1")).encode())
+    whole.feed(*message_parts(reply, REQUEST, "msg_1"))
     whole.end()
 
     assert reply == reader.reply == whole.reply
@@ -136,7 +136,7 @@ def test_a_stream_is_written_as_the_provider_writes_it() -> None:
     """Event by event: each named by its type, texts in several deltas, arguments as partial JSON."""
     call = {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}}
     reply = Reply(content=(text_block("x" * 30), call), stop_reason="tool_use")
-    stream = b"".join(message_events(reply, REQUEST, "msg_1"))
+    stream = b"".join(message_parts(reply, STREAMED, "msg_1"))
     events = list(EventDecoder().feed(stream))
 
     assert [f"event: {event['type']}" for event in events] == [
@@ -156,7 +156,7 @@ def test_a_stream_is_written_as_the_provider_writes_it() -> None:
         ("message_stop", None),
     ] == [(each["type"], each.get("content_block", each.get("delta"))) for each in events]
     assert (
-        message_body(reply, "m", "msg_1")
+        json.loads(*message_parts(reply, REQUEST, "msg_1"))
         | {"content": [], "stop_reason": None}
         | {"usage": events[0]["message"]["usage"]}
         == events[0]["message"]
@@ -167,7 +167,7 @@ def test_a_broken_stream_is_priced_by_what_was_seen() -> None:
     """A stream that breaks off before its usage is estimated by its deltas, not taken as free."""
     usage = Usage(input_tokens=50, output_tokens=99)
     events = list(
-        message_events(Reply(content=(text_block("x" * 400),), usage=usage), REQUEST, "m")
+        message_parts(Reply(content=(text_block("x" * 400),), usage=usage), STREAMED, "m")
     )
     reader = AnswerReader(streaming=True)
     for event in events[:-3]:
@@ -215,8 +215,8 @@ def test_chat_completions_are_answered() -> None:
     usage = Usage(input_tokens=3, output_tokens=4)
     reply = Reply(content=(text_block("so"), call), stop_reason="tool_use", usage=usage)
 
-    whole = CHAT.whole(reply, "m", "msg_1")
-    stream = b"".join(CHAT.events(reply, REQUEST, "msg_1")).decode()
+    whole = json.loads(*CHAT.parts(reply, REQUEST, "msg_1"))
+    stream = b"".join(CHAT.parts(reply, STREAMED, "msg_1")).decode()
 
     message = whole["choices"][0]["message"]
     assert "so" == message["content"]
