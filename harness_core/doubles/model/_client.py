@@ -41,7 +41,7 @@ class GatewayClient:
         )
 
     async def set_scope(self, test: str) -> None:
-        """Book the calls that arrive from now on, on the test with this id; on none when empty."""
+        """Book the calls that arrive from now on on the test with this id; on none when empty."""
         await self._ask("POST", "scope", json={"test": test})
 
     async def ledger(self, *, since: int = 0) -> tuple[LedgerEntry, ...]:

@@ -32,31 +32,34 @@ class _Scope(Table, frozen=True):
     test: str
 
 
-#: What is answered, as a value that becomes JSON.
-Handler = Callable[[Request], Awaitable[Any]]
+#: Answers with a value that becomes JSON.
+Handler = Callable[[Desk, Request], Awaitable[Any]]
 
 
 def control_routes(desk: Desk, *, token: str) -> list[Route]:
     """Routes of the control API for a desk."""
-    control = _Control(desk)
-    handlers: dict[str, tuple[Handler, list[str]]] = {
-        "health": (control.health, ["GET"]),
-        "scope": (control.scope, ["POST"]),
-        "ledger": (control.ledger, ["GET"]),
-        "mark": (control.mark, ["GET"]),
-        "totals": (control.totals, ["GET"]),
-        "rehearsals": (control.rehearsals, ["POST"]),
-        "unmatched": (control.unmatched, ["GET"]),
-        "faults": (control.faults, ["GET", "POST", "DELETE"]),
-        "clear": (control.clear, ["POST"]),
-    }
+    handlers: tuple[tuple[str, str, Handler], ...] = (
+        ("GET", "health", _health),
+        ("POST", "scope", _scope),
+        ("GET", "ledger", _ledger),
+        ("GET", "mark", _mark),
+        ("GET", "totals", _totals),
+        ("POST", "rehearsals", _rehearse),
+        ("GET", "unmatched", _unmatched),
+        ("GET", "faults", _faults),
+        ("POST", "faults", _add_fault),
+        ("DELETE", "faults", _withdraw_fault),
+        ("POST", "clear", _clear),
+    )
     return [
-        Route(f"/_gateway/{path}", _guarded(handler, token=token), methods=methods)
-        for path, (handler, methods) in handlers.items()
+        Route(f"/_gateway/{path}", _guarded(desk, handler, token=token), methods=[method])
+        for method, path, handler in handlers
     ]
 
 
-def _guarded(handler: Handler, *, token: str) -> Callable[[Request], Awaitable[JSONResponse]]:
+def _guarded(
+    desk: Desk, handler: Handler, *, token: str
+) -> Callable[[Request], Awaitable[JSONResponse]]:
     """The handler behind the token, with bad input reported as JSON."""
 
     async def guard(request: Request) -> JSONResponse:
@@ -65,7 +68,7 @@ def _guarded(handler: Handler, *, token: str) -> Callable[[Request], Awaitable[J
             text = "the control API wants its token as a bearer token"
             return JSONResponse({"error": text}, status_code=401)
         try:
-            return JSONResponse(msgspec.to_builtins(await handler(request)))
+            return JSONResponse(msgspec.to_builtins(await handler(desk, request)))
         except BadInput as error:
             fields = ("where", "key", "found", "expected", "next_step")
             body = {"error": str(error)} | {name: getattr(error, name) for name in fields}
@@ -74,62 +77,65 @@ def _guarded(handler: Handler, *, token: str) -> Callable[[Request], Awaitable[J
     return guard
 
 
-class _Control:
-    """Handlers of the control API."""
+async def _health(desk: Desk, _: Request) -> Any:
+    return {"mode": desk.backend.name}
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
 
-    async def health(self, _: Request) -> Any:
-        return {"mode": self._desk.backend.name}
+async def _scope(desk: Desk, request: Request) -> Any:
+    desk.test = (await _read(request, _Scope, where="scope")).test
+    return {}
 
-    async def scope(self, request: Request) -> Any:
-        self._desk.test = (await _read(request, _Scope, where="scope")).test
-        return {}
 
-    async def ledger(self, request: Request) -> Any:
-        return self._desk.ledger.since(_number(request, "since", default="0"))
+async def _ledger(desk: Desk, request: Request) -> Any:
+    return desk.ledger.since(_number(request, "since", default="0"))
 
-    async def mark(self, _: Request) -> Any:
-        return self._desk.ledger.last_sequence
 
-    async def totals(self, _: Request) -> Any:
-        return self._desk.totals()
+async def _mark(desk: Desk, _: Request) -> Any:
+    return desk.ledger.last_sequence
 
-    async def rehearsals(self, request: Request) -> Any:
-        backend = self._desk.backend
-        if not isinstance(backend, RehearsedBackend):
-            expected = "a gateway started with --mode rehearsed"
-            raise BadInput("rehearsals", key="mode", found=backend.name, expected=expected)
-        rows = json_value(await request.body(), where="rehearsals")
-        for rehearsal in rehearsals_from_json(rows, where="rehearsals"):
-            backend.stage.load(rehearsal)
-        return {}
 
-    async def unmatched(self, _: Request) -> Any:
-        backend = self._desk.backend
-        return backend.misses if isinstance(backend, ReplayBackend) else []
+async def _totals(desk: Desk, _: Request) -> Any:
+    return desk.totals()
 
-    async def faults(self, request: Request) -> Any:
-        board = self._desk.faults
-        if request.method == "POST":
-            return board.add(await _read(request, Fault, where="fault"))
-        if request.method == "DELETE":
-            return board.withdraw(_number(request, "number"))
-        return [
-            {
-                "number": planted.number,
-                "does": planted.fault.describe(),
-                "left": planted.left,
-                "met": planted.met,
-            }
-            for planted in board.planted()
-        ]
 
-    async def clear(self, _: Request) -> Any:
-        self._desk.faults.clear()
-        self._desk.test = ""
-        return {}
+async def _rehearse(desk: Desk, request: Request) -> Any:
+    if not isinstance(desk.backend, RehearsedBackend):
+        expected = "a gateway started with --mode rehearsed"
+        raise BadInput("rehearsals", key="mode", found=desk.backend.name, expected=expected)
+    rows = json_value(await request.body(), where="rehearsals")
+    for rehearsal in rehearsals_from_json(rows, where="rehearsals"):
+        desk.backend.stage.load(rehearsal)
+    return {}
+
+
+async def _unmatched(desk: Desk, _: Request) -> Any:
+    return desk.backend.misses if isinstance(desk.backend, ReplayBackend) else []
+
+
+async def _faults(desk: Desk, _: Request) -> Any:
+    return [
+        {
+            "number": planted.number,
+            "does": planted.fault.describe(),
+            "left": planted.left,
+            "met": planted.met,
+        }
+        for planted in desk.faults.planted()
+    ]
+
+
+async def _add_fault(desk: Desk, request: Request) -> Any:
+    return desk.faults.add(await _read(request, Fault, where="fault"))
+
+
+async def _withdraw_fault(desk: Desk, request: Request) -> Any:
+    return desk.faults.withdraw(_number(request, "number"))
+
+
+async def _clear(desk: Desk, _: Request) -> Any:
+    desk.faults.clear()
+    desk.test = ""
+    return {}
 
 
 async def _read(request: Request, kind: type[T], *, where: str) -> T:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import Final
+from typing import Final, cast
 
 import httpx
 import trio
@@ -184,7 +184,8 @@ class Exchange:
         events = 0
         try:
             await self.start(response.status_code, headers)
-            async with aclosing(response.aiter_bytes()) as chunks:
+            body = cast("AsyncGenerator[bytes, None]", response.aiter_bytes())
+            async with aclosing(body) as chunks:
                 async for chunk in chunks:
                     if cut is not None and events >= cut:
                         return

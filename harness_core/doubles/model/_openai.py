@@ -70,7 +70,7 @@ def parse_chat(body: Mapping[str, Any]) -> MessagesRequest:
 
 def chat_parts(reply: Reply, request: MessagesRequest, message_id: str) -> list[bytes]:
     """A message as this API sends it: the chunks of a stream, or one JSON text."""
-    head = {
+    head: dict[str, Any] = {
         "id": f"chatcmpl-{message_id.removeprefix('msg_')}",
         "object": "chat.completion.chunk" if request.stream else "chat.completion",
         "created": 0,
@@ -88,9 +88,11 @@ def chat_parts(reply: Reply, request: MessagesRequest, message_id: str) -> list[
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": piece} for piece in pieces(text)]
     deltas += [{"tool_calls": [{"index": index, **call}]} for index, call in enumerate(calls)]
-    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-    choices.append({"index": 0, "delta": {}, "finish_reason": finish})
-    chunks: list[dict[str, Any]] = [head | {"choices": [choice]} for choice in choices]
+    ends = [*((delta, None) for delta in deltas), ({}, finish)]
+    chunks = [
+        head | {"choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
+        for delta, end in ends
+    ]
     if (request.body.get("stream_options") or {}).get("include_usage"):
         chunks.append(head | {"choices": [], "usage": _usage(reply)})
     return [f"data: {data}\n\n".encode() for data in (*map(json.dumps, chunks), "[DONE]")]

@@ -18,9 +18,20 @@ from harness_core.doubles.model.rehearsed._form import Form
 from harness_core.doubles.model.rehearsed._prompt import Done, Prompt, read_prompt
 from harness_core.doubles.model.rehearsed._shown import shown, shown_end
 from harness_core.doubles.model.rehearsed._stage import Cue, Stage
-from harness_core.doubles.model.rehearsed._template import parts_of
+from harness_core.doubles.model.rehearsed._template import filled, parts_of
 from harness_core.doubles.model.rehearsed._tools import Missing, bare, call_of, offered
-from harness_core.doubles.turns import Ask, Fail, Given, Obey, Route, Say, Turn, Use, as_read
+from harness_core.doubles.turns import (
+    Ask,
+    Fail,
+    Given,
+    Obey,
+    Route,
+    Say,
+    Turn,
+    Use,
+    as_read,
+    fill_in,
+)
 
 #: What somebody answers who does not know what is wanted: nothing that anybody could act on.
 _LOST: Final = "I am not sure what you would like me to do here."
@@ -101,11 +112,11 @@ def _classify(request: MessagesRequest, prompt: Prompt, cue: Cue, wanted: Wanted
     missing = wanted.lacks(parts) if cue.whole else _not_whole(cue, prompt)
     if missing:
         return _reply(request, _LOST, missing=f"the classifying prompt {missing}")
+    template = wanted.template.value
     if wanted.tool is None:
-        answer = wanted.template.filled(parts)
-        return _reply(request, json.dumps(answer, ensure_ascii=False))
+        return _reply(request, json.dumps(filled(template, parts), ensure_ascii=False))
     name = wanted.tool.name
-    calls = enumerate(wanted.template.calls(parts))
+    calls = enumerate(fill_in(template, part) for part in parts)
     return reply_to(request, *(call_block(name, each, name, each, at) for at, each in calls))
 
 
