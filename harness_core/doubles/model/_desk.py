@@ -27,7 +27,6 @@ from harness_core.doubles.model._budget import Budget
 from harness_core.doubles.model._dialect import Dialect
 from harness_core.doubles.model._exchange import Exchange
 from harness_core.doubles.model._faults import FaultBoard, Planted
-from harness_core.doubles.model._findings import KEY_MISSING, WRONG_BEARER, WRONG_KEY
 from harness_core.doubles.model._ledger import (
     ANSWER_CHARS,
     PROMPT_CHARS,
@@ -38,6 +37,7 @@ from harness_core.doubles.model._ledger import (
 from harness_core.doubles.model._prices import price_usd
 from harness_core.doubles.model._refusal import Refusal
 from harness_core.doubles.model._reply import Reply, Usage, prompt_tokens
+from harness_core.doubles.model._report import KEY_MISSING, WRONG_BEARER, WRONG_KEY
 from harness_core.doubles.model._request import MessagesRequest, parse_body
 from harness_core.doubles.model._trouble import make_trouble
 from harness_core.doubles.model.rehearsed._prompt import message_of

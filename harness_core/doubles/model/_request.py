@@ -130,11 +130,6 @@ class MessagesRequest(Struct, frozen=True, kw_only=True):
     user_id: str = ""
     body: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def system_text(self) -> str:
-        """All system blocks, one per line."""
-        return "\n".join(self.system)
-
 
 class _Choice(Struct):
     type: Literal["auto", "any", "none", "tool"]

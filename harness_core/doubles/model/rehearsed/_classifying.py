@@ -17,7 +17,7 @@ from harness_core.doubles.model.rehearsed._shape import (
     template_of_tool,
 )
 from harness_core.doubles.model.rehearsed._template import Part, Template, keys_beside_target
-from harness_core.doubles.model.rehearsed._tools import offered, tool_named
+from harness_core.doubles.model.rehearsed._tools import tool_named
 
 #: To the end of the clause: "no JSON comments" forbids no JSON.
 _NO_JSON: Final = re.compile(
@@ -64,13 +64,12 @@ class Wanted:
 
 
 def read_wanted(
-    request: MessagesRequest, prompt: Prompt, form: Form, *, cli: bool
+    request: MessagesRequest, prompt: Prompt, form: Form, tools: Sequence[Tool]
 ) -> Wanted | None:
     """What a prompt wants when it classifies; ``None`` when it does not.
 
     Where the subject says how (``form``), its word counts; else the structure of the prompt.
     """
-    tools = offered(request, cli=cli, servers=form.servers)
     registry, rest, missing = _registry(prompt, form)
     shown = template_of_text(rest)
     if request.output_schema is not None:

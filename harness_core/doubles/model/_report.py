@@ -1,4 +1,4 @@
-"""What the ledger of a test says beside its failure, or in place of it."""
+"""What a ledger says to people: what a run cost, and why a test failed or could not be judged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from harness_core.base.errors import HarnessError
-from harness_core.doubles.model._ledger import LedgerEntry
+from harness_core.doubles.model._ledger import LedgerEntry, Sum, Totals
 
 #: What the ledger calls a call that was refused for its key → what was wrong with that.
 KEY_MISSING: Final = "key_missing"
@@ -19,6 +19,9 @@ _WRONG: Final = {
     WRONG_KEY: "with a wrong x-api-key",
     WRONG_BEARER: "with a wrong bearer token",
 }
+
+#: Longer names of tests lose their beginning, which they share.
+_NAME_CHARS: Final = 60
 
 
 def refused_keys(
@@ -68,3 +71,35 @@ def expect_rehearsed(calls: Iterable[LedgerEntry]) -> None:
             observed=ours,
             next_step="Give the message its turns, route(…), use(…), say(…): docs/gateway.md",
         )
+
+
+def cost_summary(totals: Totals) -> str:
+    """A small table: calls, tokens and USD per test, the total, and what the money means."""
+    tests = {_name(test): group for test, group in sorted(totals.by_test.items()) if group.calls}
+    width = max(map(len, [*tests, "total"]))
+    lines = [
+        f"model calls ({totals.mode or 'no mode'})",
+        f"{'test':{width}}  calls  tokens in  tokens out         USD",
+        *(_row(f"{name:{width}}", group) for name, group in tests.items()),
+        f"{'-' * width}  -----  ---------  ----------  ----------",
+        _row(f"{'total':{width}}", totals.overall),
+        f"spent {totals.spent_usd:.4f} of {totals.budget_usd:.4f} USD"
+        if totals.overall.charged_usd
+        else f"nothing was spent: mode {totals.mode}; USD is what a provider would have asked",
+    ]
+    if unpriced := totals.overall.unpriced:
+        lines.append(f"{unpriced} call(s) are not in these sums: their model has no known price")
+    if totals.budget_exceeded:
+        lines.append("BUDGET EXCEEDED: calls were refused; the results above are partial")
+    return "\n".join(lines)
+
+
+def _row(name: str, group: Sum) -> str:
+    tokens = f"{group.input_tokens:9}  {group.output_tokens:10}"
+    return f"{name}  {group.calls:5}  {tokens}  {group.usd:10.5f}"
+
+
+def _name(test: str) -> str:
+    if not test:
+        return "(outside tests)"
+    return test if len(test) <= _NAME_CHARS else "…" + test[-(_NAME_CHARS - 1) :]
