@@ -25,7 +25,7 @@ from harness_core.doubles.model._modes import (
     MODES,
     PAID_MODES,
     UPSTREAM_KEY_VARIABLE,
-    open_backend,
+    GatewayOptions,
 )
 from harness_core.doubles.model._serve import listen, serve
 
@@ -121,15 +121,15 @@ async def _serve(options: argparse.Namespace) -> None:
     if not 0 <= options.port <= 65535:  # noqa: PLR2004 - the range of TCP ports
         raise BadInput("--port", found=options.port, expected="a port from 0 to 65535")
     redactor = Redactor()
-    backend = open_backend(
-        options.mode,
-        redactor=redactor,
+    chosen = GatewayOptions(
+        mode=options.mode,
+        upstream=options.upstream,
+        upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""),
         cassette=options.cassette,
         turns=options.turns,
         form=options.form,
-        upstream=options.upstream,
-        upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""),
     )
+    backend = chosen.backend(redactor)
     # Only calls that cost money are held to a list; offline any model may be asked for.
     models = options.allow_model or [_DEFAULT_MODEL] if options.mode in PAID_MODES else []
     key = _secret(KEY_VARIABLE, prefix="sk-ant-harness-")

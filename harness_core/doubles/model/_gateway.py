@@ -7,16 +7,15 @@ import secrets
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from harness_core.base import limits
 from harness_core.base.evidence import Evidence
 from harness_core.doubles.http import http_answers
 from harness_core.doubles.model._cli import KEY_VARIABLE, TOKEN_VARIABLE
 from harness_core.doubles.model._client import GatewayClient
-from harness_core.doubles.model._modes import PAID_MODES, UPSTREAM_KEY_VARIABLE, open_backend
+from harness_core.doubles.model._modes import PAID_MODES, UPSTREAM_KEY_VARIABLE, GatewayOptions
 from harness_core.ports import Stage, await_ready, listening_socket
 
 if TYPE_CHECKING:
@@ -35,26 +34,6 @@ _INHERITED: Final = (
     "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy",
     "no_proxy",
 )  # fmt: skip
-
-
-class GatewayOptions(TypedDict, total=False):
-    """The options of a gateway, all of which may be left out.
-
-    Attributes:
-        mode: ``rehearsed``, ``live``, ``record`` or ``replay``.
-        budget_usd: most that live calls may cost together.
-        upstream: base URL of the provider in modes ``live`` and ``record``.
-        upstream_key: the provider's key; from ``ANTHROPIC_API_KEY`` when not given.
-        cassette: directory that ``record`` writes and ``replay`` reads.
-        form: TOML file whose ``[model]`` says how prompts are shaped; read in mode ``rehearsed``.
-    """
-
-    mode: str
-    budget_usd: float
-    upstream: str | None
-    upstream_key: str | None
-    cassette: Path | None
-    form: Path | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,15 +69,14 @@ class GatewayCommand:
 
 
 @asynccontextmanager
-async def open_gateway(
-    run: Run, *, evidence: Evidence, **options: Unpack[GatewayOptions]
-) -> AsyncIterator[Gateway]:
+async def open_gateway(run: Run, *, evidence: Evidence, **options: Any) -> AsyncIterator[Gateway]:
     """Start a gateway for a run and stop it at the end of the block.
 
     Args:
         run: the run it is a child of.
         evidence: keeps its log and ``ledger.jsonl``.
-        options: see :class:`GatewayOptions`.
+        options: of :class:`~harness_core.doubles.model._modes.GatewayOptions`: ``mode``,
+            ``budget_usd``, ``upstream``, ``upstream_key``, ``cassette``, ``form``.
 
     Raises:
         BadInput: an unknown mode, no cassette where one is needed, or a malformed one.
@@ -108,12 +86,9 @@ async def open_gateway(
     """
     # The socket listens before the process exists: its address is known and calls may queue.
     with listening_socket(backlog=_BACKLOG) as listener:
-        command = gateway_command(
-            ("--fd", str(_FIRST_DESCRIPTOR)),
-            port=listener.getsockname()[1],
-            evidence=evidence,
-            **options,
-        )
+        where = ("--fd", str(_FIRST_DESCRIPTOR))
+        port = listener.getsockname()[1]
+        command = gateway_command(where, port=port, evidence=evidence, **options)
         starting = run.child(
             command.argv,
             name="gateway",
@@ -138,7 +113,7 @@ def gateway_command(
     evidence: Evidence,
     api_key: str = "",
     token: str = "",
-    **options: Unpack[GatewayOptions],
+    **options: Any,
 ) -> GatewayCommand:
     """How a gateway is started.
 
@@ -148,35 +123,31 @@ def gateway_command(
         evidence: keeps its ``ledger.jsonl``.
         api_key: what callers present; made up when left out.
         token: of its control API; made up when left out.
-        options: see :class:`GatewayOptions`.
+        options: as for :func:`open_gateway`; a ``form`` is read in mode ``rehearsed`` alone.
 
     Raises:
         BadInput: an unknown mode, no cassette where one is needed, or a malformed one.
         Unavailable: mode ``live`` or ``record`` without a key.
     """
-    mode = options.get("mode", "rehearsed")
+    key = options.pop("upstream_key", None) or os.environ.get(UPSTREAM_KEY_VARIABLE, "")
+    chosen = GatewayOptions(**options, upstream_key=key)
+    if chosen.mode != "rehearsed":
+        chosen = replace(chosen, form=None)
+    # Mistakes are reported here, not as the end of a process.
+    chosen.backend(evidence.redactor)
     api_key = api_key or "sk-ant-harness-" + secrets.token_urlsafe(24)
     token = token or "hgt-" + secrets.token_urlsafe(24)
     evidence.redactor.add(api_key, token)
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     environment |= {KEY_VARIABLE: api_key, TOKEN_VARIABLE: token}
-    needed: dict[str, Any] = {"cassette": options.get("cassette")}
-    key = ""
-    if mode == "rehearsed":
-        needed["form"] = options.get("form")
-    elif mode in PAID_MODES:
-        needed["upstream"] = options.get("upstream")
-        key = options.get("upstream_key") or os.environ.get(UPSTREAM_KEY_VARIABLE, "")
-        environment[UPSTREAM_KEY_VARIABLE] = key
-    given = {name: value for name, value in needed.items() if value is not None}
-    # Mistakes are reported here, not as the end of a process.
-    open_backend(mode, redactor=evidence.redactor, upstream_key=key, **given)
-    argv = [sys.executable, "-m", "harness_core.doubles.model", "--mode", mode, "--quiet", *where]
+    if chosen.mode in PAID_MODES:
+        environment[UPSTREAM_KEY_VARIABLE] = chosen.upstream_key or ""
+    argv = [sys.executable, "-m", "harness_core.doubles.model", "--quiet", *where]
     argv += ["--ledger", str(evidence.path.absolute() / "ledger.jsonl")]
-    argv += ["--budget-usd", repr(options.get("budget_usd", limits.LLM_BUDGET_USD))]
-    for name, value in given.items():
-        argv += [f"--{name}", str(value)]
+    for name in ("mode", "budget_usd", "cassette", "form", "upstream"):
+        if (value := getattr(chosen, name)) is not None:
+            argv += ["--" + name.replace("_", "-"), str(value)]
     url = f"http://127.0.0.1:{port}"
     client = GatewayClient(url, token)
-    gateway = Gateway(url=url, api_key=api_key, mode=mode, client=client)
+    gateway = Gateway(url=url, api_key=api_key, mode=chosen.mode, client=client)
     return GatewayCommand(argv=tuple(argv), environment=environment, gateway=gateway)

@@ -15,6 +15,7 @@ from harness_core.base.errors import BadInput
 from harness_core.base.evidence import Redactor, open_evidence
 from harness_core.doubles.model import Fault, Gateway, GatewayClient, open_gateway
 from harness_core.doubles.model._backend import Backend
+from harness_core.doubles.model._cassette import asker, read_cassette
 from harness_core.doubles.model._live import LiveBackend
 from harness_core.doubles.model._record import RecordBackend
 from harness_core.doubles.model._replay import ReplayBackend
@@ -305,20 +306,40 @@ GOOD = {
         ),
     ],
 )
-async def test_a_malformed_cassette_is_one_bad_input(tmp_path, text, key, expected) -> None:
-    """A file that cannot be used is named with its field, before any process is started."""
-    directory = tmp_path / "cassette"
-    directory.mkdir()
-    (directory / "broken.json").write_text(text)
-    evidence = open_evidence(tmp_path / "evidence")
-    async with open_run(evidence=evidence) as run:
-        opening = open_gateway(run, mode="replay", cassette=directory, evidence=evidence)
-        with pytest.raises(BadInput) as caught:
-            await opening.__aenter__()
+def test_a_malformed_cassette_is_one_bad_input(tmp_path, text, key, expected) -> None:
+    """A file that cannot be used is named with its field."""
+    (tmp_path / "broken.json").write_text(text)
+    with pytest.raises(BadInput) as caught:
+        read_cassette(tmp_path)
 
-    assert str(directory / "broken.json") == caught.value.where
-    assert key == caught.value.key
+    assert (str(tmp_path / "broken.json"), key) == (caught.value.where, caught.value.key)
     assert expected in caught.value.expected
+
+
+@pytest.mark.parametrize(
+    ("volatile", "key"),
+    [
+        ({"Order 1": "x"}, "volatile"),
+        ({"order": "("}, "volatile.order"),
+        ({"order": "x*"}, "volatile.order"),
+    ],
+)
+def test_what_volatile_means_is_checked(tmp_path, volatile, key) -> None:
+    """A kind that names nothing, and a pattern that is none or that matches nothing."""
+    (tmp_path / "volatile.json").write_text(json.dumps({"cassette": 1, "volatile": volatile}))
+    with pytest.raises(BadInput) as caught:
+        asker(tmp_path, Redactor())
+
+    assert key == caught.value.key
+
+
+@pytest.mark.parametrize("files", [{}, {"a.json": GOOD, "b.json": GOOD}], ids=["none", "twice"])
+def test_a_cassette_holds_each_request_once(tmp_path, files) -> None:
+    """Nothing recorded, and one request in two files, are mistakes."""
+    for name, body in files.items():
+        (tmp_path / name).write_text(json.dumps(body))
+    with pytest.raises(BadInput, match=r"recorded request|each request once"):
+        read_cassette(tmp_path)
 
 
 async def test_a_gateway_process_records_and_replays(tmp_path) -> None:
@@ -354,14 +375,3 @@ async def test_a_gateway_process_records_and_replays(tmp_path) -> None:
 
     assert "Understood: hello" == first == second
     assert ("replay", 0.0) == (totals.mode, totals.spent_usd)
-
-
-async def test_a_file_is_whole_or_not_there(tmp_path) -> None:
-    """Beside finished files a recording leaves nothing."""
-    async with recording(tmp_path) as (http, *_):
-        for number in range(3):
-            await ask(http, request(f"question {number}"))
-    names = sorted(path.name for path in Path(tmp_path / "cassette").iterdir())
-
-    assert 3 == len(names)
-    assert [] == [name for name in names if not name.endswith(".json")]

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from harness_core.base.errors import BadInput
-from harness_core.doubles.model._refusal import Refusal
 from harness_core.doubles.model._reply import Reply
 from harness_core.doubles.model._request import parse_request
 from harness_core.doubles.model.rehearsed._form import Form, read_form
@@ -19,7 +18,6 @@ from harness_core.doubles.turns import (
     Rehearsal,
     Turn,
     ask,
-    fail,
     given,
     obey,
     result,
@@ -433,14 +431,6 @@ def test_each_target_has_its_own_turns():
 
     assert ["health", "general"] == [each["butler"] for each in split]
     assert ["mcp__health__symptom_log", "mcp__x__reminder_create"] == called
-
-
-def test_a_turn_fails():
-    """As the provider would, whoever is asked."""
-    with pytest.raises(Refusal) as caught:
-        Model(fail(529), HEADACHE).ask(MESSAGE)
-
-    assert (529, "status 529") == (caught.value.status, caught.value.fault)
 
 
 def test_a_gullible_model_calls_no_tool_that_is_not_there():

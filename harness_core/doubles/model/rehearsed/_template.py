@@ -32,7 +32,7 @@ class Template:
 
 def parts_of(message: str, routes: Sequence[Route]) -> tuple[Part, ...]:
     """Each route with its part of the message, and where in it that stands, in characters."""
-    parts = []
+    parts: list[Part] = []
     for route in routes:
         text, start = route.prompt or message, max(message.find(route.prompt), 0)
         parts.append(
