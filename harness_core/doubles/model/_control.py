@@ -7,7 +7,8 @@ rewrite its own ledger or rehearse its own answers.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,34 +33,83 @@ class _Scope(Table, frozen=True):
     test: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request of the control API."""
+
+    path: str
+    query: Mapping[str, str]
+    body: bytes
+
+    def number(self, name: str, *, default: str = "") -> int:
+        """A number in its query."""
+        given = self.query.get(name, default)
+        if not given.isdecimal():
+            raise BadInput(self.path, key=name, found=given, expected="a number")
+        return int(given)
+
+    def read(self, kind: type[T], *, where: str) -> T:
+        """Its body."""
+        value = json_value(self.body, where=where)
+        return convert(value, kind, where=where, words=JSON_WORDS)
+
+
 #: Answers with a value that becomes JSON.
-Handler = Callable[[Desk, Request], Awaitable[Any]]
+Handler = Callable[[_Asked], Any]
 
 
 def control_routes(desk: Desk, *, token: str) -> list[Route]:
     """Routes of the control API for a desk."""
+
+    def set_scope(asked: _Asked) -> None:
+        desk.test = asked.read(_Scope, where="scope").test
+
+    def rehearse(asked: _Asked) -> None:
+        if not isinstance(desk.backend, RehearsedBackend):
+            expected = "a gateway started with --mode rehearsed"
+            raise BadInput("rehearsals", key="mode", found=desk.backend.name, expected=expected)
+        rows = json_value(asked.body, where="rehearsals")
+        for rehearsal in rehearsals_from_json(rows, where="rehearsals"):
+            desk.backend.stage.load(rehearsal)
+
+    def unmatched(_: _Asked) -> list[str]:
+        return desk.backend.misses if isinstance(desk.backend, ReplayBackend) else []
+
+    def faults(_: _Asked) -> list[dict[str, Any]]:
+        return [
+            {
+                "number": planted.number,
+                "does": planted.fault.describe(),
+                "left": planted.left,
+                "met": planted.met,
+            }
+            for planted in desk.faults.planted()
+        ]
+
+    def clear(_: _Asked) -> None:
+        desk.faults.clear()
+        desk.test = ""
+
     handlers: tuple[tuple[str, str, Handler], ...] = (
-        ("GET", "health", _health),
-        ("POST", "scope", _scope),
-        ("GET", "ledger", _ledger),
-        ("GET", "mark", _mark),
-        ("GET", "totals", _totals),
-        ("POST", "rehearsals", _rehearse),
-        ("GET", "unmatched", _unmatched),
-        ("GET", "faults", _faults),
-        ("POST", "faults", _add_fault),
-        ("DELETE", "faults", _withdraw_fault),
-        ("POST", "clear", _clear),
+        ("GET", "health", lambda _: {"mode": desk.backend.name}),
+        ("POST", "scope", set_scope),
+        ("GET", "ledger", lambda asked: desk.ledger.since(asked.number("since", default="0"))),
+        ("GET", "mark", lambda _: desk.ledger.last_sequence),
+        ("GET", "totals", lambda _: desk.totals()),
+        ("POST", "rehearsals", rehearse),
+        ("GET", "unmatched", unmatched),
+        ("GET", "faults", faults),
+        ("POST", "faults", lambda asked: desk.faults.add(asked.read(Fault, where="fault"))),
+        ("DELETE", "faults", lambda asked: desk.faults.withdraw(asked.number("number"))),
+        ("POST", "clear", clear),
     )
     return [
-        Route(f"/_gateway/{path}", _guarded(desk, handler, token=token), methods=[method])
+        Route(f"/_gateway/{path}", _guarded(handler, token=token), methods=[method])
         for method, path, handler in handlers
     ]
 
 
-def _guarded(
-    desk: Desk, handler: Handler, *, token: str
-) -> Callable[[Request], Awaitable[JSONResponse]]:
+def _guarded(handler: Handler, *, token: str) -> Callable[[Request], Awaitable[JSONResponse]]:
     """The handler behind the token, with bad input reported as JSON."""
 
     async def guard(request: Request) -> JSONResponse:
@@ -67,84 +117,12 @@ def _guarded(
         if not hmac.compare_digest(given.encode(), token.encode()):
             text = "the control API wants its token as a bearer token"
             return JSONResponse({"error": text}, status_code=401)
+        asked = _Asked(request.url.path, request.query_params, await request.body())
         try:
-            return JSONResponse(msgspec.to_builtins(await handler(desk, request)))
+            return JSONResponse(msgspec.to_builtins(handler(asked)))
         except BadInput as error:
             fields = ("where", "key", "found", "expected", "next_step")
             body = {"error": str(error)} | {name: getattr(error, name) for name in fields}
             return JSONResponse(body, status_code=400)
 
     return guard
-
-
-async def _health(desk: Desk, _: Request) -> Any:
-    return {"mode": desk.backend.name}
-
-
-async def _scope(desk: Desk, request: Request) -> Any:
-    desk.test = (await _read(request, _Scope, where="scope")).test
-    return {}
-
-
-async def _ledger(desk: Desk, request: Request) -> Any:
-    return desk.ledger.since(_number(request, "since", default="0"))
-
-
-async def _mark(desk: Desk, _: Request) -> Any:
-    return desk.ledger.last_sequence
-
-
-async def _totals(desk: Desk, _: Request) -> Any:
-    return desk.totals()
-
-
-async def _rehearse(desk: Desk, request: Request) -> Any:
-    if not isinstance(desk.backend, RehearsedBackend):
-        expected = "a gateway started with --mode rehearsed"
-        raise BadInput("rehearsals", key="mode", found=desk.backend.name, expected=expected)
-    rows = json_value(await request.body(), where="rehearsals")
-    for rehearsal in rehearsals_from_json(rows, where="rehearsals"):
-        desk.backend.stage.load(rehearsal)
-    return {}
-
-
-async def _unmatched(desk: Desk, _: Request) -> Any:
-    return desk.backend.misses if isinstance(desk.backend, ReplayBackend) else []
-
-
-async def _faults(desk: Desk, _: Request) -> Any:
-    return [
-        {
-            "number": planted.number,
-            "does": planted.fault.describe(),
-            "left": planted.left,
-            "met": planted.met,
-        }
-        for planted in desk.faults.planted()
-    ]
-
-
-async def _add_fault(desk: Desk, request: Request) -> Any:
-    return desk.faults.add(await _read(request, Fault, where="fault"))
-
-
-async def _withdraw_fault(desk: Desk, request: Request) -> Any:
-    return desk.faults.withdraw(_number(request, "number"))
-
-
-async def _clear(desk: Desk, _: Request) -> Any:
-    desk.faults.clear()
-    desk.test = ""
-    return {}
-
-
-async def _read(request: Request, kind: type[T], *, where: str) -> T:
-    value = json_value(await request.body(), where=where)
-    return convert(value, kind, where=where, words=JSON_WORDS)
-
-
-def _number(request: Request, name: str, *, default: str = "") -> int:
-    given = request.query_params.get(name, default)
-    if not given.isdecimal():
-        raise BadInput(request.url.path, key=name, found=given, expected="a number")
-    return int(given)
