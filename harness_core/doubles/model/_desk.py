@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 import trio
 from msgspec import Struct
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from harness_core.base.evidence import Redactor
@@ -109,7 +110,13 @@ class Desk:
             kind="count_tokens" if counting else dialect.kind,
             test=self.test,
         )
-        exchange = Exchange(scope, receive, send, dialect, entry, self._close)
+        exchange = Exchange(
+            request=Request(scope, receive),
+            send_asgi=send,
+            dialect=dialect,
+            entry=entry,
+            closing=self._close,
+        )
         try:
             async with trio.open_nursery() as nursery:
                 try:

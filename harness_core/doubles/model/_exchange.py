@@ -10,12 +10,13 @@ import json
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Final, cast
 
 import httpx
 import trio
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import Send
 
 from harness_core.base import limits
 from harness_core.doubles.model._backend import Call, Relay
@@ -41,19 +42,17 @@ _RETURNED: Final = (
 )
 
 
+@dataclass(kw_only=True, eq=False)
 class Exchange:
     """A request being answered.
 
-    Args:
-        scope: the ASGI scope.
-        receive: the ASGI receiver.
-        send: the ASGI sender.
+    Attributes:
+        request: the request, of which the body was not read yet.
+        send_asgi: the ASGI sender.
         dialect: how the request is read and the answer written.
         entry: what the ledger records of it.
         closing: called once, before the client can know that its answer is complete, so that the
             ledger has the call when its client asks for it right after the answer.
-
-    Attributes:
         began_s: monotonic clock at its arrival.
         reserved_usd: money set aside for it; ``None`` where it costs nothing.
         status: status sent so far; 0 before the first byte.
@@ -61,26 +60,17 @@ class Exchange:
         gone: the client left first.
     """
 
-    def __init__(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        dialect: Dialect,
-        entry: LedgerEntry,
-        closing: Callable[[Exchange], None],
-    ) -> None:
-        self._closing: Callable[[Exchange], None] | None = closing
-        self.request = Request(scope, receive)
-        self._receive = receive
-        self._send = send
-        self.dialect = dialect
-        self.entry = entry
-        self.began_s = time.perf_counter()
-        self.reserved_usd: float | None = None
-        self.status = 0
-        self.finished = False
-        self.gone = False
+    request: Request
+    send_asgi: Send
+    dialect: Dialect
+    entry: LedgerEntry
+    closing: Callable[[Exchange], None]
+    began_s: float = field(default_factory=time.perf_counter)
+    reserved_usd: float | None = None
+    status: int = 0
+    finished: bool = False
+    gone: bool = False
+    _closed: bool = False
 
     # --- the request --------------------------------------------------------------------------------
 
@@ -99,7 +89,7 @@ class Exchange:
         body = bytearray()
         more = True
         while more:
-            message = await self._receive()
+            message = await self.request.receive()
             if message["type"] == "http.disconnect":
                 self.gone = True
                 raise Refusal(400, "the client left before its request was whole", reason="gone")
@@ -111,7 +101,7 @@ class Exchange:
 
     async def watch(self, answering: trio.CancelScope) -> None:
         """Cancel the answer when the client goes away."""
-        while (await self._receive())["type"] != "http.disconnect":
+        while (await self.request.receive())["type"] != "http.disconnect":
             pass
         self.gone = not self.finished
         answering.cancel()
@@ -124,7 +114,7 @@ class Exchange:
         pairs = [
             (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
         ]
-        await self._send({"type": "http.response.start", "status": status, "headers": pairs})
+        await self.send_asgi({"type": "http.response.start", "status": status, "headers": pairs})
 
     async def start_answer(
         self, request: MessagesRequest, headers: Mapping[str, str] | None = None
@@ -134,13 +124,13 @@ class Exchange:
 
     async def write(self, chunk: bytes) -> None:
         """Send a part of the body."""
-        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await self.send_asgi({"type": "http.response.body", "body": chunk, "more_body": True})
 
     async def finish(self, chunk: bytes = b"") -> None:
         """Send the end of the body. Without it the connection is cut, which is what a fault wants."""
         self.close()
         self.finished = True
-        await self._send({"type": "http.response.body", "body": chunk, "more_body": False})
+        await self.send_asgi({"type": "http.response.body", "body": chunk, "more_body": False})
 
     async def send(
         self, body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None
@@ -220,6 +210,6 @@ class Exchange:
 
     def close(self) -> None:
         """Call ``closing`` unless it has been called."""
-        closing, self._closing = self._closing, None
-        if closing is not None:
-            closing(self)
+        if not self._closed:
+            self._closed = True
+            self.closing(self)
