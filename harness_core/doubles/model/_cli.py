@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         trio.run(_serve, options)
     except HarnessError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - a command line tells its user
+        print(error, file=sys.stderr)  # noqa: T201 - this process's interface
         return 2 if isinstance(error, BadInput) else 1
     except KeyboardInterrupt:
         pass

@@ -27,7 +27,7 @@ _DROPPED: Final = frozenset(
     {"metadata", "stream", "stream_options", "cache_control", "service_tier"}
 )
 
-#: Groups around the masked part stay. All of it is what the Claude Code CLI tells the model about
+#: Groups around the masked part stay. All of it is what the Claude Code CLI writes to the model about
 #: the machine it runs on and about itself.
 _MASKED: Final = tuple(
     re.compile(pattern, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What tokens cost: the price table of ``genai-prices``, and an honest *unpriced* beside it."""
+"""What tokens cost: the price table of ``genai-prices``, and *unpriced* for models that are not in it."""
 
 from __future__ import annotations
 

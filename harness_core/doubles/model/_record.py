@@ -1,7 +1,7 @@
 """Mode ``record``: calls go to a provider as in ``live``, and what it answered is kept.
 
 Kept are whole messages and refusals of the request itself (400, 413, 422). What the provider could
-not do at that moment (429, 5xx), what it refuses to anybody without a key, and answers that broke
+not do at that moment (429, 5xx), what it refuses for its key, and answers that broke
 off are passed on and not kept. Questions asked in this run replace what was recorded for them
 before; others stay.
 """

@@ -16,7 +16,7 @@ from harness_core.doubles.model._request import MessagesRequest
 Content = Mapping[str, Any]
 
 #: English and JSON run at about four bytes a token; the estimate only has to be deterministic and
-#: of the right order, since nobody pays for an offline token.
+#: of the right order, since an offline token costs nothing.
 BYTES_PER_TOKEN = 4
 
 
@@ -76,7 +76,7 @@ class Reply(Struct, frozen=True, kw_only=True):
 def reply_to(
     request: MessagesRequest, *content: Content, missing: str = "", unrehearsed: str = ""
 ) -> Reply:
-    """An answer that nobody is paid for, its tokens estimated."""
+    """An answer that costs nothing, its tokens estimated."""
     output = sum(estimate_tokens(shown_block(block)) for block in content)
     usage = Usage(input_tokens=prompt_tokens(request), output_tokens=max(1, output))
     reply = Reply(content=content, usage=usage, missing=missing, unrehearsed=unrehearsed)

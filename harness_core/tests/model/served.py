@@ -91,3 +91,10 @@ async def left(control: GatewayClient) -> LedgerEntry:
     await until(ended)
     (entry,) = await control.ledger()
     return entry
+
+
+def entry(sequence: int, **more) -> LedgerEntry:
+    """A ledger entry with what a test does not care about filled in."""
+    given = {"arrived_at": "2026-11-20T10:00:00+00:00", "mode": "rehearsed", "kind": "messages",
+             "model": HAIKU, "status": 200, **more}  # fmt: skip
+    return LedgerEntry(sequence=sequence, **given)

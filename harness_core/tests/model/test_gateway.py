@@ -60,8 +60,8 @@ async def test_the_entry_comes_before_the_end_of_the_answer(stream) -> None:
     }
     await desk.serve(MESSAGES, scope, receive, send)
 
-    telling = b"message_stop" if stream else b"stop_reason"
-    (last,) = [entries for chunk, entries in seen if telling in chunk]
+    decisive = b"message_stop" if stream else b"stop_reason"
+    (last,) = [entries for chunk, entries in seen if decisive in chunk]
     assert 1 == last
 
 
@@ -251,7 +251,7 @@ async def test_a_gateway_is_a_child_of_a_run(tmp_path) -> None:
     ],
 )
 async def test_bad_ways_to_open_a_gateway(options, error, words, tmp_path, monkeypatch) -> None:
-    """An unknown mode, and a mode without what it needs, are told before anything starts."""
+    """An unknown mode, and a mode without what it needs, are reported before anything starts."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     evidence = open_evidence(tmp_path / "evidence")
     async with open_run(evidence=evidence) as run:
@@ -307,7 +307,7 @@ def test_the_process_announces_itself_and_stops_promptly() -> None:
         (["--host", "llm"], "", 2, "found 'llm', expected HOST:PORT"),
     ],
 )
-def test_bad_options_are_told(argv, key, status, words, capsys, monkeypatch) -> None:
+def test_bad_options_are_reported(argv, key, status, words, capsys, monkeypatch) -> None:
     """What is wrong, missing or of another mode ends with one line that names it."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", key)
 
@@ -316,7 +316,7 @@ def test_bad_options_are_told(argv, key, status, words, capsys, monkeypatch) -> 
     assert words in line
 
 
-def test_a_taken_port_is_told(capsys) -> None:
+def test_a_taken_port_is_reported(capsys) -> None:
     """A busy port ends with one line that names it, and status 1."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

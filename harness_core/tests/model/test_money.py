@@ -9,21 +9,13 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_core.doubles.model import LedgerEntry, cost_summary
+from harness_core.doubles.model import LedgerEntry
 from harness_core.doubles.model._budget import Budget
 from harness_core.doubles.model._ledger import Ledger, Sum, Totals
 from harness_core.doubles.model._prices import price_usd
 from harness_core.doubles.model._refusal import Refusal
 from harness_core.doubles.model._reply import Usage
-
-HAIKU = "claude-haiku-4-5-20251001"
-
-
-def entry(sequence: int, **more) -> LedgerEntry:
-    """A ledger entry with what a test does not care about filled in."""
-    given = {"arrived_at": "2026-11-20T10:00:00+00:00", "mode": "rehearsed", "kind": "messages",
-             "model": HAIKU, "status": 200, **more}  # fmt: skip
-    return LedgerEntry(sequence=sequence, **given)
+from harness_core.tests.model.served import HAIKU, entry
 
 
 def test_prices_come_from_the_table() -> None:
@@ -144,30 +136,6 @@ def test_the_ledger_adds_up_by_test(tmp_path) -> None:
     assert rows == [msgspec.json.decode(line, type=LedgerEntry) for line in written]
     assert rows[2:] == ledger.since(2)
     assert 5 == ledger.last_sequence
-
-
-def test_the_summary_shows_tests_total_and_what_money_means() -> None:
-    """A reader sees each test, the total and whether anything was really spent."""
-    ledger = Ledger()
-    ledger.add(entry(1, test="test_a", usd=0.01, input_tokens=10, output_tokens=2))
-    ledger.add(entry(2, test="", usd=0.02, input_tokens=30, output_tokens=4))
-    offline = cost_summary(ledger.totals())
-
-    assert "test_a" in offline
-    assert "(outside tests)" in offline
-    total = next(line for line in offline.splitlines() if line.startswith("total"))
-    assert ["total", "2", "40", "6", "0.03000"] == total.split()
-    assert "nothing was spent" in offline
-
-    exceeded = Totals(
-        overall=Sum(calls=1, usd=0.1, charged_usd=0.1),
-        mode="live",
-        budget_usd=0.1,
-        spent_usd=0.1,
-        budget_exceeded=True,
-    )
-    assert "spent 0.1000 of 0.1000 USD" in cost_summary(exceeded)
-    assert "BUDGET EXCEEDED" in cost_summary(exceeded)
 
 
 def test_totals_of_gateways_add_up() -> None:

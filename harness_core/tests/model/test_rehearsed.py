@@ -222,7 +222,7 @@ ROWS = (
         f"{BULLETS}<text>{MESSAGE}</text>",
         body=by_schema(SCHEMA),
     ),
-    # What a reader lacks is named; the answer helps nobody.
+    # What a reader lacks is named; the answer is of no use.
     lacks("no-registry", "never named 'health': the registry has nobody", classifying(registry=[])),
     lacks(
         "one-missing",
@@ -288,13 +288,13 @@ ROWS = (
         {"tools": LOG},
     ),
     Row("reminder-inside-cut-off", {"missing": NOT_WHOLE}, ACHE[:18], [said(ACHE, HEADACHE)]),
-    # What the model had to be told stands in the prompt, or it does not know.
+    # What the model had to know stands in the prompt, or it does not know.
     *(
         Row(name, expected, MESSAGE, [given(TODAY, HEADACHE)], {"tools": LOG, "system": system})
         for name, system, expected in (
-            ("told", TODAY, {"calls": LOGGED}),
-            ("told-otherwise", TODAY.title(), {"missing": f"never said {TODAY!r}"}),
-            ("untold", "", {"missing": f"never said {TODAY!r}"}),
+            ("stated", TODAY, {"calls": LOGGED}),
+            ("stated-otherwise", TODAY.title(), {"missing": f"never said {TODAY!r}"}),
+            ("unstated", "", {"missing": f"never said {TODAY!r}"}),
         )
     ),
     Row("asks-back", {"text": "Which one?"}, model=[ask("Which one?")], body={"tools": LOG}),
@@ -346,7 +346,7 @@ ROWS = (
         MESSAGE,
         [said(MESSAGE, say("one")), said(MESSAGE, say("two")), *FAMILY[1:]],
     ),
-    # What nobody rehearsed, and a prompt that is not understood, is ours: the prompt is shown.
+    # What was not rehearsed, and a prompt that is not understood, is ours: the prompt is shown.
     Row("unrehearsed", {"unrehearsed": "Will it rain?"}, "Will it rain?", body={"tools": LOG}),
     Row("not-understood", {"unrehearsed": "Anna (Gesundheit)"}, GERMAN, [route("Anna"), HEADACHE]),
     Row("not-understood-says-what-to-do", {"unrehearsed": "[model]"}, GERMAN, [route("Anna")]),
@@ -355,7 +355,7 @@ ROWS = (
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_a_call_is_answered_as_rehearsed_or_not_at_all(row):
-    """What the prompt lets a reader do is done; else the answer helps nobody, and it is said whose fault it is."""
+    """What the prompt lets a reader do is done; else the answer is of no use, and the reply says whose fault it is."""
     reply = Model(*row.model).ask(row.prompt, **row.body)
 
     for name in ("missing", "unrehearsed"):
@@ -525,7 +525,7 @@ def test_a_subject_may_name_the_tool_that_hands_over(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "shown"),
     [
         ("[model]\nmesage = 'x'", "model.mesage"),
         ("[model]\nmessage = 'x'", "model.message: found 'x'"),
@@ -542,7 +542,7 @@ def test_a_subject_may_name_the_tool_that_hands_over(tmp_path):
         ("model = 3", "model"),
     ],
 )
-def test_a_mistake_in_a_form_is_told(tmp_path, text, told):
+def test_a_mistake_in_a_form_is_reported(tmp_path, text, shown):
     """By file and key, before anything is asked."""
     path = tmp_path / "subject.toml"
     path.write_text(text)
@@ -550,4 +550,4 @@ def test_a_mistake_in_a_form_is_told(tmp_path, text, told):
     with pytest.raises(BadInput) as caught:
         read_form(path)
 
-    assert told in str(caught.value)
+    assert shown in str(caught.value)

@@ -1,4 +1,4 @@
-"""A gateway whose model is rehearsed, over real HTTP: how it is told, what it answers, what it writes down."""
+"""A gateway whose model is rehearsed, over real HTTP: what it is given, what it answers, what it records."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ SECRET = "correct-horse-battery"
 GOOD = {"message": "hello there", "turns": [{"say": "Good morning."}]}
 
 
-# --- telling it -------------------------------------------------------------------------------------
+# --- rehearsals -------------------------------------------------------------------------------------
 
 
-async def test_what_it_is_told_counts_from_then_on() -> None:
+async def test_what_it_is_given_counts_from_then_on() -> None:
     """For the same message the latest; calls in one tuple are made in one answer."""
     first = Rehearsal(message="hello there", turns=(say("Good morning."),))
     second = Rehearsal(
@@ -75,12 +75,12 @@ async def test_a_bad_rehearsal_is_refused_by_its_place(body, key, found, expecte
         await http.post("/v1/messages", json=request("hello there"))
         (entry,) = await control.ledger()
 
-    told = refused.json()
+    shown = refused.json()
     assert 400 == refused.status_code
     assert ("rehearsals", key, found, expected) == tuple(
-        told[name] for name in ("where", "key", "found", "expected")
+        shown[name] for name in ("where", "key", "found", "expected")
     )
-    assert f"expected {expected}" in told["error"]
+    assert f"expected {expected}" in shown["error"]
     assert "hello there" in entry.unrehearsed
 
 
@@ -150,7 +150,7 @@ def test_a_process_reads_its_turns_and_its_form(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "text", "told"),
+    ("option", "text", "shown"),
     [
         ("--turns", TURNS.replace("with = {value", "wiht = {value"), "rehearsal[0].turns[0].wiht"),
         ("--turns", None, "No such file"),
@@ -158,7 +158,7 @@ def test_a_process_reads_its_turns_and_its_form(tmp_path) -> None:
         ("--form", None, "No such file"),
     ],
 )
-def test_a_mistake_in_a_file_ends_the_process(tmp_path, option, text, told, capsys) -> None:
+def test_a_mistake_in_a_file_ends_the_process(tmp_path, option, text, shown, capsys) -> None:
     """With status 2 and one line that names file and key, before anything is served."""
     path = tmp_path / "mine.toml"
     if text is not None:
@@ -169,7 +169,7 @@ def test_a_mistake_in_a_file_ends_the_process(tmp_path, option, text, told, caps
     assert "" == captured.out
     (line,) = captured.err.splitlines()
     assert str(path) in line
-    assert told in line
+    assert shown in line
 
 
 # --- the ledger -------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ async def test_the_ledger_says_what_was_answered_and_what_was_missing(tmp_path, 
 
 
 async def test_a_turn_that_fails_is_the_provider_failing() -> None:
-    """As often as it is asked, in the words of the API, and nobody is blamed."""
+    """As often as it is asked, in the words of the API; nothing is missing."""
     model = rehearsed(Rehearsal(message="hello", turns=(fail(529), say("never"))))
     async with served(model) as (http, control):
         answers = [await http.post("/v1/messages", json=request("hello")) for _ in range(2)]
@@ -245,7 +245,7 @@ class BrokenBackend:
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_gateway_that_fails_says_that_it_was_itself(path, stream, capfd) -> None:
-    """Status 500, told once; the entry has the error, its own log where it happened."""
+    """Status 500, reported once; the entry has the error, its own log where it happened."""
     redactor = Redactor()
     redactor.add(SECRET)
     async with served(BrokenBackend(), redactor=redactor) as (http, control):
@@ -325,15 +325,15 @@ async def test_no_half_of_a_secret_is_kept(before) -> None:
     assert entries[0].unrehearsed
     assert "does not hold the message whole" in entries[1].missing
     for entry in entries:
-        told = entry.unrehearsed + entry.missing
-        assert [] == [half for half in halves if half in told]
+        shown = entry.unrehearsed + entry.missing
+        assert [] == [half for half in halves if half in shown]
 
 
 # --- callers ----------------------------------------------------------------------------------------
 
 
 async def test_only_a_command_line_has_tools_of_its_own() -> None:
-    """Whoever is no command line is served whatever it offers; that one, by servers alone."""
+    """A caller that is no command line is served any tool; a command line those of servers alone."""
     model = rehearsed(Rehearsal(message="log it", turns=(use("pain_log", notes="x"),)))
     cli = {"user-agent": "claude-cli/2.0.1 (external, sdk-py)"}
     served_by_server = PAIN_LOG | {"name": "mcp__health__pain_log"}

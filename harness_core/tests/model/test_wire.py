@@ -77,7 +77,7 @@ def test_what_is_no_json_object_is_refused(raw) -> None:
 
 
 def test_unknown_fields_are_kept() -> None:
-    """Fields nobody here knows travel on to a live provider."""
+    """Fields that are not read travel on to a live provider."""
     request = parse_request({**GOOD, "speed": "fast"})
 
     assert "fast" == request.body["speed"]

@@ -1,4 +1,4 @@
-"""A classifying prompt: whom it offers, and how it wants to be told who was chosen."""
+"""A classifying prompt: the targets that it offers, and how it wants its answer."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _ALWAYS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """How a classifying prompt wants its answer, and whom it offers.
+    """How a classifying prompt wants its answer, and the targets that it offers.
 
     Attributes:
-        registry: whom it offers.
+        registry: the targets that it offers.
         template: the answer it wants.
         tool: the tool that it wants to be called, where it does and offers it.
         missing: what the prompt lacks of what the subject says that it has.

@@ -18,7 +18,7 @@ from harness_core.doubles.model.rehearsed._form import Form
 #: Blocks that Claude Code adds to what the user said.
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 
-#: Where it puts them: before the text. Inside it they are somebody's words.
+#: Where it puts them: before the text. Inside it they are part of the message.
 _REMINDERS: Final = re.compile(r"\A(?:\s*<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
 
 _TAGS: Final = (
@@ -70,7 +70,7 @@ class Prompt:
 
     Attributes:
         instructions: system text and everything the user side holds outside the message.
-        message: what somebody wrote.
+        message: what the user wrote.
         quotation: what stands between the first marks of a quotation; ``None`` without any.
         system: the system text.
         said: all that the user side says in the turn of the message.

@@ -22,7 +22,7 @@ _SHOWN_CHARS: Final = 200
 
 
 class Missing(Exception):  # noqa: N818 - what is missing, not what went wrong
-    """The request lacks what a turn needs; says what."""
+    """What a turn needs and the request does not have."""
 
 
 def bare(name: str) -> str:
