@@ -150,6 +150,25 @@ SCHEMA = {
 }
 
 
+LIST_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "tasks": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "agent": {"type": "string"},
+                    "score": {"type": "number"},
+                    "quote": {"type": "array", "items": {"type": "string"}},
+                },
+            },
+        }
+    },
+}
+NO_JSON = 'Reply with JSON: {"jobs": [{"service": <name>, "why": <reason>, "text": <message>}]}\n'
+
+
 def by_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a request that demands an answer by a schema."""
     return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
@@ -221,6 +240,22 @@ ROWS = (
         {"json": {"handler": "health", "why": "as rehearsed", "text": MESSAGE}},
         f"{BULLETS}<text>{MESSAGE}</text>",
         body=by_schema(SCHEMA),
+    ),
+    Row(
+        "by-schema-of-a-list",
+        {"json": {"tasks": [{"agent": "health", "score": 0.9, "quote": [MESSAGE]}]}},
+        f"{BULLETS}<text>{MESSAGE}</text>",
+        body=by_schema(LIST_SCHEMA),
+    ),
+    Row(
+        "no-json",
+        {"json": {"jobs": [{"service": "health", "why": "as rehearsed", "text": MESSAGE}]}},
+        f"{NO_JSON}{BULLETS}<text>{MESSAGE}</text>",
+    ),
+    Row(
+        "named-in-prose",
+        {"json": {"agent": "health", "text": MESSAGE}},
+        f"Answer with a JSON object that has the keys agent and text.\n{BULLETS}Message: {MESSAGE}",
     ),
     # What a reader lacks is named; the answer is of no use.
     lacks("no-registry", "never named 'health': the registry has nobody", classifying(registry=[])),

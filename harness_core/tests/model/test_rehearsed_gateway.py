@@ -368,24 +368,28 @@ async def test_a_client_of_chat_completions_does_its_turns(stream) -> None:
         "messages": said,
         "tools": [{"type": "function", "function": function}],
         "stream": stream,
+        "stream_options": {"include_usage": True},
     }
     headers = {"x-api-key": "", "authorization": f"Bearer {KEY}", "user-agent": "OpenAI/Python 2.8"}
     async with served(model) as (http, control):
 
-        async def chat(messages: list) -> tuple[dict, str]:
+        async def chat(messages: list) -> tuple[dict, str, dict]:
             answer = await http.post(
                 "/v1/chat/completions", json=body | {"messages": messages}, headers=headers
             )
             assert 200 == answer.status_code, answer.text
             return whole(answer, stream=stream)
 
-        called, first_end = await chat(said)
+        called, first_end, _ = await chat(said)
         (call,) = called["tool_calls"]
         done = {"role": "tool", "tool_call_id": call["id"], "content": '{"id": 1}'}
-        last, last_end = await chat([*said, called, done])
+        last, last_end, usage = await chat([*said, called, done])
         entries = await control.ledger()
 
     assert ("tool_calls", "stop") == (first_end, last_end)
+    counted = (entries[1].input_tokens, entries[1].output_tokens)
+    assert counted == (usage["prompt_tokens"], usage["completion_tokens"])
+    assert sum(counted) == usage["total_tokens"]
     assert ("function", "pain_log") == (call["type"], call["function"]["name"])
     assert {"notes": "of 7", "severity": 7} == json.loads(call["function"]["arguments"])
     assert "Noted: 7." == last["content"]
@@ -398,18 +402,20 @@ async def test_a_client_of_chat_completions_does_its_turns(stream) -> None:
     }
 
 
-def whole(answer: httpx.Response, *, stream: bool) -> tuple[dict, str]:
-    """The message of a chat completion, put together again, and why it ended."""
+def whole(answer: httpx.Response, *, stream: bool) -> tuple[dict, str, dict]:
+    """The message of a chat completion, put together again, why it ended, and its tokens."""
     if not stream:
-        (choice,) = answer.json()["choices"]
-        return choice["message"], choice["finish_reason"]
+        body = answer.json()
+        (choice,) = body["choices"]
+        return choice["message"], choice["finish_reason"], body["usage"]
     lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if line]
     assert "[DONE]" == lines[-1]
-    choices = [json.loads(line)["choices"][0] for line in lines[:-1]]
+    *chunks, counted = map(json.loads, lines[:-1])
+    choices = [chunk["choices"][0] for chunk in chunks]
     deltas = [choice["delta"] for choice in choices]
     message = {
         "role": "assistant",
         "content": "".join(delta.get("content", "") for delta in deltas),
         "tool_calls": [call for delta in deltas for call in delta.get("tool_calls", ())],
     }
-    return message, choices[-1]["finish_reason"]
+    return message, choices[-1]["finish_reason"], counted["usage"]
