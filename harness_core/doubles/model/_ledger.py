@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,8 @@ PROMPT_CHARS: Final = 200
 
 #: Characters of the answer kept in an entry.
 ANSWER_CHARS: Final = 400
+
+_sequence: Final = attrgetter("sequence")
 
 #: Entries kept in memory; a run of the whole suite makes a few hundred. The file has them all.
 _ENTRIES_KEPT: Final = 100_000
@@ -218,7 +221,3 @@ class Ledger:
             if entry.kind != "count_tokens":
                 by_test[entry.test] = by_test.get(entry.test, Sum()) + Sum.of(entry)
         return Totals(overall=sum(by_test.values(), Sum()), by_test=by_test)
-
-
-def _sequence(entry: LedgerEntry) -> int:
-    return entry.sequence
