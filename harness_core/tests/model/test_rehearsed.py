@@ -153,6 +153,7 @@ SCHEMA = {
 LIST_SCHEMA = {
     "type": "object",
     "properties": {
+        "reason": {"type": "string"},
         "tasks": {
             "type": "array",
             "items": {
@@ -161,11 +162,13 @@ LIST_SCHEMA = {
                     "agent": {"type": "string"},
                     "score": {"type": "number"},
                     "quote": {"type": "array", "items": {"type": "string"}},
+                    "at": {"type": "object", "properties": {"start": {"type": "integer"}}},
                 },
             },
-        }
+        },
     },
 }
+LIST_ITEM = {"agent": "health", "score": 0.9, "quote": [MESSAGE], "at": {"start": 0}}
 NO_JSON = 'Reply with JSON: {"jobs": [{"service": <name>, "why": <reason>, "text": <message>}]}\n'
 
 
@@ -243,7 +246,7 @@ ROWS = (
     ),
     Row(
         "by-schema-of-a-list",
-        {"json": {"tasks": [{"agent": "health", "score": 0.9, "quote": [MESSAGE]}]}},
+        {"json": {"reason": "as rehearsed", "tasks": [LIST_ITEM]}},
         f"{BULLETS}<text>{MESSAGE}</text>",
         body=by_schema(LIST_SCHEMA),
     ),
@@ -299,6 +302,18 @@ ROWS = (
         tool(SYMPTOM_LOG["name"], severity="string"),
     ),
     lacks("shell", "offered: y", MESSAGE, SYMPTOM_LOG | {"name": "Bash"}, tool("mcp__x__y")),
+    Row(
+        "tools-forbidden",
+        {"missing": "none of the subject's"},
+        body={"tools": LOG, "tool_choice": {"type": "none"}},
+    ),
+    Row(
+        "no-result",
+        {"missing": "'contact_create' gave no result, of which 'id' was needed"},
+        MESSAGE,
+        [use("symptom_log", name=[result("contact_create", "id")])],
+        {"tools": LOG},
+    ),
     # A session is given the message, or its part; a product may say more, and not less.
     Row("more", {"calls": LOGGED}, f"Earlier: nothing.\n\n{MESSAGE} Thanks.", body={"tools": LOG}),
     lacks("less", NOT_WHOLE, MESSAGE[:30], SYMPTOM_LOG),

@@ -102,15 +102,13 @@ def _example_of(schema: object) -> Any:
 def _example_in(written: str) -> dict[str, Any]:
     """The object that a prompt writes down, or what can be read of one that is no JSON."""
     try:
-        value = json.loads(written)
+        example: dict[str, Any] = json.loads(written)
     except ValueError:
-        example: dict[str, Any] = dict.fromkeys(
-            _KEY.findall(written) or _QUOTED.findall(written), ""
-        )
-        if (wrapper := _WRAPPER.search(written)) is None:
-            return example
-        return {wrapper[1]: [{key: "" for key in example if key != wrapper[1]}]}
-    return value if isinstance(value, dict) else {}
+        example = dict.fromkeys(_KEY.findall(written) or _QUOTED.findall(written), "")
+        if (wrapper := _WRAPPER.search(written)) is not None:
+            del example[wrapper[1]]
+            return {wrapper[1]: [example]}
+    return example
 
 
 def _placed(example: object) -> Any:
@@ -122,7 +120,7 @@ def _placed(example: object) -> Any:
         return None
     for key, value in example.items():
         if isinstance(value, list) and (listed := _placed(value)):
-            return {key: listed}
+            return {name: _place(name, inner) for name, inner in example.items()} | {key: listed}
     target = next((key for key in example if _says(key, _TARGET)), None)
     if target is None:
         return None
