@@ -34,25 +34,6 @@ GOOD = {"message": "hello there", "turns": [{"say": "Good morning."}]}
 # --- rehearsals -------------------------------------------------------------------------------------
 
 
-async def test_what_it_is_given_counts_from_then_on() -> None:
-    """For the same message the latest; calls in one tuple are made in one answer."""
-    first = Rehearsal(message="hello there", turns=(say("Good morning."),))
-    second = Rehearsal(
-        message="hello there", turns=((use("pain_log", notes="a"), use("pain_log")),)
-    )
-    async with served() as (http, control):
-        said = []
-        for each in (first, second):
-            await control.rehearse(each)
-            answer = await http.post("/v1/messages", json=request("hello there", tools=[PAIN_LOG]))
-            said.append(answer.json()["content"])
-
-    assert ["Good morning."] == [block["text"] for block in said[0]]
-    assert [("pain_log", {"notes": "a"}), ("pain_log", {})] == [
-        (block["name"], block["input"]) for block in said[1]
-    ]
-
-
 @pytest.mark.parametrize(
     ("body", "key", "found", "expected"),
     [

@@ -163,9 +163,3 @@ def test_a_mistake_in_a_file_is_reported(tmp_path, text, shown):
         read_rehearsals(path)
 
     assert shown in str(caught.value)
-
-
-def test_a_file_that_is_not_there_is_reported(tmp_path):
-    """By its name."""
-    with pytest.raises(BadInput, match=r"nowhere\.toml"):
-        read_rehearsals(tmp_path / "nowhere.toml")
