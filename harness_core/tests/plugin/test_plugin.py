@@ -243,6 +243,15 @@ def test_evidence_is_wiped_at_start_and_kept_at_the_end(run_pytest, project):
     assert ["new"] == [path.name for path in folder.iterdir()]
 
 
+@pytest.mark.parametrize(("workers", "folder"), [((), "_run"), (("-n1",), "_rungw0")])
+def test_evidence_of_a_run_is_named_by_its_own_worker(run_pytest, project, workers, folder):
+    """A pytest that a test starts inherits the variables of that test's worker."""
+    text = "def test_one(run_evidence): pass\n"
+    run_pytest(*workers, test_one=text, env={"PYTEST_XDIST_WORKER": "gw7"})
+
+    assert [folder] == [path.name for path in (project / ".evidence").glob("_run*")]
+
+
 def test_evidence_elsewhere(run_pytest, project, tmp_path):
     """``--evidence`` moves it all."""
     run_pytest(f"--evidence={tmp_path / 'there'}", test_one=EVIDENCE)
