@@ -27,7 +27,6 @@ from harness_core.base.errors import HarnessError
 from harness_core.base.machine import disk_full, is_disk_full
 from harness_core.front.budget import CostHooks
 from harness_core.front.hooks import _evidence, _gates, _leaks, _outcomes
-from harness_core.front.hooks._evidence import open_run_evidence, progress_of
 from harness_core.front.hooks._leaks import leaks_of
 from harness_core.front.hooks._options import add_marks, add_options, check_options
 from harness_core.front.hooks._outcomes import (
@@ -43,14 +42,10 @@ from harness_core.system.suites import suite_folder
 
 __all__ = [
     "HARNESS_ERROR_EXIT",
-    "SUMMARY",
     "add_kept",
     "add_summary",
     "explain_failures",
-    "fail_run",
     "has_failed",
-    "open_run_evidence",
-    "progress_of",
 ]
 
 
