@@ -19,7 +19,8 @@ from harness_core.assertions import new_token
 from harness_core.base.bridge import Loop, Mutex, open_loop
 from harness_core.base.errors import Unavailable
 from harness_core.base.evidence import Evidence, Redactor, open_evidence, writing_evidence
-from harness_core.front.hooks._outcomes import EVIDENCE, HARNESS_ERROR_EXIT
+from harness_core.front.hooks._end import HARNESS_ERROR_EXIT
+from harness_core.front.hooks._outcomes import EVIDENCE
 from harness_core.process import Run, open_run
 
 _ROOT_EVIDENCE: Final = pytest.StashKey[Evidence]()

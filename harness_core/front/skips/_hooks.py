@@ -1,4 +1,4 @@
-"""What pytest is told about tests that are not run: refused in CI, counted, shown at the end."""
+"""The pytest hooks for tests that are not run: refused in CI, counted, shown at the end."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness_core.front.hooks._end import is_worker
 from harness_core.front.skips._cause import Cause, Why, cause_of
 from harness_core.front.skips._rule import SkipRule
 
@@ -83,7 +84,7 @@ class SkipHooks:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A run in which every test was skipped has shown nothing: it does not pass."""
-        if getattr(session.config, "workerinput", None) is not None:
+        if is_worker(session.config):
             return
         if self._judged and not self._executed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
 import trio
@@ -21,7 +20,6 @@ async def boot(
     waits: Mapping[str, Mapping[str, Condition]],
     *,
     title: str,
-    at_once: int | None = None,
     say: Callable[[str], None],
 ) -> None:
     """Start every part.
@@ -30,14 +28,12 @@ async def boot(
         parts: by name.
         waits: for each, which others it waits for, and for what in each.
         title: what messages call the whole.
-        at_once: how many may be starting at a time; all when left out.
         say: gets a line for each part that is ready.
 
     Raises:
         ServiceFailed: one did not come up; names the culprit. What had been started stays up, for
             the caller to take down.
     """
-    places = trio.CapacityLimiter(math.inf if at_once is None else at_once)
     begun = {name: trio.Event() for name in parts}
     serves = {name: trio.Event() for name in parts}
 
@@ -47,8 +43,7 @@ async def boot(
             await event[other].wait()
         begun[part.name].set()
         try:
-            async with places:
-                await part.start()
+            await part.start()
         except (HarnessError, BaseExceptionGroup) as raised:
             error = unwrap(raised)
             if not isinstance(error, HarnessError):

@@ -226,6 +226,7 @@ def test_ci_plan_prints_a_matrix_on_one_line(harness, tree):
     planned = harness("ci", "plan", "--arguments=-k demo", given=lists)
     nothing = harness("ci", "plan", given="[]")
     no_json = harness("ci", "plan", given="Sessions defined in noxfile.py:")
+    others = harness("ci", "plan", given='[{"name": "e2e"}]')
 
     (line,) = planned.stdout.splitlines()
     assert [
@@ -233,7 +234,8 @@ def test_ci_plan_prints_a_matrix_on_one_line(harness, tree):
         ["faults-demo", "--durations-file=.durations/faults-demo.json --jobs 2 -k demo"],
     ] == [[job["slug"], job["arguments"]] for job in json.loads(line)]
     assert "60 min  --durations-file=.durations/demo_all.json" in planned.stderr
-    assert (2, 2) == (nothing.returncode, no_json.returncode)
+    assert [2, 2, 2] == [done.returncode for done in (nothing, no_json, others)]
+    assert "missing required field `session`" in others.stderr
     assert "found 'no session', expected at least one" in nothing.stderr
     assert "expected what nox -l --json prints" in no_json.stderr
 
