@@ -12,7 +12,7 @@ import click
 from harness_core.base.errors import BadInput
 from harness_core.base.screen import show
 from harness_core.front.cli._tree import FOUND, root_option
-from harness_core.system.suites import Suite, load_suites
+from harness_core.system.suites import load_suites
 
 
 @click.group()
@@ -32,37 +32,14 @@ def new_suite(name: str, root: Path) -> None:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
 @root_option
-def suites(as_json: bool, root: Path) -> None:  # noqa: FBT001 - click passes by name
+def suites(root: Path) -> None:
     """List the suites of this tree and the nox sessions they declare."""
-    found = load_suites(root)
-    if as_json:
-        click.echo(json.dumps([_as_json(suite) for suite in found]))
-        return
-    for suite in found:
+    for suite in load_suites(root):
         click.echo(f"{suite.name}: {suite.summary}")
         for session in suite.sessions:
             mark = "*" if session.default else "-"
             click.echo(f"  {mark} {session.name}: {session.summary}")
-
-
-def _as_json(suite: Suite) -> dict[str, object]:
-    return {
-        "name": suite.name,
-        "summary": suite.summary,
-        "folder": str(suite.folder),
-        "faults": suite.faults is not None,
-        "sessions": [
-            {
-                "name": session.name,
-                "summary": session.summary,
-                "tags": session.tags,
-                "default": session.default,
-            }
-            for session in suite.sessions
-        ],
-    }
 
 
 @click.command()

@@ -50,20 +50,18 @@ class SkipHooks:
         return report
 
     def _judge(self, report: Any, cause: Cause, path: Path) -> None:
-        refusal = self._rule.refusal(cause, path)
-        if refusal:
+        verdict, text = self._rule.judge(cause, path), cause.text()
+        report.not_run_judged = verdict.applies
+        if verdict.refusal:
             report.outcome = "failed"
             report.harness_error = True
-            report.longrepr = f"cannot leave a test out in CI: {cause.text()}. {refusal}."
+            report.longrepr = f"cannot leave a test out in CI: {text}. {verdict.refusal}."
             # Each test is an error; its cause is shown once, with their number.
-            report.not_run, report.not_run_judged = f"{cause.text()} (refused in CI)", True
+            report.not_run = f"{text} (refused in CI)"
             return
-        accepted = self._rule.accepted(cause, path)
-        text = cause.text()
-        report.not_run = f"{text} (optional: {accepted})" if accepted else text
+        report.not_run = f"{text} (optional: {verdict.reason})" if verdict.reason else text
         if isinstance(report.longrepr, tuple):  # what the JUnit report says too
             report.longrepr = (*report.longrepr[:2], f"Skipped: {report.not_run}")
-        report.not_run_judged = self._rule.applies(path)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One phase of one test is over."""

@@ -222,6 +222,11 @@ class ComposeService:
         """Its port; 0 for a service without any."""
         return self.ports[0] if self.ports else 0
 
+    def names(self, other: str) -> bool:
+        """Whether ``OTHER:PORT`` stands in its variables or its command line."""
+        named = re.compile(rf"(?<![\w.-]){re.escape(other)}:\d")
+        return any(map(named.search, [*self.environment.values(), *self.recipe.command]))
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Compose:

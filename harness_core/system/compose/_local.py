@@ -113,13 +113,12 @@ class _Maker(Maker):
         return {name: self._waits(service) for name, service in self._compose.services.items()}
 
     def _waits(self, service: ComposeService) -> dict[str, Condition]:
-        found = dict(service.depends_on)
-        words = " ".join([*service.environment.values(), *service.recipe.command])
-        for name, part in self.parts.items():
-            named = re.search(rf"(?<![\w.-]){re.escape(name)}:\d", words)
-            if isinstance(part, ServerPart) and named and name != service.name:
-                found[name] = Condition.HEALTHY
-        return found
+        servers = [
+            name
+            for name, part in self.parts.items()
+            if isinstance(part, ServerPart) and name != service.name and service.names(name)
+        ]
+        return {**service.depends_on, **dict.fromkeys(servers, Condition.HEALTHY)}
 
     # --- processes ------------------------------------------------------------------------------
 
@@ -216,7 +215,7 @@ class _Maker(Maker):
 
 def _s3_url(_service: ComposeService, part: Part) -> str:
     assert isinstance(part, ServerPart)
-    url: str = part.server.url.with_keys
+    url: str = part.held.url.with_keys
     return url
 
 

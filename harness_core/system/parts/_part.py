@@ -210,9 +210,9 @@ class Part(abc.ABC):
 
     # --- what each kind gives ---------------------------------------------------------------------
 
-    @abc.abstractmethod
     async def _look(self) -> str:
-        """As :meth:`look`, while it runs."""
+        """As :meth:`look`, while it runs; one that runs serves, unless its kind knows more."""
+        return ""
 
     @abc.abstractmethod
     async def _start(self) -> None:

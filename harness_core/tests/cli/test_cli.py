@@ -80,12 +80,8 @@ def test_malformed_suite_is_one_clear_error(harness, tree, command):
 
 
 def test_suites_lists_sessions(harness, tree):
-    """The list is for people, and with --json for machines."""
-    text = harness("suites")
-    data = json.loads(harness("suites", "--json").stdout)
-
-    assert "demo: A demo.\n  * demo_all: All.\n" == text.stdout
-    assert ["demo_all"] == [session["name"] for session in data[0]["sessions"]]
+    """Each with what it is for; a star marks what bare nox runs."""
+    assert "demo: A demo.\n  * demo_all: All.\n" == harness("suites").stdout
 
 
 def test_lint_is_clean_or_not(harness, tree):
@@ -164,15 +160,6 @@ def test_unknown_suite_or_fault_is_refused(harness, tree, names, text):
 
     assert result.returncode == 2
     assert text in result.stderr
-
-
-def test_new_suite_refuses_a_bad_name(harness, tree):
-    """The scaffold's own error arrives as text."""
-    result = harness("new", "suite", "Not-A-Name")
-
-    assert result.returncode == 2
-    assert "found 'Not-A-Name', expected 2 to 30 lower case letters" in result.stderr
-    assert ["demo"] == [path.name for path in (tree / "suites").iterdir()]
 
 
 def test_doctor_says_what_can_run(harness):

@@ -185,7 +185,7 @@ def test_a_gate_without_a_reason_is_refused(tmp_path, monkeypatch, home, value):
         (tmp_path / home).write_text(f"[tool.staging_harness.optional_gates]\nx = {value}\n")
     rule = SkipRule(tmp_path, foreign=False)
     with pytest.raises(BadInput) as refused:
-        rule.refusal(Cause(why=Why.GATE, reason="closed", gate="x"), tmp_path / "test_x.py")
+        rule.judge(Cause(why=Why.GATE, reason="closed", gate="x"), tmp_path / "test_x.py")
 
     assert refused.value.where.endswith(home)
     assert refused.value.key.endswith("optional_gates.x")
