@@ -130,7 +130,7 @@ def pytest_runtest_makereport(
         return report
     harness_error = _is_harness_error(call.excinfo.value) or item.stash.get(GATE_DEMANDED, False)
     if harness_error and hasattr(report, "wasxfail"):
-        # A known failure of the product was not seen, for the harness could not look.
+        # A known failure of the product was not seen, for the harness could not judge.
         report.outcome = "failed"
         del report.wasxfail
     if report.failed:

@@ -3,10 +3,10 @@
 - ``_open.py``: :func:`open_stack`. ``_handle.py``: :class:`Stack`, with rows and objects.
 - ``_compose.py``: the compose file; ``_recipe.py``: its ``x-harness`` blocks; ``_variables.py``:
   ``${NAME}``; ``_yaml.py``: YAML, strictly.
-- ``_keys.py``: the keys that servers of ours demand, looked at before anything starts.
-- ``_external.py``, ``_credentials.py``: servers of somebody else, and who the stack is on them.
+- ``_keys.py``: the keys that servers of ours demand, checked before anything starts.
+- ``_external.py``, ``_credentials.py``: servers outside of the run, and the stack's credentials on them.
 - ``_local.py``: the driver without containers; ``_rewrite.py``: ``name:port`` without a network.
-- ``_docker.py``: the driver with containers; ``_project_file.py``: what compose is told,
+- ``_docker.py``: the driver with containers; ``_project_file.py``: the file for compose,
   ``_container_part.py``: one container,
   ``_relay.py``: from containers to what runs here. ``_here.py``: what both drivers share.
 - ``_options.py``: what a stack is given besides its file.

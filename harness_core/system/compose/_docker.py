@@ -265,7 +265,7 @@ class _Maker(Maker):
 
 
 async def _reached(opening: Callable[[], object]) -> str:
-    """One look at a server by its own protocol."""
+    """Probe a server by its own protocol."""
     manager = opening()
     try:
         async with manager:  # type: ignore[attr-defined]

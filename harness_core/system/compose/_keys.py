@@ -1,4 +1,4 @@
-"""The keys of a compose file that servers of ours demand, looked at before anything is started.
+"""The keys of a compose file that servers of ours demand, checked before anything is started.
 
 A key that is missing, too short or not the one that its users hold comes out otherwise as a server
 that does not start, or as a product that fails for reasons of its own an hour later. Each is one error
@@ -82,7 +82,7 @@ def check_keys(compose: Compose, *, external: bool) -> None:
 
     Args:
         compose: the file.
-        external: S3 is a server of somebody else, whose keys are part of its URL.
+        external: S3 is a server outside of the run, whose keys are part of its URL.
 
     Raises:
         BadInput: the first key that is missing, too short, malformed, or not the one that a service

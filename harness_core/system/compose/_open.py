@@ -46,7 +46,7 @@ def open_stack(
         evidence: directory for the logs of all services, written as they come.
         driver: a key of :data:`DRIVERS`.
         options: what it is given besides the file.
-        say: told how the boot goes.
+        say: gets a line for each step of the boot.
 
     Raises:
         BadInput: unknown driver, or a mistake in the compose file: names service and key. So is a key

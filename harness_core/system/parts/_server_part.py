@@ -57,7 +57,7 @@ class ServerPart(HeldPart[S]):
         """Where its provider runs it."""
         return self._held.place if self._held else Place()
 
-    async def _look(self) -> str:
+    async def _check(self) -> str:
         """One round trip in its protocol."""
         try:
             await self._probe(self.held)

@@ -81,7 +81,7 @@ class Host:
     Attributes:
         path: the control socket.
         environment: what it answers for, once that is up.
-        stopping: set when somebody asked it to end.
+        stopping: set when it was asked to end.
     """
 
     def __init__(self, path: Path) -> None:

@@ -34,7 +34,7 @@ def even(seconds, tests):
 
 
 def test_a_session_that_was_never_measured_is_one_job(plan, tmp_path):
-    """It has a generous limit, and is told where to write what it measures."""
+    """It has a generous limit, and its command says where to write what it measures."""
     (job,) = plan(*rows("e2e"))
 
     assert ("e2e", "e2e", "e2e", 60) == (job.name, job.slug, job.session, job.minutes)

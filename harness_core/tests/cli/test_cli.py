@@ -13,7 +13,7 @@ from harness_core.assurance.shards import read_durations, update_durations
 
 @pytest.fixture
 def harness(tmp_path):
-    """Run the command in an empty folder, or where told."""
+    """Run the command in an empty folder, or in ``cwd``."""
 
     def run(*args, cwd=tmp_path, given="", **env):
         return subprocess.run(
@@ -177,7 +177,7 @@ def test_doctor_says_what_can_run(harness):
 
 
 def test_sweep_forgets_only_what_is_dead(harness, tmp_path):
-    """A run that is not among the dead is a mistake, told as one."""
+    """A run that is not among the dead is refused by name."""
     result = harness("sweep", "--forget", "17-abc", HARNESS_STATE_DIR=str(tmp_path / "state"))
 
     assert result.returncode == 2, result

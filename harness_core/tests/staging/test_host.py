@@ -29,7 +29,7 @@ class Thing:
 
 @pytest.fixture(autouse=True)
 def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Runs of a test are nobody else's; the path is too long for a socket on purpose."""
+    """Runs of a test are its own; the path is too long for a socket on purpose."""
     deep = tmp_path / ("d" * 60) / ("e" * 60)
     deep.mkdir(parents=True)
     monkeypatch.setenv("HARNESS_STATE_DIR", str(deep))
@@ -103,7 +103,7 @@ async def test_garbage_is_refused_and_the_host_lives(tmp_path, line):
 
 
 async def test_runs_are_found_with_what_they_hold(tmp_path):
-    """From any process of the user, by a socket that is nobody else's; and no more afterwards."""
+    """From any process of the user, by a socket of that user alone; and no more afterwards."""
 
     def look(host: Host) -> None:
         host.environment = None

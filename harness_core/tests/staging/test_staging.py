@@ -80,7 +80,7 @@ def harness(root: Path, *words: str, cwd: Path | None = None) -> subprocess.Comp
 
 
 def environment(root: Path) -> dict[str, str]:
-    """With runs that are nobody else's."""
+    """With runs of its own."""
     own = {key: value for key, value in os.environ.items() if key != "HARNESS_SUBJECT_BIN"}
     return own | {"HARNESS_STATE_DIR": str(root.parent / "state")}
 
@@ -341,7 +341,7 @@ def test_libraries_that_are_missing_are_named_with_the_one_command(root: Path) -
 
 
 def test_it_finds_where_the_commands_of_its_reference_system_are(root: Path) -> None:
-    """Nobody has to set a variable: ``{bin}`` is what nox, or an earlier ``up``, has installed."""
+    """No variable is to be set: ``{bin}`` is what nox, or an earlier ``up``, has installed."""
     suite = root / "suites" / "toy"
     (suite / "suite.toml").write_text(
         (suite / "suite.toml")

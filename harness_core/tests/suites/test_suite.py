@@ -147,7 +147,7 @@ def test_two_suites_cannot_share_a_session_name(tree):
 
 
 def test_root_is_found_from_below(tree):
-    """Any folder of the tree finds its root; a folder elsewhere is told so."""
+    """Any folder of the tree finds its root; a folder elsewhere is refused."""
     assert tree.resolve() == find_root(tree / "suites/demo/more")
     with pytest.raises(Unavailable, match="cannot find the suites"):
         find_root(Path("/"))
