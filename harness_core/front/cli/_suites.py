@@ -1,4 +1,4 @@
-"""The suites of a tree: begun, listed, checked, and what is shown of their requirements."""
+"""The suites of a tree: begun, checked, and what is shown of their requirements."""
 
 from __future__ import annotations
 
@@ -29,17 +29,6 @@ def new_suite(name: str, root: Path) -> None:
 
     folder = scaffold_suite(name, root=root)
     click.echo(f"wrote {folder}. Next: nox -s {name}, then nox -s faults -- {name}")
-
-
-@click.command()
-@root_option
-def suites(root: Path) -> None:
-    """List the suites of this tree and the nox sessions they declare."""
-    for suite in load_suites(root):
-        click.echo(f"{suite.name}: {suite.summary}")
-        for session in suite.sessions:
-            mark = "*" if session.default else "-"
-            click.echo(f"  {mark} {session.name}: {session.summary}")
 
 
 @click.command()

@@ -56,7 +56,7 @@ def fault(mode):
     )
 
 
-@pytest.mark.parametrize("command", [["suites"], ["lint"], ["faults"], ["new", "suite", "tally"]])
+@pytest.mark.parametrize("command", [["lint"], ["faults"], ["new", "suite", "tally"]])
 def test_outside_of_a_tree_is_one_clear_error(harness, command):
     """Where there are no suites, every command that needs them says so on stderr, status 2."""
     result = harness(*command)
@@ -67,7 +67,7 @@ def test_outside_of_a_tree_is_one_clear_error(harness, command):
     assert len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", [["suites"], ["lint"], ["faults"], ["new", "suite", "tally"]])
+@pytest.mark.parametrize("command", [["lint"], ["faults"], ["new", "suite", "tally"]])
 def test_malformed_suite_is_one_clear_error(harness, tree, command):
     """A broken suite.toml names itself, without a traceback."""
     (tree / "suites/demo/suite.toml").write_text("[suite\n")
@@ -77,11 +77,6 @@ def test_malformed_suite_is_one_clear_error(harness, tree, command):
     assert result.returncode == 2
     assert "suites/demo/suite.toml: found " in result.stderr
     assert len(result.stderr.splitlines()) == 1
-
-
-def test_suites_lists_sessions(harness, tree):
-    """Each with what it is for; a star marks what bare nox runs."""
-    assert "demo: A demo.\n  * demo_all: All.\n" == harness("suites").stdout
 
 
 def test_lint_is_clean_or_not(harness, tree):
