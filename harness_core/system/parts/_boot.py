@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import trio
@@ -20,6 +21,7 @@ async def boot(
     waits: Mapping[str, Mapping[str, Condition]],
     *,
     title: str,
+    at_once: int | None = None,
     say: Callable[[str], None],
 ) -> None:
     """Start every part.
@@ -28,12 +30,14 @@ async def boot(
         parts: by name.
         waits: for each, which others it waits for, and for what in each.
         title: what messages call the whole.
+        at_once: how many may be starting at a time; all when left out.
         say: gets a line for each part that is ready.
 
     Raises:
         ServiceFailed: one did not come up; names the culprit. What had been started stays up, for
             the caller to take down.
     """
+    places = trio.CapacityLimiter(math.inf if at_once is None else at_once)
     begun = {name: trio.Event() for name in parts}
     serves = {name: trio.Event() for name in parts}
 
@@ -43,7 +47,8 @@ async def boot(
             await event[other].wait()
         begun[part.name].set()
         try:
-            await part.start()
+            async with places:
+                await part.start()
         except (HarnessError, BaseExceptionGroup) as raised:
             error = unwrap(raised)
             if not isinstance(error, HarnessError):

@@ -331,6 +331,7 @@ async def open_parts(
     *,
     title: str,
     evidence: Evidence,
+    at_once: int | None = None,
     say: Say = lambda _text: None,
 ) -> AsyncIterator[Parts]:
     """Start parts side by side, each as soon as those it waits for serve; take them down at the end.
@@ -342,6 +343,7 @@ async def open_parts(
         waits: name → the names of those that must serve before it is started.
         title: what messages call the system.
         evidence: directory of its logs.
+        at_once: how many may be starting at a time; all when left out.
         say: gets a line for each part that is ready.
 
     Raises:
@@ -357,7 +359,9 @@ async def open_parts(
     needed = {name: tuple((waits or {}).get(name, ())) for name in [*known, *(waits or {})]}
     check_order(title, needed, key="waits.{name}", known=known)
     conditions = {name: dict.fromkeys(needed[name], Condition.HEALTHY) for name in known}
-    async with open_booted(known, conditions, title=title, evidence=evidence, say=say) as booted:
+    async with open_booted(
+        known, conditions, title=title, evidence=evidence, at_once=at_once, say=say
+    ) as booted:
         yield Parts(booted)
 
 
@@ -368,6 +372,7 @@ async def open_booted(
     *,
     title: str,
     evidence: Evidence,
+    at_once: int | None = None,
     say: Say,
 ) -> AsyncIterator[Booted]:
     """As :func:`open_parts`, for what puts a handle of its own around the parts."""
@@ -381,7 +386,7 @@ async def open_booted(
         for part in parts.values():
             part.nursery = nursery
         stack.push_async_callback(_take_down, parts, waits)
-        await boot(parts, waits, title=title, say=note)
+        await boot(parts, waits, title=title, at_once=at_once, say=note)
         loop = await stack.enter_async_context(this_loop(title))
         yield Booted(
             title=title,

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from trio.testing import wait_all_tasks_blocked
 
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.wait import deadline, until
@@ -264,3 +265,32 @@ async def test_verbs_and_names_that_there_are_not_are_refused(run, tmp_path):
             await system.pause("shop")
 
         assert {"shop": State.STOPPED} == await system.states()
+
+
+@pytest.mark.parametrize(("at_once", "expected"), [(None, 3), (1, 1)])
+async def test_no_more_are_starting_at_a_time_than_may(run, at_once, expected):
+    """All side by side, or so many after the others."""
+    starting, most = 0, 0
+
+    @contextlib.asynccontextmanager
+    async def opener(_port):
+        nonlocal starting, most
+        starting += 1
+        most = max(most, starting)
+        await wait_all_tasks_blocked()
+        starting -= 1
+        yield
+
+    with contextlib.ExitStack() as leases:
+        parts = [
+            DoublePart(
+                name,
+                kind="recorder",
+                opener=opener,
+                lease=leases.enter_context(lease_port()),
+                evidence=run.evidence,
+            )
+            for name in "abc"
+        ]
+        async with open_parts(parts, title="t", evidence=run.evidence, at_once=at_once):
+            assert expected == most
