@@ -88,7 +88,7 @@ class ContainerPart(Part):
             log=self._container.log,
         )
 
-    async def _look(self) -> str:
+    async def _check(self) -> str:
         return await self._probe()
 
     async def _start(self) -> None:

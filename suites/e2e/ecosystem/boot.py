@@ -216,8 +216,8 @@ async def open_ecosystem(
                 },
                 parts=parts,
                 gateway=gateway.gateway,
-                postgres=postgres.server,
-                collector=collector.double,
+                postgres=postgres.held,
+                collector=collector.held,
                 subject=subject,
                 evidence=evidence,
             )
@@ -333,7 +333,7 @@ class _Recipes:
             "switchboard_url": self.tools("switchboard").url,
             "gateway_url": self._gateway.url,
             "gateway_key": self._gateway.api_key,
-            "otlp_url": self._collector.double.endpoint,
+            "otlp_url": self._collector.held.endpoint,
         }
 
 
