@@ -25,8 +25,6 @@ from typing import Final
 from harness_core.base.errors import BadInput, HarnessError, PortTaken
 from harness_core.ports._owners import described, owner_of
 
-__all__ = ["PortLease", "lease_port", "listening_socket"]
-
 LOOPBACK: Final = "127.0.0.1"
 
 #: Leases come from below the ephemeral range (32768 by default) and above well-known services.

@@ -16,8 +16,6 @@ from typing import Final
 from harness_core.base.errors import PortTaken
 from harness_core.process import Child, belongs_to
 
-__all__ = ["Listener", "described", "listeners", "owner_of", "prove_listener", "somebody_listens"]
-
 _LISTEN: Final = "0A"
 #: Addresses as the kernel prints them, in words of swapped bytes: ::1, ::ffff:127.x.y.z, 127.x.y.z.
 _LOOPBACK_HEX: Final = re.compile(

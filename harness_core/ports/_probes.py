@@ -12,8 +12,6 @@ from typing import Final
 
 import trio
 
-__all__ = ["LOOK_S", "Probe", "reason_of", "tcp_accepts"]
-
 Probe = Callable[[], Awaitable[str]]
 
 #: One look may not take longer: a paused server accepts into its backlog and never answers.

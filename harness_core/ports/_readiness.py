@@ -19,8 +19,6 @@ from harness_core.ports._owners import prove_listener, somebody_listens
 from harness_core.ports._probes import Probe, tcp_accepts
 from harness_core.process import Child
 
-__all__ = ["Stage", "await_completion", "await_ready", "listener_stages"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:

@@ -23,8 +23,6 @@ from harness_core.base.wait import until, until_blocking
 from harness_core.process import _warden
 from harness_core.process._output import OutputLog
 
-__all__ = ["Child", "StopReport", "belongs_to"]
-
 _READ_BYTES: Final = 65_536
 
 #: From SIGSTOP to the last thread that obeys it.

@@ -9,8 +9,6 @@ from typing import Final
 
 from harness_core.process import _warden
 
-__all__ = ["carriers", "carry_mark", "new_mark"]
-
 #: Below the highest bit: far above any real limit, and never met twice.
 _MARK_BITS: Final = 60
 

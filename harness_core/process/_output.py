@@ -17,8 +17,6 @@ from harness_core.base import limits
 from harness_core.base.evidence import Redactor, writing_evidence
 from harness_core.process._redactions import Redactions
 
-__all__ = ["OutputLog"]
-
 #: Of an endless line, this much is held back: a longer secret could be cut in two.
 _HELD_CHARS: Final = 8_192
 

@@ -36,8 +36,6 @@ from harness_core.process._state import memory_root
 from harness_core.process._sweep import end_marked, remove_directories, sweep
 from harness_core.process._sweepers import installed_sweepers
 
-__all__ = ["LeakFound", "Run", "open_run"]
-
 
 class LeakFound(HarnessError):  # noqa: N818
     """Something outlived the run, or what made it; it has been ended or removed.

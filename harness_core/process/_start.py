@@ -13,8 +13,6 @@ from harness_core.base.errors import BadInput, Unavailable
 from harness_core.base.evidence import Evidence
 from harness_core.process import _warden
 
-__all__ = ["check_arguments", "check_name", "group_of", "new_log", "not_started"]
-
 
 def check_name(name: str, *, where: str) -> None:
     """Refuse a name that would lead to another directory.

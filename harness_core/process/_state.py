@@ -10,8 +10,6 @@ from pathlib import Path
 from harness_core.base.errors import HarnessError
 from harness_core.base.machine import MEMORY_FREE_BYTES, memory_place, state_place
 
-__all__ = ["memory_root", "state_root"]
-
 
 def state_root() -> Path:
     """The directory of this user's runs, made when missing.

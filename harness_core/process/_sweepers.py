@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from harness_core.base.errors import Unavailable
 
-__all__ = ["Sweeper", "installed_sweepers"]
-
 #: Removes one thing a ledger entry names; returns what it removed, empty when it was gone.
 Sweeper = Callable[[Mapping[str, Any]], str]
 

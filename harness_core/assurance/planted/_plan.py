@@ -20,8 +20,6 @@ from harness_core.base.reading import (
     read_toml,
 )
 
-__all__ = ["Fault", "load_faults"]
-
 #: One fault run: booting a system, the named tests, taking it down. Slowest seen 40 s on a 2-core
 #: machine; a fault that hangs a product must not hold up the others for much longer than that.
 FAULT_S: Final = 300.0

@@ -33,8 +33,6 @@ from harness_core.base.reading import (
     read_toml,
 )
 
-__all__ = ["Ledger", "Requirement", "load_ledger"]
-
 _REST: Final = r"[A-Z0-9]+(-[A-Z0-9]+)*"
 _Status = Annotated[Literal["covered", "deferred"], Meta(description="covered or deferred")]
 _TEXT_BY_NAME: Final = "a table of texts with at least one entry"

@@ -9,8 +9,6 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from harness_core.base.bridge._callers import Library, library_of_task
 from harness_core.base.bridge._loop import Loop, open_loop, refuse_caller
 
-__all__ = ["anywhere", "at_home"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -18,8 +18,6 @@ import trio
 
 from harness_core.base.bridge._errand import Errand
 
-__all__ = ["Library", "in_asyncio", "in_thread", "in_trio", "library_of_task", "library_of_thread"]
-
 T = TypeVar("T")
 
 #: Makes the errand, given what it calls, on its loop, when it has ended.

@@ -9,8 +9,6 @@ import trio
 
 from harness_core.base.errors import HarnessError
 
-__all__ = ["Errand", "closed"]
-
 T = TypeVar("T")
 
 

@@ -28,8 +28,6 @@ from harness_core.base.bridge._errand import Errand, closed
 from harness_core.base.errors import HarnessError
 from harness_core.base.groups import lone_error, unwrap
 
-__all__ = ["Loop", "open_loop", "this_loop"]
-
 T = TypeVar("T")
 
 

@@ -16,8 +16,6 @@ import msgspec
 from harness_core.base.evidence._redaction import Redactor
 from harness_core.base.machine import writing
 
-__all__ = ["Evidence", "open_evidence", "writing_evidence"]
-
 #: Longest directory name made of a test's name; file systems stop at 255 bytes.
 _NAME_CHARS: Final = 120
 

@@ -9,8 +9,6 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-__all__ = ["cannot_make_namespaces"]
-
 #: What a distribution may have turned: file below /proc/sys, value that forbids, what to do.
 _SWITCHES: Final = (
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),

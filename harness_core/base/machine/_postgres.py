@@ -25,14 +25,6 @@ from harness_core.base.errors import BadInput, HarnessError, Unavailable
 from harness_core.base.machine._cache import cache_directory, can_reach, locked
 from harness_core.base.machine._space import writing
 
-__all__ = [
-    "PostgresBinaries",
-    "cannot_run_postgres",
-    "find_postgres_binaries",
-    "server_account",
-    "usable_binaries",
-]
-
 _NEEDED = ("postgres", "initdb")
 _ASK_S = 20.0
 

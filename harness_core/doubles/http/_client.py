@@ -29,8 +29,6 @@ from harness_core.doubles.http._recorded import shown_body, shown_headers
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
 
-__all__ = ["HttpClient", "Response", "Silence", "Unanswered"]
-
 #: An answer of a server on this machine that does no long work takes milliseconds; on a loaded one
 #: with two cores, seconds.
 _ANSWER_S: Final = 30.0

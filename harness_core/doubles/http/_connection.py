@@ -18,8 +18,6 @@ from harness_core.doubles.http._own_host import OwnHosts
 from harness_core.doubles.http._recorded import Recorded
 from harness_core.doubles.http._rules import Answer, Drop
 
-__all__ = ["Desk", "serve_connection"]
-
 _READ_BYTES: Final = 65_536
 #: Request line and headers; a trace context and a few cookies fit many times.
 _HEAD_BYTES: Final = 65_536

@@ -5,8 +5,6 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-__all__ = ["BadBody", "decoded"]
-
 #: zlib's words for: gzip or zlib, whichever header is there.
 _ANY_HEADER: Final = 47
 _KNOWN: Final = frozenset({"gzip", "x-gzip", "deflate"})

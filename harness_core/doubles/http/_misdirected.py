@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Addressed", "directed", "misdirected"]
-
 _NAMES: Final = ("127.0.0.1", "localhost")
 
 #: Names that browsers would send for somebody else's page.

@@ -12,8 +12,6 @@ from harness_core.base.errors import BadInput
 from harness_core.doubles.http._exchange import exchange, request_bytes
 from harness_core.ports import LOOK_S, Probe, reason_of
 
-__all__ = ["http_answers", "sse_opens"]
-
 
 def http_answers(url: str, *, status: int = 200) -> Probe:
     """A GET of ``url`` answers with ``status``; only the headers are read.

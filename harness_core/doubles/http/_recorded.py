@@ -11,8 +11,6 @@ from urllib.parse import parse_qs, urlsplit
 from harness_core.base.errors import HarnessError
 from harness_core.base.evidence import REDACTED, Redactor
 
-__all__ = ["Recorded", "shown_body", "shown_headers", "written"]
-
 #: Characters of a body kept in the evidence; whole bodies are in memory while the recorder is open.
 _BODY_CHARS: Final = 20_000
 

@@ -23,8 +23,6 @@ from harness_core.doubles.http._own_host import OwnHosts
 from harness_core.doubles.http._recorded import Recorded, written
 from harness_core.doubles.http._rules import Answer, Rule
 
-__all__ = ["Recorder", "open_recorder"]
-
 #: Largest body taken, compressed and unfolded alike. A batch of 512 spans is about 0.5 MB.
 _BODY_BYTES: Final = 8 * 1024 * 1024
 

@@ -12,8 +12,6 @@ from typing import Any
 from harness_core.base.errors import BadInput
 from harness_core.doubles.http._recorded import Recorded
 
-__all__ = ["Answer", "Drop", "Rule"]
-
 
 class Drop(StrEnum):
     """How an answer fails to arrive."""

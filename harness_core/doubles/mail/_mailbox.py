@@ -24,8 +24,6 @@ from harness_core.doubles.mail._mail import Mail, Refusal
 from harness_core.ports import Probe, Stage, await_ready, reason_of
 from harness_core.process import Child, Run
 
-__all__ = ["Mailbox", "open_mailbox"]
-
 _FIRST_DESCRIPTOR: Final = 3
 #: Read by `_server.py`, which is not imported here: only its process needs the library.
 _PASSWORD_VARIABLE: Final = "HARNESS_MAIL_PASSWORD"  # noqa: S105 - a name

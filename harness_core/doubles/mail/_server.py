@@ -20,8 +20,6 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from harness_core.base.bridge import serve_protocol
 
-__all__ = ["PASSWORD_VARIABLE", "main"]
-
 #: Handed over in the environment: the arguments of a process are readable by everybody.
 PASSWORD_VARIABLE: Final = "HARNESS_MAIL_PASSWORD"  # noqa: S105 - a name
 

@@ -18,8 +18,6 @@ from harness_core.doubles.telemetry._export import from_json, from_protobuf
 from harness_core.doubles.telemetry._span import BadExport, Span
 from harness_core.doubles.telemetry._trace import Trace
 
-__all__ = ["Collector", "open_collector"]
-
 _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
 

@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["STATUSES", "BadExport", "Span", "SpanEvent"]
-
 #: ``Status.StatusCode`` by number (OTLP ``trace.proto``).
 STATUSES: Final = ("unset", "ok", "error")
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from harness_core.doubles.telemetry._span import Span
 
-__all__ = ["Trace"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
