@@ -34,7 +34,6 @@ from harness_core.assurance.requirements._problem import (
     SourceFile,
     below,
     dotted,
-    text_of,
 )
 from harness_core.assurance.requirements._requirements import Ledger
 
@@ -152,7 +151,14 @@ def _harmless(node: ast.Call, method: str) -> bool:
 
 def _writing_verb(node: ast.Call) -> str:
     """The SQL verb of a literal statement that writes, in words of the statement; empty for none."""
-    words = [word.strip("(;") for word in text_of(node.args[:1]).lower().split()]
+    match node.args[:1]:
+        case [
+            ast.Constant(value=str(text))
+            | ast.JoinedStr(values=[ast.Constant(value=str(text)), *_])
+        ]:
+            words = [word.strip("(;") for word in text.lower().split()]
+        case _:
+            return ""
     if words and words[0] in _WRITING_SQL:
         return words[0]
     return "with" if words[:1] == ["with"] and {"insert", "update", "delete"} & set(words) else ""

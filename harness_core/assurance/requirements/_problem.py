@@ -85,7 +85,7 @@ class SourceFile:
         """Every absolute dotted name that is imported, ``from a import b`` giving ``a.b``.
 
         Imports by call (``import_module("x")``, ``__import__("x")``, ``importorskip("x")``) count
-        when the name, or its beginning, is written out.
+        when the name is written out.
         """
         found: list[tuple[ast.AST, str]] = []
         for node in self.nodes:
@@ -94,8 +94,9 @@ class SourceFile:
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 found += ((node, f"{node.module}.{alias.name}") for alias in node.names)
         for call, name in self.calls:
-            if name.rpartition(".")[2] in _IMPORTING and (module := text_of(call.args[:1])):
-                found.append((call, module))
+            first = call.args[0] if call.args else None
+            if name.rpartition(".")[2] in _IMPORTING and isinstance(first, ast.Constant):
+                found.append((call, str(first.value)))
         return tuple(found)
 
     @cached_property
@@ -137,15 +138,6 @@ class SourceFile:
 def below(module: str, *names: str) -> bool:
     """Whether a module is one of these, or inside one."""
     return any(module == name or module.startswith(f"{name}.") for name in names)
-
-
-def text_of(arguments: list[ast.expr]) -> str:
-    """The literal text that an argument is, or begins with; empty for anything else."""
-    for node in arguments:
-        first = node.values[0] if isinstance(node, ast.JoinedStr) and node.values else node
-        if isinstance(first, ast.Constant) and isinstance(first.value, str):
-            return first.value
-    return ""
 
 
 def _own_nodes(function: Function) -> Iterator[ast.AST]:
