@@ -59,11 +59,6 @@ class Span:
     status_message: str = ""
     events: tuple[SpanEvent, ...] = ()
 
-    @property
-    def duration_ms(self) -> float:
-        """How long it took, in milliseconds."""
-        return (self.end_ns - self.start_ns) / 1_000_000
-
     def text(self) -> str:
         """The span in one line, for failure messages."""
         failed = f" {self.status}: {self.status_message}" if self.status == "error" else ""
