@@ -21,7 +21,7 @@ class Case:
         file: relative to the root; empty when it is not in the tree.
         ending: ``failure`` of an assertion or the test's own error, ``error`` of a fixture.
         message: in one sentence, e.g. the reason of a skip.
-        text: all that pytest said.
+        text: the whole report of pytest.
         known: it was expected to fail.
         harness: the harness is to blame, not the product.
     """

@@ -94,8 +94,8 @@ def load_faults(path: Path) -> tuple[Fault, ...]:
             _check_tests(row, file, number, folder=path.parent)
             if row.id in faults:
                 raise BadInput(file, key="fault.id", found=row.id, expected="an id used once")
-            told = structs.asdict(row) | {"says": re.compile(row.says)}
-            faults[row.id] = Fault(**told, file=file.stem)
+            fields = structs.asdict(row) | {"says": re.compile(row.says)}
+            faults[row.id] = Fault(**fields, file=file.stem)
     return tuple(faults.values())
 
 

@@ -174,7 +174,7 @@ def load_ledger(path: Path) -> Ledger:
 def _check_numbers(ledger: Ledger) -> None:
     """Numbered ids count from 1 without a gap, so that a row cannot be dropped unseen.
 
-    A number may have several rows, told apart by a word: ``CONTRACT-5-SAFE``.
+    A number may have several rows, distinguished by a word: ``CONTRACT-5-SAFE``.
     """
     numbers = [
         identity.removeprefix(ledger.prefix).partition("-")[0] for identity in ledger.requirements

@@ -70,7 +70,7 @@ class Standing:
 
 
 def worse(one: Outcome, other: Outcome) -> Outcome:
-    """The one that says more against the case."""
+    """The one that weighs more against the case."""
     return max(one, other, key=lambda outcome: list(Ending).index(outcome.ending))
 
 
@@ -90,9 +90,9 @@ def standing_of(
     missing = [test for test in tests if not outcomes.get(test)]
     counts = Counter(case.ending for case in cases)
     reasons = {case.reason for case in cases if case.ending is Ending.SKIPPED}
-    said = {Ending.SKIPPED: f" ({'; '.join(sorted(reasons))})"}
+    reason = {Ending.SKIPPED: f" ({'; '.join(sorted(reasons))})"}
     parts = [
-        f"{counts[ending]} {ending}{said.get(ending, '')}"
+        f"{counts[ending]} {ending}{reason.get(ending, '')}"
         for ending in reversed(Ending)
         if counts[ending]
     ]
@@ -136,8 +136,8 @@ def tally(rows: Sequence[tuple[Status, str]], *, noun: str) -> str:
 def read_reports(root: Path) -> Outcomes:
     """What became of each case in the newest JUnit file of a tree that ran it.
 
-    Each session keeps its newest file. One that skipped a case says nothing against another that ran
-    it: a session on real tools that are not there, against the one on their models.
+    Each session keeps its newest file. A skip in one counts for nothing beside a session that ran the
+    case: a session on real tools that are not there, against the one on their models.
     """
     found: dict[str, Outcome] = {}
     reports = (root / ".evidence" / "reports").glob("*.xml")

@@ -65,7 +65,7 @@ def _suite_folders(config: pytest.Config) -> Iterator[Path]:
 
 
 class Watch:
-    """Follows the tests of one suite, and says at the end what they have shown."""
+    """Follows the tests of one suite, and reports at the end what they have shown."""
 
     def __init__(
         self, suite: Suite, ledger: Ledger, tests: Sequence[Covering], *, prefix: str
@@ -124,8 +124,8 @@ def _outcome(report: pytest.TestReport) -> Outcome:
         if expected is not None:
             reason = f"known failure: {expected.removeprefix('reason: ')}"
             return Outcome(ending=Ending.SKIPPED, reason=reason)
-        said = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
-        reason = said.removeprefix("Skipped: ") or "without a reason"
+        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        reason = text.removeprefix("Skipped: ") or "without a reason"
         return Outcome(ending=Ending.SKIPPED, reason=reason)
     return Outcome(ending=Ending.PASSED)
 
@@ -133,7 +133,7 @@ def _outcome(report: pytest.TestReport) -> Outcome:
 def _account(
     rows: Iterable[Requirement], standings: dict[str, Standing], *, noun: str
 ) -> Iterator[str]:
-    """The sum, then each row that is not shown, those without a story of their own in one line."""
+    """The sum, then each row that is not shown, those of one cause in one line."""
     standing = {row.id: standings[row.id] for row in rows}
     yield tally([(each.status, each.cause) for each in standing.values()], noun=noun)
     alike: dict[str, list[str]] = {}
