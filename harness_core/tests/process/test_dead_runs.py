@@ -20,6 +20,7 @@ from harness_core.base import limits
 from harness_core.base.errors import HarnessError
 from harness_core.base.wait import until_blocking
 from harness_core.ports import owner_of
+from harness_core.ports._owners import NO_PROCESS
 from harness_core.process import (
     RunLedger,
     _run,
@@ -66,14 +67,14 @@ def test_sigkill_of_the_runner_leaves_no_process_and_no_port(start_runner, state
     """SIGKILL of the harness ends every process below it, daemons and their ports included."""
     runner = start_runner()
     assert "daemon" in runner.alive()
-    assert owner_of(int(runner.said["port"])) != "nobody"
+    assert owner_of(int(runner.said["port"])) != NO_PROCESS
 
     runner.process.kill()
     runner.process.wait()
     runner.wait_until_gone()
 
     assert [] == runner.alive()
-    assert "nobody" == owner_of(int(runner.said["port"]))
+    assert NO_PROCESS == owner_of(int(runner.said["port"]))
 
 
 def test_sweep_removes_what_the_killed_runner_left(start_runner, state):
