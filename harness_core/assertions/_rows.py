@@ -15,7 +15,7 @@ from harness_core.doubles.turns import Turn, Use
 
 
 class _Row:
-    """A row whose misspelt and missing fields are told with its file and line, as in any file."""
+    """A row whose misspelt and missing fields are reported with its file and line, as in any file."""
 
     __slots__ = ()
 

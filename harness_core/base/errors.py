@@ -148,7 +148,7 @@ class ChildExited(HarnessError):  # noqa: N818
 
 
 class PortTaken(HarnessError):  # noqa: N818
-    """The port a subject insists on is held by somebody else.
+    """The port a subject insists on is held by another process.
 
     Args:
         port: the TCP port.

@@ -2,7 +2,7 @@
 
 A group of one is opened. When several things were started side by side and several of
 them could not be, that is one failure with several witnesses: the first error is raised and the
-others are told in its notes. Any other group stays what it is.
+others are in its notes. Any other group stays what it is.
 """
 
 from __future__ import annotations

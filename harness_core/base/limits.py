@@ -39,7 +39,7 @@ __all__ = [
     "TEMPORAL_READY_S",
 ]
 
-#: First interval between two looks at an observable. A local server that starts in 80 ms is then
+#: First interval between two probes of an observable. A local server that starts in 80 ms is then
 #: seen within 2 % of its time; the interval grows in ``wait.until``, so idle cost stays low.
 POLL_S: Final = 0.002
 
@@ -71,14 +71,14 @@ LEAK_GRACE_S: Final = 1.0
 #: once on 2 cores: 6 s.
 CONTAINER_START_S: Final = 60.0
 
-#: Attempts at creating and starting one container; a name conflict, a port lost to somebody else
+#: Attempts at creating and starting one container; a name conflict, a port lost to another process
 #: and an engine that is too slow under load are known to pass.
 CONTAINER_STARTS: Final = 3
 
 #: One container stopped and removed with its volumes; then it is reported and left to the sweep.
 CONTAINER_REMOVE_S: Final = 30.0
 
-#: A container's log in evidence; a server that says more has said it many times.
+#: A container's log in evidence; a server that writes more repeats itself.
 CONTAINER_LOG_BYTES: Final = 16 * 1024 * 1024
 
 #: The last lines of a container that has ended, on their way from the engine. Milliseconds; more than
@@ -88,8 +88,8 @@ CONTAINER_LOG_END_S: Final = 20.0
 #: PostgreSQL answering its first query; 79 ms on tmpfs, seconds when initdb runs first.
 POSTGRES_READY_S: Final = 60.0
 
-#: One request to an S3 server: to connect, and between two pieces of its answer. A request that nobody
-#: waits for any more lives no longer.
+#: One request to an S3 server: to connect, and between two pieces of its answer. A request whose
+#: caller is gone lives no longer.
 S3_CALL_S: Final = 30.0
 
 #: An S3 server answering its first signed request; 0.2-0.3 s seen.

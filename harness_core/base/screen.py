@@ -91,7 +91,7 @@ def progress(title: str) -> Iterator[tuple[Callable[[str], None], Callable[[int,
 
     name = TextColumn("{task.description}", markup=False)
     parts = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    # Once a second: it is a person who looks, and every look takes time from what is measured.
+    # Once a second: a person reads it, and each refresh takes time from what is measured.
     with Progress(*parts, console=_console(sys.stdout), refresh_per_second=1) as bar:
         task = bar.add_task(title, total=None)
         yield (

@@ -31,7 +31,7 @@ _STOPPED_S: Final = 1.0
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StopReport:
-    """How a child ended when it was told to.
+    """How a child ended when it was asked to.
 
     Attributes:
         returncode: exit status; negative for the signal that ended it.

@@ -17,7 +17,7 @@ _RLIMIT_LOCKS: Final = 10
 
 
 def new_mark() -> int:
-    """A mark that nobody else has."""
+    """A mark that no other process has."""
     return secrets.randbits(_MARK_BITS) | 1 << _MARK_BITS
 
 

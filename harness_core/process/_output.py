@@ -34,7 +34,7 @@ class OutputLog:
         self._room_bytes = limit_bytes
         self._left_out_bytes = 0
         self._path = path
-        # Held open: the log goes on even if somebody moves its directory.
+        # Held open: the log goes on even if its directory is moved.
         self._file = path.open("wb")
         self._redactor = redactor
         self._redactions = Redactions(path, redactor=redactor)

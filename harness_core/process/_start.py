@@ -1,4 +1,4 @@
-"""What can be said about a start before and after it: arguments, the log, why it failed."""
+"""A start before and after it: its arguments, its log, why it failed."""
 
 from __future__ import annotations
 

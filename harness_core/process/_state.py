@@ -18,7 +18,7 @@ def state_root() -> Path:
     another user (PostgreSQL, when the harness is root) may pass through it but not list it.
 
     Raises:
-        HarnessError: the path exists and belongs to somebody else.
+        HarnessError: the path exists and belongs to another user.
     """
     return _own(state_place())
 

@@ -81,7 +81,7 @@ def open_evidence(path: Path, *, redactor: Redactor | None = None, wipe: bool = 
 
 
 def writing_evidence(path: Path) -> AbstractContextManager[None]:
-    """Say in one sentence that the disk of the evidence is full; see :func:`machine.writing`."""
+    """Turn a full disk of the evidence into one error; see :func:`machine.writing`."""
     return writing(path, what="evidence", elsewhere="--evidence DIR")
 
 

@@ -153,7 +153,7 @@ def disk_full(
     tail: Sequence[str] = (),
     log: Path | None = None,
 ) -> Unavailable:
-    """The error of :func:`writing`, for who learns of a full disk in another way.
+    """The error of :func:`writing`, where a full disk is met in another way.
 
     Args:
         path: what is written, or the directory it is written into.
