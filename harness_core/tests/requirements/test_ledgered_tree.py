@@ -179,7 +179,6 @@ def test_pytest_runs_a_suite_that_agrees_with_its_ledger(tree):
         ("smoke/test_doors.py", "@pytest.mark.now\n", "", "mark it now"),
         ("ledger.toml", "REQ-002", "REQ-004", "expected REQ-002"),
         ("ledger.toml", '"deferred"', '"covered"', "reason: found 'needs hinges', expected none"),
-        ("ledger.toml", "asserts", "assert", "Did you mean asserts?"),
         ("suite.toml", "may_import", "may_imports", "Did you mean may_import?"),
     ],
 )
