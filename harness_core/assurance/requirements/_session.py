@@ -15,8 +15,14 @@ import pytest
 
 from harness_core.assurance.requirements._coverage import Covering, check_coverage, covering_tests
 from harness_core.assurance.requirements._requirements import Ledger, Requirement, load_ledger
-from harness_core.assurance.requirements._results import Ending, Outcome, Standing, tally, worse
-from harness_core.assurance.requirements._table import standings_of
+from harness_core.assurance.requirements._results import (
+    Ending,
+    Outcome,
+    Standing,
+    standings_of,
+    tally,
+    worse,
+)
 from harness_core.assurance.requirements._tree import suite_sources
 from harness_core.base.errors import BadInput
 from harness_core.system.suites import Suite, load_suite
