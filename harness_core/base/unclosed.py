@@ -69,7 +69,7 @@ class Unclosed:
         next ones.
 
         Args:
-            last: look at everything once more.
+            last: collect everything once more.
         """
         if last:
             gc.unfreeze()

@@ -1,7 +1,7 @@
-"""One look at a server: does it accept a connection?
+"""Probes of a server: does it accept a connection?
 
 A probe answers ``""`` when it saw what it wants, else what it saw instead, in a few words. It
-looks once and bounds itself; waiting and deadlines are the business of ``_readiness.py``.
+asks once and bounds itself; waiting and deadlines are the business of ``_readiness.py``.
 """
 
 from __future__ import annotations

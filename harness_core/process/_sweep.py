@@ -273,7 +273,7 @@ def _exclusively(ledger: RunLedger) -> Iterator[bool]:
     except BlockingIOError:
         yield False
     else:
-        # The other sweep may have finished between our look and our lock.
+        # The other sweep may have finished between our listing and our lock.
         yield ledger.directory.exists()
     finally:
         os.close(directory)

@@ -1,4 +1,4 @@
-"""Tests that look inside their subject, patch it, sleep, or assert nothing.
+"""Tests that import their subject, patch it, sleep, or assert nothing.
 
 A test has an assertion when its body, or a function of the same file that it calls, holds an
 ``assert`` that could fail, a ``pytest.raises``, or a call of something named ``assert_…``,
