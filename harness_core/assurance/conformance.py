@@ -17,8 +17,6 @@ from typing import Any, Final
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["Mistake", "check_reader", "mistakes_in", "to_toml"]
-
 #: Rows of one list that are looked at: the others are of the same shape.
 _ROWS: Final = 2
 

@@ -36,8 +36,6 @@ from harness_core.base.machine import (
 from harness_core.base.reading import did_you_mean
 from harness_core.infrastructure.engine import engine_reason
 
-__all__ = ["Gate", "check_names", "closed_reason", "gates", "register", "required"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:

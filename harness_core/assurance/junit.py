@@ -9,8 +9,6 @@ from xml.etree import ElementTree as ET
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["Case", "Session", "read_session"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:

@@ -10,16 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = [
-    "BadInput",
-    "BudgetExceeded",
-    "ChildExited",
-    "HarnessError",
-    "NotReady",
-    "PortTaken",
-    "Unavailable",
-]
-
 
 class HarnessError(Exception):
     """The harness could not do its work; says nothing about the product.

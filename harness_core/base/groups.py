@@ -12,8 +12,6 @@ from contextlib import asynccontextmanager
 
 from harness_core.base.errors import HarnessError
 
-__all__ = ["lone_error", "unwrap"]
-
 
 def unwrap(error: BaseException) -> BaseException:
     """The one error inside nested groups; the group itself when it holds several that differ.

@@ -8,37 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "CHILD_OUTLIVED_S",
-    "CHILD_START_S",
-    "CHILD_STOP_GRACE_S",
-    "CHILD_STOP_KILL_S",
-    "CONTAINER_LOG_BYTES",
-    "CONTAINER_LOG_END_S",
-    "CONTAINER_REMOVE_S",
-    "CONTAINER_STARTS",
-    "CONTAINER_START_S",
-    "HTTP_BODY_BYTES",
-    "LEAK_GRACE_S",
-    "LINE_BYTES",
-    "LLM_BUDGET_USD",
-    "LLM_CALL_S",
-    "MCP_CALL_S",
-    "POLL_S",
-    "POSTGRES_READY_S",
-    "ROWS_SHOWN",
-    "ROW_WAIT_S",
-    "S3_CALL_S",
-    "S3_READY_S",
-    "SCENARIO_S",
-    "STACK_READY_S",
-    "STACK_STOP_S",
-    "SWEEP_BESIDE_S",
-    "SWEEP_KILL_S",
-    "TAIL_LINES",
-    "TEMPORAL_READY_S",
-]
-
 #: First interval between two probes of an observable. A local server that starts in 80 ms is then
 #: seen within 2 % of its time; the interval grows in ``wait.until``, so idle cost stays low.
 POLL_S: Final = 0.002

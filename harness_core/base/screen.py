@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Cell: TypeAlias = str | Text
     Shown: TypeAlias = RenderableType
 
-__all__ = ["columns", "plain", "progress", "show", "stacked", "tinted"]
-
 #: Wider than any line: of a table for no terminal nothing is wrapped.
 _ENDLESS: Final = 1_000_000
 

@@ -10,8 +10,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-__all__ = ["patience", "slowness"]
-
 _STAT: Final = Path("/proc/stat")
 
 #: Beyond this nothing is a matter of patience any more.

@@ -21,8 +21,6 @@ from typing import Any, Final
 
 from harness_core.base.errors import HarnessError
 
-__all__ = ["Unclosed", "UnclosedThing", "line_of_caller", "unclosed_error", "watch_unclosed"]
-
 #: Frames looked at: from inside the standard library or a driver up to its caller.
 _FRAMES: Final = 24
 _ORIGIN_FRAMES: Final = 6

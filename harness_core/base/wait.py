@@ -16,8 +16,6 @@ from harness_core.base import limits
 from harness_core.base.errors import NotReady
 from harness_core.base.slowness import slowness
 
-__all__ = ["deadline", "passed", "until", "until_blocking"]
-
 T = TypeVar("T")
 
 #: The interval between two probes doubles up to this.
