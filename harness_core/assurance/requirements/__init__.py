@@ -17,7 +17,6 @@
 from harness_core.assurance.requirements._blackbox import check_test_file
 from harness_core.assurance.requirements._circles import check_circles
 from harness_core.assurance.requirements._coverage import (
-    Covering,
     check_coverage,
     check_faults,
     covering_tests,
@@ -29,10 +28,9 @@ from harness_core.assurance.requirements._problem import Problem, SourceFile
 from harness_core.assurance.requirements._requirements import Ledger, Requirement, load_ledger
 from harness_core.assurance.requirements._session import open_session
 from harness_core.assurance.requirements._table import LedgerRow, ledger_rows, render_ledger
-from harness_core.assurance.requirements._tree import check_gates, check_tree, suite_sources
+from harness_core.assurance.requirements._tree import check_gates, check_tree
 
 __all__ = [
-    "Covering",
     "Ledger",
     "LedgerRow",
     "Problem",
@@ -54,5 +52,4 @@ __all__ = [
     "load_ledger",
     "open_session",
     "render_ledger",
-    "suite_sources",
 ]

@@ -18,7 +18,7 @@ h11 does the protocol, trio the sockets; nothing here leaves 127.0.0.1.
 
 from harness_core.doubles.http._client import HttpClient, Response, Silence, Unanswered
 from harness_core.doubles.http._misdirected import Addressed, directed, misdirected
-from harness_core.doubles.http._own_host import Misaddressed, OwnHosts
+from harness_core.doubles.http._own_host import OwnHosts
 from harness_core.doubles.http._probes import http_answers, sse_opens
 from harness_core.doubles.http._recorded import Recorded
 from harness_core.doubles.http._recorder import Recorder, open_recorder
@@ -28,7 +28,6 @@ __all__ = [
     "Addressed",
     "Answer",
     "HttpClient",
-    "Misaddressed",
     "OwnHosts",
     "Recorded",
     "Recorder",
