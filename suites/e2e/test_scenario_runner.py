@@ -123,10 +123,10 @@ async def _judge_live(ecosystem: Ecosystem, scenario: E2EScenario) -> str:
             verdicts.record(success=True)
 
     assert verdicts.decision, (
-        f"{verdicts.told()}; {len(spoiled)} not counted. The failures:\n"
+        f"{verdicts.text()}; {len(spoiled)} not counted. The failures:\n"
         + "\n\n".join(str(failure) for failure in failures)
     )
-    return f"{travelled}\n     {verdicts.told()}; {len(spoiled)} not counted"
+    return f"{travelled}\n     {verdicts.text()}; {len(spoiled)} not counted"
 
 
 def _expect_not_spoiled(scenario: E2EScenario, spoiled: list[str]) -> None:
