@@ -16,7 +16,7 @@ from harness_core.doubles.model import LedgerEntry
 from harness_core.doubles.turns import Rehearsal, Turn, Use, use
 from harness_core.infrastructure.services import S3Object, S3RefusedError
 from harness_core.system.compose import Stack
-from suites.integration.patience import EPISODE_S, SOON_S, eventually
+from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.sessions import Session
 from suites.integration.told import lacked, lost
 
@@ -199,10 +199,10 @@ class Episodes:
         assert 200 == answer.status, answer
         return [json.loads(line) for line in answer.json()["content"].splitlines()]
 
-    def waiting(self, *, timeout_s: int = 60) -> Use:
-        """The model runs a command that waits until :meth:`release`; it says so, and its end."""
+    def waiting(self) -> Use:
+        """The model runs a command that waits until :meth:`release`; files mark its begin and end."""
         command = f"touch begun; until [ -e {_GATE} ]; do sleep 0.05; done; touch whole"
-        return use("execute", command=command, timeout_s=timeout_s)
+        return use("execute", command=command, timeout_s=COMMAND_S)
 
     async def begun(self, session_id: str) -> None:
         """Wait until the command of :meth:`waiting` runs."""

@@ -1,4 +1,4 @@
-"""What Temporal itself says of a workflow, asked with its own client."""
+"""What Temporal itself has on record of a workflow, by its own client."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import trio
 
+from harness_core.base.slowness import patience
 from harness_core.system.compose import Stack
 
 __all__ = ["WorkflowSeen", "look_at_workflow"]
@@ -46,7 +47,7 @@ async def _look(address: str, workflow_id: str, *, namespace: str) -> WorkflowSe
     client = await Client.connect(address, namespace=namespace)
     try:
         handle = client.get_workflow_handle(workflow_id)
-        found = await handle.describe(rpc_timeout=timedelta(seconds=_ANSWER_S))
+        found = await handle.describe(rpc_timeout=timedelta(seconds=patience(_ANSWER_S)))
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None

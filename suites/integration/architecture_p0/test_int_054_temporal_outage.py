@@ -10,7 +10,7 @@ from harness_core.doubles.http import Response
 from harness_core.doubles.turns import use
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.health import payload, unwell
-from suites.integration.patience import SOON_S, eventually
+from suites.integration.patience import COMMAND_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.temporal_view import look_at_workflow
 
@@ -25,7 +25,8 @@ async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, 
     new episodes run. The model provider is a stand-in: the gateway does the turns.
     """
     running, late, afterwards = new_token(), new_token(), new_token()
-    beats = use("execute", command="while :; do echo x >> beats; sleep 0.05; done", timeout_s=300)
+    command = "while :; do echo x >> beats; sleep 0.05; done"
+    beats = use("execute", command=command, timeout_s=COMMAND_S)
     await breakable.rehearse(running, beats, use("fs_write", path="after.txt", content="x"))
     await breakable.rehearse(late, use("fs_write", path="never.txt", content="x"))
     await breakable.rehearse(afterwards, use("fs_write", path="now.txt", content="x"))
