@@ -63,7 +63,7 @@ def same_daemon(
         if was != now:
             harness_loop.run(daemon.restart)
 
-    # A test that has failed has said so itself, with the bytes exchanged.
+    # A test that has failed reports that itself, with the bytes exchanged.
     assert before == after or has_failed(request.node), (
         "the daemon died of this test, and was started again"
     )

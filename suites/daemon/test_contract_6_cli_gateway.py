@@ -30,7 +30,7 @@ async def test_cli_text_reaches_a_skill(client) -> None:
 
 
 def echo_of(daemon: Daemon, text: str) -> str:
-    """What to say to have ``text`` said back."""
+    """What to send to have ``text`` echoed."""
     return daemon.subject.table("texts")["echo"].replace("{text}", text)
 
 

@@ -35,6 +35,7 @@ FAULTS = {
     "memory-growth": "every frame ever received is kept",
     "meta-dropped": "replies carry no META",
     "metaless-unanswered": "user input without META is not answered",
+    "model-holds-up-others": "while a model is asked, no other client is answered",
     "model-route-unchecked": "a command that a model proposes bypasses the dispatcher",
     "nonsense-accepted": "whatever a provider answers counts as an answer",
     "output-cut": "of what a command says the first 1024 letters come back",
