@@ -202,6 +202,11 @@ class Daemon:
         offered = self._fields() | {"port": self.port} | fields
         return fill(text, offered, where=f"{self.subject.path}")
 
+    def echo_of(self, text: str) -> str:
+        """What to send to have ``text`` echoed."""
+        asking: str = self.subject.table("texts")["echo"]
+        return asking.replace("{text}", text)
+
     def environment(self) -> dict[str, str]:
         """The environment it runs in, for clients that belong to it."""
         return self._environment(self._fields() | {"port": self.port})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness_core.base.bridge import Loop
 from harness_core.base.slowness import patience
 from harness_core.front.skips import not_run
-from suites.daemon.daemon import HEALTH_S, Daemon, Settings, health_on, open_daemon
+from suites.daemon.daemon import HEALTH_S, Daemon, Settings, health_on
 from suites.daemon.hostile import (
     DEPTH,
     FRAME_CHARACTERS,
@@ -56,17 +56,10 @@ KNOBS = {
 
 
 @pytest.fixture(scope="module")
-def attacked(harness_loop: Loop, harness_run, run_evidence, subject) -> Iterator[Daemon]:
+def attacked(harness_loop: Loop, share, subject) -> Iterator[Daemon]:
     """A daemon with narrow limits, for hostile clients alone."""
     knobs = {name: value for name, value in KNOBS.items() if name in subject.table("knobs")}
-    opening = open_daemon(
-        harness_run,
-        subject,
-        evidence=run_evidence,
-        name="attacked",
-        settings=Settings(knobs=knobs),
-    )
-    with harness_loop.hold(opening) as daemon:
+    with share("attacked", Settings(knobs=knobs)) as daemon:
         # What is loaded at the first use counts as the daemon's own size, not as growth.
         harness_loop.run(lambda: warm_up(daemon))
         yield daemon

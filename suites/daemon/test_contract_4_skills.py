@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.base.bridge import Loop
 from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from harness_core.front.skips import not_run
-from suites.daemon.daemon import Daemon, Settings, open_daemon
+from suites.daemon.daemon import Daemon, Settings
 from suites.daemon.messages import ask, expect_health, request, say
 from suites.daemon.wire import Keyword, lookup
 
@@ -22,18 +21,11 @@ pytestmark = [pytest.mark.covers("CONTRACT-4-SKILLS"), pytest.mark.capability("s
 
 
 @pytest.fixture(scope="module")
-def skilled(harness_loop: Loop, harness_run, run_evidence, subject):
+def skilled(share, subject):
     """A daemon whose skills directory holds good, broken and needy skills besides its own."""
     if "files" not in subject.table("skills"):
         not_run("subject", f"{subject.path.name} does not say how a skill is written")
-    opening = open_daemon(
-        harness_run,
-        subject,
-        evidence=run_evidence,
-        name="skilled",
-        settings=Settings(skills=True),
-    )
-    with harness_loop.hold(opening) as daemon:
+    with share("skilled", Settings(skills=True)) as daemon:
         yield daemon
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.base.bridge import Loop
 from harness_core.base.errors import NotReady
 from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
@@ -21,7 +20,7 @@ from harness_core.process import command_line
 from suites.daemon.canary import Canary, open_canary
 from suites.daemon.commands import DANGEROUS, HARMLESS, Dangerous, Harmless
 from suites.daemon.confinement import confinement
-from suites.daemon.daemon import Daemon, Settings, open_daemon
+from suites.daemon.daemon import Daemon, Settings
 from suites.daemon.messages import (
     ANSWER_S,
     HEALTH_CHECK,
@@ -41,16 +40,9 @@ BLOCKED = ("blocked",)
 
 
 @pytest.fixture(scope="module")
-def confined(harness_loop: Loop, harness_run, run_evidence, subject) -> Iterator[Daemon]:
+def confined(share) -> Iterator[Daemon]:
     """A daemon to which dangerous commands may be sent."""
-    opening = open_daemon(
-        harness_run,
-        subject,
-        evidence=run_evidence,
-        name="confined",
-        settings=Settings(confinement=confinement()),
-    )
-    with harness_loop.hold(opening) as daemon:
+    with share("confined", Settings(confinement=confinement())) as daemon:
         yield daemon
 
 

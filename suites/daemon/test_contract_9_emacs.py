@@ -51,7 +51,7 @@ async def emacs(run, daemon: Daemon) -> Emacs:
 @pytest.mark.capability("echo")
 async def test_speaks_to_the_daemon(daemon: Daemon, emacs: Emacs, token: str) -> None:
     """Text sent from Emacs is answered by the daemon, counted in characters like any other."""
-    text = daemon.subject.table("texts")["echo"].replace("{text}", f"naïve 日本 {token}")
+    text = daemon.echo_of(f"naïve 日本 {token}")
     status, output = await emacs("say", text=text)
 
     assert status == 0, output

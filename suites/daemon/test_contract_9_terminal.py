@@ -43,15 +43,10 @@ def answered(token: str, typed: str):
     return lambda screen: any(token in line and typed not in line for line in screen.splitlines())
 
 
-def echo_of(daemon: Daemon, text: str) -> str:
-    """What to type to have ``text`` echoed."""
-    return daemon.subject.table("texts")["echo"].replace("{text}", text)
-
-
 @pytest.mark.capability("echo")
 async def test_renders_and_answers(run, daemon: Daemon, token: str) -> None:
     """It shows a prompt and where it is connected to; what is typed is answered on the screen."""
-    typed = echo_of(daemon, token)
+    typed = daemon.echo_of(token)
     async with tui(run, daemon) as terminal:
         await terminal.enter(typed)
         await terminal.expect("an answer", answered(token, typed))
@@ -83,7 +78,7 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
         table = daemon.subject.table("tui")
         daemon.kill()
         await terminal.expect("that the connection is lost", lambda screen: table["lost"] in screen)
-        typed = echo_of(daemon, token)
+        typed = daemon.echo_of(token)
         await terminal.enter(typed)
         await daemon.restart()
         await terminal.expect(
