@@ -1,7 +1,7 @@
-"""Episodes as a user of the stack has them: submitted, followed and looked at over HTTP.
+"""Episodes as a user of the stack has them: submitted, followed and read over HTTP.
 
 What the model does is rehearsed with the gateway: each episode's task holds a token of its own, by
-which the gateway, and whoever reads its ledger, tells the episode from those of other tests.
+which the gateway, and whoever reads its ledger, distinguishes the episode from those of other tests.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from harness_core.doubles.turns import Rehearsal, Turn, Use, use
 from harness_core.infrastructure.services import S3Object, S3RefusedError
 from harness_core.system.compose import Stack
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
+from suites.integration.prompts import lacked, lost
 from suites.integration.sessions import Session
-from suites.integration.told import lacked, lost
 
 __all__ = ["FINAL", "Episodes", "calls", "new_token"]
 
@@ -59,7 +59,7 @@ class Episodes:
         self._mark = 0
 
     async def rehearse(self, token: str, *turns: Turn, task: str = "") -> None:
-        """Say what the model does in the episode whose task holds the token.
+        """Rehearse what the model does in the episode whose task holds the token.
 
         Args:
             token: what finds the episode's calls in the ledger.
@@ -111,8 +111,8 @@ class Episodes:
         """The episode when it has one of these statuses.
 
         Raises:
-            AssertionError: it ends otherwise, does not get there in time, or the model was not told
-                what it needed.
+            AssertionError: it ends otherwise, does not get there in time, or a prompt lacked what
+                the model needed.
             HarnessError: the model was asked what was not rehearsed.
         """
         last: dict[str, Any] = {}
@@ -130,13 +130,13 @@ class Episodes:
             return {key: last.get(key) for key in ("status", "reason", "transitions")}
 
         found = await eventually(there, seconds=seconds, expected=wanted, seen=seen)
-        untold = lacked(await self._ledger(), tokens)
+        missing = lacked(await self._ledger(), tokens)
 
-        assert not untold, "\n".join([*untold, f"so nothing is proven by {wanted}"])
+        assert not missing, "\n".join([*missing, f"so nothing is proven by {wanted}"])
         return found
 
     async def explained(self, failure: str, *, tokens: Collection[str] | None = None) -> str:
-        """A failure, and before it what the model was not told, which may be its cause.
+        """A failure, and before it what the prompts lacked, which may be its cause.
 
         Args:
             failure: what was found.
@@ -149,8 +149,8 @@ class Episodes:
         if not ours:
             return failure
         entries = await self._ledger()
-        untold = lacked(entries, ours) or lost(entries, ours)
-        return "\n".join([*(line for line in untold if line not in failure), failure])
+        missing = lacked(entries, ours) or lost(entries, ours)
+        return "\n".join([*(line for line in missing if line not in failure), failure])
 
     async def _ledger(self) -> tuple[LedgerEntry, ...]:
         return await self.stack.gateway.client.ledger(since=self._mark)
@@ -166,7 +166,7 @@ class Episodes:
         return await self.until(accepted["episode_id"], "completed")
 
     async def stored(self, row: Mapping[str, Any]) -> S3Object:
-        """The object that an asset's row speaks of.
+        """The object that an asset's row names.
 
         Raises:
             AssertionError: there is none.

@@ -12,7 +12,7 @@ import trio
 from harness_core.base.slowness import patience
 from harness_core.system.compose import Stack
 
-__all__ = ["WorkflowSeen", "look_at_workflow"]
+__all__ = ["WorkflowSeen", "describe_workflow"]
 
 _ANSWER_S: Final = 10.0
 
@@ -31,16 +31,16 @@ class WorkflowSeen:
     memo: dict[str, Any]
 
 
-async def look_at_workflow(
+async def describe_workflow(
     stack: Stack, workflow_id: str, *, namespace: str = "default"
 ) -> WorkflowSeen | None:
-    """A workflow by its id; ``None`` when Temporal knows of none."""
-    look = _look(stack.address("temporal"), workflow_id, namespace=namespace)
+    """A workflow by its id; ``None`` when Temporal has none."""
+    describing = _describe(stack.address("temporal"), workflow_id, namespace=namespace)
     # Temporal's client is for asyncio, the tests are for trio.
-    return await trio.to_thread.run_sync(asyncio.run, look)
+    return await trio.to_thread.run_sync(asyncio.run, describing)
 
 
-async def _look(address: str, workflow_id: str, *, namespace: str) -> WorkflowSeen | None:
+async def _describe(address: str, workflow_id: str, *, namespace: str) -> WorkflowSeen | None:
     from temporalio.client import Client
     from temporalio.service import RPCError, RPCStatusCode
 

@@ -54,12 +54,12 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
         assert list(range(1, len(record) + 1)) == [line["seq"] for line in record], (
             "a gap at the worker"
         )
-        assert [_said(line) for line in record] == [_said(event) for event in of_worker]
+        assert [_content(line) for line in record] == [_content(event) for event in of_worker]
         for source in {event["source"] for event in stored}:
             numbers = [event["seq"] for event in stored if event["source"] == source]
 
             assert list(range(1, len(numbers) + 1)) == numbers, f"gap, double or disorder: {source}"
-        # Counted by what was done, not by what was told of it.
+        # Counted by what was done, not by what was recorded of it.
         done = [f"{token}/{t}-{c}.txt" for t in range(_TURNS) for c in range(_CALLS)]
         done += [f"burst/{token}-{n}" for n in range(_BURST)]
         written = [
@@ -99,5 +99,5 @@ async def _has_all(episodes: Episodes, episode_id: str, count: int) -> None:
     )
 
 
-def _said(event: dict[str, Any]) -> dict[str, Any]:
+def _content(event: dict[str, Any]) -> dict[str, Any]:
     return {key: event[key] for key in ("seq", "kind", "episode_id", "trace_id", "payload")}

@@ -11,7 +11,7 @@ from harness_core.doubles.turns import use
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import COMMAND_S, SOON_S, eventually
 from suites.integration.scenes import scene
-from suites.integration.temporal_view import look_at_workflow
+from suites.integration.temporal_view import describe_workflow
 
 #: Longer than any run of the suite, so that nothing ends by itself.
 _LONG_S = 600
@@ -67,7 +67,7 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
     assert steps == [event["payload"]["to_status"] for event in events]
 
     async def closed() -> bool:
-        seen = await look_at_workflow(episodes.stack, episode["workflow_id"])
+        seen = await describe_workflow(episodes.stack, episode["workflow_id"])
         return seen is not None and seen.status == "canceled"
 
     await eventually(closed, seconds=SOON_S, expected="the workflow to be canceled at Temporal")

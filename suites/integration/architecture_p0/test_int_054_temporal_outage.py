@@ -12,7 +12,7 @@ from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.health import payload, unwell
 from suites.integration.patience import COMMAND_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
-from suites.integration.temporal_view import look_at_workflow
+from suites.integration.temporal_view import describe_workflow
 
 
 @pytest.mark.covers("INT-054")
@@ -109,7 +109,7 @@ async def _stands_still(episodes: Episodes, session_id: str) -> None:
 
 async def _is_closed(episodes: Episodes, workflow_id: str) -> None:
     async def there() -> bool:
-        seen = await look_at_workflow(episodes.stack, workflow_id)
+        seen = await describe_workflow(episodes.stack, workflow_id)
         return seen is not None and seen.status not in {"running", "completed"}
 
     await eventually(there, seconds=SOON_S, expected=f"{workflow_id} to be closed, not completed")

@@ -1,4 +1,4 @@
-"""INT-001: the stack boots from its compose file, and health tells the truth about it."""
+"""INT-001: the stack boots from its compose file, and health reports it truthfully."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -98,7 +98,7 @@ async def is_healthy(client: HttpClient, *, when: str) -> None:
     assert body["dependencies"], f"it names no dependency: {answer}"
     if client.name in DEPENDANTS:
         unnamed = {name for name, _ in OUTAGES} - set(body["dependencies"])
-        assert unnamed == set(), f"dependencies that {client.name} does not look at: {answer}"
+        assert unnamed == set(), f"dependencies that {client.name} does not check: {answer}"
 
 
 async def is_healthy_to_many(client: HttpClient) -> None:

@@ -101,8 +101,8 @@ async def runs_on_the_worker(episodes: Episodes) -> None:
     await episodes.until(identity, "completed")
     await no_secret_was_there(episodes, session)
     events = await episodes.events(identity)
-    told = [each for each in calls(events, "tool_call") if token in str(each["payload"])]
-    assert ["worker"] == [each["source"] for each in told], f"who tells of the call: {told}"
+    recorded = [each for each in calls(events, "tool_call") if token in str(each["payload"])]
+    assert ["worker"] == [each["source"] for each in recorded], f"sources of the call: {recorded}"
 
 
 async def is_running(stack: Stack, service: str, token: str) -> bool:
@@ -151,8 +151,8 @@ async def runs_nowhere_without_a_worker(episodes: Episodes) -> None:
     assert f"ran-{token}" not in files, "the code ran after its episode had failed"
     events = await episodes.events(identity)
     # Looking at the files just now was a call as well.
-    told = [event for event in calls(events, "tool_call") if token in str(event["payload"])]
-    assert [] == told, "a call that nobody carried out is told as one"
+    recorded = [event for event in calls(events, "tool_call") if token in str(event["payload"])]
+    assert [] == recorded, "a call that was not carried out is recorded"
 
 
 async def nothing_executes_on_the_controller(episodes: Episodes) -> None:
@@ -162,5 +162,5 @@ async def nothing_executes_on_the_controller(episodes: Episodes) -> None:
     assert execute in {each.path for each in theirs.operations}, "the worker executes nothing"
     body = {"command": "true"}
     for path in (execute, "/fs/write", "/execute", "/benchmark/simulate"):
-        answer = await episodes.controller.having(x_session_id="anybody").post(path, body)
+        answer = await episodes.controller.having(x_session_id="any-session").post(path, body)
         expect_refused(answer, 404, 405)

@@ -248,7 +248,7 @@ class EpisodeActivities:
 
 def _task(run: Run) -> str:
     """What the model is told to do."""
-    if faults.on("task-untold"):
+    if faults.on("task-withheld"):
         return "Do what you are here for."
     return run.task[:24] if faults.on("task-cut") else run.task
 

@@ -108,7 +108,7 @@ class AssetActivities:
     ) -> None:
         final = attempt >= self.attempts
         log.warning("upload_failed", path=asset.path, attempt=attempt, final=final, reason=error)
-        if faults.on("upload-failure-untold"):
+        if faults.on("upload-failure-without-event"):
             return
         told = {"error": error, "final": final, "attempts_allowed": self.attempts}
         await self._write(

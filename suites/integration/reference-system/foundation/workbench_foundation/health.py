@@ -24,7 +24,7 @@ async def health(probes: Mapping[str, Probe], *, timeout_s: float) -> tuple[int,
     dependencies = dict(zip(names, found, strict=True))
     if faults.on("health-always-healthy"):
         return 200, Health(status=HealthStatus.HEALTHY, dependencies=dict.fromkeys(names, "ok"))
-    if faults.on("health-names-nobody"):
+    if faults.on("health-names-none"):
         dependencies = dict.fromkeys(names, "ok")
     if all(state == "ok" for state in found):
         return 200, Health(status=HealthStatus.HEALTHY, dependencies=dependencies)

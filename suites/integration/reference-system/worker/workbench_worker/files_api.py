@@ -173,7 +173,7 @@ async def lint(request: LintRequest, session: CurrentSession, worker: Worker) ->
             for found in json.loads(ended.stdout)
         ]
         told["passed"] = not findings
-        if findings and not faults.on("lint-failure-untold"):
+        if findings and not faults.on("lint-failure-without-event"):
             codes = [finding.code for finding in findings]
             session.record(EventKind.LINT_FAILURE, {"path": request.path, "codes": codes})
         return LintReport(path=request.path, passed=not findings, findings=findings)
