@@ -195,7 +195,7 @@ def split(env: ResolvedEnv) -> tuple[dict[str, str], dict[str, str]]:
     for name, value in {**env.literals, **env.forwarded}.items():
         is_line = "\n" not in value and not value.endswith("\r") and _fits(name, value)
         steers = _STEERING.fullmatch(name) is not None
-        if faults.on("docker-tool-is-told"):
+        if faults.on("docker-is-redirected"):
             steers = False
         if faults.on("docker-literal-newline-split"):
             is_line = True
