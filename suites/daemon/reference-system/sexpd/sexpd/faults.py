@@ -38,7 +38,7 @@ FAULTS = {
     "model-holds-up-others": "while a model is asked, no other client is answered",
     "model-route-unchecked": "a command that a model proposes bypasses the dispatcher",
     "nonsense-accepted": "whatever a provider answers counts as an answer",
-    "output-cut": "of what a command says the first 1024 letters come back",
+    "output-cut": "of a command's output the first 1024 letters come back",
     "pattern-missed": "the dispatcher does not know what find -delete and find -exec do",
     "question-cut": "a model is asked the first 80 letters of a text",
     "raw-wire-unchecked": "a shell request on the wire bypasses the dispatcher",

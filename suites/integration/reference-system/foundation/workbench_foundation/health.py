@@ -37,7 +37,7 @@ async def _ask(probe: Probe, *, timeout_s: float) -> str:
             await probe()
     except TimeoutError:
         return f"no answer within {timeout_s:g} s"
-    # A probe speaks to a server of somebody else: whatever it raises is the answer here.
+    # A probe speaks to another server: whatever it raises is the answer here.
     except Exception as error:
         return describe(error)
     return "ok"

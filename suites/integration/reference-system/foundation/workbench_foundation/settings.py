@@ -1,4 +1,4 @@
-"""Settings from the environment, typed, each problem told by name."""
+"""Settings from the environment, typed, each problem reported by name."""
 
 from __future__ import annotations
 

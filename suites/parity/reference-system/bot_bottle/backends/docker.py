@@ -178,9 +178,9 @@ class DockerBottle:
             return
         environ = dict(self._host.environ)
         done = self._host.runner.run(["docker", "rm", "-f", self._name], env=environ)
-        said = done.stderr.decode(errors="replace").strip()
-        if done.returncode != 0 and "No such container" not in said:
-            raise BackendError(f"cannot remove {self._name}: docker says: {said}")
+        output = done.stderr.decode(errors="replace").strip()
+        if done.returncode != 0 and "No such container" not in output:
+            raise BackendError(f"cannot remove {self._name}: docker says: {output}")
         self._closed = True
 
 
