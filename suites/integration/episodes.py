@@ -186,6 +186,23 @@ class Episodes:
 
         return await eventually(there, seconds=seconds, expected=f"an event {kind}")
 
+    async def until_events(self, episode_id: str, count: int) -> list[dict[str, Any]]:
+        """The stored events of an episode, when there are so many of the worker."""
+        of_worker: list[dict[str, Any]] = []
+
+        async def there() -> list[dict[str, Any]] | None:
+            stored = await self.events(episode_id)
+            of_worker[:] = [event for event in stored if event["source"] == "worker"]
+            return stored if len(of_worker) >= count else None
+
+        stored: list[dict[str, Any]] = await eventually(
+            there,
+            seconds=SOON_S,
+            expected=f"the {count} events of the worker at the controller",
+            seen=lambda: len(of_worker),
+        )
+        return stored
+
     # --- sessions -------------------------------------------------------------------------------
 
     def session(self, session_id: str) -> Session:

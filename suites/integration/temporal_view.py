@@ -11,8 +11,9 @@ import trio
 
 from harness_core.base.slowness import patience
 from harness_core.system.compose import Stack
+from suites.integration.patience import SOON_S, eventually
 
-__all__ = ["WorkflowSeen", "describe_workflow"]
+__all__ = ["WorkflowSeen", "closed_workflow", "describe_workflow"]
 
 _ANSWER_S: Final = 10.0
 
@@ -38,6 +39,25 @@ async def describe_workflow(
     describing = _describe(stack.address("temporal"), workflow_id, namespace=namespace)
     # Temporal's client is for asyncio, the tests are for trio.
     return await trio.to_thread.run_sync(asyncio.run, describing)
+
+
+async def closed_workflow(stack: Stack, workflow_id: str) -> WorkflowSeen:
+    """A workflow once Temporal has closed it, a moment after its last step was recorded.
+
+    Raises:
+        AssertionError: Temporal has none, or it is not closed in time.
+    """
+
+    async def there() -> WorkflowSeen | None:
+        seen = await describe_workflow(stack, workflow_id)
+
+        assert seen is not None, f"Temporal has no workflow {workflow_id}"
+        return seen if seen.status != "running" else None
+
+    found: WorkflowSeen = await eventually(
+        there, seconds=SOON_S, expected=f"{workflow_id} closed at Temporal"
+    )
+    return found
 
 
 async def _describe(address: str, workflow_id: str, *, namespace: str) -> WorkflowSeen | None:

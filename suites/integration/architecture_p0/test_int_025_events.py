@@ -10,7 +10,7 @@ import trio
 from harness_core.doubles.http import Unanswered
 from harness_core.doubles.turns import use
 from suites.integration.episodes import Episodes, calls, new_token
-from suites.integration.patience import EPISODE_S, SOON_S, eventually
+from suites.integration.patience import EPISODE_S
 
 _TURNS = 4
 _CALLS = 6
@@ -47,8 +47,7 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
     for token, episode in zip(tokens, accepted, strict=True):
         await breakable.until(episode["episode_id"], "completed", seconds=EPISODE_S)
         record = await breakable.record(episode["session_id"])
-        await _has_all(breakable, episode["episode_id"], len(record))
-        stored = await breakable.events(episode["episode_id"])
+        stored = await breakable.until_events(episode["episode_id"], len(record))
         of_worker = [event for event in stored if event["source"] == "worker"][: len(record)]
 
         assert list(range(1, len(record) + 1)) == [line["seq"] for line in record], (
@@ -81,22 +80,6 @@ async def _burst(episodes: Episodes, session_id: str, token: str) -> None:
     async with trio.open_nursery() as nursery:
         for first in range(4):
             nursery.start_soon(one, range(first, _BURST, 4))
-
-
-async def _has_all(episodes: Episodes, episode_id: str, count: int) -> None:
-    found: list[int] = []
-
-    async def there() -> bool:
-        stored = await episodes.events(episode_id)
-        found.append(sum(event["source"] == "worker" for event in stored))
-        return found[-1] >= count
-
-    await eventually(
-        there,
-        seconds=SOON_S,
-        expected=f"the {count} events of the worker at the controller",
-        seen=lambda: found[-1:],
-    )
 
 
 def _content(event: dict[str, Any]) -> dict[str, Any]:

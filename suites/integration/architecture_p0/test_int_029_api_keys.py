@@ -77,6 +77,7 @@ async def takes(right: HttpClient, operation: Operation) -> None:
     answer = await session.client.request(operation.method, operation.target(), content=b"{")
 
     assert answer.status not in {401, 403}, f"{operation.name} refuses the right key: {answer}"
+    assert answer.status < 500, f"{operation.name} fails inside on a malformed request: {answer}"
 
 
 async def nothing_was_submitted(right: HttpClient, key: str, token: str) -> None:

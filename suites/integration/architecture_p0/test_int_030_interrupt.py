@@ -11,7 +11,7 @@ from harness_core.doubles.turns import use
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import COMMAND_S, SOON_S, eventually
 from suites.integration.scenes import scene
-from suites.integration.temporal_view import describe_workflow
+from suites.integration.temporal_view import closed_workflow
 
 #: Longer than any run of the suite, so that nothing ends by itself.
 _LONG_S = 600
@@ -65,12 +65,8 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
     assert episode["transitions"][-1]["reason"], "an interruption without a reason"
     events = calls(await episodes.events(episode_id), "workflow_transition")
     assert steps == [event["payload"]["to_status"] for event in events]
-
-    async def closed() -> bool:
-        seen = await describe_workflow(episodes.stack, episode["workflow_id"])
-        return seen is not None and seen.status == "canceled"
-
-    await eventually(closed, seconds=SOON_S, expected="the workflow to be canceled at Temporal")
+    seen = await closed_workflow(episodes.stack, episode["workflow_id"])
+    assert "canceled" == seen.status, f"Temporal has {seen}, the episode is interrupted"
     again = await episodes.controller.post(f"/episodes/{episode_id}/interrupt")
     unknown = await episodes.controller.post("/episodes/no-such-episode/interrupt")
 

@@ -10,8 +10,7 @@ import pytest
 
 from harness_core.doubles.turns import fail, use
 from suites.integration.episodes import Episodes, calls, new_token
-from suites.integration.patience import SOON_S, eventually
-from suites.integration.temporal_view import WorkflowSeen, describe_workflow
+from suites.integration.temporal_view import closed_workflow, describe_workflow
 
 
 @pytest.mark.covers("INT-053")
@@ -48,7 +47,7 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
         assert end == episode["status"]
         assert episode["reason"] == episode["transitions"][-1]["reason"]
         await _is_consistent(episodes, episode, began=began, ended=ended)
-        seen = await _closed(episodes, episode["workflow_id"])
+        seen = await closed_workflow(episodes.stack, episode["workflow_id"])
 
         assert end == seen.status, f"Temporal has {seen}, the episode is {end}"
         assert {seen.run_id} == {s["run_id"] for s in episode["transitions"][1:]} | {
@@ -82,18 +81,6 @@ async def _is_consistent(
 
         assert {key: row[key] for key in same} == {key: payload[key] for key in same}
         assert datetime.fromisoformat(row["at"]) == datetime.fromisoformat(event["time"])
-
-
-async def _closed(episodes: Episodes, workflow_id: str) -> WorkflowSeen:
-    """Temporal closes a workflow a moment after its last step is written down."""
-
-    async def there() -> WorkflowSeen | None:
-        seen = await describe_workflow(episodes.stack, workflow_id)
-
-        assert seen is not None, f"Temporal has no workflow {workflow_id}"
-        return seen if seen.status != "running" else None
-
-    return await eventually(there, seconds=SOON_S, expected=f"{workflow_id} closed at Temporal")
 
 
 def _steps(episode: dict[str, Any]) -> list[str]:

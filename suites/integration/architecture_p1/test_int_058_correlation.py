@@ -44,7 +44,7 @@ async def test_int_058_an_episode_is_found_everywhere(episodes: Episodes) -> Non
     for episode, other in ((good, bad), (bad, good)):
         ids = {key: episode[key] for key in ("episode_id", "trace_id")}
         record = await episodes.record(episode["session_id"])
-        events = await _events_with(episodes, episode["episode_id"], len(record))
+        events = await episodes.until_events(episode["episode_id"], len(record))
         named = {(event["episode_id"], event["trace_id"]) for event in [*events, *record]}
         seen = await describe_workflow(episodes.stack, episode["workflow_id"])
 
@@ -56,14 +56,6 @@ async def test_int_058_an_episode_is_found_everywhere(episodes: Episodes) -> Non
             await _logged(episodes, service, ids, other)
     found = [await _objects_of(episodes, episode) for episode in (good, bad)]
     assert [1, 0] == [len(names) for names in found], f"objects of the two episodes: {found}"
-
-
-async def _events_with(episodes: Episodes, episode_id: str, count: int) -> list[dict[str, Any]]:
-    async def there() -> list[dict[str, Any]] | None:
-        found = await episodes.events(episode_id)
-        return found if sum(e["source"] == "worker" for e in found) >= count else None
-
-    return await eventually(there, seconds=SOON_S, expected=f"{count} events of the worker")
 
 
 async def _logged(
