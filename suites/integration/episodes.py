@@ -177,12 +177,25 @@ class Episodes:
             raise AssertionError(f"no object where the row says: {row}: {refused}") from refused
 
     async def until_event(
-        self, episode_id: str, kind: str, *, seconds: float = SOON_S
+        self, episode_id: str, kind: str, *, seconds: float = SOON_S, before_end: bool = False
     ) -> dict[str, Any]:
-        """The first stored event of a kind, when there is one."""
+        """The first stored event of a kind, when there is one.
+
+        Args:
+            episode_id: of the episode.
+            kind: of the event.
+            seconds: how long it may take.
+            before_end: an episode that ends without it has failed its test; else the event may come
+                later, as those of the worker do.
+        """
 
         async def there() -> dict[str, Any] | None:
-            return next(iter(calls(await self.events(episode_id), kind)), None)
+            episode = await self.get(episode_id)
+            found = next(iter(calls(await self.events(episode_id), kind)), None)
+            ended = before_end and episode["status"] in FINAL
+
+            assert found or not ended, f"expected an event {kind}, found the end: {episode}"
+            return found
 
         return await eventually(there, seconds=seconds, expected=f"an event {kind}")
 

@@ -30,7 +30,9 @@ async def test_int_056_uploads_are_retried_and_then_fail(breakable: Episodes) ->
 
     async with breakable.stack.outage("minio", "kill"):
         retried = await breakable.submit(short)
-        await breakable.until_event(retried["episode_id"], "upload_failed", seconds=EPISODE_S)
+        await breakable.until_event(
+            retried["episode_id"], "upload_failed", seconds=EPISODE_S, before_end=True
+        )
     kept = await breakable.until(retried["episode_id"], "completed")
     async with breakable.stack.outage("minio", "kill"):
         given_up = await breakable.submit(long)
