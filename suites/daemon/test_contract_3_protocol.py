@@ -191,20 +191,27 @@ async def test_one_byte_at_a_time(daemon: Daemon) -> None:
 async def test_half_a_frame_holds_up_no_other_client(daemon: Daemon) -> None:
     """While one client is in the middle of a frame, others are greeted and answered.
 
-    The daemon of the run gives a frame longer than it takes to answer; the one under attack would
-    end the half frame in time to hide that it held others up.
+    Shown by the half frame itself, which is completed and answered afterwards: a daemon that held up
+    the others would have ended it first. The daemon of the run gives a frame longer than it takes to
+    answer; the one under attack would not.
     """
+    whole = frame(HEALTH)
     async with daemon.connect() as half:
-        await half.send_bytes(frame(HEALTH)[:13])
+        await half.send_bytes(whole[:13])
         try:
             async with daemon.connect() as other:
                 expect_health(await health_on(other))
+            await half.send_bytes(whole[13:])
+            answer = await half.receive("the answer to the completed frame", seconds=HEALTH_S)
         except RemoteProtocolError as error:
             raise AssertionError(
                 f"contract 3: half a frame of one client holds up another: {error}"
             ) from error
 
-        assert half.transcript.exchanges, "half a frame was never sent"
+        assert answer.get("TYPE") == Keyword("HEALTH-RESPONSE"), (
+            f"contract 3: half a frame of one client holds up another until it is ended: "
+            f"{answer.payload}\n{half.transcript}"
+        )
 
 
 @pytest.mark.knob("frame_s")
