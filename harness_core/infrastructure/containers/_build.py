@@ -32,19 +32,6 @@ from harness_core.infrastructure.containers._recipes import (
 from harness_core.infrastructure.engine import Engine
 from harness_core.process import start_time, state_root
 
-__all__ = [
-    "BASES",
-    "ImageRow",
-    "at_hand",
-    "build_images",
-    "build_missing",
-    "build_subject_image",
-    "image_rows",
-    "one_builder",
-    "pull",
-    "remove_images",
-]
-
 #: Where the lowest image comes from: tried in this order with ``auto``.
 BASES: Final = ("auto", "public", "debootstrap")
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["ContainerChild", "ContainerCommand", "open_container_child"]
-
 #: Interval between two questions whether it still runs, in seconds.
 _LOOK_S: Final = 0.2
 

@@ -15,8 +15,6 @@ from harness_core.base.errors import HarnessError, NotReady, Unavailable
 from harness_core.base.machine import need_extra
 from harness_core.infrastructure.engine import Engine, check_listening
 
-__all__ = ["engine_client", "engine_errors", "library", "unless_gone"]
-
 _DISK_FULL: Final = "no space left on device"
 
 

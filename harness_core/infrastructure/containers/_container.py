@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["Container", "ContainerSpec", "open_container"]
-
 #: What the engines say when a published port is taken.
 _PORT_WORDS: Final = ("port is already allocated", "address already in use")
 _NAME_WORDS: Final = ("is already in use by container", "name is already in use", "Conflict")

@@ -17,8 +17,6 @@ from harness_core.process import start_time
 if TYPE_CHECKING:
     from harness_core.process import Run
 
-__all__ = ["LABEL_RUN", "announce", "belongs", "host_id", "run_labels"]
-
 _PREFIX: Final = "staging-harness"
 LABEL_RUN: Final = f"{_PREFIX}.run"
 _LABEL_HOST: Final = f"{_PREFIX}.host"

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Redactor
     from harness_core.process import Run
 
-__all__ = ["ContainerLog"]
-
 #: Lives of one container that may wait to be read: a test restarts a server a handful of times.
 _LIVES: Final = 1000
 

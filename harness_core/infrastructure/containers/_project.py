@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["adopt_container", "announce_container", "open_network", "open_volume"]
-
 
 def announce_container(run: Run, name: str, *, engine: Engine) -> None:
     """Write down that a container of that name is about to be made, so that a sweep finds it."""

@@ -13,8 +13,6 @@ from harness_core.infrastructure.containers._client import engine_client
 from harness_core.infrastructure.containers._recipes import image_tag
 from harness_core.infrastructure.engine import Engine
 
-__all__ = ["ImageChoice", "provide_image"]
-
 #: A pull of some hundred megabytes, or a build; one call is silent only while a package unpacks.
 _SILENCE_S: Final = 600.0
 

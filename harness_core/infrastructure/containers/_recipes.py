@@ -18,18 +18,6 @@ from typing import Final
 
 from harness_core.base.errors import BadInput, Unavailable
 
-__all__ = [
-    "DEBIAN_ROOT",
-    "IMAGE_NAMES",
-    "PUBLIC_BASE",
-    "REPOSITORY",
-    "build_context",
-    "image_parent",
-    "image_tag",
-    "labelled",
-    "pack",
-]
-
 REPOSITORY: Final = "staging-harness"
 
 #: Raise it when images change for a reason the hash does not see.

@@ -11,8 +11,6 @@ from harness_core.infrastructure.containers._client import engine_client, engine
 from harness_core.infrastructure.containers._recipes import PUBLIC_BASE
 from harness_core.infrastructure.engine import Engine, find_engine
 
-__all__ = ["engine_report"]
-
 #: A registry that can be reached answers a question about one image in a second or two.
 _REGISTRY_S: Final = 10.0
 

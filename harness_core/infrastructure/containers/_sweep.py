@@ -19,8 +19,6 @@ from harness_core.infrastructure.containers._labels import belongs
 from harness_core.infrastructure.engine import find_engine
 from harness_core.process import state_root
 
-__all__ = ["sweep_container", "sweep_network", "sweep_volume"]
-
 #: The ledger names a container before the engine is asked for it, and an engine finishes what it
 #: was asked for after the asker is dead. Until an entry is so old its container may still appear.
 _APPEARS_S: Final = 10.0

@@ -19,8 +19,6 @@ from harness_core.infrastructure.services import redacted_url
 if TYPE_CHECKING:
     from asyncpg import Pool
 
-__all__ = ["open_asyncpg_pool"]
-
 #: No statement of a test takes a second; a paused server never answers, not even a goodbye.
 _STATEMENT_S: Final = 30.0
 

@@ -24,8 +24,6 @@ from harness_core.base.errors import BadInput, NotReady, Unavailable
 from harness_core.base.unclosed import line_of_caller
 from harness_core.infrastructure.services import redacted_url
 
-__all__ = ["Connection", "Params", "Query", "connect", "plain_url"]
-
 Query = str | sql.Composable
 Params = Sequence[Any] | Mapping[str, Any]
 

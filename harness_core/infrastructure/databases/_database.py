@@ -25,8 +25,6 @@ from harness_core.infrastructure.services import redacted_url
 if TYPE_CHECKING:
     from asyncpg import Pool
 
-__all__ = ["Database"]
-
 
 class Database:
     """A handle on one database; it connects on first use and reconnects after an outage.

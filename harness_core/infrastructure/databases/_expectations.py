@@ -22,8 +22,6 @@ from harness_core.infrastructure.databases._connection import Connection
 from harness_core.infrastructure.databases._schema import Table, find_table, require_columns
 from harness_core.infrastructure.services import redacted_url
 
-__all__ = ["Expectation", "expectation"]
-
 #: Values longer than this are cut in messages; prompts and results run to kilobytes.
 _VALUE_CHARS = 160
 

@@ -33,8 +33,6 @@ from harness_core.infrastructure.databases._pool import DatabasePool
 from harness_core.infrastructure.databases._server import Clone
 from harness_core.infrastructure.services import find_postgres_binaries
 
-__all__ = ["database_for_test"]
-
 #: A clone holds what one test wrote; a dump of it takes some 100 ms.
 _DUMP_S = 60.0
 

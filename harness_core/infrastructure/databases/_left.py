@@ -9,8 +9,6 @@ from harness_core.infrastructure.databases._connection import Connection
 from harness_core.infrastructure.services import PostgresService
 from harness_core.process import LeakFound, Run
 
-__all__ = ["left_databases"]
-
 #: What a new server has.
 _ITS_OWN = frozenset({"postgres", "template0", "template1"})
 

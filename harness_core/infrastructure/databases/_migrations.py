@@ -24,8 +24,6 @@ from harness_core.base.bridge import Mutex, blocking
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.infrastructure.databases._connection import Connection
 
-__all__ = ["MigrationChain", "applied_revisions", "chain_hash", "chain_heads", "upgrade"]
-
 _OWN_ENVIRONMENT: Final = Path(__file__).parent / "_environment"
 
 #: Alembic keeps the migration that runs in module globals: one at a time per process.

@@ -27,14 +27,6 @@ from harness_core.base.groups import lone_error
 from harness_core.infrastructure.databases._migrations import MigrationChain, chain_hash, upgrade
 from harness_core.infrastructure.databases._server import Clone, Server
 
-__all__ = [
-    "Blueprint",
-    "DatabasePool",
-    "alembic_blueprint",
-    "drop_run_databases",
-    "open_pool",
-]
-
 #: More would fill a small tmpfs: a clone has 8 MB.
 _MOST_WARM: Final = 32
 

@@ -13,8 +13,6 @@ from harness_core.infrastructure.databases._server import Server
 from harness_core.infrastructure.services import PostgresService
 from harness_core.process import Run
 
-__all__ = ["create_database"]
-
 
 @asynccontextmanager
 async def create_database(

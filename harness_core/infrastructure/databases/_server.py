@@ -26,8 +26,6 @@ from harness_core.base.wait import until
 from harness_core.infrastructure.databases._connection import Connection
 from harness_core.infrastructure.services import redacted_url
 
-__all__ = ["Clone", "Server"]
-
 Build = Callable[[str], Awaitable[None]]
 
 #: First key of our advisory locks (they take two numbers); "hs" and a random rest.

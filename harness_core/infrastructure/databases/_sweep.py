@@ -12,8 +12,6 @@ from harness_core.base.errors import Unavailable
 from harness_core.infrastructure.databases._pool import drop_run_databases
 from harness_core.infrastructure.services import parse_postgres_url
 
-__all__ = ["POSTGRES_URL_VARIABLE", "sweep_databases"]
-
 #: Where the URL of an external server is given; on a command line its password could be read.
 POSTGRES_URL_VARIABLE: Final = "HARNESS_POSTGRES_URL"
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Child, Run
 
-__all__ = ["ChildServer", "ServerCommand", "alive", "held_port", "open_child_server", "serves"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCommand:

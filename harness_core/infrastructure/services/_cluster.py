@@ -34,15 +34,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = [
-    "Job",
-    "Owner",
-    "met_full_disk",
-    "new_cluster",
-    "server_environment",
-    "write_settings",
-]
-
 #: What a full disk keeps us from writing.
 _WHAT: Final = "the data directory of a PostgreSQL server"
 

@@ -9,8 +9,6 @@ from typing import TypeVar
 from harness_core.base.bridge import Loop, this_loop
 from harness_core.infrastructure.services._service import Place, Service
 
-__all__ = ["ServiceHandle", "opened_here"]
-
 
 class ServiceHandle:
     """Passes the operations of a :class:`Service` on to the server of its provider.

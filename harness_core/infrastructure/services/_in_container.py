@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["ContainerServer", "open_container_server"]
-
 #: Interval between two looks at a starting server, in seconds; each is one connection.
 _LOOK_S: Final = 0.005
 

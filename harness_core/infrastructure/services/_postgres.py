@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["POSTGRES_IMAGES", "PostgresService", "open_postgres", "postgres_answers"]
-
 POSTGRES_IMAGES: Final = ImageChoice(
     variable="HARNESS_POSTGRES_IMAGE",
     prepared=("postgres-baked", "postgres"),

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Child, Run
 
-__all__ = ["open_local_postgres"]
-
 _SETTINGS: Final[Mapping[str, str]] = {
     **COMMON_SETTINGS,
     "listen_addresses": "127.0.0.1",

@@ -19,8 +19,6 @@ import trio
 from harness_core.base.errors import HarnessError
 from harness_core.infrastructure.services._readiness import connect
 
-__all__ = ["ServerRefusedError", "execute_locally", "greet"]
-
 _VERSION_3: Final = 3 << 16
 
 #: Longest message read while starting up; an error with all its fields has a few hundred bytes.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["ServerKind", "check_provider", "none_with", "open_server"]
-
 _PROVIDERS: Final = ("container", "external", "local")
 
 #: A server that runs answers its first message in milliseconds, across a network in tens.

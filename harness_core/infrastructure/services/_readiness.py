@@ -9,8 +9,6 @@ import trio
 
 from harness_core.base.errors import HarnessError
 
-__all__ = ["Readiness", "connect", "split_address"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:

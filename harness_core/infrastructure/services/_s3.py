@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["S3_IMAGES", "S3_URL_VARIABLE", "S3Service", "open_s3"]
-
 #: Where the URL of an external server is given; on a command line its keys could be read.
 S3_URL_VARIABLE: Final = "HARNESS_S3_URL"
 

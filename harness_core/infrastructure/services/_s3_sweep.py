@@ -14,8 +14,6 @@ from harness_core.infrastructure.services._s3_client import list_buckets
 from harness_core.infrastructure.services._s3_objects import remove_bucket
 from harness_core.infrastructure.services._s3_url import parse_s3_url
 
-__all__ = ["name_bucket", "sweep_bucket"]
-
 #: Of a name: what every S3 server takes.
 _LONGEST = 63
 

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Place", "Say", "Service"]
-
 #: Told what takes long while a service is opened, e.g. that its image is being built.
 Say = Callable[[str], None]
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["TEMPORAL_ADDRESS_VARIABLE", "TEMPORAL_IMAGES", "TemporalService", "open_temporal"]
-
 #: Where the ``host:port`` of an external server is given.
 TEMPORAL_ADDRESS_VARIABLE: Final = "HARNESS_TEMPORAL_ADDRESS"
 
