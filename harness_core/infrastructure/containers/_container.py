@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-#: What the engines say when a published port is taken.
+#: In an engine's refusal of a published port, and of a name, that is taken.
 _PORT_WORDS: Final = ("port is already allocated", "address already in use")
 _NAME_WORDS: Final = ("is already in use by container", "name is already in use", "Conflict")
 
@@ -57,7 +57,7 @@ class ContainerSpec:
         writable: those of ``mounts`` that it may write.
         tmpfs: path inside → options, e.g. ``{"/tmp": "size=64m"}``; lost when it stops.
         shared_network: gives it the engine host's own network, so that it reaches loopback
-            addresses and serves on the port it is told; only with an engine on this machine.
+            addresses and serves on ``port``; only with an engine on this machine.
         leased: ``publish`` or ``port`` is under a lease of the caller's own.
         user: ``uid:gid`` to run as; the image's own when empty.
         publish: the port on the host; a leased one when left out.
@@ -78,7 +78,7 @@ class ContainerSpec:
 
 
 class Container:
-    """A container of ours; built only by :func:`open_container`.
+    """A container of ours; built only by :func:`open_container` and :func:`adopt_container`.
 
     Attributes:
         name: its name in the engine.
@@ -94,17 +94,18 @@ class Container:
         wrapped: Any,
         *,
         name: str,
-        host: str,
         port: int,
         engine: Engine,
-        following: ContainerLog,
+        evidence: Evidence,
+        log: str = "",
     ) -> None:
+        path = evidence.path / f"{log or name}.log"
         self._wrapped = wrapped
-        self._following = following
-        self.log = following.path
+        self._following = ContainerLog(engine, name, path=path, redactor=evidence.redactor)
+        self.log = path
         self.name = name
         self.id = str(wrapped.short_id)
-        self.host = host
+        self.host = engine.host
         self.port = port
         self.engine = engine
 
@@ -115,21 +116,24 @@ class Container:
 
     async def status(self) -> str:
         """What the engine says it does: ``running``, ``paused``, ``exited`` and the like."""
-        await self._do("inspect", self._wrapped.reload)
-        return str(self._wrapped.status)
+        return str((await self._state())["Status"])
 
     async def exit_code(self) -> int:
         """Of its last life; meaningful once it has exited."""
-        await self._do("inspect", self._wrapped.reload)
-        return int(self._wrapped.attrs["State"]["ExitCode"])
+        return int((await self._state())["ExitCode"])
+
+    async def pid(self) -> int:
+        """Of its first process, in the engine's own process namespace; 0 when it is down."""
+        return int((await self._state())["Pid"])
 
     async def start(self) -> None:
         """Start it again, on the same port and with its files."""
         await self._following.life_read()
         info = await self._do("ask for the time before the start of", self._wrapped.client.info)
         await self._do("start", self._wrapped.start)
-        # The engine's own word for when it started may be later than the first line.
-        self._following.follow(since_s=_engine_time(info["SystemTime"]))
+        # The engine's own record of when it started may be later than the first line.
+        began = datetime.fromisoformat(info["SystemTime"])  # nanoseconds are cut off
+        self._following.follow(since_s=began.timestamp())
 
     async def stop(self, *, grace_s: float = limits.CHILD_STOP_GRACE_S) -> None:
         """Ask it to stop, then kill it; nothing happens when it is down."""
@@ -161,6 +165,11 @@ class Container:
         raw: bytes = await self._do("read the log of", lambda: self._wrapped.logs(tail=lines))
         return tuple(raw.decode("utf-8", "replace").splitlines())
 
+    async def _state(self) -> dict[str, Any]:
+        await self._do("inspect", self._wrapped.reload)
+        state: dict[str, Any] = self._wrapped.attrs["State"]
+        return state
+
     async def _do(self, verb: str, call: Callable[[], Any]) -> Any:
         def guarded() -> Any:
             with engine_errors(f"{verb} container {self.name}"):
@@ -186,22 +195,89 @@ async def open_container(
         evidence: directory for its log.
 
     Raises:
-        PortTaken: the port it must have is held by somebody else.
+        PortTaken: the port it must have is taken.
         Unavailable: no image, no engine, no space.
         NotReady: the engine did not answer in time.
     """
     with ExitStack() as stack:
         container = await blocking(_start, run, spec, engine, evidence, stack)
         container._following.open(run)  # noqa: SLF001 - the one maker of containers
-        try:
+        async with _until_removed(run, container, evidence):
             yield container
-        except BaseException:
-            with trio.CancelScope(shield=True):
-                await _close(run, container, evidence, quiet=True)
-            raise
-        else:
-            with trio.CancelScope(shield=True):
-                await _close(run, container, evidence, quiet=False)
+
+
+@asynccontextmanager
+async def adopt_container(
+    run: Run, name: str, *, engine: Engine, port: int, evidence: Evidence, log: str
+) -> AsyncIterator[Container]:
+    """Look after a container that was created for this run and not started; removed at the end.
+
+    Args:
+        run: what it belongs to.
+        name: of the container.
+        engine: where.
+        port: where its server is published; 0 for none.
+        evidence: directory for its log.
+        log: name of the log there, without suffix.
+
+    Raises:
+        HarnessError: the engine has none of that name.
+    """
+    with ExitStack() as stack:
+
+        def find() -> Any:
+            client = stack.enter_context(engine_client(engine))
+            with engine_errors(f"find container {name}"):
+                return client.containers.get(name)
+
+        wrapped = await blocking(find)
+        container = Container(
+            wrapped, name=name, port=port, engine=engine, evidence=evidence, log=log
+        )
+        container._following.open(run, started=False)  # noqa: SLF001 - see above
+        async with _until_removed(run, container, evidence):
+            yield container
+
+
+@asynccontextmanager
+async def _until_removed(run: Run, container: Container, evidence: Evidence) -> AsyncIterator[None]:
+    """Remove the container after the block, under the client's own deadlines.
+
+    What goes wrong is in the evidence; it is raised when the block has no error of its own.
+    """
+    quiet = True
+    try:
+        yield
+        quiet = False
+    finally:
+        with trio.CancelScope(shield=True):
+            if (problem := await _close(container)) is not None:
+                run.ledger.record("handed-over", what=f"container {container.name}")
+                evidence.append("containers.log", str(problem))
+                if not quiet:
+                    raise HarnessError(
+                        f"remove container {container.name}",
+                        observed=problem.observed,
+                        next_step="It stays in the ledger: run `harness sweep` once the engine "
+                        "answers",
+                    ) from problem
+
+
+async def _close(container: Container) -> HarnessError | None:
+    """End the container, read the rest of its log, remove it; returns why that was not possible."""
+    ended = False
+    try:
+        await blocking(_end, container.engine, container.name)
+        ended = True
+    except HarnessError as error:
+        return error
+    finally:
+        await container._following.close(ended=ended)  # noqa: SLF001 - its own half
+    try:
+        await blocking(_remove, container.engine, container.name)
+    except HarnessError as error:
+        return error
+    return None
 
 
 def _start(
@@ -221,23 +297,18 @@ def _start(
                 with engine_errors(f"start container {name} of {spec.image}"):
                     wrapped = _create(run, spec, engine, name, port, attempt)
             except (HarnessError, OSError) as error:
-                _discard(run, engine, name)
-                if spec.publish is not None and _says(error, _PORT_WORDS):
+                try:
+                    _remove(engine, name)
+                except HarnessError:
+                    run.ledger.record("handed-over", what=f"container {name}")
+                if spec.publish is not None and _has(error, _PORT_WORDS):
                     raise _taken(engine, spec.publish) from error
                 if not _may_pass(error):
                     raise
                 problem = error
                 continue
             stack.push(attempt.pop_all())
-            path = evidence.path / f"{name}.log"
-            return Container(
-                wrapped,
-                name=name,
-                host=engine.host,
-                port=port,
-                engine=engine,
-                following=ContainerLog(engine, name, path=path, redactor=evidence.redactor),
-            )
+            return Container(wrapped, name=name, port=port, engine=engine, evidence=evidence)
     assert problem is not None
     raise problem
 
@@ -311,26 +382,13 @@ def _settle_library(engine: Engine) -> None:
             testcontainers_config.ryuk_disabled = not at_hand
 
 
-def _engine_time(text: str) -> float:
-    """The seconds of an engine's time stamp, which has nanoseconds; never later than it was."""
-    return datetime.fromisoformat(text).timestamp()
-
-
-def _says(error: BaseException, words: tuple[str, ...]) -> bool:
+def _has(error: BaseException, words: tuple[str, ...]) -> bool:
     return any(word in str(error) for word in words)
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether another attempt may succeed: known weather of engines, never a refusal."""
-    return isinstance(error, NotReady) or _says(error, (*_PORT_WORDS, *_NAME_WORDS))
-
-
-def _discard(run: Run, engine: Engine, name: str) -> None:
-    """Remove what a failed attempt may have made; what cannot be removed now is swept later."""
-    try:
-        _remove(engine, name)
-    except HarnessError:
-        run.ledger.record("handed-over", what=f"container {name}")
+    """Whether another attempt may succeed: known to pass, never a refusal."""
+    return isinstance(error, NotReady) or _has(error, (*_PORT_WORDS, *_NAME_WORDS))
 
 
 def _end(engine: Engine, name: str) -> None:
@@ -347,10 +405,11 @@ def _end(engine: Engine, name: str) -> None:
 
 
 def _remove(engine: Engine, name: str) -> None:
-    def remove(client: Any) -> None:
-        client.containers.get(name).remove(force=True, v=True)
-
-    unless_gone(engine, f"remove container {name}", remove)
+    unless_gone(
+        engine,
+        f"remove container {name}",
+        lambda client: client.api.remove_container(name, force=True, v=True),
+    )
 
 
 def _taken(
@@ -361,35 +420,3 @@ def _taken(
         found = client.containers.list(filters={"publish": str(port)}, ignore_removed=True)
     names = ", ".join(f"container {each.name}" for each in found)
     return PortTaken(port, owner=names or owner)
-
-
-async def _close(run: Run, container: Container, evidence: Evidence, *, quiet: bool) -> None:
-    """End the container, read its last words, remove it; under deadlines that are the client's own.
-
-    Args:
-        run: what it belongs to.
-        container: which.
-        evidence: where problems go.
-        quiet: report in the evidence alone, because another error is on its way.
-    """
-    problem: HarnessError | None = None
-    try:
-        await blocking(_end, container.engine, container.name)
-    except HarnessError as error:
-        problem = error
-    await container._following.close(ended=problem is None)  # noqa: SLF001
-    if problem is None:
-        try:
-            await blocking(_remove, container.engine, container.name)
-        except HarnessError as error:
-            problem = error
-    if problem is None:
-        return
-    run.ledger.record("handed-over", what=f"container {container.name}")
-    evidence.append("containers.log", str(problem))
-    if not quiet:
-        raise HarnessError(
-            f"remove container {container.name}",
-            observed=problem.observed,
-            next_step="It stays in the ledger: run `harness sweep` once the engine answers",
-        ) from problem

@@ -46,9 +46,10 @@ class ContainerLog:
         self._scope = trio.CancelScope(shield=True)
         self._ended = trio.Event()
 
-    def open(self, run: Run) -> None:
-        """Begin with the container's first life, beside the run."""
-        self.follow(since_s=None)
+    def open(self, run: Run, *, started: bool = True) -> None:
+        """Begin, beside the run; with the container's first life, when that has started."""
+        if started:
+            self.follow(since_s=None)
         run.start_soon(self._follow_all, name=f"log of {self._name}")
 
     def follow(self, *, since_s: float | None) -> None:
@@ -72,7 +73,7 @@ class ContainerLog:
         """Wait, for a bounded time, for the last words of the container.
 
         Args:
-            ended: it has; otherwise nobody knows how long it would take, and none is waited for.
+            ended: it has; otherwise the end of its log is not waited for.
         """
         self._send.close()
         with trio.move_on_after(limits.CONTAINER_LOG_END_S if ended else 0):
@@ -123,7 +124,7 @@ class ContainerLog:
     def _close_stream(self) -> None:
         if (stream := self._stream) is not None:
             self._stream = None
-            # One that is not read to its end keeps its connection, which nobody else closes.
+            # One that is not read to its end keeps its connection, which is closed nowhere else.
             stream._response.close()  # noqa: SLF001 - its own close shuts the socket, no more
 
     def _hang_up(self) -> None:
