@@ -1,6 +1,6 @@
 """Containers of a run: which engine, which images, start to removal, and nothing left behind.
 
-- ``_client.py``: a client of the engine; its errors in our words.
+- ``_client.py``: a client of the engine; its errors as ours.
 - ``_container.py``: :func:`open_container`, one container of a run; :func:`adopt_container`, one that
   compose has created.
 - ``_child.py``: a subject's process in a container, with the handle of a process.

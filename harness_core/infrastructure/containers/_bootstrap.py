@@ -24,7 +24,7 @@ MIRROR_VARIABLE: Final = "HARNESS_DEBIAN_MIRROR"
 #: 45 s seen on two cores with a near mirror; most of it unpacks packages.
 _BOOTSTRAP_S: Final = 900.0
 
-#: Device files belong to the engine, package lists and archives to nobody.
+#: Device files belong to the engine, package lists and archives are of no use.
 _LEFT_OUT: Final = ("./dev/*", "./proc/*", "./sys/*", "./var/cache/apt/*", "./var/lib/apt/lists/*")
 
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-#: Interval between two questions whether it still runs, in seconds.
-_LOOK_S: Final = 0.2
+#: Interval between two probes of its end, in seconds.
+_POLL_S: Final = 0.2
 
 #: After SIGKILL a process of an engine's container has 128 + 9.
 _SIGNALLED: Final = 128
@@ -110,7 +110,7 @@ class ContainerChild:
         async def ended() -> bool:
             return await self._container.status() in {"exited", "dead"}
 
-        await until(ended, poll_s=_LOOK_S, slowest_s=_LOOK_S)
+        await until(ended, poll_s=_POLL_S, slowest_s=_POLL_S)
         code = await self._container.exit_code()
         self.returncode = _SIGNALLED - code if code > _SIGNALLED else code
         return self.returncode
@@ -136,7 +136,7 @@ class ContainerChild:
         return (answer or b"").decode("utf-8", "replace")
 
     async def stop(self, *, grace_s: float) -> StopReport:
-        """Ask it to end; when it does not in ``grace_s`` it is killed, which the report says."""
+        """Ask it to end; when it does not in ``grace_s`` it is killed, which is in the report."""
         if self.stop_report is None:
             began = trio.current_time()
             await self._container.resume()

@@ -1,4 +1,4 @@
-"""A client of the engine, and its errors in the harness's words.
+"""A client of the engine, and its errors as the harness raises them.
 
 The libraries block: callers run what is here in a thread. Every call has a time limit of its own,
 because a thread cannot be stopped from outside.

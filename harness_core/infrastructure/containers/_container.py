@@ -115,7 +115,7 @@ class Container:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     async def status(self) -> str:
-        """What the engine says it does: ``running``, ``paused``, ``exited`` and the like."""
+        """Its state in the engine: ``running``, ``paused``, ``exited`` and the like."""
         return str((await self._state())["Status"])
 
     async def exit_code(self) -> int:

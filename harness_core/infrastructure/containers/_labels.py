@@ -26,7 +26,7 @@ _LABEL_START: Final = f"{_PREFIX}.start"
 
 @functools.cache
 def host_id() -> str:
-    """Tells this machine from others that share an engine; no secret, and says nothing else."""
+    """Tells this machine from others that share an engine; no secret, and tells nothing else."""
     try:
         machine = Path("/etc/machine-id").read_text(encoding="ascii").strip()
     except OSError:
@@ -53,6 +53,6 @@ def announce(run: Run, kind: str, name: str, engine: Engine) -> None:
 
 
 def belongs(labels: Mapping[str, Any] | None, run_id: str) -> bool:
-    """Whether labels say: made on this machine, for that run."""
+    """Whether labels name this machine and that run."""
     labels = labels or {}
     return labels.get(LABEL_RUN) == run_id and labels.get(_LABEL_HOST) == host_id()

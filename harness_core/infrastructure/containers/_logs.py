@@ -42,7 +42,7 @@ class ContainerLog:
         self._stream: Any = None
         self._reading = 0
         self._send, self._lives = trio.open_memory_channel[float | None](_LIVES)
-        # The run may be on its way out; who opened this ends it, once the last words are read.
+        # The run may be on its way out; who opened this ends it, once its log is read to the end.
         self._scope = trio.CancelScope(shield=True)
         self._ended = trio.Event()
 
@@ -70,7 +70,7 @@ class ContainerLog:
         return self._reading == 0
 
     async def close(self, *, ended: bool) -> None:
-        """Wait, for a bounded time, for the last words of the container.
+        """Wait, for a bounded time, for the end of the container's log.
 
         Args:
             ended: it has; otherwise the end of its log is not waited for.

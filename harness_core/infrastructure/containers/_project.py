@@ -77,7 +77,7 @@ async def _shared(
     make: Callable[[Any], str],
     remove: Callable[[Any], object],
 ) -> AsyncIterator[str]:
-    """Make a thing and yield what ``make`` says; what cannot be removed at the end is swept later."""
+    """Make a thing and yield what ``make`` returns; what cannot be removed at the end is swept later."""
     announce(run, kind, name, engine)
 
     def made() -> str:

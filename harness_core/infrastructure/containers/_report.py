@@ -1,4 +1,4 @@
-"""What ``harness doctor`` says of the container engine: which, whence its images, what is missing."""
+"""What ``harness doctor`` reports of the container engine: which, whence its images, what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pool of asyncpg on a database, for tests that speak to it from asyncio in a driver's own words.
+"""A pool of asyncpg on a database, for tests that speak to it from asyncio by a driver of asyncio's own.
 
 What the harness itself does with a database is psycopg's, in threads (decision 0141).
 """

@@ -81,7 +81,7 @@ def connect(url: str) -> psycopg.Connection[dict[str, Any]]:
 
 
 class _Call:
-    """One query on its way; the mark that nobody waits for it any more."""
+    """One query on its way, and whether its caller has given up."""
 
     def __init__(self) -> None:
         self.abandoned = False

@@ -1,6 +1,6 @@
-"""What an assertion on rows looks at, and what it says when it fails.
+"""What an assertion on rows looks at, and what its failure shows.
 
-The row somebody expected is usually there, with one value that differs: a failure shows the rows
+The expected row is usually there, with one value that differs: a failure shows the rows
 that meet most conditions, newest first, and names for each the conditions it misses.
 """
 

@@ -1,4 +1,4 @@
-"""Databases that somebody made on the run's server and did not drop."""
+"""Databases that were made on the run's server and not dropped."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A migrated database per test, in microseconds: sealed templates and a pool of clones.
 
-A blueprint says how a database comes to be and has a key that changes with it. On one server:
+A blueprint is how a database comes to be and has a key that changes with it. On one server:
 
 * one *template* per key and run, built under an advisory lock by whichever process comes first,
   then sealed (it takes no connections, which is also what lets it be cloned at any time);

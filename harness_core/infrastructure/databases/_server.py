@@ -1,6 +1,6 @@
 """The databases a run makes on a server: created, sealed, cloned, dropped; and no others.
 
-Everything made here carries the run's id in its name and a comment that says so; a database
+Everything made here carries the run's id in its name and a comment with it; a database
 without both is never dropped. A template in use is protected by a shared lock of every process
 that clones it, so that the last one out removes it, also when another one was killed.
 """

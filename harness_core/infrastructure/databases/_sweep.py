@@ -23,7 +23,7 @@ def sweep_databases(entry: Mapping[str, Any]) -> str:
         entry: a ledger entry of kind ``database``: ``server`` (``host:port``) and ``run`` (its id).
 
     Returns:
-        What was dropped, in words; empty when nothing was left.
+        What was dropped, as text; empty when nothing was left.
 
     Raises:
         Unavailable: ``HARNESS_POSTGRES_URL`` does not name that server, or it does not answer.

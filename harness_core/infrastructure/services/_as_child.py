@@ -206,7 +206,7 @@ def _serves(port: int, readiness: Readiness) -> Callable[[Child], Awaitable[None
 
     async def ready(child: Child) -> None:
         async def answers() -> str:
-            return await readiness.look(f"127.0.0.1:{port}")
+            return await readiness.check(f"127.0.0.1:{port}")
 
         seconds = readiness.seconds
         stages = listener_stages(child, port, seconds=seconds)

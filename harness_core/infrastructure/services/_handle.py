@@ -1,4 +1,4 @@
-"""What every service's handle does in the same words, whoever provides the server."""
+"""What every service's handle does alike, whoever provides the server."""
 
 from __future__ import annotations
 

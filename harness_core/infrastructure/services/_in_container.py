@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-#: Interval between two looks at a starting server, in seconds; each is one connection.
-_LOOK_S: Final = 0.005
+#: Interval between two probes of a starting server, in seconds; each is one connection.
+_POLL_S: Final = 0.005
 
 #: Interval between two questions to the engine whether the container still runs, in seconds.
 _ASK_S: Final = 0.25
 
 _DISK_FULL: Final = "No space left on device"
-_READ_TAIL: Final = "Read its last words below"
+_READ_TAIL: Final = "Read its last lines below"
 
 
 class ContainerServer:
@@ -113,14 +113,14 @@ class ContainerServer:
 
         async def probe() -> bool:
             nonlocal seen, asked
-            seen = await self._readiness.look(self.address)
+            seen = await self._readiness.check(self.address)
             if seen and trio.current_time() - asked >= _ASK_S:
                 await self._still_running(action)
                 asked = trio.current_time()
             return not seen
 
         with deadline(action, seconds=self._readiness.seconds, observed=lambda: seen):
-            await until(probe, poll_s=_LOOK_S, slowest_s=_LOOK_S)
+            await until(probe, poll_s=_POLL_S, slowest_s=_POLL_S)
 
     async def _still_running(self, action: str) -> None:
         if await self._container.status() == "running":

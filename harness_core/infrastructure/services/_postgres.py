@@ -95,7 +95,7 @@ def open_postgres(
 
     Raises:
         BadInput: unknown provider, or arguments it does not take.
-        Unavailable: the provider cannot work on this machine; says what is missing.
+        Unavailable: the provider cannot work on this machine; names what is missing.
     """
     expected = "the URL of a server, postgresql://USER:PASSWORD@HOST:PORT/"
     check_provider(

@@ -61,9 +61,9 @@ _SETTINGS_16: Final[Mapping[str, str]] = {"scram_iterations": "1"}
 #: No worker processes for reading files in memory.
 _SETTINGS_18: Final[Mapping[str, str]] = {"io_method": "sync"}
 
-#: Interval between two looks at a starting server, in seconds. Constant: a doubling interval
+#: Interval between two readings of the state of a starting server, in seconds. Constant: a doubling interval
 #: would add up to its last step (30 ms) to a start of 40.
-_LOOK_S: Final = limits.POLL_S
+_POLL_S: Final = limits.POLL_S
 
 #: Lines of ``postmaster.pid``, counted from 0; part of PostgreSQL's interface to ``pg_ctl``.
 _SEGMENT_LINE: Final = 6
@@ -91,7 +91,7 @@ class _Server:
             tail=child.tail,
         ):
             while _state(self.data, child.pid) != "ready":
-                with trio.move_on_after(_LOOK_S):
+                with trio.move_on_after(_POLL_S):
                     await child.wait()
                 if child.returncode is not None:
                     await child.wait()  # until its last lines are read
@@ -115,7 +115,7 @@ class _Server:
             f"start postgres on 127.0.0.1:{self.port}",
             name="postgres",
             returncode=child.returncode or 0,
-            next_step="Read its last words below",
+            next_step="Read its last lines below",
             tail=child.tail(),
             log=child.log,
         )

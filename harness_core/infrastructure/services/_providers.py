@@ -31,7 +31,7 @@ def check_provider(
     Args:
         opener: name of the function that was called.
         provider: what was chosen.
-        key: argument that says where an external server is.
+        key: argument that locates an external server.
         given: its value.
         shown: what to call that; it may hold a secret.
         expected: what it is like.
@@ -94,7 +94,7 @@ async def open_service(
 
 @asynccontextmanager
 async def _open_external(recipe: Recipe) -> AsyncIterator[Service]:
-    if observed := await recipe.readiness.look(recipe.external):
+    if observed := await recipe.readiness.check(recipe.external):
         raise Unavailable(
             f"reach the external {recipe.name} on {recipe.external}",
             observed=observed,

@@ -29,7 +29,7 @@ class Readiness:
     probe: Callable[[str], Awaitable[object]]
     seconds: float
 
-    async def look(self, address: str) -> str:
+    async def check(self, address: str) -> str:
         """Why it does not serve yet, found by one round trip of bounded time; empty when it does."""
         bound_s = patience(_ANSWER_S)
         with trio.move_on_after(bound_s):

@@ -89,7 +89,7 @@ def open_s3(
 
     Raises:
         BadInput: unknown provider, or arguments it does not take.
-        Unavailable: the provider cannot work on this machine; says what is missing.
+        Unavailable: the provider cannot work on this machine; names what is missing.
     """
     check_provider(
         "open_s3", provider, key="url", given=url, shown="a URL", expected="the URL of a server"

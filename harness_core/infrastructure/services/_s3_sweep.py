@@ -31,7 +31,7 @@ def sweep_bucket(entry: Mapping[str, Any]) -> str:
             ``bucket`` (its name).
 
     Returns:
-        What was removed, in words; empty when nothing was left, or the name is not of that run.
+        What was removed, as text; empty when nothing was left, or the name is not of that run.
 
     Raises:
         Unavailable: ``HARNESS_S3_URL`` does not name that server, or it does not answer.

@@ -85,7 +85,7 @@ def open_temporal(
 
     Raises:
         BadInput: unknown provider, or arguments it does not take.
-        Unavailable: the provider cannot work on this machine; says what is missing.
+        Unavailable: the provider cannot work on this machine; names what is missing.
     """
     check_provider(
         "open_temporal",
