@@ -6,6 +6,8 @@ import contextlib
 import os
 import socket
 import socketserver
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -61,6 +63,13 @@ def names(engine: Engine) -> Callable[[], set[str]]:
         return {each.attrs["Names"][0].removeprefix("/") for each in found}
 
     return look
+
+
+@pytest.fixture
+def sweep_now() -> Callable[[], subprocess.CompletedProcess[str]]:
+    """``harness sweep`` as a person runs it."""
+    argv = [sys.executable, "-m", "harness_core.front.cli", "sweep"]
+    return lambda: subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
 class Relay:

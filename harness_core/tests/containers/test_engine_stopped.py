@@ -52,7 +52,7 @@ class OwnEngine:
         )
 
     def _forget_containerd(self) -> None:
-        """What a killed engine says of its containerd: it died with it, and may not be reaped yet.
+        """What a killed engine recorded of its containerd: it died with it, and may not be reaped yet.
 
         The next engine would take the dead process for a live one, and wait for it.
         """
@@ -67,7 +67,7 @@ class OwnEngine:
             noted.unlink()
 
     def end(self, number: signal.Signals) -> None:
-        """Signal it, and wait until nobody answers any more."""
+        """Signal it, and wait until it is gone."""
         if self._process is not None:
             self._process.send_signal(number)
             self._process.wait(60)
@@ -142,7 +142,7 @@ trio.run(main)
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
 def test_an_engine_that_ends_in_mid_run(
-    own_engine: OwnEngine, base: str, tmp_path: Path, how: signal.Signals
+    own_engine: OwnEngine, base: str, tmp_path: Path, sweep_now, how: signal.Signals
 ) -> None:
     """The run ends in time with one error that names the engine; later a sweep leaves nothing."""
     argv = [sys.executable, "-c", RUNNER, str(tmp_path / "evidence"), base]
@@ -154,7 +154,7 @@ def test_an_engine_that_ends_in_mid_run(
         assert "up\n" == runner.stdout.readline()
         own_engine.end(how)
         began = time.monotonic()
-        said, error = runner.communicate("go on\n", timeout=120)
+        output, error = runner.communicate("go on\n", timeout=120)
         ended_s = time.monotonic() - began
     left = list((own_engine.home / "state/runs").iterdir())
     absent = sweep_now()
@@ -163,7 +163,7 @@ def test_an_engine_that_ends_in_mid_run(
     with engine_client(find_engine()) as client:
         containers = client.containers.list(all=True)
 
-    assert "" == said
+    assert "" == output
     assert runner.returncode != 0
     assert "the engine does not answer" in error.splitlines()[-1], error
     assert ended_s < limits.CONTAINER_REMOVE_S
@@ -179,7 +179,7 @@ def test_an_engine_that_ends_in_mid_run(
 async def test_teardown_of_a_frozen_engine_has_a_deadline(
     own_engine: OwnEngine, base: str, evidence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An engine that hangs holds up the end of a run for one deadline, and is told as the reason."""
+    """An engine that hangs holds up the end of a run for one deadline, and is named as the reason."""
     monkeypatch.setattr(limits, "CONTAINER_REMOVE_S", 2.0)
     spec = ContainerSpec(
         name="sleeper",
@@ -208,13 +208,3 @@ async def test_teardown_of_a_frozen_engine_has_a_deadline(
     assert "harness sweep" in refused.value.next_step
     assert ended_s < 10
     assert [run.id] == [path.name for path in (own_engine.home / "state/runs").iterdir()]
-
-
-def sweep_now() -> subprocess.CompletedProcess[str]:
-    """``harness sweep`` as a person runs it."""
-    return subprocess.run(
-        [sys.executable, "-m", "harness_core.front.cli", "sweep"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )

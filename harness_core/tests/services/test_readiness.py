@@ -48,7 +48,7 @@ def silent(times: int) -> Readiness:
 async def test_a_connection_without_an_answer_is_given_up(autojump_clock) -> None:
     """One probe is bounded, and reports what it waited for."""
     with trio.fail_after(120):
-        seen = await silent(1).look("127.0.0.1:1")
+        seen = await silent(1).check("127.0.0.1:1")
 
     assert seen.startswith("no answer within ")
 
