@@ -21,7 +21,7 @@ from harness_core.base.errors import HarnessError, Unavailable
 from harness_core.base.wait import deadline, until_blocking
 from harness_core.infrastructure.containers import ContainerSpec, engine_client, open_container
 from harness_core.infrastructure.engine import Engine, engine_reason, find_engine
-from harness_core.process import open_run
+from harness_core.process import command_line, open_run
 
 pytestmark = [
     pytest.mark.docker,
@@ -58,13 +58,17 @@ class OwnEngine:
         """
         noted = self.home / "x/containerd/containerd.pid"
         if noted.is_file():
-            entry = Path("/proc", noted.read_text().strip())
+            pid = int(noted.read_text())
             until_blocking(
-                lambda: f"{self.home}/" not in command_of(entry),
+                lambda: not self._runs(pid),
                 seconds=20,
                 action="see containerd end with its engine",
             )
             noted.unlink()
+
+    def _runs(self, pid: int) -> bool:
+        """Whether a process is this engine's, by the directory on its command line."""
+        return f"{self.home}/" in " ".join(command_line(pid))
 
     def end(self, number: signal.Signals) -> None:
         """Signal it, and wait until it is gone."""
@@ -77,21 +81,13 @@ class OwnEngine:
         """Stop it; end what a killed one left: its containerd, the shims of its containers."""
         self.end(signal.SIGTERM)
         for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and f"{self.home}/" in command_of(entry):
+            if entry.name.isdigit() and self._runs(int(entry.name)):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(entry.name), signal.SIGKILL)
         for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
             if f"{self.home}/" in line.split()[1]:
                 subprocess.run(["umount", "-l", line.split()[1]], check=False)
         shutil.rmtree(self.home, ignore_errors=True)
-
-
-def command_of(entry: Path) -> str:
-    """The command line of a process; empty when it is gone."""
-    try:
-        return (entry / "cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
 
 
 @pytest.fixture
@@ -120,7 +116,7 @@ from pathlib import Path
 from harness_core.infrastructure.containers import ContainerSpec, open_container
 from harness_core.infrastructure.engine import find_engine
 from harness_core.base.evidence import open_evidence
-from harness_core.process import open_run
+from harness_core.process import command_line, open_run
 
 async def main():
     evidence = open_evidence(Path(sys.argv[1]))
