@@ -100,17 +100,15 @@ def find_engine(*, environment: Mapping[str, str] | None = None) -> Engine:
         BadInput: the current context cannot be read.
     """
     environment = os.environ if environment is None else environment
-    tried, absent = [], []
+    tried: list[str] = []
+    absent: list[str] = []
     for candidate in _candidates(environment):
         try:
             return _ask(candidate, environment)
-        except FileNotFoundError as error:
-            absent.append(f"{candidate.url} ({candidate.source}): {error.strerror}")
-            if candidate.named:
-                break
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            tried.append(f"{candidate.url} ({candidate.source}): {reason}")
+            into = absent if isinstance(error, FileNotFoundError) else tried
+            into.append(f"{candidate.url} ({candidate.source}): {reason}")
             if candidate.named:
                 break
     if len(absent) > 1:

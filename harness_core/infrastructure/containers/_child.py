@@ -181,7 +181,6 @@ async def open_container_child(
         mounts={str(path): str(path) for path in (*command.read, *command.write)},
         writable=frozenset(str(path) for path in command.write),
         shared_network=True,
-        leased=True,
     )
     async with open_container(run, spec, engine=engine, evidence=evidence) as container:
         pid = await container.pid()

@@ -19,7 +19,7 @@ import trio
 
 from harness_core.base import limits
 from harness_core.base.bridge import Mutex, blocking
-from harness_core.base.errors import HarnessError, NotReady, PortTaken
+from harness_core.base.errors import HarnessError, NotReady
 from harness_core.infrastructure.containers._client import (
     engine_client,
     engine_errors,
@@ -35,9 +35,14 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-#: In an engine's refusal of a published port, and of a name, that is taken.
-_PORT_WORDS: Final = ("port is already allocated", "address already in use")
-_NAME_WORDS: Final = ("is already in use by container", "name is already in use", "Conflict")
+#: In an engine's refusal of a published port, and of a name, that is taken: the next ones are free.
+_PASSING: Final = (
+    "port is already allocated",
+    "address already in use",
+    "is already in use by container",
+    "name is already in use",
+    "Conflict",
+)
 
 #: The library's settings and its reaper are shared by the whole process.
 _LIBRARY_LOCK: Final = Mutex()
@@ -57,10 +62,8 @@ class ContainerSpec:
         writable: those of ``mounts`` that it may write.
         tmpfs: path inside → options, e.g. ``{"/tmp": "size=64m"}``; lost when it stops.
         shared_network: gives it the engine host's own network, so that it reaches loopback
-            addresses and serves on ``port``; only with an engine on this machine.
-        leased: ``publish`` or ``port`` is under a lease of the caller's own.
-        user: ``uid:gid`` to run as; the image's own when empty.
-        publish: the port on the host; a leased one when left out.
+            addresses and serves on ``port``, which the caller has leased; only with an engine on
+            this machine.
     """
 
     name: str
@@ -72,9 +75,6 @@ class ContainerSpec:
     writable: frozenset[str] = frozenset()
     tmpfs: Mapping[str, str] = field(default_factory=dict)
     shared_network: bool = False
-    leased: bool = False
-    user: str = ""
-    publish: int | None = None
 
 
 class Container:
@@ -195,7 +195,6 @@ async def open_container(
         evidence: directory for its log.
 
     Raises:
-        PortTaken: the port it must have is taken.
         Unavailable: no image, no engine, no space.
         NotReady: the engine did not answer in time.
     """
@@ -288,10 +287,7 @@ def _start(
     for _ in range(limits.CONTAINER_STARTS):
         name = f"{spec.name}-{run.id}-{secrets.token_hex(3)}"
         with ExitStack() as attempt:
-            try:
-                port = attempt.enter_context(_port(spec, engine))
-            except PortTaken as error:
-                raise _taken(engine, error.port, owner=error.owner) from error
+            port = attempt.enter_context(_port(spec, engine))
             announce(run, "container", name, engine)
             try:
                 with engine_errors(f"start container {name} of {spec.image}"):
@@ -301,8 +297,6 @@ def _start(
                     _remove(engine, name)
                 except HarnessError:
                     run.ledger.record("handed-over", what=f"container {name}")
-                if spec.publish is not None and _has(error, _PORT_WORDS):
-                    raise _taken(engine, spec.publish) from error
                 if not _may_pass(error):
                     raise
                 problem = error
@@ -335,8 +329,6 @@ def _create(
         made.with_volume_mapping(outside, inside, "rw" if outside in spec.writable else "ro")
     made.tmpfs.update(spec.tmpfs)
     more: dict[str, Any] = {"labels": run_labels(run.id)}
-    if spec.user:
-        more["user"] = spec.user
     if spec.shared_network:
         more["network"] = "host"
     else:
@@ -358,13 +350,13 @@ def _port(spec: ContainerSpec, engine: Engine) -> Iterator[int]:
     On this machine it is leased, so that no other run is given it while the container is down. A remote
     engine is asked for a number from the same range; a conflict is met with another one.
     """
-    if spec.leased:
-        yield spec.publish or spec.port
+    if spec.shared_network:
+        yield spec.port
     elif engine.local and engine.host == "127.0.0.1":
-        with lease_port(port=spec.publish) as lease:
+        with lease_port() as lease:
             yield lease.hand_over()
     else:
-        yield spec.publish or 20_000 + secrets.randbelow(12_000)
+        yield 20_000 + secrets.randbelow(12_000)
 
 
 def _settle_library(engine: Engine) -> None:
@@ -382,13 +374,9 @@ def _settle_library(engine: Engine) -> None:
             testcontainers_config.ryuk_disabled = not at_hand
 
 
-def _has(error: BaseException, words: tuple[str, ...]) -> bool:
-    return any(word in str(error) for word in words)
-
-
 def _may_pass(error: BaseException) -> bool:
     """Whether another attempt may succeed: known to pass, never a refusal."""
-    return isinstance(error, NotReady) or _has(error, (*_PORT_WORDS, *_NAME_WORDS))
+    return isinstance(error, NotReady) or any(each in str(error) for each in _PASSING)
 
 
 def _end(engine: Engine, name: str) -> None:
@@ -410,13 +398,3 @@ def _remove(engine: Engine, name: str) -> None:
         f"remove container {name}",
         lambda client: client.api.remove_container(name, force=True, v=True),
     )
-
-
-def _taken(
-    engine: Engine, port: int, *, owner: str = "a process on the engine's host"
-) -> PortTaken:
-    """The error that names the container that publishes the port, when it is one."""
-    with engine_client(engine) as client, engine_errors(f"see who publishes port {port}"):
-        found = client.containers.list(filters={"publish": str(port)}, ignore_removed=True)
-    names = ", ".join(f"container {each.name}" for each in found)
-    return PortTaken(port, owner=names or owner)

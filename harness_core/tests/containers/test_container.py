@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from contextlib import asynccontextmanager
 
 import pytest
@@ -11,7 +10,7 @@ import trio
 
 from harness_core.base import limits
 from harness_core.base.bridge import blocking
-from harness_core.base.errors import ChildExited, HarnessError, NotReady, PortTaken, Unavailable
+from harness_core.base.errors import ChildExited, HarnessError, NotReady, Unavailable
 from harness_core.base.wait import deadline
 from harness_core.infrastructure.containers import (
     ContainerSpec,
@@ -171,31 +170,6 @@ async def test_a_missing_image_is_one_clear_error(engine, monkeypatch):
         "registry.invalid/nothing:1 is not at hand and cannot be pulled" in refused.value.observed
     )
     assert "harness images build" in refused.value.next_step
-
-
-async def test_a_port_held_by_a_container_names_it(run, engine, base, evidence):
-    """Who holds a port that a subject insists on is named, a container as such."""
-    async with open_container(run, sleeper(base), engine=engine, evidence=evidence) as first:
-        with pytest.raises(PortTaken) as refused:
-            async with open_container(
-                run, sleeper(base, publish=first.port), engine=engine, evidence=evidence
-            ):
-                pass
-
-    assert (first.port, True) == (refused.value.port, first.name in refused.value.owner)
-
-
-async def test_a_port_held_by_a_process_names_it(run, engine, base, evidence):
-    """A process that holds the port is named by pid."""
-    with socket.create_server(("127.0.0.1", 0)) as squatter:
-        port = squatter.getsockname()[1]
-        with pytest.raises(PortTaken) as refused:
-            async with open_container(
-                run, sleeper(base, publish=port), engine=engine, evidence=evidence
-            ):
-                pass
-
-    assert str(os.getpid()) in refused.value.owner
 
 
 async def test_a_full_disk_is_one_clear_error(run, engine, images, evidence):
