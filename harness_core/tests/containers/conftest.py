@@ -73,7 +73,7 @@ def sweep_now() -> Callable[[], subprocess.CompletedProcess[str]]:
 
 
 class Relay:
-    """A socket in front of an engine: passes everything on, until told otherwise.
+    """A socket in front of an engine: passes everything on, until ``answer`` is set.
 
     Attributes:
         url: for ``DOCKER_HOST``.

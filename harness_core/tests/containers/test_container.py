@@ -54,7 +54,7 @@ def conflict() -> bytes:
 
 
 def sleeper(base: str, **changes: object) -> ContainerSpec:
-    """A container that does nothing until it is told to end."""
+    """A container that does nothing until it is asked to end."""
     return ContainerSpec(
         **{"name": "sleeper", "image": base, "port": 1, "command": SLEEPER} | changes
     )
@@ -128,7 +128,7 @@ async def test_secrets_are_in_no_log(run, engine, base, evidence):
 
 
 async def test_a_log_is_bounded(run, engine, base, evidence, monkeypatch):
-    """A container that floods its log fills no disk; how it ended is still told."""
+    """A container that floods its log fills no disk; its last lines are kept."""
     monkeypatch.setattr(limits, "CONTAINER_LOG_BYTES", 1000)
     command = ("sh", "-c", "yes | head -n 100000; echo the very end; exec sleep 1000")
     async with open_container(

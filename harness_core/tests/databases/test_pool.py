@@ -232,7 +232,7 @@ async def test_who_held_a_clone_is_reported(postgres: PostgresService) -> None:
 
 
 async def test_only_our_own_databases_are_dropped(postgres: PostgresService) -> None:
-    """A database of somebody else is refused, also when its name looks like ours."""
+    """A foreign database is refused, also when its name looks like ours."""
     from harness_core.infrastructure.databases import Clone
 
     async with Database(postgres.url()) as admin:

@@ -27,7 +27,7 @@ KIND = "s3"
 
 
 def client(url: S3Url) -> Any:
-    """A client that people use, told not to hide an outage behind seconds of retries."""
+    """A client that people use, set not to hide an outage behind seconds of retries."""
     config = Config(
         connect_timeout=5,
         read_timeout=5,
