@@ -19,13 +19,11 @@ from harness_core.infrastructure.databases._migrations import (
     applied_revisions,
     chain_heads,
 )
-from harness_core.infrastructure.databases._schema import find_table, require_columns, table_names
+from harness_core.infrastructure.databases._schema import find_table, require_columns
 from harness_core.infrastructure.services import redacted_url
 
 if TYPE_CHECKING:
     from asyncpg import Pool
-
-__all__ = ["Database"]
 
 
 class Database:
@@ -232,11 +230,10 @@ class Database:
         """Every head of the chain's files is applied, and nothing beside it.
 
         Raises:
-            AssertionError: the version table is missing or says otherwise.
+            AssertionError: the version table is missing or differs.
         """
         expected = chain_heads(chain)
-        if chain.version_table not in await table_names(self._connection):
-            await find_table(self._connection, chain.version_table)
+        await find_table(self._connection, chain.version_table)
         found = await applied_revisions(self.url, version_table=chain.version_table)
         if set(expected) != set(found):
             raise AssertionError(
