@@ -26,14 +26,11 @@ pytestmark = [
     pytest.mark.disturbs,
 ]
 
-#: The switchboard's lease (see conftest).
-LEASE_S = 6.0
-
-#: From a switchboard that serves to a registry with everybody in it: a few heartbeats.
+#: From a switchboard that serves to a registry with every butler in it: a few heartbeats.
 REGISTER_S = 20.0
 
 
-async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos) -> None:
+async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos, lease_s: float) -> None:
     """An accepted message is carried on after the restart: once, and not by way of a fallback.
 
     Even when the switchboard was down for so long that no butler could renew its lease.
@@ -46,7 +43,9 @@ async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos) -> N
     await chaos.kill("switchboard")
     await chaos.release(held)
     if has_knob(fragile.subject, "lease_s"):
-        await expect_soon("a lease has passed", lambda: lease_passed(fragile), seconds=LEASE_S * 2)
+        await expect_soon(
+            "a lease has passed", lambda: lease_passed(fragile, lease_s), seconds=lease_s * 2
+        )
     await chaos.start("switchboard")
     again = await fragile.send(message.text, event_id=event_id)
 
@@ -137,11 +136,11 @@ def expect_told(journey: Journey) -> None:
         assert row["response_summary"] or row["dispatch_outcomes"], f"no reason is given\n{story}"
 
 
-async def lease_passed(ecosystem: Ecosystem) -> bool:
-    """Whether nobody has renewed a lease for as long as one lasts."""
+async def lease_passed(ecosystem: Ecosystem, lease_s: float) -> bool:
+    """Whether no butler has renewed its lease for as long as one lasts."""
     rows = await ecosystem.switchboard.database.rows(
         "SELECT 1 FROM butler_registry WHERE last_seen_at > clock_timestamp() - %s * interval '1 s'",
-        (LEASE_S,),
+        (lease_s,),
     )
     return not rows
 

@@ -18,13 +18,13 @@ import trio
 
 from harness_core.base.errors import HarnessError, NotReady, Unavailable
 from harness_core.base.groups import lone_error
-from harness_core.base.slowness import patience
+from harness_core.base.slowness import patience, slowness
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
 from suites.e2e.ecosystem.mcp import CannotReach
 
-__all__ = ["Chaos", "expect_soon", "processes_of"]
+__all__ = ["Chaos", "expect_in_time", "expect_soon", "processes_of"]
 
 T = TypeVar("T")
 
@@ -61,6 +61,36 @@ async def expect_soon(
     with trio.move_on_after(patience(seconds)):
         return await until(probe)
     raise AssertionError(f"within {seconds:g} s it did not happen that {what}\n{story}".rstrip())
+
+
+def expect_in_time(
+    what: str, took_s: float, *, deadline_s: float, slack_s: float, story: str = ""
+) -> None:
+    """A deadline of the contract was kept: nothing was cut off before it, and all was soon after.
+
+    Args:
+        what: what ran into the deadline, for the failure.
+        took_s: how long it took, by the product's own clock where it has one.
+        deadline_s: what the product was given.
+        slack_s: what a machine with nothing else to do may add.
+        story: more for the failure.
+
+    Raises:
+        AssertionError: it ended too early, or too late.
+        HarnessError: it ended late on a machine that is too busy to judge it.
+    """
+    found = f"{what} ended after {took_s:.1f} s, its deadline is {deadline_s:g} s"
+
+    assert took_s >= deadline_s, f"{found}: too early\n{story}"
+    busy = slowness()
+    if deadline_s + slack_s < took_s <= deadline_s + slack_s * busy:
+        raise HarnessError(
+            f"judge a deadline of {deadline_s:g} s",
+            observed=f"{found}, on a machine {busy:.1f} times as busy as one that can tell",
+            next_step="Run the test again with less beside it",
+        )
+
+    assert took_s <= deadline_s + slack_s, f"{found}: too late\n{story}"
 
 
 def processes_of(butler: Butler) -> dict[int, str]:
