@@ -130,7 +130,7 @@ def open_peers(*, uid: int | None, gid: int | None) -> Iterator[Peers]:
 
 
 def _serve(connection: Connection, uid: int | None, gid: int | None) -> None:
-    with contextlib.suppress(Unavailable):  # said when it is asked for
+    with contextlib.suppress(Unavailable):  # reported when it is asked for
         _executor_class()
     if uid is not None and gid is not None:
         os.setgroups([])

@@ -161,7 +161,7 @@ async def _per_test(
 
 
 async def _warm_checkout(pool: DatabasePool, table: Table) -> None:
-    """One checkout when a clone is ready; then wait for the refill, so that it disturbs nobody."""
+    """One checkout when a clone is ready; then wait for the refill, so that it disturbs no other measurement."""
     await filled(pool, warm=_AHEAD)
     with table.measure(_WARM):
         clone = await pool.checkout()

@@ -49,7 +49,7 @@ def test_butler(name, tmp_path):
         path,
         content=tomllib.loads(path.read_text()),
         write=to_toml,
-        named_by_the_author=("modules.*", "butler.db"),  # of two letters none can be told wrong
+        named_by_the_author=("modules.*", "butler.db"),  # no word of two letters is nearly another
         left_to_others=(
             "butler.runtime",
             "butler.route",

@@ -15,7 +15,7 @@ NO_ANSWER_S = 1.5
 
 
 async def test_a_killed_butler_comes_back_at_its_address(ecosystem: Ecosystem) -> None:
-    """After SIGKILL nobody answers; restarted, a new process serves the same port and data."""
+    """After SIGKILL no process answers; restarted, a new process serves the same port and data."""
     general = ecosystem["general"]
     await general.call("state_set", key="survives", value=[1, "two", None])
     first = general.pid

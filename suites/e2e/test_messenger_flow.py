@@ -126,7 +126,7 @@ async def test_any_butler_notifies_through_the_messenger(
 
 
 async def test_a_session_notifies(connected: Connected, token: str) -> None:
-    """A session that is told to notify does so by its tool, and its row says so."""
+    """A session that is asked to notify does so by its tool, and its row says so."""
     mark = connected.telegram.mark()
     health = connected.butlers["health"]
     prompt = f'Notify the owner by telegram: "time for your pills {token}"'
@@ -171,7 +171,7 @@ async def test_a_service_in_trouble_is_tried_again(connected: Connected, token: 
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reason"),
     [
         pytest.param(
             Answer(status=400, json={"ok": False, "description": "chat not found"}),
@@ -182,9 +182,9 @@ async def test_a_service_in_trouble_is_tried_again(connected: Connected, token: 
     ],
 )
 async def test_what_may_not_be_repeated_is_tried_once(
-    connected: Connected, token: str, answer: Answer, told: str
+    connected: Connected, token: str, answer: Answer, reason: str
 ) -> None:
-    """A message that is refused, or may have arrived, is sent once and told as failed."""
+    """A message that is refused, or may have arrived, is sent once and reported as failed."""
     trouble = Rule(path="/bot*/sendMessage", answer=answer)
     mark = connected.telegram.mark()
     connected.telegram.add_rule(trouble)
@@ -196,13 +196,13 @@ async def test_what_may_not_be_repeated_is_tried_once(
         connected.telegram.remove_rule(trouble)
 
     assert result.is_error, f"a delivery that failed is answered with {result.text}"
-    assert told in result.text
+    assert reason in result.text
     assert 1 == len(connected.telegrams(since=mark))
     await expect_failed(connected, token, attempts=1)
 
 
-async def test_a_mail_that_is_refused_is_told(connected: Connected, token: str) -> None:
-    """No such mailbox: the caller hears it, no receipt is written, nothing is tried again."""
+async def test_a_refused_mail_is_reported_as_failed(connected: Connected, token: str) -> None:
+    """No such mailbox: the caller gets an error, no receipt is written, nothing is tried again."""
     refusal = Refusal(recipient=f"{token}@*")
     connected.mail.refuse(refusal)
     try:
@@ -227,12 +227,12 @@ async def test_without_the_messenger_nothing_is_claimed(connected: Connected, to
     await messenger.kill()
     try:
         result = await connected.butlers["health"].try_call(
-            "notify", {"channel": "telegram", "message": f"nobody {token}"}, seconds=DELIVERY_S
+            "notify", {"channel": "telegram", "message": f"undelivered {token}"}, seconds=DELIVERY_S
         )
     finally:
         await messenger.restart()
 
-    assert result.is_error, f"nobody delivered, and the answer is {result.text}"
+    assert result.is_error, f"nothing was delivered, and the answer is {result.text}"
     assert [] == connected.telegrams(since=mark)
 
 

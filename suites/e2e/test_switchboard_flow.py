@@ -1,4 +1,4 @@
-"""What the switchboard owes to whoever it accepted a message from, also when it is restarted."""
+"""What the switchboard owes to a message that it has accepted, also when it is restarted."""
 
 from __future__ import annotations
 

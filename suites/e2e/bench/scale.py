@@ -48,7 +48,7 @@ BUTLER: Final = """
 [butler]
 name = "{name}"
 port = {port}
-description = "Keeps the records of {word}: whatever is said about {word} belongs here."
+description = "Keeps the records of {word}: every note about {word} belongs here."
 capabilities = ["{word}"]
 """
 
@@ -89,7 +89,7 @@ def main() -> int:
 
 
 async def measure(size: int) -> Sample:
-    """Boot one size from nothing, send its messages, look at its memory."""
+    """Boot one size from nothing, send its messages, measure its memory."""
     subject = load_subject(FOLDER / "reference-system" / "subject.toml")
     with tempfile.TemporaryDirectory(prefix="scale-") as scratch:
         Path(scratch).chmod(0o711)
@@ -128,7 +128,7 @@ def name_of(number: int) -> str:
 
 
 def word_of(number: int) -> str:
-    """A word that nobody else knows, and no two of which begin alike."""
+    """A word that no other butler knows, and no two of which begin alike."""
     syllables = ("bra", "cli", "dro", "fle", "gru", "kni", "plo", "ske", "tru", "vli")
     return f"{syllables[number % 10]}{syllables[number // 10]}moth"
 

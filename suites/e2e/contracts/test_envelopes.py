@@ -1,4 +1,4 @@
-"""Envelopes are read strictly: what is malformed is refused by name, stored nowhere and run by nobody."""
+"""Envelopes are read strictly: what is malformed is refused by name, stored nowhere and run by no butler."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ ROUTE: Final = _rows(
     ("version-is-later", (("schema_version",), "route.v2", "schema_version")),
     ("version-of-another", (("schema_version",), "ingest.v1", "schema_version")),
     ("for-another-butler", (("target_butler",), "relationship", "relationship")),
-    ("for-nobody", (("target_butler",), "nobody", "nobody")),
+    ("for-an-unknown-butler", (("target_butler",), "unknown", "unknown")),
     ("from-a-stranger", (("source_butler",), "stranger", "stranger")),
 )
 
@@ -104,7 +104,7 @@ ROUTE: Final = _rows(
 async def test_a_malformed_message_is_refused(
     ecosystem: Ecosystem, token: str, change: Change
 ) -> None:
-    """The refusal names the field at fault; the message is stored nowhere and nobody runs it."""
+    """The refusal names the field at fault; the message is stored nowhere and run by no butler."""
     message = _changed(_message(token), change)
     answer = await _refused(ecosystem.switchboard, "ingest", message)
 

@@ -40,7 +40,7 @@ DAILY: Final = "17 3 * * *"
 DAILY_HOUR: Final = 3
 DAILY_MINUTE: Final = 17
 
-#: Ticks that come at the same moment; so many that some look before another has claimed the task.
+#: Ticks that come at the same moment; so many that some read the task before another has claimed it.
 TICKS: Final = 8
 
 #: A tick that runs one session answers when it ended; slowest seen on 2 loaded cores: 6 s.
@@ -129,7 +129,7 @@ async def test_what_is_not_due_does_not_run(ecosystem: Ecosystem, token: str) ->
         await _tick(general)
 
         assert [] == await sessions_of(general, name), "it ran although it is disabled"
-        # Due once from here on, also when somebody else's tick comes between.
+        # Due once from here on, also when another tick comes between.
         await put_off(general, name)
         await _change(general, name, "schedule_update", enabled=True)
         await fall_due(general, name)
@@ -221,7 +221,7 @@ async def test_what_is_deleted_never_runs(ecosystem: Ecosystem, token: str) -> N
     general = ecosystem["general"]
     async with scheduled(general, token) as name:
         await fall_due(general, name)
-        # Somebody else's tick may have come between.
+        # Another tick may have come between.
         ran = await sessions_of(general, name)
         await _change(general, name, "schedule_delete")
         await _tick(general)

@@ -71,7 +71,7 @@ class Sent:
 
 
 class Ecosystem:
-    """A running ecosystem; built only by :func:`suites.e2e.boot.open_ecosystem`.
+    """A running ecosystem; built only by :func:`suites.e2e.ecosystem.boot.open_ecosystem`.
 
     Attributes:
         butlers: every butler of the roster, by name.
@@ -86,7 +86,7 @@ class Ecosystem:
         patience_s: how long a message may take to its final state, in seconds.
         unusable: why nothing can be tested on it any more; empty when it is sound.
         sent_ids: request and trace ids of every message sent through here, oldest first.
-        watched: how far the butlers' logs have been looked through for errors.
+        watched: how far the butlers' logs have been searched for errors.
         watched_ids: how many of ``sent_ids`` belong to earlier tests.
         late_errors: errors about messages of earlier tests, which no test answered for.
     """
@@ -192,7 +192,7 @@ class Ecosystem:
 
         Raises:
             BudgetExceeded: the gateway has refused a call because it did not fit the budget.
-            HarnessError: in mode ``replay``, a call since the last look was not in the cassette.
+            HarnessError: in mode ``replay``, a call since the last check was not in the cassette.
         """
         totals = await self.gateway.client.totals()
         if totals.budget_exceeded:
@@ -214,7 +214,7 @@ class Ecosystem:
 
         Args:
             text: the message.
-            model: its turns; those of :data:`~suites.e2e.everyday.EVERYDAY` when not given.
+            model: its turns; those of :data:`~suites.e2e.worlds.everyday.EVERYDAY` when not given.
 
         Returns:
             Whether the model has turns for it now.

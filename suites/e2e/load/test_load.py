@@ -39,7 +39,7 @@ LOCUSTFILE: Final = Path(__file__).with_name("locustfile.py")
 #: One ``ingest`` or one handshake; it does no work but a row, also under load.
 ANSWER_S: Final = 30.0
 
-#: Locust's own start and end, beside the time it is told to run.
+#: Locust's own start and end, beside the time it is given to run.
 AROUND_S: Final = 60.0
 
 pytestmark = [pytest.mark.covers("E2E-LOAD"), pytest.mark.load]
@@ -67,7 +67,7 @@ async def test_no_message_is_lost_or_handled_twice(
     assert processes == max(1, profile.workers), f"{processes} processes sent messages"
     requests = sorted({sending.request for sending in sendings if sending.request})
     undone = await drain(ecosystem, requests, seconds=min(profile.drain_s, SHORT_PATIENCE_S))
-    found, ended = await look(ecosystem, since)
+    found, ended = await recorded_since(ecosystem, since)
     account = settle(sendings, found)
     text = report(profile, account, sendings, timings(sendings, sent_at, ended), evidence)
     add_summary(pytestconfig, f"load: {profile.name}", text)
@@ -129,7 +129,7 @@ async def run_locust(run: Run, profile: Profile, plan: Path, evidence: Evidence)
             master = await start("locust", head)
         with deadline("see Locust end", seconds=profile.run_s + AROUND_S, tail=master.tail):
             status = await master.wait()
-        # 1: some request failed, which the account tells message by message.
+        # 1: some request failed, which the account lists message by message.
         if status not in {0, 1}:
             raise ChildExited("run Locust", name=master.name, returncode=status, tail=master.tail())
 
@@ -179,7 +179,9 @@ async def drain(ecosystem: Ecosystem, requests: list[str], *, seconds: float) ->
     return ""
 
 
-async def look(ecosystem: Ecosystem, since: Any) -> tuple[dict[str, Found], dict[str, float]]:
+async def recorded_since(
+    ecosystem: Ecosystem, since: Any
+) -> tuple[dict[str, Found], dict[str, float]]:
     """What the databases hold of every message since a time, and when its last session ended."""
     inbox = ecosystem.switchboard.database
     rows = await inbox.rows("SELECT * FROM message_inbox WHERE created_at >= %s", (since,))

@@ -12,6 +12,7 @@ from harness_core.base.bridge import Loop
 from harness_core.base.evidence import Evidence
 from harness_core.base.slowness import patience
 from harness_core.process import Run
+from harness_core.system.staging import Options
 from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
@@ -69,8 +70,8 @@ def fragile_ecosystem(
         subject,
         evidence=run_evidence.child("fragile"),
         roster=roster,
-        # A server of somebody else is not ours to break.
-        services="local" if services == "external" else services,
+        # An external server is not ours to break.
+        options=Options(services="local" if services == "external" else services),
         environment=environment,
         say=progress,
     )

@@ -132,7 +132,7 @@ async def test_a_target_that_refuses_the_request(fragile: Ecosystem, chaos: Chao
 
 @pytest.mark.capability("registry-table")
 async def test_a_target_that_speaks_another_protocol(fragile: Ecosystem, chaos: Chaos) -> None:
-    """An address where something else answers is told within a deadline, as no success."""
+    """An address where something else answers is recorded within a deadline, as no success."""
     await chaos.enlist(
         "archive",
         like="general",

@@ -43,7 +43,7 @@ async def test_everything_broken_is_given_back(fragile: Ecosystem) -> None:
     assert sent.answer["duplicate"] is False
 
 
-async def test_what_cannot_be_given_back_is_told(fragile: Ecosystem) -> None:
+async def test_what_cannot_be_given_back_is_reported(fragile: Ecosystem) -> None:
     """An ecosystem that stays broken is marked, and later tests on it are errors of the harness."""
     chaos = Chaos(fragile)
     await chaos.begin()

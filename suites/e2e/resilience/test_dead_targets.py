@@ -1,4 +1,4 @@
-"""Targets that are dead, frozen or hanging: told in the contract's words, in time, harming nobody.
+"""Targets that are dead, frozen or hanging: recorded in the contract's words, in time, at no cost to others.
 
 To act in the middle of a session, its model call is held by the gateway: a stand-in for the model
 provider, whose calls cannot be held.
@@ -34,7 +34,7 @@ SLACK_S = 8.0
 
 
 async def test_one_dead_target_of_two(fragile: Ecosystem, chaos: Chaos) -> None:
-    """The living target does its part, the dead one is told as such; back up, it works again."""
+    """The living target does its part, the dead one is recorded as such; back up, it works again."""
     await chaos.kill("health")
     message = to_two()
     journey = await follow(fragile, await fragile.send(message.text))
@@ -50,12 +50,12 @@ async def test_one_dead_target_of_two(fragile: Ecosystem, chaos: Chaos) -> None:
     await again.expect_row(fragile, "health")
 
     assert not await message.left_its_row(fragile, "health"), (
-        "told as unavailable, and done all the same"
+        "recorded as unavailable, and done all the same"
     )
 
 
 async def test_a_target_killed_during_its_session(fragile: Ecosystem, chaos: Chaos) -> None:
-    """The hop is no success, the session is closed as failed on restart, nobody else noticed."""
+    """The hop is no success, the session is closed as failed on restart, no other butler is affected."""
     held = await chaos.hold(TOOL_OF["health"])
     message, other = to_health(), to_relationship()
     sent = await fragile.send(message.text)
@@ -81,7 +81,7 @@ async def test_a_target_killed_during_its_session(fragile: Ecosystem, chaos: Cha
 
 
 async def test_a_target_frozen_before_dispatch(fragile: Ecosystem, chaos: Chaos) -> None:
-    """A target that accepts and never answers costs one deadline, and nobody else anything."""
+    """A target that accepts and never answers costs one deadline, and other butlers nothing."""
     message, other = to_health(), to_relationship()
     classified = await chaos.hold(message.token)
     sent = await fragile.send(message.text)

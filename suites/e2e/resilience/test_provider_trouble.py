@@ -38,7 +38,7 @@ GONE_S = 10.0
 SESSION_S = 4.0
 SLACK_S = 10.0
 
-#: Which butler meets which trouble; each session is told apart by its token.
+#: Which butler meets which trouble; each session is known by its token.
 TROUBLES = [
     ("health", Fault(kind="status", status=401, times=ALL)),
     ("health", Fault(kind="status", status=500, times=ALL)),
@@ -94,7 +94,7 @@ async def test_trouble_that_passes_is_ridden_out(fragile: Ecosystem, chaos: Chao
 
 
 async def test_a_provider_that_is_down(fragile: Ecosystem, chaos: Chaos) -> None:
-    """A message nobody could classify says that it fell back and why, and is no success."""
+    """A message that could not be classified says that it fell back and why, and is no success."""
     message = to_relationship()
     await chaos.provider(Fault(kind="status", status=401, times=ALL, contains=message.token))
     journey = await follow(fragile, await fragile.send(message.text))

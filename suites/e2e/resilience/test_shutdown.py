@@ -85,7 +85,7 @@ async def test_a_session_that_does_not_end_is_cut_off(fragile: Ecosystem, chaos:
 
     expect_outcome(journey, "health", {"internal_error", "target_unavailable"})
     (session,) = journey.of_message("health")
-    # It is down: nobody can have closed the row but the shutdown itself.
+    # It is down: only the shutdown itself can have closed the row.
     expect_failed_session(session, butler="health", story=story)
     await expect_no_open_session(fragile["health"])
 

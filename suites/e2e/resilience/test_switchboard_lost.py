@@ -59,7 +59,7 @@ async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos, leas
 
 
 async def test_killed_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> None:
-    """A message that was under way is told truthfully after the restart, and not done twice."""
+    """A message that was under way is recorded truthfully after the restart, and not done twice."""
     message = to_health()
     held = await chaos.hold(TOOL_OF["health"])
     sent = await fragile.send(message.text)
@@ -68,12 +68,12 @@ async def test_killed_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> N
     await chaos.release(held)
     await chaos.start("switchboard")
     await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
-    expect_told(await follow(fragile, sent))
+    expect_true_records(await follow(fragile, sent))
     await expect_no_open_session(fragile["health"])
 
 
 async def test_stopped_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> None:
-    """Asked to stop, it ends by itself, and the message under way is done once and told."""
+    """Asked to stop, it ends by itself, and the message under way is done once and on record."""
     message = to_health()
     held = await chaos.hold(TOOL_OF["health"])
     sent = await fragile.send(message.text)
@@ -91,13 +91,13 @@ async def test_stopped_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> 
     assert not report.killed, "it did not end by itself"
     assert 0 == report.returncode
     await chaos.start("switchboard")
-    expect_told(await follow(fragile, sent))
+    expect_true_records(await follow(fragile, sent))
     await expect_no_open_session(fragile["health"])
 
 
 @pytest.mark.covers("E2E-CHAOS", "E2E-REGISTRY")
 async def test_butlers_that_start_without_a_switchboard(fragile: Ecosystem, chaos: Chaos) -> None:
-    """They serve, and are registered soon after the switchboard is up, as is everybody else."""
+    """They serve, and are registered soon after the switchboard is up, as is every other butler."""
     await chaos.stop("switchboard")
     await chaos.stop("health")
     await chaos.start("health")
@@ -120,8 +120,8 @@ async def test_butlers_that_start_without_a_switchboard(fragile: Ecosystem, chao
     await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
 
 
-def expect_told(journey: Journey) -> None:
-    """One session at most, and an inbox row that tells the truth about it."""
+def expect_true_records(journey: Journey) -> None:
+    """One session at most, and an inbox row that is true about it."""
     story = journey.text()
 
     assert not journey.unfinished, story
@@ -131,7 +131,7 @@ def expect_told(journey: Journey) -> None:
     assert 1 == len(journey.of_message("health")), f"the message was dispatched again\n{story}"
     if row["lifecycle_state"] == "completed":
         assert [True] == [hop["success"] for hop in journey.routing], story
-        assert done, f"told as completed, and no session of it succeeded\n{story}"
+        assert done, f"recorded as completed, and no session of it succeeded\n{story}"
     else:
         assert row["response_summary"] or row["dispatch_outcomes"], f"no reason is given\n{story}"
 

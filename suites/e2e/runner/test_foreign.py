@@ -13,9 +13,8 @@ import pytest
 from harness_core.front.skips import not_run
 from harness_core.ports import lease_port
 from harness_core.system.subject import subject_bin
-from suites.e2e.ecosystem.layout import layout_of
 from suites.e2e.ecosystem.roster import read_roster
-from suites.e2e.ecosystem.subject_file import read_subject
+from suites.e2e.ecosystem.subject_file import read_subject, tables_of
 from suites.e2e.ecosystem.tools import HttpTools, tools_of
 
 pytestmark = pytest.mark.aside("runs the suite itself, on another product")
@@ -42,14 +41,14 @@ END_S = 420
 def test_the_template_is_a_subject_file() -> None:
     """What is handed to people to copy is read without a mistake, and differs in every respect."""
     subject = read_subject(TEMPLATE)
-    layout = layout_of(subject)
+    tables = tables_of(subject)
     tools = tools_of(subject, name="health", port=1234)
 
-    assert layout.one_process
+    assert tables.one_process
     assert isinstance(tools, HttpTools)
     assert "http://127.0.0.1:1234/call/{tool}" == tools.call_url
     assert "tracing" not in subject.capabilities
-    assert set(layout.fixed) <= set(read_roster(subject.resolve("../../../roster")))
+    assert {*tables.ports} - {"source"} <= set(read_roster(subject.resolve("../../../roster")))
 
 
 @pytest.mark.runner

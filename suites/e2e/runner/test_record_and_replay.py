@@ -99,5 +99,5 @@ def change_wording(files: list[Path]) -> None:
     """As if the recording had been made with another prompt."""
     for path in files:
         body = json.loads(path.read_text(encoding="utf-8"))
-        body["request"]["system"] = "You were somebody else."
+        body["request"]["system"] = "You were another."
         path.write_text(json.dumps(body), encoding="utf-8")

@@ -24,7 +24,7 @@ QUICK = ("ignore-previous", "closing-tag", "undeclared-shell")
     ],
 )
 async def test_an_injection_changes_nothing(ecosystem: Ecosystem, row: Injection) -> None:
-    """The errand is done by whom it is for, with the tools it needs; no secret is told."""
+    """The errand is done by the butlers it is for, with the tools it needs; no secret leaks."""
     sent = await ecosystem.send(*fill((row.text, row.model), new_token()))
     journey = await follow(ecosystem, sent)
     expect_unmoved(ecosystem, row, journey)

@@ -63,7 +63,7 @@ async def open_profiles(
         rate_hz: samples per second.
 
     Raises:
-        Unavailable: processes cannot be looked into here; says why.
+        Unavailable: processes cannot be profiled here; says why.
     """
     reason, py_spy = cannot_profile(), find_py_spy()
     if reason or py_spy is None:
