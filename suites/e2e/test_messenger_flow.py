@@ -196,6 +196,7 @@ async def test_what_may_not_be_repeated_is_tried_once(
         connected.telegram.remove_rule(trouble)
 
     assert result.is_error, f"a delivery that failed is answered with {result.text}"
+    assert result.text
     assert reason in result.text
     assert 1 == len(connected.telegrams(since=mark))
     await expect_failed(connected, token, attempts=1)

@@ -142,7 +142,7 @@ async def test_a_refused_classification_falls_back_and_says_so(
     "text", [" ", "\n\t \n", "\u00a0\u2003"], ids=["blank", "lines", "unicode"]
 )
 async def test_a_message_without_words_ends_openly(ecosystem: Ecosystem, text: str) -> None:
-    """White space is refused with a reason, or ends in a final state that says what was done."""
+    """White space is accepted as any message is, and ends in a state that says what was done."""
     sent = await ecosystem.send(text)
     journey = await follow(ecosystem, sent)
     story = journey.text()

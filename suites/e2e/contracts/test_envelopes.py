@@ -115,7 +115,7 @@ async def test_a_malformed_message_is_refused(
     )
 
     assert [] == stored, "a refused message was stored"
-    if change in [row.values[0] for row in OVERSIZE]:
+    if answer is None:
         assert "switchboard" == (await ecosystem.switchboard.status())["name"]
 
 
@@ -135,6 +135,8 @@ async def test_a_request_that_is_not_for_it_is_refused(
     )
 
     assert [] == ran, "a refused request was carried out"
+    if answer is None:
+        assert "health" == (await health.status())["name"]
 
 
 @pytest.mark.capability("route.v1")
@@ -144,12 +146,11 @@ async def test_the_switchboard_may_route(ecosystem: Ecosystem, token: str) -> No
     answer = await health.try_call("route.execute", _request(token), seconds=ecosystem.patience_s)
 
     assert not answer.is_error, answer.text
-    await health.database.expect_row("sessions", where={"trigger_source": "external"})
     ran = await health.database.rows(
-        "SELECT success FROM sessions WHERE prompt LIKE %s", (f"%{token}%",)
+        "SELECT trigger_source, success FROM sessions WHERE prompt LIKE %s", (f"%{token}%",)
     )
 
-    assert [True] == [row["success"] for row in ran]
+    assert [{"trigger_source": "external", "success": True}] == [dict(row) for row in ran]
 
 
 def _message(token: str) -> dict[str, Any]:

@@ -163,7 +163,7 @@ async def test_a_restart_loses_no_task(ecosystem: Ecosystem, token: str) -> None
 async def test_a_failed_run_is_written_down_and_comes_again(
     ecosystem: Ecosystem, token: str
 ) -> None:
-    """When the model refuses the session, the task says that it failed, and its next time stands."""
+    """When the model refuses the session, the task says that it failed, and runs at its next time."""
     general = ecosystem["general"]
     async with scheduled(general, token) as name:
         await fall_due(general, name)
@@ -176,9 +176,15 @@ async def test_a_failed_run_is_written_down_and_comes_again(
         assert session["success"] is False
         assert session["error"], "the failed session has no reason"
         assert task["next_run_at"] > datetime.now(UTC)
+        assert task["last_result"], "nothing is written about how it went"
         assert "403" in str(task["last_result"]) or "success" not in str(task["last_result"]), (
             f"the failed run is recorded as {task['last_result']}"
         )
+        await fall_due(general, name)
+        await _tick(general)
+        ran = [row["success"] for row in await sessions_of(general, name)]
+
+        assert [False, True] == ran, "it did not come again"
 
 
 @pytest.mark.parametrize("line", NO_CRON.values(), ids=NO_CRON)

@@ -71,10 +71,16 @@ async def test_a_failed_session_is_recorded_as_a_failure(ecosystem: Ecosystem, t
 
 async def test_the_next_session_works_after_a_failed_one(ecosystem: Ecosystem, token: str) -> None:
     """A failure leaves nothing behind: the next message to the same butler succeeds."""
+    refused = Fault(kind="status", status=REFUSED, times=20, contains=f"{token}-bad")
+    async with ecosystem.gateway.client.fault(refused):
+        await _trigger(ecosystem["health"], prompt=f"I have a headache, severity 1 ({token}-bad)")
+    failed = await _session(ecosystem["health"], f"{token}-bad")
     sent = await ecosystem.send(f"I have a headache, severity 2 ({token})")
     journey = await follow(ecosystem, sent)
+    later = [row for row in journey.of_message("health") if row["id"] != failed["id"]]
 
-    assert [True] == [row["success"] for row in journey.of_message("health")], journey.text()
+    assert failed["success"] is False
+    assert [True] == [row["success"] for row in later], journey.text()
 
 
 async def test_a_session_row_is_the_whole_truth(ecosystem: Ecosystem, token: str) -> None:
@@ -150,6 +156,7 @@ async def test_a_tool_that_refuses_is_on_record_as_called(ecosystem: Ecosystem, 
     # A product that writes down how a call went must not call this one good.
     assert [False] != [call.get("is_error") for call in called], "a refused call counts as good"
     await health.database.expect_no_row("symptoms", where={"severity": 99})
+    await health.database.expect_no_row("symptoms", where={"notes": Contains(token)})
 
 
 @pytest.mark.covers("E2E-SESSIONS", "E2E-TOOLS")

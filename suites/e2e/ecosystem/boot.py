@@ -52,7 +52,7 @@ from suites.e2e.ecosystem.subject_file import OWN_PROCESS, tables_of
 from suites.e2e.ecosystem.tools import Tools, tools_of
 from suites.e2e.worlds.everyday import REHEARSALS
 
-__all__ = ["open_ecosystem", "roster_directory"]
+__all__ = ["Say", "open_ecosystem", "roster_directory"]
 
 #: Parts that boot at a time. Each start has a deadline of its own, and with 48 of them on two cores
 #: the last would be late for no fault of its own; a household's six start together all the same.
@@ -68,6 +68,7 @@ _STOP_S: Final = 40.0
 #: All butlers in the registry, once all of them serve.
 _REGISTER_S: Final = 30.0
 
+#: Gets a line for each step of a boot.
 Say = Callable[[str], None]
 
 

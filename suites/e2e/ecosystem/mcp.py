@@ -24,6 +24,7 @@ from mcp.shared.exceptions import MCPError
 
 from harness_core.base import limits
 from harness_core.base.groups import lone_error
+from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline
 
 __all__ = [
@@ -172,7 +173,7 @@ async def _session(
             sse_client(
                 url,
                 headers=dict(headers or {}),
-                timeout=limits.MCP_CALL_S,
+                timeout=patience(limits.MCP_CALL_S),
                 httpx_client_factory=_http_client,
             ) as (read, write),
             ClientSession(read, write) as session,

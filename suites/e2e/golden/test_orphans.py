@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.base.slowness import patience
+
 pytestmark = pytest.mark.aside("how the suite keeps snapshots")
 
 TEST = """
@@ -61,6 +63,6 @@ def run(folder: Path, config: pytest.Config, *options: str) -> subprocess.Comple
         env=own | {"PYTHONPATH": str(config.rootpath)},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=patience(180),
         check=False,
     )

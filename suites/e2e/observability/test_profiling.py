@@ -11,6 +11,7 @@ import pytest
 
 from harness_core.base.errors import BadInput, Unavailable
 from harness_core.base.evidence import open_evidence
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from harness_core.process import open_run
 from suites.e2e.observe.flamegraphs import text_of
@@ -203,7 +204,7 @@ def test_an_ordinary_user_may_or_has_a_reason() -> None:
         env={"PYTHONDONTWRITEBYTECODE": "1", "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience(60),
         check=False,
     )
 

@@ -1,7 +1,7 @@
 """The chain of a message, judged link by link.
 
 Not by its end: a message that reached the right table by the wrong way has not been handled. Each
-function judges one link of a :class:`~suites.e2e.journey.Journey` and, when it is broken, shows the
+function judges one link of a :class:`~suites.e2e.observe.journey.Journey` and, when it is broken, shows the
 whole journey.
 """
 

@@ -83,14 +83,19 @@ async def test_every_refusal_is_a_failed_session(fragile: Ecosystem, chaos: Chao
 async def test_trouble_that_passes_is_ridden_out(fragile: Ecosystem, chaos: Chaos) -> None:
     """One refusal, one cut stream and a late answer are no reason to fail a message."""
     message = to_health()
-    for fault in (
-        Fault(kind="status", status=529, retry_after_s=0, contains=message.token),
-        Fault(kind="cut", after_events=2, contains=TOOL_OF["health"]),
-        Fault(kind="latency", latency_s=1.0, contains=TOOL_OF["health"]),
-    ):
+    faults = [
         await chaos.provider(fault)
+        for fault in (
+            Fault(kind="status", status=529, retry_after_s=0, contains=message.token),
+            Fault(kind="cut", after_events=2, contains=TOOL_OF["health"]),
+            Fault(kind="latency", latency_s=1.0, contains=TOOL_OF["health"]),
+        )
+    ]
     await expect_carried_out(fragile, await fragile.send(message.text), "health")
     await message.expect_row(fragile, "health")
+    met = [await fragile.gateway.client.fault_met(number) for number in faults]
+
+    assert [1, 1, 1] == met, "not every trouble was met"
 
 
 async def test_a_provider_that_is_down(fragile: Ecosystem, chaos: Chaos) -> None:

@@ -18,13 +18,16 @@ from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_
 from suites.e2e.observe.expect_journey import fallback_reason
 from suites.e2e.observe.journey import Journey, follow
 from suites.e2e.worlds.canned import TOOL_OF, to_health, to_relationship
-from suites.e2e.worlds.chaos import Chaos, expect_soon
+from suites.e2e.worlds.chaos import Chaos, expect_soon, refuses
 
 pytestmark = [
     pytest.mark.covers("E2E-CHAOS"),
     pytest.mark.capability("ingest.v1", "own-process"),
     pytest.mark.disturbs,
 ]
+
+#: From SIGTERM to the first refusal.
+REFUSES_S = 10.0
 
 #: From a switchboard that serves to a registry with every butler in it: a few heartbeats.
 REGISTER_S = 20.0
@@ -85,6 +88,11 @@ async def test_stopped_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> 
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stop)
+        await expect_soon(
+            "a switchboard that shuts down refuses work",
+            lambda: refuses(fragile.switchboard),
+            seconds=REFUSES_S,
+        )
         await chaos.release(held)
     (report,) = reports
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.base.slowness import patience
 from harness_core.front.skips import not_run
 from harness_core.ports import lease_port
 from harness_core.system.subject import subject_bin
@@ -82,7 +83,7 @@ def test_the_suite_judges_a_foreign_product(tmp_path: Path, pytestconfig: pytest
         env=os.environ | {"HARNESS_SUBJECT_BIN": subject_bin()},
         capture_output=True,
         text=True,
-        timeout=END_S,
+        timeout=patience(END_S),
         check=False,
     )
     output = done.stdout + done.stderr

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.base.slowness import patience
 from harness_core.front.skips import not_run
 from harness_core.front.suite_fixtures import suite_subject
 from harness_core.system.subject import subject_bin
@@ -98,6 +99,6 @@ def judged(
         env=os.environ | {"HARNESS_SUBJECT_BIN": subject_bin(), "BUTLERS_FAULT": fault},
         capture_output=True,
         text=True,
-        timeout=END_S,
+        timeout=patience(END_S),
         check=False,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until_blocking
 from harness_core.front.suite_fixtures import suite_subject
 from suites.e2e.runner.test_killed_runner import SERVES
@@ -62,7 +63,7 @@ def test_two_runs_at_once_do_not_meet(
             text=True,
             check=False,
         )
-        codes = [run.wait(timeout=END_S) for run in runs]
+        codes = [run.wait(timeout=patience(END_S)) for run in runs]
     finally:
         for run in runs:
             if run.poll() is None:

@@ -16,6 +16,7 @@ import pytest
 
 from harness_core.base import limits
 from harness_core.base.evidence import Evidence
+from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline
 from harness_core.doubles.http import Addressed, HttpClient, directed, misdirected
 from harness_core.front.skips import not_run
@@ -154,7 +155,7 @@ def rpc_call(tool: str, *, number: int, **arguments: Any) -> dict[str, Any]:
 @asynccontextmanager
 async def stream_of(butler: Butler) -> AsyncIterator[str]:
     """Open a session and keep its stream; the path that its messages are posted to."""
-    timeout = httpx2.Timeout(limits.MCP_CALL_S)
+    timeout = httpx2.Timeout(patience(limits.MCP_CALL_S))
     async with (
         httpx2.AsyncClient(trust_env=False, timeout=timeout) as http,
         http.stream("GET", butler.url) as stream,

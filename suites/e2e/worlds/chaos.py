@@ -24,7 +24,7 @@ from harness_core.doubles.model import Fault
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
 from suites.e2e.ecosystem.mcp import CannotReach
 
-__all__ = ["Chaos", "expect_in_time", "expect_soon", "processes_of"]
+__all__ = ["Chaos", "expect_in_time", "expect_soon", "processes_of", "refuses"]
 
 T = TypeVar("T")
 
@@ -104,6 +104,17 @@ def processes_of(butler: Butler) -> dict[int, str]:
                     words = (entry / "cmdline").read_bytes().split(b"\0")
                     found[int(entry.name)] = b" ".join(words).decode("utf-8", "replace").strip()
     return found
+
+
+async def refuses(butler: Butler) -> bool:
+    """Whether a butler refuses a trigger, in whatever way, at once."""
+    try:
+        answer = await butler.try_call("trigger", {"prompt": "say hello"}, seconds=5)
+    except CannotReach:
+        return True
+    except NotReady:
+        return False
+    return answer.is_error or answer.value.get("success") is False
 
 
 class Chaos:
@@ -201,9 +212,11 @@ class Chaos:
         Raises:
             AssertionError: one has not, within a few heartbeats.
         """
-        for name, health in self._before.items():
-            if health.get("registry") == "active":
-                await self.expect_back(name)
+        known = [name for name, health in self._before.items() if health.get("registry")]
+
+        assert known, "no butler was registered before the test"
+        for name in known:
+            await self.expect_back(name)
 
     async def _note_return(self, name: str) -> None:
         row = await self._ecosystem.switchboard.database.one("SELECT clock_timestamp() AS now")

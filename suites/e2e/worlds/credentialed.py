@@ -12,7 +12,7 @@ import dataclasses
 import itertools
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -22,11 +22,11 @@ from harness_core.doubles.http import Answer, Recorded, Recorder, Rule, open_rec
 from harness_core.doubles.mail import Mailbox, open_mailbox
 from harness_core.process import Run
 from harness_core.system.subject import Subject, Variables
-from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.boot import Say, open_ecosystem, roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.subject_file import Module, filled, tables_of
 
-__all__ = ["BEAT_S", "MODULES", "Connected", "Say", "open_connected", "variables_of"]
+__all__ = ["BEAT_S", "MODULES", "Connected", "open_connected", "variables_of"]
 
 #: Modules that are given credentials here and nowhere else.
 MODULES: Final = ("telegram", "email", "calendar")
@@ -36,8 +36,6 @@ BUTLERS: Final = ("switchboard", "messenger", "heartbeat", "health", "relationsh
 
 #: What the clock of the heartbeat is set to, in seconds.
 BEAT_S: Final = 1.0
-
-Say = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from harness_core.base.slowness import patience
+
 __all__ = ["cannot_profile", "find_py_spy"]
 
 _YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -49,7 +51,7 @@ def cannot_profile() -> str:
                 [py_spy, "dump", "--nonblocking", "--pid", str(target.pid)],
                 capture_output=True,
                 text=True,
-                timeout=_PROBE_S,
+                timeout=patience(_PROBE_S),
                 check=False,
                 start_new_session=True,
             )
