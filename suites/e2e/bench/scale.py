@@ -97,7 +97,9 @@ async def measure(size: int) -> Sample:
         evidence = open_evidence(Path(scratch) / "evidence")
         async with (
             open_run(evidence=evidence) as run,
-            open_ecosystem(run, subject, evidence=evidence, roster=roster, say=tell) as ecosystem,
+            open_ecosystem(
+                run, subject, evidence=evidence, roster=roster, say=progress
+            ) as ecosystem,
         ):
             cpu = sum(cpu_s(butler.pid) for butler in ecosystem.butlers.values())
             taken = [await one_message(ecosystem, number, size) for number in range(MESSAGES)]
@@ -201,7 +203,7 @@ def marginal(before: Sample, after: Sample, field: str) -> float:
     return float(apart) / (after.butlers - before.butlers)
 
 
-def tell(text: str) -> None:
+def progress(text: str) -> None:
     """How a boot goes, but for the many lines of single butlers."""
     if " ready at " not in text:
         sys.stderr.write(f"  {text}\n")

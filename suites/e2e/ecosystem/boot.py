@@ -198,7 +198,7 @@ async def open_ecosystem(
                     butler: Butler(
                         config=configs[butler],
                         port=ports[butler].port,
-                        way=recipes.tools(butler),
+                        client=recipes.tools(butler),
                         database=databases[butler],
                         command=recipes.command(butler),
                         environment=recipes.environment(butler),
@@ -295,7 +295,7 @@ class _Recipes:
         )
 
     def tools(self, name: str) -> Tools:
-        """The way to the tools of a butler."""
+        """What calls the tools of a butler."""
         return tools_of(self.subject, name=name, port=self.ports[name].port)
 
     def command(self, name: str) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ class Butler:
     Attributes:
         config: what its ``butler.toml`` says.
         port: where it really listens.
-        way: how its tools are called.
+        client: calls its tools.
         database: its database.
         command: its command line.
         environment: its whole environment; what is changed here holds from its next start on.
@@ -42,7 +42,7 @@ class Butler:
 
     config: ButlerConfig
     port: int
-    way: Tools
+    client: Tools
     database: Database
     command: Sequence[str]
     environment: dict[str, str]
@@ -59,7 +59,7 @@ class Butler:
     @property
     def url(self) -> str:
         """Where its tools are called: its MCP endpoint, unless the subject says otherwise."""
-        return self.way.url
+        return self.client.url
 
     @property
     def child(self) -> Any:
@@ -92,11 +92,11 @@ class Butler:
         headers: Mapping[str, str] | None = None,
     ) -> ToolResult:
         """Call a tool that may refuse."""
-        return await self.way.call(tool, arguments, seconds=seconds, headers=headers)
+        return await self.client.call(tool, arguments, seconds=seconds, headers=headers)
 
     async def tools(self) -> dict[str, Mapping[str, Any]]:
         """The tools it offers: name → input schema."""
-        return await self.way.list()
+        return await self.client.list()
 
     async def status(self) -> Mapping[str, Any]:
         """Its own word on its health and its modules."""

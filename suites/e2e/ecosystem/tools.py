@@ -21,7 +21,7 @@ __all__ = ["HttpTools", "McpTools", "Tools", "tools_of"]
 
 
 class Tools(Protocol):
-    """A way to a butler's tools."""
+    """Calls a butler's tools."""
 
     url: str
 
@@ -44,7 +44,7 @@ class Tools(Protocol):
         """The tools: name → input schema."""
 
     def protocol_stage(self, *, seconds: float) -> Stage:
-        """When the way is open."""
+        """When calls can be made."""
 
 
 class McpTools:
@@ -130,7 +130,7 @@ class HttpTools:
 
 
 def tools_of(subject: Subject, *, name: str, port: int) -> Tools:
-    """The way to one butler's tools that the subject file describes."""
+    """What calls one butler's tools, as the subject file describes."""
     table = tables_of(subject).tools
     if table.transport == "mcp":
         return McpTools(port)

@@ -45,9 +45,9 @@ class ChannelConnector(User):
             self.connector.open()
         except Broken as error:
             record({"event": f"connect-{secrets.token_hex(4)}", "error": f"connect: {error}"})
-            self.tell("connect", began, error)
+            self.report("connect", began, error)
             raise StopUser from error
-        self.tell("connect", began)
+        self.report("connect", began)
 
     def on_stop(self) -> None:
         """Leave."""
@@ -79,7 +79,7 @@ class ChannelConnector(User):
                 raise Broken(f"not accepted: {answer}")  # noqa: TRY301 - one way to fail
         except Broken as error:
             record({"event": event, "error": str(error)})
-            self.tell("ingest", began, error)
+            self.report("ingest", began, error)
             return
         record(
             {
@@ -89,9 +89,9 @@ class ChannelConnector(User):
                 "took_ms": (time.perf_counter() - began) * 1000,
             }
         )
-        self.tell("ingest", began)
+        self.report("ingest", began)
 
-    def tell(self, name: str, began: float, error: Exception | None = None) -> None:
+    def report(self, name: str, began: float, error: Exception | None = None) -> None:
         """Into Locust's own statistics."""
         events.request.fire(
             request_type="MCP",

@@ -28,11 +28,11 @@ def innermost_work(until):
     while time.monotonic() < until:
         total += sum(range(1000))
     return total
-def tell():
+def work():
     for number in range(10_000):
         innermost_work(time.monotonic() + 0.05)
         print(number, flush=True)
-tell()
+work()
 """
 
 

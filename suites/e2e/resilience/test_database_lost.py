@@ -63,7 +63,7 @@ async def test_killed_in_the_middle_of_a_message(fragile: Ecosystem, chaos: Chao
     gone_at = trio.current_time()
     event_id = f"event-{secrets.token_hex(8)}"
     accepted = await try_to_send(fragile, refused, event_id=event_id)
-    # That every butler has tried to renew its lease meanwhile is seen nowhere: only time tells.
+    # That every butler has tried to renew its lease meanwhile cannot be observed: time must pass.
     await trio.sleep_until(gone_at + 2 * HEARTBEAT_S)
     await chaos.start_database()
     await chaos.release(held)

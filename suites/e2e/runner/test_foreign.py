@@ -1,4 +1,4 @@
-"""The suite on a product that differs from the reference in every respect a subject file can tell."""
+"""The suite on a product that differs from the reference in every respect a subject file can describe."""
 
 from __future__ import annotations
 

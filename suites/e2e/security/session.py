@@ -38,7 +38,7 @@ _PLACES: Final = ("HOME", "CLAUDE_CONFIG_DIR", "TMPDIR")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSeen:
-    """One process of a session, as the kernel tells it."""
+    """One process of a session, as the kernel shows it."""
 
     pid: int
     argv: tuple[str, ...]

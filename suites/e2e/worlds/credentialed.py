@@ -1,7 +1,7 @@
 """A second, small ecosystem whose modules have credentials: what goes out of the house is seen.
 
 Telegram and the calendar are recorders of HTTP, the mail server is a mailbox; all three stand on
-loopback, answer as their services do, and say so when a test wants trouble. The subject file tells
+loopback, answer as their services do, and say so when a test wants trouble. The subject file says
 how the product is given addresses and credentials (``[modules.<name>] env``), how the clock of its
 heartbeat is set, and where its heartbeat keeps its log (``[heartbeat]``).
 """

@@ -68,7 +68,7 @@ async def open_profiles(
     reason, py_spy = cannot_profile(), find_py_spy()
     if reason or py_spy is None:
         action = f"profile {', '.join(pids)}"
-        raise Unavailable(action, observed=reason, next_step="harness doctor tells what can run")
+        raise Unavailable(action, observed=reason, next_step="harness doctor says what can run")
     profiles = Profiles(folder=evidence.path)
     watchers: dict[str, list[Child]] = {name: [] for name in pids}
     try:
