@@ -47,7 +47,10 @@ async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos, leas
     await chaos.release(held)
     if has_knob(fragile.subject, "lease_s"):
         await expect_soon(
-            "a lease has passed", lambda: lease_passed(fragile, lease_s), seconds=lease_s * 2
+            "a lease has passed",
+            lambda: lease_passed(fragile, lease_s),
+            seconds=REFUSES_S,
+            after_s=lease_s,
         )
     await chaos.start("switchboard")
     again = await fragile.send(message.text, event_id=event_id)

@@ -45,22 +45,30 @@ Health = dict[str, Any]
 
 
 async def expect_soon(
-    what: str, probe: Callable[[], Awaitable[T | None]], *, seconds: float, story: str = ""
+    what: str,
+    probe: Callable[[], Awaitable[T | None]],
+    *,
+    seconds: float,
+    after_s: float = 0.0,
+    story: str = "",
 ) -> T:
     """Wait for something the product owes.
 
     Args:
         what: a clause, for the failure: ``"health is registered again"``.
         probe: called again and again; the wait ends with the first answer that is neither None nor False.
-        seconds: by when.
+        seconds: by when, on a machine with nothing else to do.
+        after_s: a setting of the product that has to pass first, as it is.
         story: more for the failure.
 
     Raises:
         AssertionError: it did not come in time.
     """
-    with trio.move_on_after(patience(seconds)):
+    with trio.move_on_after(after_s + patience(seconds)):
         return await until(probe)
-    raise AssertionError(f"within {seconds:g} s it did not happen that {what}\n{story}".rstrip())
+    raise AssertionError(
+        f"within {after_s + seconds:g} s it did not happen that {what}\n{story}".rstrip()
+    )
 
 
 def expect_in_time(
