@@ -22,6 +22,7 @@ from harness_core.assurance.planted._judge import FaultResult, judge, judge_cont
 from harness_core.assurance.planted._outcomes import Outcomes, read_outcomes
 from harness_core.assurance.planted._plan import Fault
 from harness_core.base.evidence import Evidence, open_evidence
+from harness_core.base.slowness import patience
 from harness_core.process import Run, open_run
 from harness_core.system.suites import Suite
 
@@ -158,7 +159,7 @@ class _Runner:
             stop_signal=signal.SIGINT,
             grace_s=_TEAR_DOWN_S,
         ) as child:
-            with trio.move_on_after(limit_s) as scope:
+            with trio.move_on_after(patience(limit_s)) as scope:
                 await child.wait()
         return read_outcomes(record), scope.cancelled_caught
 

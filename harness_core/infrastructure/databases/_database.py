@@ -10,6 +10,7 @@ import trio
 
 from harness_core.base import limits
 from harness_core.base.bridge import anywhere
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from harness_core.infrastructure.databases._asyncpg import open_asyncpg_pool
 from harness_core.infrastructure.databases._connection import Connection, Params, Query
@@ -116,7 +117,7 @@ class Database:
             table: ``name`` or ``schema.name``.
             where: which rows are meant: column to value or matcher.
             columns: what one of them must hold.
-            within_s: how long to wait for it, in seconds.
+            within_s: how long to wait for it, in seconds of a calm machine.
 
         Returns:
             The newest such row.
@@ -127,6 +128,7 @@ class Database:
         """
         wanted = await expectation(self._connection, table, where=where, columns=columns)
         row: dict[str, Any] | None = await wanted.newest_match()
+        within_s = patience(within_s)
         with trio.move_on_after(within_s):
             row = row or await until(wanted.newest_match)
         if row is None:
@@ -176,6 +178,7 @@ class Database:
             seen = await wanted.count("where")
             return seen == count
 
+        within_s = patience(within_s)
         if seen != count:
             with trio.move_on_after(within_s):
                 await until(probe)

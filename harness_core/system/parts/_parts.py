@@ -206,8 +206,9 @@ class Parts:
         seen: dict[str, str] = {}
 
         async def one(part: Part) -> None:
-            seen[part.name] = f"no answer within {_PROBE_S:g} s"
-            with trio.move_on_after(_PROBE_S):
+            bound_s = patience(_PROBE_S)
+            seen[part.name] = f"no answer within {bound_s:g} s"
+            with trio.move_on_after(bound_s):
                 await part.refresh()
                 death = part.death()
                 seen[part.name] = death.observed if death else await part.probe()

@@ -26,6 +26,12 @@ class Severity(enum.Enum):
     BAD = 7
 
 
+@pytest.fixture(autouse=True)
+def calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a message says of the time does not depend on the machine's load."""
+    monkeypatch.setattr("harness_core.infrastructure.databases._database.patience", float)
+
+
 @pytest.fixture
 async def symptoms(database: Database) -> Database:
     """A table with one row of every type the matchers know."""
