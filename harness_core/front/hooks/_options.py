@@ -44,6 +44,8 @@ def add_options(group: pytest.OptionGroup) -> None:
     )
     group.addoption(
         "--llm-cassette",
+        "--cassettes",
+        dest="llm_cassette",
         metavar="DIR",
         help="the recorded model calls that --llm record writes and --llm replay reads",
     )
