@@ -115,7 +115,7 @@ class Daemon:
             accepting.start_soon(accept)
             await self._stop.wait()
             if faults.on("leaked-listener"):
-                subprocess.Popen(["sleep", "20"], pass_fds=[listener.socket.fileno()])
+                subprocess.Popen(["sleep", "3600"], pass_fds=[listener.socket.fileno()])
             accepting.cancel_scope.cancel()
 
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
