@@ -6,7 +6,6 @@ never asserted; what became of each message is.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec import structs
 
 from harness_core.base.bridge import Loop
 from harness_core.base.errors import ChildExited, NotReady
@@ -85,7 +85,7 @@ async def test_no_message_is_lost_or_handled_twice(
 def plan_of(profile: Profile, ecosystem: Ecosystem) -> dict[str, Any]:
     """What a Locust process needs to know."""
     prompts = {row.id: row.input_prompt for row in SCENARIOS}
-    return dataclasses.asdict(profile) | {
+    return structs.asdict(profile) | {
         "url": ecosystem.switchboard.url,
         "timeout_s": patience(ANSWER_S),
         "envelope": envelope("", trace_id="0" * 32),
