@@ -105,7 +105,7 @@ async def run_locust(run: Run, profile: Profile, plan: Path, evidence: Evidence)
         *common,
         *("--headless", "--only-summary", "--users", str(profile.users)),
         *("--spawn-rate", str(profile.users), "--run-time", f"{run_s}s"),
-        *("--stop-timeout", f"{patience(ANSWER_S):g}", "--csv", str(evidence.path / "locust")),
+        *("--stop-timeout", f"{patience(ANSWER_S):.0f}", "--csv", str(evidence.path / "locust")),
         *("--html", str(evidence.path / "locust.html")),
     ]
     environment = os.environ | {
