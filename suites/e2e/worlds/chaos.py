@@ -37,6 +37,9 @@ _RESTORE_S: Final = 60.0
 #: From a butler that runs again to its place in the registry: a few heartbeats.
 _REGISTER_S: Final = 20.0
 
+#: Until a server has ended a connection.
+_DROPPED_S: Final = 10.0
+
 #: Until a session that was started asks the model. Slowest seen on 2 loaded cores: 9 s.
 _ASKS_S: Final = 60.0
 
@@ -255,16 +258,30 @@ class Chaos:
         self._database = "up"
 
     async def drop_connections(self) -> int:
-        """End every connection of every butler from the server's side; returns how many."""
+        """End every connection of every butler from the server's side; returns how many.
+
+        Each has ended when this returns: one that is only asked to may still take a statement, and lose it.
+
+        Raises:
+            HarnessError: the server did not end one.
+        """
         names = [
             (await butler.database.one("SELECT current_database() AS name"))["name"]
             for butler in self._ecosystem.butlers.values()
         ]
         rows = await self._ecosystem.switchboard.database.rows(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ANY(%s)"
+            "SELECT pid, pg_terminate_backend(pid, %s) AS ended FROM pg_stat_activity"
+            " WHERE datname = ANY(%s)"
             " AND application_name <> 'staging-harness' AND backend_type = 'client backend'",
-            (names,),
+            (round(patience(_DROPPED_S) * 1000), names),
         )
+        lasting = [row["pid"] for row in rows if not row["ended"]]
+        if lasting:
+            raise HarnessError(
+                "end the butlers' connections to the database",
+                observed=f"after {_DROPPED_S:g} s the server still has those of {lasting}",
+                next_step="Run the test again with less beside it",
+            )
         return len(rows)
 
     # The model
