@@ -6,6 +6,7 @@
 - ``_outcomes.py``: that record, read back.
 - ``_judge.py``: from outcomes to a :class:`Verdict`; only a failed assertion with the expected text
   is a kill.
+- ``_pytest.py``: one supervised pytest; ``mutation`` runs its mutants by it too.
 - ``_run.py``: the control run, then one pytest process per fault.
 - ``_report.py``: the table for people and the JSON for machines.
 
@@ -22,6 +23,7 @@ from harness_core.assurance.planted._judge import (
 )
 from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome, read_outcomes
 from harness_core.assurance.planted._plan import Fault, load_faults
+from harness_core.assurance.planted._pytest import PytestRuns
 from harness_core.assurance.planted._report import render_table, to_json
 from harness_core.assurance.planted._run import run_faults
 
@@ -30,6 +32,7 @@ __all__ = [
     "Fault",
     "FaultResult",
     "Outcomes",
+    "PytestRuns",
     "TestOutcome",
     "TestResult",
     "Verdict",
