@@ -65,7 +65,8 @@ async def run_faults(
     at_once = trio.CapacityLimiter(jobs)
     async with open_run(evidence=evidence) as run:
         runner = _Runner(
-            pytest=PytestRuns(run=run, root=root), env=_without_faults(os.environ, faults))
+            pytest=PytestRuns(run=run, root=root), env=_without_faults(os.environ, faults)
+        )
         say(f"{suite.name}: control run of {len(every_id)} test ids without a fault")
         control = await runner.control(
             every_id, limit_s=sum(fault.limit_s for fault in faults), evidence=evidence

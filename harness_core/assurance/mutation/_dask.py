@@ -1,0 +1,125 @@
+"""Mutants on many machines: each one a task of a Dask cluster, run by whichever worker is free.
+
+A task whose worker dies is given to another by the scheduler. Each worker needs the checkout, where
+this one is or where ``HARNESS_MUTATE_ROOT`` says, and an environment with the suite's group in it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from harness_core.assurance.mutation._job import Job
+from harness_core.assurance.mutation._verdict import Result, Verdict
+from harness_core.base.errors import HarnessError, Unavailable
+
+#: A task that fails otherwise than by the death of its worker is tried so many times more.
+_RETRIES: Final = 2
+_CONNECT_S: Final = 30
+
+#: Beyond the job's own time limit, for the start of its process and the end of its product.
+_AROUND_S: Final = 180.0
+
+
+def run_task(job: bytes) -> bytes:
+    """On a worker: run a job in a process of its own; its result.
+
+    Raises:
+        RuntimeError: the process ended without one; the cluster tries again.
+    """
+    command = [sys.executable, "-m", "harness_core.assurance.mutation._job"]
+    limit_s = msgspec.json.decode(job, type=Job).limit_s + _AROUND_S
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None, "it was asked for"
+        assert process.stdout is not None, "it was asked for"
+        # Its input stays open as long as this worker lives: see `_job.py`.
+        process.stdin.write(job + b"\n")
+        process.stdin.flush()
+        timer = _ended_after(process, limit_s)
+        answer = process.stdout.readline()
+        timer.cancel()
+        process.stdin.close()
+        if not answer:
+            _, errors = process.communicate()
+            text = errors.decode(errors="replace").strip()[-800:]
+            raise RuntimeError(f"a mutant's process ended without a result: {text}")
+    return answer
+
+
+def _ended_after(process: subprocess.Popen[bytes], seconds: float) -> Any:
+    timer = threading.Timer(seconds, process.kill)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+async def run_on_dask(address: str, jobs: Sequence[Job]) -> AsyncIterator[Result]:
+    """Run jobs on a cluster; each result as it comes.
+
+    Args:
+        address: of the scheduler, e.g. ``tcp://10.0.0.7:8786``.
+        jobs: what to run.
+
+    Raises:
+        Unavailable: the extra is not installed, or there is no scheduler.
+        HarnessError: the cluster gave up a task.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise Unavailable(
+            "run mutants on a Dask cluster",
+            observed=f"{error.name} is not installed",
+            next_step='Install it: pip install "staging-harness[dask]"',
+        ) from error
+
+    def connect() -> Any:
+        return distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
+
+    try:
+        client = await trio.to_thread.run_sync(connect)
+    except OSError as error:
+        raise Unavailable(
+            f"reach the scheduler {address}",
+            observed=str(error) or type(error).__name__,
+            next_step="Start one: dask scheduler",
+        ) from error
+    try:
+        futures = {
+            client.submit(
+                run_task,
+                msgspec.json.encode(job),
+                key=f"mutant-{job.mutant.id}",
+                pure=False,
+                retries=_RETRIES,
+            ): job
+            for job in jobs
+        }
+        coming = distributed.as_completed(list(futures))
+        for _ in range(len(futures)):
+            future = await trio.to_thread.run_sync(next, coming)
+            yield _result(future, futures[future])
+    finally:
+        await trio.to_thread.run_sync(client.close)
+
+
+def _result(future: Any, job: Job) -> Result:
+    if future.status == "finished":
+        return msgspec.json.decode(future.result(), type=Result)
+    error = future.exception()
+    if not isinstance(error, Exception):
+        raise HarnessError("run a mutant", observed=f"its task was {future.status}")
+    return Result(
+        mutant=job.mutant.id,
+        verdict=Verdict.NO_VERDICT,
+        detail=f"the cluster gave it up: {error}",
+        tests_covering=job.covering,
+    )
