@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import sys
 
-if False:  # annotations alone: a product's start is not to wait for typing
+TYPE_CHECKING = False  # typing itself takes too long at every start
+if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
@@ -24,16 +25,15 @@ _ABOVE = 32
 #: Seconds in which whoever listens answers; it runs on the same machine and does little else.
 _ANSWER_S = 2.0
 
-_done = False
+_done: list[str] = []
 
 
 def start() -> None:
     """Do what is asked, once; a mistake of the agent's own must not change how the product starts."""
-    global _done
     path = find_request()
     if _done or path is None:
         return
-    _done = True
+    _done.append(path)
     try:
         import json
 
@@ -133,18 +133,11 @@ def damage(request: dict[str, Any]) -> None:
     """Let one file of the product be compiled with a change; its bytecode is neither read nor written."""
     from importlib.machinery import SourceFileLoader
 
-    wanted = request["path"]
+    wanted: str = request["path"]
     plain_code, plain_exec = SourceFileLoader.get_code, SourceFileLoader.exec_module
 
-    def is_it(loader: Any) -> bool:
-        path = loader.path
-        if path == wanted:
-            return True
-        same_name = os.path.basename(path) == os.path.basename(wanted)
-        return same_name and os.path.realpath(path) == os.path.realpath(wanted)
-
     def get_code(self: Any, fullname: str) -> Any:
-        if not is_it(self):
+        if not _is(self.path, wanted):
             return plain_code(self, fullname)
         content = _damaged(request, self.get_data(self.path))
         if content is None:
@@ -158,7 +151,7 @@ def damage(request: dict[str, Any]) -> None:
         return code
 
     def exec_module(self: Any, module: ModuleType) -> None:
-        if not is_it(self):
+        if not _is(self.path, wanted):
             plain_exec(self, module)
             return
         try:
@@ -173,6 +166,11 @@ def damage(request: dict[str, Any]) -> None:
         setattr(SourceFileLoader, name, function)
 
 
+def _is(path: str, wanted: str) -> bool:
+    same_name = os.path.basename(path) == os.path.basename(wanted)
+    return path == wanted or (same_name and os.path.realpath(path) == os.path.realpath(wanted))
+
+
 def _damaged(request: dict[str, Any], content: bytes) -> bytes | None:
     """The source with its change, or None where it is not the source that the change was made for."""
     import hashlib
@@ -185,4 +183,5 @@ def _damaged(request: dict[str, Any], content: bytes) -> bytes | None:
         sys.stderr.write(f"harness agent: stale: {text}\n")
         report(request, stale=text)
         return None
-    return content[: request["start"]] + request["text"].encode() + content[request["end"] :]
+    instead: bytes = request["text"].encode()
+    return content[: request["start"]] + instead + content[request["end"] :]

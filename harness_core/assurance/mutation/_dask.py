@@ -81,8 +81,10 @@ async def run_on_dask(address: str, jobs: Sequence[Job]) -> AsyncIterator[Result
             next_step='Install it: pip install "staging-harness[dask]"',
         ) from error
 
+    library: Any = distributed
+
     def connect() -> Any:
-        return distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
+        return library.Client(address, timeout=_CONNECT_S, set_as_default=False)
 
     try:
         client = await trio.to_thread.run_sync(connect)
@@ -103,7 +105,7 @@ async def run_on_dask(address: str, jobs: Sequence[Job]) -> AsyncIterator[Result
             ): job
             for job in jobs
         }
-        coming = distributed.as_completed(list(futures))
+        coming = library.as_completed(list(futures))
         for _ in range(len(futures)):
             future = await trio.to_thread.run_sync(next, coming)
             yield _result(future, futures[future])

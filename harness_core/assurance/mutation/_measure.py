@@ -50,9 +50,12 @@ def choose_sessions(suite: Suite, names: Sequence[str]) -> tuple[SuiteSession, .
     return tuple(chosen or [each for each in known.values() if each.default] or known.values())
 
 
-def fingerprint_of(product: Product, suite: Suite, sessions: Sequence[SuiteSession]) -> str:
-    """What a map was measured with, in one word: the product's code and the tests."""
+def fingerprint_of(
+    product: Product, suite: Suite, sessions: Sequence[SuiteSession], *, setting: Setting
+) -> str:
+    """What a map was measured with, in one word: the product's code, the tests, what was watched."""
     total = hashlib.sha256(product.fingerprint.encode())
+    total.update(f"{setting.subject} {setting.here} ".encode())
     total.update(",".join(session.name for session in sessions).encode())
     inside = [source for source in product.sources if suite.folder in source.parents]
     for path in sorted(suite.folder.rglob("*")):
@@ -63,7 +66,7 @@ def fingerprint_of(product: Product, suite: Suite, sessions: Sequence[SuiteSessi
     return total.hexdigest()
 
 
-async def measured_map(
+async def measured_map(  # noqa: PLR0913 - what a run of pytest needs
     suite: Suite,
     *,
     setting: Setting,
@@ -79,7 +82,7 @@ async def measured_map(
         HarnessError: no test is green, or nothing of the product was executed.
     """
     path = evidence.path / "coverage.sqlite"
-    fingerprint = fingerprint_of(product, suite, sessions)
+    fingerprint = fingerprint_of(product, suite, sessions, setting=setting)
     found = open_map(path, fingerprint=fingerprint)
     if found is not None:
         return found

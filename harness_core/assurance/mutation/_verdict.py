@@ -48,7 +48,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: float = 0.0
 
 
-def judge_mutant(
+def judge_mutant(  # noqa: PLR0911, PLR0913 - one return for each verdict
     mutant: str,
     *,
     tests: Sequence[str],

@@ -16,13 +16,31 @@ from harness_core.assurance.mutation.operators._change import (
     without,
 )
 
-_NEGATED: Final = {"==": "!=", "!=": "==", "in": "not in", "not in": "in", "is": "is not"}
-_NEGATED |= {"is not": "is"}
+_NEGATED: Final = {
+    "==": "!=",
+    "!=": "==",
+    "in": "not in",
+    "not in": "in",
+    "is": "is not",
+    "is not": "is",
+}
 _NEXT: Final = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 _OPPOSITE: Final = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
-_ARITHMETIC: Final = {"+": "-", "-": "+", "*": "//", "/": "*", "//": "*", "%": "//", "**": "*"}
-_ARITHMETIC |= {"<<": ">>", ">>": "<<", "&": "|", "|": "&", "^": "&"}
+_ARITHMETIC: Final = {
+    "+": "-",
+    "-": "+",
+    "*": "//",
+    "/": "*",
+    "//": "*",
+    "%": "//",
+    "**": "*",
+    "<<": ">>",
+    ">>": "<<",
+    "&": "|",
+    "|": "&",
+    "^": "&",
+}
 
 #: What is joined rather than added; the other operator would fail at once.
 _JOINED: Final = (

@@ -18,6 +18,7 @@ _DUNDERS: Final = frozenset({"__all__", "__slots__", "__version__", "__author__"
 #: A variable that switches planted faults on, as reference systems have it.
 _SWITCH: Final = re.compile(r"[\"'][A-Z][A-Z0-9_]*_FAULTS?[\"']")
 
+_KINDS: Final = (cst.Annotation, cst.Decorator, cst.Import, cst.ImportFrom, cst.Assert)
 _TEXTS: Final = (cst.SimpleString, cst.ConcatenatedString)
 
 
@@ -38,35 +39,24 @@ class Never:
 
     def skips(self, node: cst.CSTNode, parent: cst.CSTNode | None) -> bool:
         """Whether a node and all that is in it is left as it is."""
-        if isinstance(
-            node, cst.Annotation | cst.Decorator | cst.Import | cst.ImportFrom | cst.Assert
-        ):
+        if isinstance(node, _KINDS):
             return True
         if isinstance(node, cst.Expr):
             return isinstance(node.value, _TEXTS) or self._is_log(node.value)
-        if isinstance(node, cst.Call) and (self._is_log(node) or self.is_switch(node)):
-            return True
         if isinstance(node, cst.Assign):
             return any(name_of(target.target) in _DUNDERS for target in node.targets)
         if isinstance(node, cst.If):
             return _is_guard(node.test)
-        if isinstance(node, cst.UnaryOperation | cst.Comparison | cst.BooleanOperation):
-            return self.value_of(node) is not None
+        if isinstance(node, cst.Call | cst.UnaryOperation | cst.BooleanOperation):
+            return self._is_log(node) or self.value_of(node) is not None
         return self._is_planted(node, parent)
 
     def _is_planted(self, node: cst.CSTNode, parent: cst.CSTNode | None) -> bool:
         """Whether it runs under a planted fault alone."""
-        if isinstance(parent, cst.If):
-            value = self.value_of(parent.test)
-            return (node is parent.body and value is False) or (
-                node is parent.orelse and value is True
-            )
-        if isinstance(parent, cst.IfExp):
-            value = self.value_of(parent.test)
-            return (node is parent.body and value is False) or (
-                node is parent.orelse and value is True
-            )
-        return False
+        if not isinstance(parent, cst.If | cst.IfExp):
+            return False
+        value = self.value_of(parent.test)
+        return value is not None and node is (parent.orelse if value else parent.body)
 
     def is_switch(self, node: cst.CSTNode) -> bool:
         """Whether it asks if a fault is planted."""

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
 
-from harness_core.assurance.mutation.operators._change import OPERATORS, Change, Site
+from harness_core.assurance.mutation.operators._change import (
+    OPERATORS,
+    Change,
+    Site,
+    name_of,
+)
 from harness_core.assurance.mutation.operators._never import Never
 
 #: The function of what stands in none.
@@ -95,8 +100,7 @@ def _fields_of(node: cst.ClassDef) -> Iterator[str]:
         if isinstance(line, cst.SimpleStatementLine):
             for each in line.body:
                 if isinstance(each, cst.AnnAssign) and each.value is None:
-                    if isinstance(each.target, cst.Name):
-                        yield each.target.value
+                    yield name_of(each.target)
         elif isinstance(line, cst.FunctionDef) and line.name.value == "__init__":
             parameters = (*line.params.params, *line.params.kwonly_params)
             yield from (each.name.value for each in parameters if each.default is None)
@@ -138,7 +142,7 @@ class _Visitor(cst.CSTVisitor):
         self._above.append(node)
         return True
 
-    def on_leave(self, original_node: cst.CSTNode) -> None:
+    def on_leave(self, original_node: cst.CSTNode) -> None:  # noqa: ARG002 - libcst's own name
         self._above.pop()
 
     def _take(self, name: str, change: Change, node: cst.CSTNode, site: Site) -> None:
