@@ -58,6 +58,10 @@ class Never:
         value = self.value_of(parent.test)
         return value is not None and node is (parent.orelse if value else parent.body)
 
+    def is_decided(self, node: cst.CSTNode) -> bool:
+        """Whether it branches on nothing but planted faults; what is in its branches may be changed."""
+        return isinstance(node, cst.If | cst.IfExp) and self.value_of(node.test) is not None
+
     def is_switch(self, node: cst.CSTNode) -> bool:
         """Whether it asks if a fault is planted."""
         return isinstance(node, cst.Call) and bool(self.switches.intersection(names_of(node)))

@@ -38,7 +38,11 @@ _CLAUSES: Final = tuple(
         (rf"\bWHERE\s+([^()]*?)(\s*){_NEXT}", r"WHERE (\1 OR TRUE)\2", "WHERE has no effect"),
         (rf"\bORDER\s+BY\s+[^()]*?(\s*){_NEXT}", r"\1", "ORDER BY left out"),
         (r"\bDESC\b", "ASC", "ascending instead of descending"),
-        (rf"(\bORDER\s+BY\s+[^(),]*?)(?<!DESC)(\s*){_NEXT}", r"\1 DESC\2", "descending"),
+        (
+            rf"(\bORDER\s+BY\s+(?:(?!\b(?:DESC|ASC)\b)[^(),])*?)(\s*){_NEXT}",
+            r"\1 DESC\2",
+            "descending instead of ascending",
+        ),
         (r"\bLIMIT\s+(\d+)", r"LIMIT \1 + 1", "LIMIT is one more"),
         (r"\bLIMIT\s+\d+", "", "LIMIT left out"),
         (r"\bFOR\s+UPDATE(\s+SKIP\s+LOCKED|\s+NOWAIT)?", "", "rows are not locked"),

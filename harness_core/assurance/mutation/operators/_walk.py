@@ -136,7 +136,8 @@ class _Visitor(cst.CSTVisitor):
             parents=tuple(reversed(self._above)),
             required=self._required,
         )
-        for name, function in OPERATORS.get(type(node), ()):
+        operators = () if self._never.is_decided(node) else OPERATORS.get(type(node), ())
+        for name, function in operators:
             for change in function(node, site):
                 self._take(name, change, node, site)
         self._above.append(node)
