@@ -40,6 +40,8 @@ class Hub:
         self._selector.register(self._server, selectors.EVENT_READ)
         self._buffers: dict[socket.socket, bytes] = {}
         self._unanswered: set[socket.socket] = set()
+        #: Those that did not answer in time are not waited for until they do.
+        self._late: set[socket.socket] = set()
         self._context, self._number = "", 0
         self._closed = False
         self._changed = threading.Condition()
@@ -55,15 +57,16 @@ class Hub:
         with self._changed:
             self._number += 1
             self._context = context
-            self._unanswered = set(self._buffers)
-            for connection in self._unanswered:
+            self._unanswered = set(self._buffers) - self._late
+            for connection in self._buffers:
                 # One that is gone is noticed by the thread.
                 with contextlib.suppress(OSError):
                     connection.sendall(self._named())
             deadline = time.monotonic() + _ANSWER_S
             while self._unanswered and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
-            return len(self._unanswered)
+            self._late |= self._unanswered
+            return len(self._late)
 
     def close(self) -> None:
         """Take what has arrived, and end."""
@@ -89,14 +92,14 @@ class Hub:
                     self._take(found)
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            connection, _ = self._server.accept()
-            # A process that is stopped must not stop the test that stopped it.
-            connection.settimeout(_ANSWER_S)
-            with self._changed:
-                self._buffers[connection] = b""
-                connection.sendall(self._named())
-            self._selector.register(connection, selectors.EVENT_READ)
+        connection, _ = self._server.accept()
+        # A process that is stopped must not stop the test that stopped it.
+        connection.settimeout(_ANSWER_S)
+        self._selector.register(connection, selectors.EVENT_READ)
+        # One that leaves a message and goes does not wait for the name of the test.
+        with self._changed, contextlib.suppress(OSError):
+            self._buffers[connection] = b""
+            connection.sendall(self._named())
 
     def _take(self, connection: socket.socket) -> None:
         try:
@@ -121,4 +124,5 @@ class Hub:
     def _answered(self, connection: socket.socket) -> None:
         with self._changed:
             self._unanswered.discard(connection)
+            self._late.discard(connection)
             self._changed.notify_all()

@@ -13,6 +13,7 @@ VARIABLE: Final = "HARNESS_AGENT"
 
 _REQUEST: Final = "agent.json"
 _SOCKET: Final = "hub.sock"
+_MESSAGES: Final = "messages.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,9 @@ def _ask(folder: Path, request: Mapping[str, Any]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     # A process of the product may run as another user.
     folder.chmod(0o1777)
+    messages = folder / _MESSAGES
+    messages.touch()
+    messages.chmod(0o666)
     path = folder / _REQUEST
     # A socket's path is short: 107 bytes. The caller sees to it that the folder's is.
     content = {**request, "folder": str(folder), "socket": str(folder / _SOCKET)}

@@ -21,6 +21,7 @@ from harness_core.assurance.agent import VARIABLE
 from harness_core.assurance.agent._hub import Hub
 
 _HUB: Final = pytest.StashKey[Hub]()
+_NAMES: Final = pytest.StashKey[Hub]()
 
 _AGENT: Final = Path(__file__).with_name("_harness_agent.py")
 
@@ -41,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[VARIABLE] = str(own)
     socket = Path(request["socket"])
     config.stash[_HUB] = Hub(socket, socket.with_suffix(".jsonl"))
+    if request["mode"] == "coverage":
+        config.stash[_NAMES] = config.stash[_HUB]
     if request["own"]:
         _agent().activate(request)
 
@@ -48,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """From its first fixture to its last, everything belongs to this test."""
-    hub = item.config.stash.get(_HUB, None)
+    hub = item.config.stash.get(_NAMES, None)
     if hub is not None:
         hub.switch(item.nodeid)
     try:
