@@ -82,6 +82,8 @@ class Environment:
         # First what starts the others.
         for name in (_START, _AGENT.name, _COVERAGE.name, _LOCK):
             (self.packages / name).unlink(missing_ok=True)
+            for compiled in (self.packages / "__pycache__").glob(f"{Path(name).stem}.*.pyc"):
+                compiled.unlink(missing_ok=True)
 
     def libraries(self, cache: Path) -> tuple[Path, ...]:
         """A folder with a coverage.py for this Python, outside of its environment.

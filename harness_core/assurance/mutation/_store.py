@@ -16,7 +16,7 @@ _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS mutant (
     id TEXT PRIMARY KEY, file TEXT NOT NULL, function TEXT NOT NULL, operator TEXT NOT NULL,
-    what TEXT NOT NULL, line INTEGER NOT NULL, diff TEXT NOT NULL
+    what TEXT NOT NULL, line INTEGER NOT NULL, diff_hash TEXT NOT NULL, diff TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS result (
     mutant TEXT PRIMARY KEY, verdict TEXT NOT NULL, detail TEXT NOT NULL, test TEXT NOT NULL,
@@ -71,9 +71,10 @@ class Store:
 
     def add(self, mutant: Mutant, diff: str, result: Result) -> None:
         """Add a result, in place of an earlier one of the same mutant."""
-        named = (mutant.id, mutant.file, mutant.function, mutant.operator, mutant.what, mutant.line)
+        named = (mutant.id, mutant.file, mutant.function, mutant.operator, mutant.what)
+        place = (mutant.line, mutant.diff_hash, diff)
         self._db.execute(
-            "INSERT OR REPLACE INTO mutant VALUES (?, ?, ?, ?, ?, ?, ?)", (*named, diff)
+            "INSERT OR REPLACE INTO mutant VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*named, *place)
         )
         now = datetime.now(UTC).isoformat(timespec="seconds")
         became = (result.mutant, str(result.verdict), result.detail, result.test)
@@ -100,7 +101,7 @@ class Store:
 
     def mutants(self) -> dict[str, dict[str, str | int]]:
         """What is known of every mutant that has a result, by id."""
-        keys = ("id", "file", "function", "operator", "what", "line", "diff")
+        keys = ("id", "file", "function", "operator", "what", "line", "diff_hash", "diff")
         rows = self._db.execute(f"SELECT {', '.join(keys)} FROM mutant ORDER BY file, line")  # noqa: S608
         return {row[0]: dict(zip(keys, row, strict=True)) for row in rows}
 

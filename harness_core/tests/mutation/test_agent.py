@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -79,10 +80,10 @@ def ran(environment, code, *words, request=None, before=(), status=0):
 
 
 ASK = ("-c", "import product; print(product.answer())")
+_LOADED = "m = u.module_from_spec(s); s.loader.exec_module(m); print(m.answer())"
 BY_FILE = (
     "-c",
-    "import importlib.util as u; s = u.spec_from_file_location('other', 'product.py');"
-    "m = u.module_from_spec(s); s.loader.exec_module(m); print(m.answer())",
+    f"import importlib.util as u; s = u.spec_from_file_location('o', 'product.py'); {_LOADED}",
 )
 BY_RUNPY = ("-c", "import runpy; print(runpy.run_module('product')['answer']())")
 
@@ -150,15 +151,15 @@ def test_a_folder_that_cannot_be_written_is_no_obstacle(environment, code, folde
 def test_the_environment_is_left_as_it_was(product_python):
     """The last of several campaigns removes what the first one brought."""
     found = find_environment(product_python)
-    before = sorted(path.name for path in found.packages.iterdir())
+    before = sorted(path for path in found.packages.rglob("*") if path.is_file())
 
     with found.with_agent():
         with found.with_agent():
-            pass
+            subprocess.run([product_python, "-c", "pass"], check=True)
         inside = {path.name for path in found.packages.iterdir()}
 
     assert "harness_agent.pth" in inside
-    assert before == sorted(path.name for path in found.packages.iterdir() if path.is_file())
+    assert before == sorted(path for path in found.packages.rglob("*") if path.is_file())
 
 
 def test_a_python_that_is_none_is_named(tmp_path):
@@ -234,7 +235,7 @@ def lines_of(folder, context):
     for message in read_messages(folder):
         if message.get("context") == context:
             for file, arcs in message["arcs"].items():
-                found |= {(os.path.basename(file), line) for _, line in arcs if line > 0}
+                found |= {(Path(file).name, line) for _, line in arcs if line > 0}
     return found
 
 
@@ -271,7 +272,7 @@ def test_sigkill_costs_little(environment, code, folder, tmp_path):
     with living(environment, code, folder, tmp_path) as (process, execute):
         execute("second")
         until_blocking(
-            lambda: SECOND in lines_of(folder, "one"), what="the piece is sent", seconds=10
+            lambda: SECOND in lines_of(folder, "one"), seconds=10, action="wait for a piece"
         )
         process.send_signal(signal.SIGKILL)
         assert process.wait(30) == -signal.SIGKILL
@@ -285,10 +286,11 @@ def test_a_stopped_process_holds_up_no_test(environment, code, folder, tmp_path)
     hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
     hub.switch("one")
     with living(environment, code, folder, tmp_path) as (process, execute):
+        execute("second")
         process.send_signal(signal.SIGSTOP)
         assert hub.switch("two") == 1
         process.send_signal(signal.SIGCONT)
-        assert hub.switch("three") == 0
+        until_blocking(lambda: hub.switch("three") == 0, seconds=10, action="wait for the process")
         execute("first")
         process.stdin.close()
         process.wait(30)
@@ -326,10 +328,8 @@ def test_the_agents_import_nothing_of_the_harness():
     """They run where it is not installed."""
     from harness_core.assurance import agent
 
-    folder = os.path.dirname(agent.__file__)
     for name in ("_harness_agent.py", "_harness_agent_coverage.py"):
-        with open(os.path.join(folder, name)) as file:
-            assert "harness_core" not in file.read()
+        assert "harness_core" not in Path(agent.__file__).with_name(name).read_text()
 
 
 def test_the_agent_costs_a_start_little(environment, code):
