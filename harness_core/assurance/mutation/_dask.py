@@ -105,7 +105,7 @@ async def run_on_dask(address: str, jobs: Sequence[Job]) -> AsyncIterator[Result
             ): job
             for job in jobs
         }
-        coming = library.as_completed(list(futures))
+        coming = library.as_completed(list(futures), loop=client.loop)
         for _ in range(len(futures)):
             future = await trio.to_thread.run_sync(next, coming)
             yield _result(future, futures[future])

@@ -24,7 +24,7 @@ def loopback_up() -> None:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", _IFF_UP))
 
 
-async def relay(listen: int | Path, target: int | Path) -> None:
+async def relay(listen: int | Path, target: int | Path) -> asyncio.Server:
     """Pass on every connection to a port or a path to another, both ways."""
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -47,9 +47,8 @@ async def relay(listen: int | Path, target: int | Path) -> None:
         await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
 
     if isinstance(listen, int):
-        await asyncio.start_server(accepted, "127.0.0.1", listen)
-    else:
-        await asyncio.start_unix_server(accepted, listen)
+        return await asyncio.start_server(accepted, "127.0.0.1", listen)
+    return await asyncio.start_unix_server(accepted, listen)
 
 
 async def main(scheduler: int, port: int, folder: Path | None) -> None:

@@ -288,6 +288,7 @@ def test_a_stopped_process_holds_up_no_test(environment, code, folder, tmp_path)
     with living(environment, code, folder, tmp_path) as (process, execute):
         execute("second")
         process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
         assert hub.switch("two") == 1
         process.send_signal(signal.SIGCONT)
         until_blocking(lambda: hub.switch("three") == 0, seconds=10, action="wait for the process")
