@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import importlib
 import json
 import os
 import signal
@@ -54,8 +55,8 @@ class Measurement:
     """One process, and a copy of it in each fork."""
 
     def __init__(self, request: dict[str, Any]) -> None:
-        import coverage
-
+        # The copy that the request names: no library of the harness, nor of the product.
+        coverage = importlib.import_module("coverage")
         self._request = request
         self._context = ""
         self._process = os.urandom(8).hex()

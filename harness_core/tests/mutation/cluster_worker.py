@@ -1,8 +1,9 @@
 """A worker of a Dask cluster on a machine of its own: its network namespace has a loopback and no more.
 
 Run as ``cluster_worker.py SCHEDULER_PORT WORKER_PORT FOLDER``. Sockets with a path reach across
-network namespaces: in FOLDER one leads to the scheduler, and one from there to this worker. Without a
-FOLDER it is an ordinary worker.
+network namespaces: in FOLDER one leads to the scheduler, and one from there to this worker. With a
+last word ``outside`` it is the other end of both, on the machine of the scheduler. Without a FOLDER it
+is an ordinary worker.
 """
 
 from __future__ import annotations
@@ -51,6 +52,15 @@ async def relay(listen: int | Path, target: int | Path) -> asyncio.Server:
     return await asyncio.start_unix_server(accepted, listen)
 
 
+async def outside(scheduler: int, port: int, folder: Path) -> None:
+    """Pass on what comes, until it is killed."""
+    ways = [
+        await relay(port, folder / f"worker-{port}.sock"),
+        await relay(folder / "scheduler.sock", scheduler),
+    ]
+    await asyncio.gather(*(way.serve_forever() for way in ways))
+
+
 async def main(scheduler: int, port: int, folder: Path | None) -> None:
     """Work until it is killed."""
     from distributed import Worker
@@ -68,4 +78,6 @@ async def main(scheduler: int, port: int, folder: Path | None) -> None:
 
 if __name__ == "__main__":
     words = sys.argv[1:]
+    if words[3:]:
+        asyncio.run(outside(int(words[0]), int(words[1]), Path(words[2])))
     asyncio.run(main(int(words[0]), int(words[1]), Path(words[2]) if words[2:] else None))

@@ -1,11 +1,9 @@
 """A campaign on a cluster: two workers, one of which dies in the middle of it."""
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
-import threading
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -50,11 +48,16 @@ def cluster(request, tmp_path, monkeypatch):
         apart = request.param == "namespaces"
         workers = []
         for number in range(2):
-            own = stack.enter_context(lease_port()).port
+            with lease_port() as lease:
+                own = lease.port
             argv = [sys.executable, str(WORKER), str(port), str(own)]
             if apart:
                 folder = stack.enter_context(short_folder())
-                stack.enter_context(relays(folder, scheduler=port, worker=own))
+                ways = [sys.executable, str(WORKER), str(port), str(own), str(folder), "outside"]
+                stack.enter_context(process(ways, tmp_path / f"relay-{number}.log"))
+                until_blocking(
+                    (folder / "scheduler.sock").exists, seconds=60, action="start a relay"
+                )
                 argv = [*NAMESPACES, *argv, str(folder)]
             log = tmp_path / f"worker-{number}.log"
             workers.append(stack.enter_context(process(argv, log)))
@@ -72,38 +75,6 @@ def short_folder():
         yield folder
     finally:
         shutil.rmtree(folder)
-
-
-@contextmanager
-def relays(folder, *, scheduler, worker):
-    """The two ways between this machine and that of a worker."""
-    sys.path.insert(0, str(WORKER.parent))
-    from cluster_worker import relay
-
-    ready, loop, ended = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
-
-    async def serve():
-        servers = [
-            await relay(folder / "scheduler.sock", scheduler),
-            await relay(worker, folder / f"worker-{worker}.sock"),
-        ]
-        ready.set()
-        await ended.wait()
-        for server in servers:
-            server.close()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    assert ready.wait(10), "the relays do not listen"
-    try:
-        yield
-    finally:
-        loop.call_soon_threadsafe(ended.set)
-        thread.join(10)
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))  # noqa: TID251 - lets them end
-        loop.close()
 
 
 @pytest.mark.slow
