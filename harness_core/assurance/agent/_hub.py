@@ -10,10 +10,11 @@ import contextlib
 import json
 import selectors
 import socket
-import threading
 import time
 from pathlib import Path
 from typing import Any, Final
+
+from harness_core.base.bridge import Condition, beside
 
 #: A process that is stopped, or busy in C code, answers when it can: a test does not wait for longer.
 _ANSWER_S: Final = 1.0
@@ -44,9 +45,8 @@ class Hub:
         self._late: set[socket.socket] = set()
         self._context, self._number = "", 0
         self._closed = False
-        self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._serve, name="harness hub", daemon=True)
-        self._thread.start()
+        self._changed = Condition()
+        self._thread = beside(self._serve, name="harness hub")
 
     def switch(self, context: str) -> int:
         """Name the test that runs from now on; wait until each process has parted the two.

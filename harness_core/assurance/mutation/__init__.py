@@ -19,7 +19,6 @@ need_extra("mutation", action="mutate a product")
 from harness_core.assurance.mutation._campaign import (
     BUDGET_S,
     Plan,
-    enter_environment,
     folder_of,
     results_of,
     run_campaign,
@@ -31,7 +30,7 @@ from harness_core.assurance.mutation._coverage_report import (
     render_coverage,
 )
 from harness_core.assurance.mutation._index import Mutant, build_index, load_index
-from harness_core.assurance.mutation._job import Setting
+from harness_core.assurance.mutation._job import Setting, enter_environment
 from harness_core.assurance.mutation._measure import choose_sessions, measured_map
 from harness_core.assurance.mutation._product import Product, find_product
 from harness_core.assurance.mutation._report import render_summary, render_survivors, to_json

@@ -18,14 +18,13 @@ from harness_core.assurance.mutation._equivalents import (
     stale_equivalents,
 )
 from harness_core.assurance.mutation._index import Mutant, load_index
-from harness_core.assurance.mutation._job import Job, Setting, run_job
+from harness_core.assurance.mutation._job import Job, Setting, enter_environment, run_job
 from harness_core.assurance.mutation._map import CoverageMap
 from harness_core.assurance.mutation._measure import choose_sessions, measured_map
 from harness_core.assurance.mutation._product import Product
 from harness_core.assurance.mutation._store import Store
 from harness_core.assurance.mutation._verdict import Result, Verdict
 from harness_core.assurance.planted import PytestRuns
-from harness_core.base.errors import BadInput
 from harness_core.base.evidence import Evidence, open_evidence
 from harness_core.base.slowness import patience
 from harness_core.process import open_run
@@ -116,32 +115,6 @@ async def run_campaign(
             campaign = _Campaign(plan, suite, product, covered, store, pytest, evidence, say, count)
             await campaign.run(mutants, chosen)
     return store
-
-
-def enter_environment(product: Product, setting: Setting, stack: ExitStack) -> None:
-    """Have the agent in the product's environment until the stack ends.
-
-    Raises:
-        BadInput: that is the environment of the harness, and no one said that it may be put there.
-    """
-    environment = product.environment
-    if environment is None and setting.here:
-        import sys
-
-        from harness_core.assurance.agent import find_environment
-
-        environment = find_environment(Path(sys.executable))
-    if environment is None:
-        return
-    if environment.own and not setting.here:
-        raise BadInput(
-            "harness mutate",
-            key="--python",
-            found=str(environment.python),
-            expected="an environment of the product's own",
-            next_step="With --here the agent is put into this one for the time of the campaign",
-        )
-    stack.enter_context(environment.with_agent())
 
 
 def _meta(plan: Plan, covered: CoverageMap, *, of: int, chosen: int) -> dict[str, str]:

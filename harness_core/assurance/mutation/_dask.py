@@ -6,10 +6,11 @@ this one is or where ``HARNESS_MUTATE_ROOT`` says, and an environment with the s
 
 from __future__ import annotations
 
+import select
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncIterator, Sequence
+from tempfile import TemporaryFile
 from typing import Any, Final
 
 import msgspec
@@ -35,30 +36,25 @@ def run_task(job: bytes) -> bytes:
     """
     command = [sys.executable, "-m", "harness_core.assurance.mutation._job"]
     limit_s = msgspec.json.decode(job, type=Job).limit_s + _AROUND_S
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with (
+        TemporaryFile() as errors,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+        ) as process,
+    ):
         assert process.stdin is not None, "it was asked for"
         assert process.stdout is not None, "it was asked for"
         # Its input stays open as long as this worker lives: see `_job.py`.
         process.stdin.write(job + b"\n")
         process.stdin.flush()
-        timer = _ended_after(process, limit_s)
-        answer = process.stdout.readline()
-        timer.cancel()
-        process.stdin.close()
+        answers, _, _ = select.select([process.stdout], [], [], limit_s)
+        answer = process.stdout.readline() if answers else b""
         if not answer:
-            _, errors = process.communicate()
-            text = errors.decode(errors="replace").strip()[-800:]
-            raise RuntimeError(f"a mutant's process ended without a result: {text}")
+            process.kill()
+            errors.seek(0)
+            text = errors.read().decode(errors="replace").strip()[-800:]
+            raise RuntimeError(f"a mutant's process gave no result within {limit_s:.0f} s: {text}")
     return answer
-
-
-def _ended_after(process: subprocess.Popen[bytes], seconds: float) -> Any:
-    timer = threading.Timer(seconds, process.kill)
-    timer.daemon = True
-    timer.start()
-    return timer
 
 
 async def run_on_dask(address: str, jobs: Sequence[Job]) -> AsyncIterator[Result]:

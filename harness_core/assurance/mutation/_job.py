@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cache
@@ -21,12 +19,17 @@ from typing import Final
 import msgspec
 import trio
 
-from harness_core.assurance.agent import VARIABLE, ask_for_damage, read_messages
+from harness_core.assurance.agent import (
+    VARIABLE,
+    ask_for_damage,
+    find_environment,
+    read_messages,
+)
 from harness_core.assurance.mutation._index import Mutant
 from harness_core.assurance.mutation._product import Product, find_product
 from harness_core.assurance.mutation._verdict import Result, Verdict, judge_mutant
 from harness_core.assurance.planted import PytestRuns
-from harness_core.base.errors import HarnessError
+from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.evidence import Evidence, open_evidence
 from harness_core.process import open_run
 from harness_core.system.suites import load_suite
@@ -163,14 +166,28 @@ def _unrun(job: Job, verdict: Verdict, detail: str) -> Result:
 def main() -> None:
     """Run the job of the first line of standard input; print its result."""
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
-    threading.Thread(target=_end_with_input, daemon=True).start()
     root = os.environ.get(ROOT_VARIABLE)
     if root:
         job = msgspec.structs.replace(job, setting=msgspec.structs.replace(job.setting, root=root))
-    sys.stdout.buffer.write(msgspec.json.encode(trio.run(_alone, job)) + b"\n")
-    sys.stdout.flush()
-    # The thread still waits for the end of the input.
-    os._exit(0)
+    result = trio.run(_while_input_lasts, job)
+    if result is not None:
+        sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
+
+
+async def _while_input_lasts(job: Job) -> Result | None:
+    """The result; ``None`` when whoever wants it is gone."""
+    result = None
+    async with trio.open_nursery() as nursery:
+
+        async def watch() -> None:
+            # Nothing more is said: what can be read is the end.
+            await trio.lowlevel.wait_readable(sys.stdin.fileno())
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(watch)
+        result = await _alone(job)
+        nursery.cancel_scope.cancel()
+    return result
 
 
 async def _alone(job: Job) -> Result:
@@ -180,17 +197,33 @@ async def _alone(job: Job) -> Result:
         folder = root / ".evidence" / "mutation" / job.setting.suite / "mutants" / job.mutant.id
         evidence = open_evidence(folder, wipe=True)
         with ExitStack() as stack:
-            if product.environment is not None:
-                stack.enter_context(product.environment.with_agent())
+            enter_environment(product, job.setting, stack)
             async with open_run(evidence=evidence) as run:
                 return await run_job(job, product, PytestRuns(run=run, root=root), evidence)
     except HarnessError as error:
         return _unrun(job, Verdict.NO_VERDICT, str(error))
 
 
-def _end_with_input() -> None:
-    sys.stdin.buffer.read()
-    os.kill(os.getpid(), signal.SIGINT)
+def enter_environment(product: Product, setting: Setting, stack: ExitStack) -> None:
+    """Have the agent in the product's environment until the stack ends.
+
+    Raises:
+        BadInput: that is the environment of the harness, and no one said that it may be put there.
+    """
+    environment = product.environment
+    if environment is None and setting.here:
+        environment = find_environment(Path(sys.executable))
+    if environment is None:
+        return
+    if environment.own and not setting.here:
+        raise BadInput(
+            "harness mutate",
+            key="--python",
+            found=str(environment.python),
+            expected="an environment of the product's own",
+            next_step="With --here the agent is put into this one for the time of the campaign",
+        )
+    stack.enter_context(environment.with_agent())
 
 
 def environment_of_jobs(env: Mapping[str, str]) -> dict[str, str]:
