@@ -56,7 +56,7 @@ class Measurement:
 
     def __init__(self, request: dict[str, Any]) -> None:
         # The copy that the request names: no library of the harness, nor of the product.
-        coverage = importlib.import_module("coverage")
+        coverage = importlib.import_module(_LIBRARY)
         self._request = request
         self._context = ""
         self._process = os.urandom(8).hex()
@@ -201,6 +201,7 @@ class Measurement:
         _start_thread(self._serve)
 
 
+_LIBRARY = "coverage"
 _WARNINGS = ["no-data-collected", "module-not-imported", "module-not-measured", "no-ctracer"]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from pathlib import Path
 
 import pytest
 import trio
@@ -28,6 +29,8 @@ from harness_core.assurance.planted import Outcomes, TestOutcome
 from harness_core.assurance.shards import Shard
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.screen import plain
+
+SCHEMA = Path(__file__).parent / "schema" / "mutation-testing-report-schema.json"
 
 
 @pytest.fixture
@@ -280,7 +283,9 @@ def test_a_kill_is_an_assertion_against_a_product_that_is_damaged(tests, said, l
 
 
 def test_reports_for_machines_have_every_mutant(words, index):
-    """As plain data, and as Stryker's viewers read it: the keys that its schema requires."""
+    """As plain data, and as Stryker's viewers read it: valid by its published schema."""
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(SCHEMA.read_text())
     store = Store(words.root / "results.sqlite")
     store.begin({"suite": "words", "chosen": "all", "mutants": "9"}, resume=False)
     product = words.setting.product()
@@ -292,17 +297,15 @@ def test_reports_for_machines_have_every_mutant(words, index):
     json.dumps([plain_data, report])
 
     assert len(Verdict) == len(plain_data["mutants"])
-    assert {"schemaVersion", "thresholds", "files"} <= report.keys()
+    jsonschema.validate(report, schema)
     shown = [mutant for file in report["files"].values() for mutant in file["mutants"]]
     assert len(Verdict) == len(shown)
     assert {mutant["status"] for mutant in shown} == {
         *("Killed", "RuntimeError", "Survived", "NoCoverage", "Ignored", "CompileError", "Pending")
     }
     for file in report["files"].values():
-        assert {"language", "source", "mutants"} == file.keys()
         lines = file["source"].splitlines()
         for mutant in file["mutants"]:
-            assert {"id", "mutatorName", "location", "status"} <= mutant.keys()
             start, end = mutant["location"]["start"], mutant["location"]["end"]
             assert 1 <= start["line"] <= end["line"] <= len(lines)
             assert 1 <= start["column"] <= len(lines[start["line"] - 1]) + 1
