@@ -29,6 +29,7 @@ from harness_core.assurance.planted import Outcomes, TestOutcome
 from harness_core.assurance.shards import Shard
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.screen import plain
+from harness_core.system.suites import load_suite
 
 SCHEMA = Path(__file__).parent / "schema" / "mutation-testing-report-schema.json"
 
@@ -312,3 +313,17 @@ def test_reports_for_machines_have_every_mutant(words, index):
             assert (start["line"], start["column"]) < (end["line"], end["column"])
     assert "suites/words/test_words.py" in report["testFiles"]
     store.close()
+
+
+async def test_workers_of_xdist_name_their_own_tests(words):
+    """Each worker has a hub, which its product finds though the environment was cleaned."""
+    path = words.suite.folder / "suite.toml"
+    path.write_text(path.read_text() + 'options = ["-n", "2"]\n')
+    plan = Plan(setting=words.setting, choice=Choice(files=["tally.py"], sample=1))
+
+    store = await run_campaign(load_suite(words.suite.folder), plan)
+    store.close()
+
+    with sqlite3.connect(store.path.with_name("coverage.sqlite")) as db:
+        tests = {test for (test,) in db.execute("SELECT DISTINCT test FROM arc")}
+    assert {f"suites/words/test_words.py::test_{name}" for name in ("count", "refused")} <= tests
