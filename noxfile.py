@@ -329,7 +329,7 @@ def take(table, key, kind, *, file, at=""):
 
 
 def check_names(suites):
-    """Refuse a name that is taken: nox would run the last of two and say nothing of the first."""
+    """Refuse a name that is taken: nox would run the last of two and never report the first."""
     taken = {
         "session": dict.fromkeys(nox.registry.get(), "noxfile.py"),
         "bench": dict.fromkeys(BENCHES, "python -m benchmarks"),
@@ -380,13 +380,13 @@ def install(session, *, extras=(), groups=(), libraries=()):
     wanted = fingerprint(ROOT / "pyproject.toml", *requirements, *contents)
     if stamp.is_file() and stamp.read_text() == wanted:
         return
-    # None means that nox was told not to install: then the stamp stays what it was.
+    # None means that nox ran with an option against installing: the stamp stays what it was.
     if session.run_install(*installer(session, "python"), *requirements, silent=True) is not None:
         stamp.write_text(wanted)
 
 
 def subject_env(session, suite, *, options=()):
-    """See to it that the suite's reference system is installed; say where its commands are.
+    """See to it that the suite's reference system is installed; return where its commands are.
 
     A suite without a subject, or a run with --subject, needs no such environment.
     """
@@ -395,12 +395,12 @@ def subject_env(session, suite, *, options=()):
     into = Path(session.virtualenv.location).parent
     command = ["harness", "reference", suite["name"], "--into", str(into)]
     uv = {"UV": nox.virtualenv.UV} if session.venv_backend == "uv" else {}
-    said = session.run_install(*command, env=uv, silent=True)
-    if said is None:  # nox -R installs nothing
-        said = session.run(*command, "--as-it-is", silent=True)
-    if not said:  # nor does it run anything with --install-only
+    printed = session.run_install(*command, env=uv, silent=True)
+    if printed is None:  # nox -R installs nothing
+        printed = session.run(*command, "--as-it-is", silent=True)
+    if not printed:  # nor does it run anything with --install-only
         return {}
-    *notes, commands = said.splitlines()
+    *notes, commands = printed.splitlines()
     for note in notes:
         session.log(note)
     return {"HARNESS_SUBJECT_BIN": commands}

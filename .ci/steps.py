@@ -5,7 +5,7 @@
 
 A job is what GitHub would start: the jobs that it needs run before it, each in a clone of the last
 commit (what is not committed is not there), with an empty home and none of the caller's variables
-but those of package indexes and proxies. Started by root, its steps are run by the user nobody.
+but those of package indexes and proxies. Started by root, its steps are run by the user ``nobody``.
 
 What a step leaves running ends with it. A step with ``sudo`` runs as root when root started this, and is left out with --without-sudo.
 Actions are not run: checkout and setup-python are done otherwise (a clone, a virtual environment),

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from benchmarks._postgres import filled, write_chain
+from benchmarks._postgres import filled, variable, write_chain
 from benchmarks._table import Table
 from harness_core.base.bridge import blocking
 from harness_core.base.errors import HarnessError
@@ -89,7 +86,7 @@ async def _bench(ready: Table, per_test: Table, scratch: Path, rounds: int) -> N
 
 
 async def _ours(run: Run, evidence: Evidence, table: Table, name: str, image: str) -> None:
-    with _image(image):
+    with variable(_IMAGE_VARIABLE, image):
         opener = open_postgres(run, evidence=evidence, provider="container")
         try:
             with table.measure(name):
@@ -111,19 +108,6 @@ def _peer(table: Table, name: str, image: str, arguments: dict[str, str]) -> Non
         table.fail(name, str(error) or type(error).__name__)
     finally:
         container.stop()
-
-
-@contextmanager
-def _image(reference: str) -> Iterator[None]:
-    """One image for one start."""
-    before = os.environ.get(_IMAGE_VARIABLE)
-    os.environ[_IMAGE_VARIABLE] = reference
-    try:
-        yield
-    finally:
-        del os.environ[_IMAGE_VARIABLE]
-        if before is not None:
-            os.environ[_IMAGE_VARIABLE] = before
 
 
 async def _per_test(

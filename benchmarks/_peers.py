@@ -29,7 +29,7 @@ _WAIT_S = 120.0
 
 
 def _initdb_and_pg_ctl(binaries: Path, place: Path) -> float:
-    """The floor for whoever keeps no data directory: initdb without sync, then pg_ctl -w."""
+    """The floor without a kept data directory: initdb without sync, then pg_ctl -w."""
     data = place / "data"
     began = time.perf_counter()
     _run(binaries / "initdb", "-D", data, "-U", "postgres", "--auth=trust", "--no-sync")
@@ -114,7 +114,7 @@ def open_peers(*, uid: int | None, gid: int | None) -> Iterator[Peers]:
     """Fork the process that runs peers; call it before any thread is started.
 
     Args:
-        uid: whom to become; ``None`` to stay.
+        uid: user id to change to; ``None`` to keep this one.
         gid: that user's group.
     """
     context = multiprocessing.get_context("fork")
@@ -130,7 +130,7 @@ def open_peers(*, uid: int | None, gid: int | None) -> Iterator[Peers]:
 
 
 def _serve(connection: Connection, uid: int | None, gid: int | None) -> None:
-    with contextlib.suppress(Unavailable):  # said when it is asked for
+    with contextlib.suppress(Unavailable):  # reported when it is asked for
         _executor_class()
     if uid is not None and gid is not None:
         os.setgroups([])

@@ -38,7 +38,7 @@ from harness_core.process import open_run
 if TYPE_CHECKING:
     from harness_core.process import Run
 
-__all__ = ["bench_postgres", "filled", "write_chain"]
+__all__ = ["bench_postgres", "filled", "variable", "write_chain"]
 
 _CACHED = "ours, data directory cached"
 _FIRST = "ours, first start ever"
@@ -88,8 +88,8 @@ async def _bench(ready: Table, per_test: Table, peers: Peers, scratch: Path, rou
 async def _ready_round(
     run: Run, table: Table, peers: Peers, evidence: Evidence, empty_cache: Path
 ) -> None:
-    for name, cache in ((_CACHED, None), (_FIRST, empty_cache)):
-        with _cache_at(cache):
+    for name, cache in ((_CACHED, None), (_FIRST, str(empty_cache))):
+        with variable("XDG_CACHE_HOME", cache):
             opener = open_postgres(run, evidence=evidence)
             try:
                 with table.measure(name):
@@ -114,18 +114,18 @@ async def _ready_round(
 
 
 @contextmanager
-def _cache_at(path: Path | None) -> Iterator[None]:
-    """An empty cache for one start, then the user's own again."""
-    before = os.environ.get("XDG_CACHE_HOME")
-    if path is not None:
-        os.environ["XDG_CACHE_HOME"] = str(path)
+def variable(name: str, value: str | None) -> Iterator[None]:
+    """An environment variable for the length of a block; ``None`` leaves it as it is."""
+    before = os.environ.get(name)
+    if value is not None:
+        os.environ[name] = value
     try:
         yield
     finally:
-        if path is not None:
-            del os.environ["XDG_CACHE_HOME"]
-            if before is not None:
-                os.environ["XDG_CACHE_HOME"] = before
+        if before is not None:
+            os.environ[name] = before
+        else:
+            os.environ.pop(name, None)
 
 
 async def _per_test(
@@ -143,7 +143,7 @@ async def _per_test(
         ) as cold,
         Database(postgres.url()) as admin,
     ):
-        await admin.rows("select 1")  # everybody has an open connection
+        await admin.rows("select 1")  # its connection is open
         for number in range(rounds):
             sys.stderr.write(f"round {number + 1} of {rounds}: databases\n")
             await _warm_checkout(warm, table)
@@ -161,7 +161,7 @@ async def _per_test(
 
 
 async def _warm_checkout(pool: DatabasePool, table: Table) -> None:
-    """One checkout when a clone is ready; then wait for the refill, so that it disturbs nobody."""
+    """One checkout when a clone is ready; then wait for the refill, which would disturb others."""
     await filled(pool, warm=_AHEAD)
     with table.measure(_WARM):
         clone = await pool.checkout()

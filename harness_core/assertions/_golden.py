@@ -1,6 +1,6 @@
 """What of an outcome can be pinned: its structure, with a stable name for whatever differs each run.
 
-A golden run compares everything a message left with what it left when somebody looked and found it
+A golden run compares everything a message left with what it left when a person read it and found it
 right. Ids, times and tokens differ each time, so each gets a name that is the same each time. What
 is masked is masked field by field and with a reason, so that a mask never grows into a blindfold:
 the type stays visible, and a missing value stays missing.
@@ -129,7 +129,7 @@ def _matches(mask: tuple[str, ...], path: tuple[str, ...]) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """What stands there, said so that a number that became a text is seen."""
+    """The kind of a masked value, so that a number that became a text is seen."""
     kinds: Iterator[str] = (
         name
         for types, name in (

@@ -13,11 +13,9 @@ from harness_core.base.errors import BadInput
 from harness_core.base.reading import did_you_mean
 from harness_core.doubles.turns import Turn, Use
 
-__all__ = ["DbAssertion", "E2EScenario", "Golden"]
-
 
 class _Row:
-    """A row whose misspelt and missing fields are told with its file and line, as in any file."""
+    """A row whose misspelt and missing fields are reported with its file and line, as in any file."""
 
     __slots__ = ()
 

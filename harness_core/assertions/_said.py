@@ -61,4 +61,4 @@ class Said:
             yield f"expected the number {self.near:g}, found {text!r}"
         for word in self.without:
             if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE):
-                yield f"expected nobody to say {word!r}, found {text!r}"
+                yield f"expected no {word!r} in what was said, found {text!r}"

@@ -31,7 +31,7 @@ _MARGIN: Final = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequentialPlan:
-    """What is told apart; built by :meth:`for_rate`.
+    """The two rates that are distinguished; built by :meth:`for_rate`.
 
     Attributes:
         good: success rate that is good enough.
@@ -73,7 +73,7 @@ class SequentialTest:
             BadInput: the test has ended; a trial more would bend its error rates.
         """
         if self.decision is not None:
-            raise BadInput("SequentialTest", found=self.told(), expected="a test that goes on")
+            raise BadInput("SequentialTest", found=self.text(), expected="a test that goes on")
         if success:
             self.passed += 1
         else:
@@ -98,7 +98,7 @@ class SequentialTest:
             return self.evidence < 0
         return None
 
-    def told(self) -> str:
+    def text(self) -> str:
         """How it stands, for people."""
         verdict = {True: "good enough", False: "not good enough", None: "undecided"}[self.decision]
         return (

@@ -13,7 +13,7 @@ from typing import Any, Final
 from harness_core.base.texts import map_texts
 
 #: What stands for the token in a scenario's texts.
-TOKEN_FIELD: Final = "{token}"  # noqa: S105 - a placeholder, secret to nobody
+TOKEN_FIELD: Final = "{token}"  # noqa: S105 - a placeholder, no secret
 
 #: Letters and digits that no tokenizer splits into words with a meaning, and no reader mixes up.
 _ALPHABET: Final = "bcdfghjkmnpqrstvwxz23456789"

@@ -1,7 +1,7 @@
 """What a trial of an agent says about it, and the two failures that deserve a name of their own.
 
 An agent that did nothing and says so has failed; one that did nothing and says it is done has
-deceived its user, which is worse and reads alike unless it is told apart.
+deceived its user, which is worse and reads alike unless it is distinguished.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ClaimedNotDone(AssertionError):  # noqa: N818 - an outcome that a test may
     """The agent ended as if all were well, and what it was asked for did not happen.
 
     Args:
-        claim: what it said, or how its success is recorded.
+        claim: its answer, or how its success is recorded.
         missing: what did not happen.
     """
 
@@ -37,7 +37,7 @@ class ClaimedNotDone(AssertionError):  # noqa: N818 - an outcome that a test may
 
 
 class DidForbidden(AssertionError):  # noqa: N818 - an outcome that a test may expect
-    """The agent did what it must not, whatever it said about it.
+    """The agent did what it must not, whatever it reported.
 
     Args:
         done: the tools it called.

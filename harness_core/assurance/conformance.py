@@ -1,4 +1,4 @@
-"""Every mistake that a hurried person makes in a configuration file, for the reader of that file.
+"""Every mistake that a configuration file can have, for the reader of that file.
 
 From a file that is right: each key with a letter changed, each key left out, each value of another
 kind. A reader must answer each with one :class:`BadInput` that names file and key; a key that is
@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness_core.base.errors import BadInput
-
-__all__ = ["Mistake", "check_reader", "mistakes_in", "to_toml"]
 
 #: Rows of one list that are looked at: the others are of the same shape.
 _ROWS: Final = 2
@@ -56,8 +54,8 @@ def check_reader(
         path: the file; is written again and again.
         content: what a file says that is right.
         write: content → text.
-        named_by_the_author: keys that are names of the author's choice (``env.*``), which nobody
-            can tell to be misspelt.
+        named_by_the_author: keys that are names of the author's choice (``env.*``), in which no
+            reader can see a misspelling.
         left_to_others: keys that the reader passes over, and all that is below them.
 
     Returns:
@@ -87,7 +85,7 @@ def check_reader(
 def _answer(read: Callable[[], object]) -> BaseException | None:
     try:
         read()
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported
         return error
     return None
 
@@ -97,10 +95,10 @@ def _unfit(error: BaseException | None, mistake: Mistake, *, path: Path) -> str:
         return "" if mistake.kind == "missing" else "accepted"
     if not isinstance(error, BadInput):
         return f"{type(error).__name__}: {error}"
-    told = f"{error.key} {error.expected} {error.next_step}"
+    text = f"{error.key} {error.expected} {error.next_step}"
     if error.where != str(path):
         return f"names {error.where} instead of the file: {error}"
-    if not any(name in told for name in mistake.names):
+    if not any(name in text for name in mistake.names):
         return f"does not name the key: {error}"
     return ""
 

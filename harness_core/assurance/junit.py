@@ -9,8 +9,6 @@ from xml.etree import ElementTree as ET
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["Case", "Session", "read_session"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
@@ -21,7 +19,7 @@ class Case:
         file: relative to the root; empty when it is not in the tree.
         ending: ``failure`` of an assertion or the test's own error, ``error`` of a fixture.
         message: in one sentence, e.g. the reason of a skip.
-        text: all that pytest said.
+        text: the whole report of pytest.
         known: it was expected to fail.
         harness: the harness is to blame, not the product.
     """

@@ -10,16 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = [
-    "BadInput",
-    "BudgetExceeded",
-    "ChildExited",
-    "HarnessError",
-    "NotReady",
-    "PortTaken",
-    "Unavailable",
-]
-
 
 class HarnessError(Exception):
     """The harness could not do its work; says nothing about the product.
@@ -148,7 +138,7 @@ class ChildExited(HarnessError):  # noqa: N818
 
 
 class PortTaken(HarnessError):  # noqa: N818
-    """The port a subject insists on is held by somebody else.
+    """The port a subject insists on is held by another process.
 
     Args:
         port: the TCP port.

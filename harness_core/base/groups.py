@@ -2,7 +2,7 @@
 
 A group of one is opened. When several things were started side by side and several of
 them could not be, that is one failure with several witnesses: the first error is raised and the
-others are told in its notes. Any other group stays what it is.
+others are in its notes. Any other group stays what it is.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from harness_core.base.errors import HarnessError
-
-__all__ = ["lone_error", "unwrap"]
 
 
 def unwrap(error: BaseException) -> BaseException:

@@ -8,38 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "CHILD_OUTLIVED_S",
-    "CHILD_START_S",
-    "CHILD_STOP_GRACE_S",
-    "CHILD_STOP_KILL_S",
-    "CONTAINER_LOG_BYTES",
-    "CONTAINER_LOG_END_S",
-    "CONTAINER_REMOVE_S",
-    "CONTAINER_STARTS",
-    "CONTAINER_START_S",
-    "HTTP_BODY_BYTES",
-    "LEAK_GRACE_S",
-    "LINE_BYTES",
-    "LLM_BUDGET_USD",
-    "LLM_CALL_S",
-    "MCP_CALL_S",
-    "POLL_S",
-    "POSTGRES_READY_S",
-    "ROWS_SHOWN",
-    "ROW_WAIT_S",
-    "S3_CALL_S",
-    "S3_READY_S",
-    "SCENARIO_S",
-    "STACK_READY_S",
-    "STACK_STOP_S",
-    "SWEEP_BESIDE_S",
-    "SWEEP_KILL_S",
-    "TAIL_LINES",
-    "TEMPORAL_READY_S",
-]
-
-#: First interval between two looks at an observable. A local server that starts in 80 ms is then
+#: First interval between two probes of an observable. A local server that starts in 80 ms is then
 #: seen within 2 % of its time; the interval grows in ``wait.until``, so idle cost stays low.
 POLL_S: Final = 0.002
 
@@ -71,14 +40,14 @@ LEAK_GRACE_S: Final = 1.0
 #: once on 2 cores: 6 s.
 CONTAINER_START_S: Final = 60.0
 
-#: Attempts at creating and starting one container; a name conflict, a port lost to somebody else
+#: Attempts at creating and starting one container; a name conflict, a port lost to another process
 #: and an engine that is too slow under load are known to pass.
 CONTAINER_STARTS: Final = 3
 
 #: One container stopped and removed with its volumes; then it is reported and left to the sweep.
 CONTAINER_REMOVE_S: Final = 30.0
 
-#: A container's log in evidence; a server that says more has said it many times.
+#: A container's log in evidence; a server that writes more repeats itself.
 CONTAINER_LOG_BYTES: Final = 16 * 1024 * 1024
 
 #: The last lines of a container that has ended, on their way from the engine. Milliseconds; more than
@@ -88,8 +57,8 @@ CONTAINER_LOG_END_S: Final = 20.0
 #: PostgreSQL answering its first query; 79 ms on tmpfs, seconds when initdb runs first.
 POSTGRES_READY_S: Final = 60.0
 
-#: One request to an S3 server: to connect, and between two pieces of its answer. A request that nobody
-#: waits for any more lives no longer.
+#: One request to an S3 server: to connect, and between two pieces of its answer. A request whose
+#: caller is gone lives no longer.
 S3_CALL_S: Final = 30.0
 
 #: An S3 server answering its first signed request; 0.2-0.3 s seen.

@@ -1,7 +1,7 @@
 """TOML and JSON that people write, as typed values: msgspec reads, a mistake becomes :class:`BadInput`.
 
-A shape is a :class:`Table`, or any other type that msgspec converts to. What a key expects is said
-in words made from its type, or in its own: ``Annotated[int, Meta(ge=1, description="from 1 on")]``.
+A shape is a :class:`Table`, or any other type that msgspec converts to. What a key expects is worded
+by its type, or by itself: ``Annotated[int, Meta(ge=1, description="from 1 on")]``.
 What no type can say is checked in ``__post_init__``, which raises :class:`Misfit` with the key.
 A :class:`~pathlib.Path` is written relative to its file.
 """
@@ -12,7 +12,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -71,10 +71,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class SharedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The base of a table that is somebody else's too: keys that are not ours are theirs.
+    """The base of a table with other readers, whose keys are not known here.
 
-    One that is nearly a key of ours that is not there is a mistake all the same. A key of another
-    length (``scheduler`` beside ``schedule``) may well be theirs.
+    An unknown key is a mistake when it is as long as, and nearly, a known one that is missing:
+    ``schedul3`` for ``schedule``, and not ``scheduler``.
     """
 
 
@@ -160,7 +160,7 @@ def read_toml(path: Path, kind: type[T], *, expected: str = "a TOML file", named
 
 
 def load_toml(path: Path, *, expected: str = "a TOML file") -> dict[str, Any]:
-    """The same as plain values, for files of which a part alone is read.
+    """A TOML file as plain values, for readers of a part of it.
 
     Raises:
         BadInput: it cannot be read.
@@ -250,7 +250,7 @@ def parse(
     words: Mapping[type, str] = WORDS,
     folder: Path = Path(),
 ) -> T:
-    """The same for those who tell of a mistake in their own way.
+    """The same, for callers with an error of their own.
 
     Args:
         value: as a parser made it.
@@ -285,7 +285,7 @@ def _path_below(folder: Path, kind: type, value: object) -> Path:
 
 
 def _check_shared(table: SharedTable, value: Any, at: tuple[Step, ...]) -> None:
-    """Refuse keys that are nearly ours, in a table and in those inside."""
+    """Refuse keys that are nearly known ones, in a table and in those inside."""
     known = {field.encode_name for field in msgspec.structs.fields(table)}
     for key in value.keys() - known:
         near = nearest(key, known - value.keys())
@@ -306,7 +306,7 @@ def _find_misspelt(misfit: Misfit, value: object, kind: type) -> None:
     *outer, key = misfit.path
     path = tuple(outer)
     table = _at(value, path)
-    known = _keys(_unwrapped(_type_at(kind, path)[0]))
+    known = _keys(_type_at(kind, path))
     if near := nearest(str(key), [each for each in table if each not in known]):
         misfit.path, misfit.found = (*path, near), table[near]
         misfit.expected += f", as {key}"
@@ -344,7 +344,7 @@ def _misfit(
         misfit.missing = True
         return misfit
     if unknown := _UNKNOWN.match(text):
-        known = _keys(_unwrapped(_type_at(kind, path)[0]))
+        known = _keys(_type_at(kind, path))
         free = [key for key in known if key not in _at(value, path)]
         return Misfit(
             *path,
@@ -404,30 +404,33 @@ def _at(value: Any, path: tuple[Step, ...]) -> Any:
 
 
 def _expected(kind: type, path: tuple[Step, ...], words: Mapping[type, str]) -> str:
-    wanted, description = _type_at(kind, path)
-    return description or _in_words(wanted, words)
+    wanted = _type_at(kind, path)
+    for each in wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,):
+        schema = getattr(each, "extra_json_schema", None) or {}
+        if description := schema.get("description"):
+            return str(description)
+    return _in_words(wanted, words)
 
 
-def _type_at(kind: type, path: tuple[Step, ...]) -> tuple[inspect.Type, str]:
-    """The type wanted at a place, and its own words for itself, if it has any."""
-    wanted, description = _described(inspect.type_info(kind))
+def _type_at(kind: type, path: tuple[Step, ...]) -> inspect.Type:
+    """The type wanted at a place."""
+    wanted = inspect.type_info(kind)
     for step in path:
-        wanted, description = _described(_inside(wanted, step))
-    return wanted, description
+        wanted = _inside(_members(wanted), step)
+    return wanted
 
 
-def _described(wanted: inspect.Type) -> tuple[inspect.Type, str]:
+def _members(wanted: inspect.Type) -> list[inspect.Type]:
+    """What a value may be: the types of a union, or the one type, without their metadata."""
     if isinstance(wanted, inspect.Metadata):
-        return wanted.type, (wanted.extra_json_schema or {}).get("description", "")
+        return _members(wanted.type)
     if isinstance(wanted, inspect.UnionType):
-        inner = (_described(each)[1] for each in wanted.types)
-        return wanted, next((description for description in inner if description), "")
-    return wanted, ""
+        return [member for each in wanted.types for member in _members(each)]
+    return [wanted]
 
 
-def _inside(wanted: inspect.Type, step: Step) -> inspect.Type:
-    members = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
-    for member in map(_unwrapped, members):
+def _inside(members: Sequence[inspect.Type], step: Step) -> inspect.Type:
+    for member in members:
         if isinstance(member, inspect.StructType):
             if member.tag_field == step:
                 return inspect.LiteralType(_tags(members))
@@ -442,31 +445,25 @@ def _inside(wanted: inspect.Type, step: Step) -> inspect.Type:
 
 
 def _tags(members: Iterable[inspect.Type]) -> tuple[str, ...]:
-    """How the structs of a union are told apart."""
+    """The values by which the structs of a union are distinguished."""
     structs = (member for member in members if isinstance(member, inspect.StructType))
     return tuple(str(struct.tag) for struct in structs if struct.tag is not None)
 
 
-def _unwrapped(wanted: inspect.Type) -> inspect.Type:
-    return wanted.type if isinstance(wanted, inspect.Metadata) else wanted
-
-
 def _keys(wanted: inspect.Type) -> list[str]:
-    members = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
-    return [
-        field.encode_name
-        for member in map(_unwrapped, members)
-        if isinstance(member, inspect.StructType)
-        for field in member.fields
-    ]
+    structs = (each for each in _members(wanted) if isinstance(each, inspect.StructType))
+    return [field.encode_name for struct in structs for field in struct.fields]
 
 
 def _in_words(wanted: inspect.Type, words: Mapping[type, str]) -> str:
-    if isinstance(wanted, inspect.UnionType):
-        members = [each for each in map(_unwrapped, wanted.types) if each != inspect.NoneType()]
-        named = [words[inspect.DictType]] if len(_tags(members)) > 1 else []
-        others = [each for each in members if not named or not isinstance(each, inspect.StructType)]
-        return " or ".join([*named, *(_in_words(each, words) for each in others)])
+    members = [each for each in _members(wanted) if each != inspect.NoneType()]
+    if len(_tags(members)) > 1:
+        others = [each for each in members if not isinstance(each, inspect.StructType)]
+        return " or ".join([words[inspect.DictType], *(_word(each, words) for each in others)])
+    return " or ".join(_word(each, words) for each in members)
+
+
+def _word(wanted: inspect.Type, words: Mapping[type, str]) -> str:
     if isinstance(wanted, inspect.LiteralType):
         return " or ".join(map(repr, wanted.values))
     if isinstance(wanted, inspect.StructType):

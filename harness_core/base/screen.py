@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Cell: TypeAlias = str | Text
     Shown: TypeAlias = RenderableType
 
-__all__ = ["columns", "plain", "progress", "show", "stacked", "tinted"]
-
 #: Wider than any line: of a table for no terminal nothing is wrapped.
 _ENDLESS: Final = 1_000_000
 
@@ -91,7 +89,7 @@ def progress(title: str) -> Iterator[tuple[Callable[[str], None], Callable[[int,
 
     name = TextColumn("{task.description}", markup=False)
     parts = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    # Once a second: it is a person who looks, and every look takes time from what is measured.
+    # Once a second: a person reads it, and each refresh takes time from what is measured.
     with Progress(*parts, console=_console(sys.stdout), refresh_per_second=1) as bar:
         task = bar.add_task(title, total=None)
         yield (

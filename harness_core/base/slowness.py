@@ -1,6 +1,7 @@
 """How slow this machine is now: what a deadline against hanging must allow for.
 
 A deadline that is part of a contract is never scaled; it is measured on the product's own clock.
+Nor is one that proves an absence: a silence is waited for as long on every machine.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ import os
 import re
 from pathlib import Path
 from typing import Final
-
-__all__ = ["patience", "slowness"]
 
 _STAT: Final = Path("/proc/stat")
 

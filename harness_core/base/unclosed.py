@@ -1,10 +1,9 @@
 """What this process opened and left to the garbage collector: connections, files, coroutines.
 
-Python says so by a warning at the moment of the collection, which is in somebody else's test or
-never. Here the collection is forced when a test ends, and each find names where it was opened:
+Python warns of it at the moment of the collection, which is in another test or never. Here the collection is forced when a test ends, and each find names where it was opened:
 files and sockets are noted when they are made (PEP 578), at a few microseconds each, coroutines by
 Python itself; of anything else ``-X tracemalloc=12`` tells the place, which makes a run of tests
-some six times slower and is left to whoever looks for one.
+some six times slower and is left to the search for one.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from types import FrameType
 from typing import Any, Final
 
 from harness_core.base.errors import HarnessError
-
-__all__ = ["Unclosed", "UnclosedThing", "line_of_caller", "unclosed_error", "watch_unclosed"]
 
 #: Frames looked at: from inside the standard library or a driver up to its caller.
 _FRAMES: Final = 24
@@ -70,7 +67,7 @@ class Unclosed:
         next ones.
 
         Args:
-            last: look at everything once more.
+            last: collect everything once more.
         """
         if last:
             gc.unfreeze()

@@ -16,11 +16,9 @@ from harness_core.base import limits
 from harness_core.base.errors import NotReady
 from harness_core.base.slowness import slowness
 
-__all__ = ["deadline", "until", "until_blocking"]
-
 T = TypeVar("T")
 
-#: The interval between two looks doubles up to this.
+#: The interval between two probes doubles up to this.
 _SLOWEST_POLL_S = 0.1
 
 
@@ -35,7 +33,7 @@ async def until(
     Wrap it in :func:`deadline`; on its own it waits for ever.
 
     Args:
-        probe: looks once at the observable. What it raises is not caught.
+        probe: asks once. What it raises is not caught.
         poll_s: first interval in seconds; doubles up to ``slowest_s``.
         slowest_s: the longest interval in seconds.
 
@@ -67,7 +65,7 @@ def until_blocking(
             return answer
         waited_s = time.monotonic() - started
         if waited_s > seconds * factor:
-            raise NotReady(action, observed=_passed(seconds, factor), waited_s=waited_s)
+            raise NotReady(action, observed=passed(seconds, factor), waited_s=waited_s)
         time.sleep(interval_s)
         interval_s = min(interval_s * 2, _SLOWEST_POLL_S)
 
@@ -95,7 +93,7 @@ def deadline(
     with trio.move_on_after(seconds * factor) as scope:
         yield scope
     if scope.cancelled_caught:
-        seen = _passed(seconds, factor)
+        seen = passed(seconds, factor)
         if observed is not None and (detail := observed()):
             seen += f", {detail}"
         raise NotReady(
@@ -106,7 +104,13 @@ def deadline(
         )
 
 
-def _passed(seconds: float, factor: float) -> str:
+def passed(seconds: float, factor: float) -> str:
+    """How long a wait was, in words.
+
+    Args:
+        seconds: the deadline of a machine with nothing else to do.
+        factor: by how much it was longer here.
+    """
     if factor == 1:
         return f"{seconds:g} s passed"
     return f"{seconds * factor:g} s passed ({seconds:g} s, on a machine {factor:.1f} times as busy)"

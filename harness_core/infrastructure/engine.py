@@ -52,8 +52,8 @@ class Engine:
     Attributes:
         url: its address as ``DOCKER_HOST`` would give it.
         source: what named it, e.g. ``"DOCKER_HOST"``.
-        name: what it says it is, e.g. ``"Docker Engine"``, ``"Podman Engine"``.
-        version: what it says; empty for an engine behind ssh, which is asked when it is used.
+        name: what it calls itself, e.g. ``"Docker Engine"``, ``"Podman Engine"``.
+        version: its own; empty for an engine behind ssh, which is asked when it is used.
         local: it runs on this machine.
         host: where its published ports are reached.
         api_version: of the protocol it speaks; empty where ``version`` is.
@@ -100,17 +100,15 @@ def find_engine(*, environment: Mapping[str, str] | None = None) -> Engine:
         BadInput: the current context cannot be read.
     """
     environment = os.environ if environment is None else environment
-    tried, absent = [], []
+    tried: list[str] = []
+    absent: list[str] = []
     for candidate in _candidates(environment):
         try:
             return _ask(candidate, environment)
-        except FileNotFoundError as error:
-            absent.append(f"{candidate.url} ({candidate.source}): {error.strerror}")
-            if candidate.named:
-                break
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            tried.append(f"{candidate.url} ({candidate.source}): {reason}")
+            into = absent if isinstance(error, FileNotFoundError) else tried
+            into.append(f"{candidate.url} ({candidate.source}): {reason}")
             if candidate.named:
                 break
     if len(absent) > 1:
@@ -129,10 +127,10 @@ def find_engine(*, environment: Mapping[str, str] | None = None) -> Engine:
 def check_listening(engine: Engine) -> None:
     """Connect to an engine's socket and hang up.
 
-    The client library leaks its own socket when nobody listens, so this is asked first.
+    The client library leaks its own socket when no engine listens, so this is asked first.
 
     Raises:
-        OSError: nobody listens there any more.
+        OSError: no server listens there any more.
     """
     parts = urlsplit(engine.url)
     if parts.scheme == "unix":

@@ -1,8 +1,8 @@
-"""Ports that nobody else gets, and proof that what answers is what we started.
+"""Ports that no other process gets, and proof that what answers is what we started.
 
 - ``_leases.py``: :func:`lease_port`, :func:`listening_socket`, how a child gets its port.
 - ``_owners.py``: :func:`listeners`, :func:`owner_of`, :func:`prove_listener`, who listens where.
-- ``_probes.py``: one look: TCP accepts; ``harness_core.doubles.http`` has those of HTTP.
+- ``_probes.py``: one probe: TCP accepts; ``harness_core.doubles.http`` has those of HTTP.
 - ``_readiness.py``: :func:`await_ready`, :func:`await_completion`, the stages on the way to ready.
 """
 

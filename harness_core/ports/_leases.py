@@ -1,8 +1,8 @@
-"""How a child gets a port that nobody else gets.
+"""How a child gets a port that no other process gets.
 
 Best first: hand over a listening socket (:func:`listening_socket` with ``Run.child(listen=…)``):
 no race, and clients may connect before the child is up. Next: let the child bind port 0 and read
-the number back. Where a subject insists on being told a number: a lease, which is
+the number back. Where a subject insists on being given a number: a lease, which is
 
 * machine-wide: a name per port in the kernel's table of abstract sockets, which has the same
   bounds as the ports themselves (the network namespace), no files and no owner's permissions, and
@@ -23,9 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from harness_core.base.errors import BadInput, HarnessError, PortTaken
-from harness_core.ports._owners import described, owner_of
-
-__all__ = ["PortLease", "lease_port", "listening_socket"]
+from harness_core.ports._owners import NO_PROCESS, described, owner_of
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -67,11 +65,11 @@ def lease_port(*, port: int | None = None) -> Iterator[PortLease]:
     """Lease one TCP port on 127.0.0.1 for the block.
 
     Args:
-        port: exactly this one, for a subject that cannot be told another; any free one otherwise.
+        port: exactly this one, for a subject that can use no other; any free one otherwise.
 
     Raises:
         BadInput: a port outside 1…65535.
-        PortTaken: ``port`` is held by somebody else; names the holder.
+        PortTaken: ``port`` is held by another process; names it.
         HarnessError: every port of the range is taken.
     """
     lease = _lease_any() if port is None else _lease_exactly(port)
@@ -85,7 +83,7 @@ def listening_socket(*, port: int = 0, backlog: int = 128) -> socket.socket:
     """A socket that already listens on 127.0.0.1, to be handed to a child.
 
     Raises:
-        PortTaken: ``port`` is not zero and held by somebody else.
+        PortTaken: ``port`` is not zero and held by another process.
         BadInput: ``port`` is outside 0…65535.
     """
     if not 0 <= port <= _HIGHEST_PORT:
@@ -122,7 +120,7 @@ def _lease_exactly(port: int) -> PortLease:
     if lease is not None:
         return lease
     owner = owner_of(port)
-    if owner == "nobody":
+    if owner == NO_PROCESS:
         holder = _holder(port)
         owner = f"the lease of {described(holder)}" if holder else "a socket that does not listen"
     raise PortTaken(port, owner=owner)

@@ -16,13 +16,14 @@ from typing import Final
 from harness_core.base.errors import PortTaken
 from harness_core.process import Child, belongs_to
 
-__all__ = ["Listener", "described", "listeners", "owner_of", "prove_listener", "somebody_listens"]
-
 _LISTEN: Final = "0A"
 #: Addresses as the kernel prints them, in words of swapped bytes: ::1, ::ffff:127.x.y.z, 127.x.y.z.
 _LOOPBACK_HEX: Final = re.compile(
     r"0{24}01000000|0000000000000000FFFF0000[0-9A-F]{6}7F|[0-9A-F]{6}7F"
 )
+
+#: The owner of a port without a listener.
+NO_PROCESS: Final = "no process"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +57,8 @@ def listeners(*, port: int | None = None) -> tuple[Listener, ...]:
     )
 
 
-def somebody_listens(port: int) -> bool:
-    """Whether anybody does; much cheaper than who."""
+def has_listener(port: int) -> bool:
+    """Whether any process listens on a port; much cheaper than which."""
     return any(True for _ in _sockets(port))
 
 
@@ -72,14 +73,14 @@ def _sockets(port: int | None) -> Iterator[tuple[int, str, bool]]:
 
 
 def owner_of(port: int) -> str:
-    """Who listens on ``port``, in words: ``"pid 4711 (nginx)"``, ``"nobody"``."""
+    """Who listens on ``port``, in words: ``"pid 4711 (nginx)"``, or :data:`NO_PROCESS`."""
     return _in_words(listeners(port=port))
 
 
 def _in_words(found: Sequence[Listener]) -> str:
     """Each process once, also when it listens on several addresses."""
     words = (described(entry.pid) if entry.pid else "a process of another user" for entry in found)
-    return ", ".join(dict.fromkeys(words)) or "nobody"
+    return ", ".join(dict.fromkeys(words)) or NO_PROCESS
 
 
 def described(pid: int) -> str:
@@ -93,14 +94,14 @@ def prove_listener(port: int, child: Child) -> None:
     A socket that was handed to the child is open in the harness too; that counts as the child's.
 
     Raises:
-        PortTaken: nobody listens, or somebody else does (named in the error).
+        PortTaken: no process listens, or another one does (named in the error).
     """
     found = listeners(port=port)
     sockets = {entry.inode for entry in found}
     ours = {entry.inode for entry in found if entry.pid and belongs_to(entry.pid, child)}
     if not sockets:
         raise PortTaken(
-            port, owner="nobody", next_step=f"Read the log of {child.name}: it has not bound it"
+            port, owner=NO_PROCESS, next_step=f"Read the log of {child.name}: it has not bound it"
         )
     if sockets != ours:
         foreign = [entry for entry in found if entry.inode not in ours]

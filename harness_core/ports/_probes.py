@@ -1,7 +1,7 @@
-"""One look at a server: does it accept a connection?
+"""Probes of a server: does it accept a connection?
 
 A probe answers ``""`` when it saw what it wants, else what it saw instead, in a few words. It
-looks once and bounds itself; waiting and deadlines are the business of ``_readiness.py``.
+asks once and bounds itself; waiting and deadlines are the business of ``_readiness.py``.
 """
 
 from __future__ import annotations
@@ -12,18 +12,16 @@ from typing import Final
 
 import trio
 
-__all__ = ["LOOK_S", "Probe", "reason_of", "tcp_accepts"]
-
 Probe = Callable[[], Awaitable[str]]
 
-#: One look may not take longer: a paused server accepts into its backlog and never answers.
+#: One probe may not take longer: a paused server accepts into its backlog and never answers.
 LOOK_S: Final = 2.0
 
 
 def tcp_accepts(port: int, *, host: str = "127.0.0.1") -> Probe:
     """The port accepts a connection."""
 
-    async def look() -> str:
+    async def probe() -> str:
         with trio.move_on_after(LOOK_S):
             try:
                 stream = await trio.open_tcp_stream(host, port)
@@ -33,14 +31,14 @@ def tcp_accepts(port: int, *, host: str = "127.0.0.1") -> Probe:
             return ""
         return f"port {port}: no answer to a connection within {LOOK_S:g} s"
 
-    return look
+    return probe
 
 
 def reason_of(error: OSError) -> str:
-    """What the system said; trio wraps the attempts of a connection in a group."""
+    """The system's reason; trio wraps the attempts of a connection in a group."""
     cause = error.__cause__
     while isinstance(cause, BaseExceptionGroup) and cause.exceptions:
         cause = cause.exceptions[0]
     inner = cause if isinstance(cause, OSError) else error
-    said = os.strerror(inner.errno) if inner.errno and inner.errno > 0 else str(inner)
-    return said.lower()
+    reason = os.strerror(inner.errno) if inner.errno and inner.errno > 0 else str(inner)
+    return reason.lower()

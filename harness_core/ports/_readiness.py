@@ -13,13 +13,11 @@ import trio
 
 from harness_core.base.errors import ChildExited, NotReady, PortTaken
 from harness_core.base.groups import lone_error, unwrap
-from harness_core.base.slowness import patience
-from harness_core.base.wait import until
-from harness_core.ports._owners import prove_listener, somebody_listens
+from harness_core.base.slowness import slowness
+from harness_core.base.wait import passed, until
+from harness_core.ports._owners import has_listener, prove_listener
 from harness_core.ports._probes import Probe, tcp_accepts
 from harness_core.process import Child
-
-__all__ = ["Stage", "await_completion", "await_ready", "listener_stages"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +41,10 @@ async def await_ready(child: Child, stages: Sequence[Stage]) -> None:
     Raises:
         NotReady: a stage took longer than it may; carries its name and the output tail.
         ChildExited: the child died on the way; carries its exit status and the output tail.
-        PortTaken: somebody else answers on the child's port.
+        PortTaken: another process answers on the child's port.
     """
     action = f"start {child.name}"
-    child.check(action)  # a stage may be reached at the first look, by somebody else's server
+    child.check(action)  # a stage may be reached at the first probe, by another server
     async with lone_error():
         try:
             async with trio.open_nursery() as nursery:
@@ -70,15 +68,16 @@ async def await_completion(child: Child, *, seconds: float) -> None:
         NotReady: it still runs after ``seconds``.
         ChildExited: it exited with another status.
     """
-    with trio.move_on_after(patience(seconds)):
+    factor = slowness()
+    with trio.move_on_after(seconds * factor):
         if await child.wait() == 0:
             return
         child.check(f"complete {child.name}")
     raise NotReady(
         f"complete {child.name}",
-        observed=f"it still runs after {seconds:g} s",
+        observed=f"it still runs, {passed(seconds, factor)}",
         stage="exit",
-        waited_s=seconds,
+        waited_s=seconds * factor,
         tail=child.tail(),
         log=child.log,
     )
@@ -88,8 +87,8 @@ def listener_stages(child: Child, port: int, *, seconds: float) -> tuple[Stage, 
     """The stages every server with a fixed port begins with: it accepts, and it is ours."""
 
     async def is_ours() -> str:
-        if not somebody_listens(port):
-            return f"nobody listens on port {port} any more"
+        if not has_listener(port):
+            return f"port {port} has no listener any more"
         prove_listener(port, child)
         return ""
 
@@ -100,21 +99,21 @@ def listener_stages(child: Child, port: int, *, seconds: float) -> tuple[Stage, 
 
 
 async def _await_stage(child: Child, stage: Stage) -> None:
-    seen = "nothing was seen yet"
+    seen, factor = "nothing was seen yet", slowness()
 
     async def reached() -> bool:
         nonlocal seen
         seen = await stage.probe()
         return not seen
 
-    with trio.move_on_after(patience(stage.seconds)):
+    with trio.move_on_after(stage.seconds * factor):
         await until(reached)
         return
     raise NotReady(
         f"reach stage {stage.name!r} of {child.name}",
-        observed=f"{stage.seconds:g} s passed, last seen: {seen}",
+        observed=f"{passed(stage.seconds, factor)}, last seen: {seen}",
         stage=stage.name,
-        waited_s=stage.seconds,
+        waited_s=stage.seconds * factor,
         next_step="Read its log below for the reason",
         tail=child.tail(),
         log=child.log,

@@ -23,8 +23,6 @@ from harness_core.base.wait import until, until_blocking
 from harness_core.process import _warden
 from harness_core.process._output import OutputLog
 
-__all__ = ["Child", "StopReport", "belongs_to"]
-
 _READ_BYTES: Final = 65_536
 
 #: From SIGSTOP to the last thread that obeys it.
@@ -33,7 +31,7 @@ _STOPPED_S: Final = 1.0
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StopReport:
-    """How a child ended when it was told to.
+    """How a child ended when it was asked to.
 
     Attributes:
         returncode: exit status; negative for the signal that ended it.

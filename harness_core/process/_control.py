@@ -15,8 +15,6 @@ from harness_core.base.errors import BadInput, HarnessError
 from harness_core.process import _warden
 from harness_core.process._child import Child
 
-__all__ = ["WardenClient"]
-
 _HEADER: Final = _warden.HEADER
 _RECEIVE_BYTES: Final = 65_536
 

@@ -19,8 +19,6 @@ from harness_core.base.machine import STATE_ELSEWHERE, writing
 from harness_core.process import _warden
 from harness_core.process._state import state_root
 
-__all__ = ["RunLedger", "boot_id", "is_alive", "ledgers"]
-
 _FILE: Final = "ledger.jsonl"
 _UNNAMED: Final = ".new-"
 

@@ -9,8 +9,6 @@ from typing import Final
 
 from harness_core.process import _warden
 
-__all__ = ["carriers", "carry_mark", "new_mark"]
-
 #: Below the highest bit: far above any real limit, and never met twice.
 _MARK_BITS: Final = 60
 
@@ -19,7 +17,7 @@ _RLIMIT_LOCKS: Final = 10
 
 
 def new_mark() -> int:
-    """A mark that nobody else has."""
+    """A mark that no other process has."""
     return secrets.randbits(_MARK_BITS) | 1 << _MARK_BITS
 
 

@@ -17,8 +17,6 @@ from harness_core.base import limits
 from harness_core.base.evidence import Redactor, writing_evidence
 from harness_core.process._redactions import Redactions
 
-__all__ = ["OutputLog"]
-
 #: Of an endless line, this much is held back: a longer secret could be cut in two.
 _HELD_CHARS: Final = 8_192
 
@@ -36,7 +34,7 @@ class OutputLog:
         self._room_bytes = limit_bytes
         self._left_out_bytes = 0
         self._path = path
-        # Held open: the log goes on even if somebody moves its directory.
+        # Held open: the log goes on even if its directory is moved.
         self._file = path.open("wb")
         self._redactor = redactor
         self._redactions = Redactions(path, redactor=redactor)

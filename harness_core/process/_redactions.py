@@ -14,8 +14,6 @@ from typing import Final
 
 from harness_core.base.evidence import Redactor
 
-__all__ = ["RedactedLine", "Redactions", "redacted_lines"]
-
 #: Lines noted per log; a child that leaks in a loop has leaked.
 _NOTED: Final = 1000
 _LINE_CHARS: Final = 500

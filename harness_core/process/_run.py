@@ -36,8 +36,6 @@ from harness_core.process._state import memory_root
 from harness_core.process._sweep import end_marked, remove_directories, sweep
 from harness_core.process._sweepers import installed_sweepers
 
-__all__ = ["LeakFound", "Run", "open_run"]
-
 
 class LeakFound(HarnessError):  # noqa: N818
     """Something outlived the run, or what made it; it has been ended or removed.
@@ -248,7 +246,7 @@ async def open_run(*, evidence: Evidence) -> AsyncIterator[Run]:
 
     What dead runs left elsewhere (in a container engine, on a server) is removed beside this run,
     which waits for that only while it is younger than ``limits.SWEEP_BESIDE_S`` itself: an engine
-    that is slow, or silent, keeps nobody waiting. What is left is the next run's, or ``harness
+    that is slow, or silent, delays nothing. What is left is the next run's, or ``harness
     sweep``'s.
 
     Args:
@@ -283,7 +281,7 @@ async def open_run(*, evidence: Evidence) -> AsyncIterator[Run]:
 
 
 async def _sweep_beside(scope: trio.CancelScope, evidence: Evidence) -> None:
-    """Remove what takes the libraries, or the answer, of somebody else."""
+    """Remove what takes a library, or the answer of a server."""
     with scope:
         try:
             report = await read_in_thread(sweep, sweepers=installed_sweepers())
@@ -315,7 +313,7 @@ async def _warden_process(ledger: RunLedger) -> AsyncIterator[trio.SocketStream]
             yield trio.SocketStream(trio.socket.from_stdlib_socket(ours))
         finally:
             # Closing would not do: a process that the harness forked may hold a copy open.
-            with suppress(OSError):  # it was killed: nobody is at the other end
+            with suppress(OSError):  # it was killed: the other end is closed
                 ours.shutdown(socket.SHUT_RDWR)
             ours.close()
             with trio.CancelScope(shield=True):

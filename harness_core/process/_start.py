@@ -1,4 +1,4 @@
-"""What can be said about a start before and after it: arguments, the log, why it failed."""
+"""A start before and after it: its arguments, its log, why it failed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from typing import Any
 from harness_core.base.errors import BadInput, Unavailable
 from harness_core.base.evidence import Evidence
 from harness_core.process import _warden
-
-__all__ = ["check_arguments", "check_name", "group_of", "new_log", "not_started"]
 
 
 def check_name(name: str, *, where: str) -> None:

@@ -10,8 +10,6 @@ from pathlib import Path
 from harness_core.base.errors import HarnessError
 from harness_core.base.machine import MEMORY_FREE_BYTES, memory_place, state_place
 
-__all__ = ["memory_root", "state_root"]
-
 
 def state_root() -> Path:
     """The directory of this user's runs, made when missing.
@@ -20,7 +18,7 @@ def state_root() -> Path:
     another user (PostgreSQL, when the harness is root) may pass through it but not list it.
 
     Raises:
-        HarnessError: the path exists and belongs to somebody else.
+        HarnessError: the path exists and belongs to another user.
     """
     return _own(state_place())
 

@@ -27,8 +27,6 @@ from harness_core.process import _warden
 from harness_core.process._ledger import RunLedger, boot_id, is_alive, ledgers
 from harness_core.process._sweepers import Sweeper
 
-__all__ = ["SweepReport", "end_marked", "remove_directories", "sweep"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
@@ -275,7 +273,7 @@ def _exclusively(ledger: RunLedger) -> Iterator[bool]:
     except BlockingIOError:
         yield False
     else:
-        # The other sweep may have finished between our look and our lock.
+        # The other sweep may have finished between our listing and our lock.
         yield ledger.directory.exists()
     finally:
         os.close(directory)

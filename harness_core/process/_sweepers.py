@@ -1,6 +1,6 @@
 """Who removes what this package does not know: containers, databases on a server that is not ours.
 
-Each kind of ledger entry is an entry point of the group ``staging_harness.sweepers`` in somebody's
+Each kind of ledger entry is an entry point of the group ``staging_harness.sweepers`` in a
 ``pyproject.toml``: the packages of the harness above this one, or a suite with things of its own.
 It is imported when there is something for it to remove.
 """
@@ -12,8 +12,6 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from harness_core.base.errors import Unavailable
-
-__all__ = ["Sweeper", "installed_sweepers"]
 
 #: Removes one thing a ledger entry names; returns what it removed, empty when it was gone.
 Sweeper = Callable[[Mapping[str, Any]], str]

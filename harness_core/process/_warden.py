@@ -13,7 +13,7 @@ single-threaded, one per run. Why a separate process:
 Should the warden itself be killed, its children die by their parent-death signal, but what *they*
 started lives on. For that case every child carries the *mark* of its run, a soft limit on file
 locks: Linux has ignored that limit since 2.4, every descendant inherits it through ``fork``,
-``exec``, ``setsid`` and a cleaned environment, and ``/proc/<pid>/limits`` shows it to everybody.
+``exec``, ``setsid`` and a cleaned environment, and ``/proc/<pid>/limits`` shows it to every user.
 
 Protocol on the control socket (a stream): frames of a four-byte big-endian length and a JSON
 object. A ``spawn`` request carries descriptors: output first, then listening sockets, which the

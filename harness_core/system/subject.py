@@ -200,7 +200,7 @@ def load_subject(path: Path) -> Subject:
             expected="a command line, or a table [stack] that names a compose file",
             next_step=did_you_mean(near, ["stack"]),
         )
-    told = structs.asdict(file.subject)
+    keys = structs.asdict(file.subject)
     if file.subject.project is not None:
-        told["project"] = file.subject.project.resolve()
-    return Subject(**told, path=path.resolve(), env=file.env, tables=own)
+        keys["project"] = file.subject.project.resolve()
+    return Subject(**keys, path=path.resolve(), env=file.env, tables=own)

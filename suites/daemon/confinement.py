@@ -1,4 +1,4 @@
-"""A command line whose harm ends at one directory, for what is told to do harm.
+"""A command line whose effects end at one directory, for dangerous commands.
 
 Whatever runs in it meets a machine that cannot be written (everything is mounted read-only but its
 home), sees no process but its own, and may start only so many. The network is the machine's.
@@ -17,7 +17,7 @@ from typing import Final
 
 __all__ = ["Confinement", "cannot_confine", "confinement"]
 
-#: Nobody: root's commands become this user's, so that limits on processes hold.
+#: The user ``nobody``: root's commands become its, so that limits on processes hold.
 _USER: Final = 65534
 
 #: A daemon, a shell and what a pipeline of it needs; a fork bomb meets it in milliseconds.
@@ -33,7 +33,7 @@ class Confinement:
     """What a command is wrapped in.
 
     Attributes:
-        drop: become nobody inside, since root is not bound by limits on processes.
+        drop: become the user ``nobody`` inside, since root is not bound by limits on processes.
     """
 
     drop: bool
@@ -80,7 +80,9 @@ def cannot_confine() -> str:
         tried = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_PROBE_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bwrap cannot be run: {error}"
-    said = tried.stderr.strip().splitlines()
+    errors = tried.stderr.strip().splitlines()
     return (
-        "" if tried.returncode == 0 else f"bwrap cannot confine here: {said[-1] if said else tried}"
+        ""
+        if tried.returncode == 0
+        else f"bwrap cannot confine here: {errors[-1] if errors else tried}"
     )

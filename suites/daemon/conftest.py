@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
 import pytest
 
@@ -34,14 +34,28 @@ SHARED = ("daemon", "attacked", "confined", "skilled")
 #: Opens one more daemon of this test's own: ``async with start(settings) as daemon``.
 Start = Callable[..., AbstractAsyncContextManager[Daemon]]
 
+#: Opens a daemon that several tests share: ``with share(name, settings) as daemon``.
+Share = Callable[..., AbstractContextManager[Daemon]]
+
 
 @pytest.fixture(scope="session")
-def daemon(
-    harness_loop: Loop, harness_run: Run, run_evidence: Evidence, subject: Subject
-) -> Iterator[Daemon]:
+def share(harness_loop: Loop, harness_run: Run, run_evidence: Evidence, subject: Subject) -> Share:
+    """Open a daemon in the run's own loop, for a fixture that holds it."""
+
+    def opening(
+        name: str = "daemon", settings: Settings | None = None
+    ) -> AbstractContextManager[Daemon]:
+        return harness_loop.hold(
+            open_daemon(harness_run, subject, evidence=run_evidence, name=name, settings=settings)
+        )
+
+    return opening
+
+
+@pytest.fixture(scope="session")
+def daemon(share: Share) -> Iterator[Daemon]:
     """The daemon of the run: every test may speak to it, none may take it away."""
-    opening = open_daemon(harness_run, subject, evidence=run_evidence)
-    with harness_loop.hold(opening) as daemon:
+    with share() as daemon:
         yield daemon
 
 
@@ -63,7 +77,7 @@ def same_daemon(
         if was != now:
             harness_loop.run(daemon.restart)
 
-    # A test that has failed has said so itself, with the bytes exchanged.
+    # A test that has failed reports that itself, with the bytes exchanged.
     assert before == after or has_failed(request.node), (
         "the daemon died of this test, and was started again"
     )

@@ -1,4 +1,4 @@
-"""The one adapter of this suite: a daemon by its command line, and what a stranger sees of it.
+"""The one adapter of this suite: a daemon by its command line, and what is observed from outside.
 
 Nothing here knows the reference: how it is started, set up and configured stands in the subject
 file. A handle works in any trio loop; starting and stopping belong to the loop of its opener.
@@ -202,6 +202,11 @@ class Daemon:
         offered = self._fields() | {"port": self.port} | fields
         return fill(text, offered, where=f"{self.subject.path}")
 
+    def echo_of(self, text: str) -> str:
+        """What to send to have ``text`` echoed."""
+        asking: str = self.subject.table("texts")["echo"]
+        return asking.replace("{text}", text)
+
     def environment(self) -> dict[str, str]:
         """The environment it runs in, for clients that belong to it."""
         return self._environment(self._fields() | {"port": self.port})
@@ -271,7 +276,7 @@ class Daemon:
 
         async def ours() -> str:
             if not listeners(port=self.port):
-                return f"nobody listens on port {self.port}"
+                return f"no process listens on port {self.port}"
             prove_listener(self.port, self.child)
             return ""
 
@@ -350,7 +355,7 @@ async def open_daemon(
     """
     settings = settings or Settings()
     with ExitStack() as stack:
-        told = not subject.table("port") or settings.same_port
+        leased = not subject.table("port") or settings.same_port
         daemon = Daemon(
             run,
             subject,
@@ -358,7 +363,7 @@ async def open_daemon(
             evidence=evidence,
             settings=settings,
             home=run.directory(name),
-            lease=stack.enter_context(lease_port()) if told else None,
+            lease=stack.enter_context(lease_port()) if leased else None,
         )
         await daemon.set_up()
         await daemon.start()

@@ -22,7 +22,7 @@ class End(StrEnum):
     """What the client does when it has sent its bytes."""
 
     WAIT = "keeps the connection open"
-    EOF = "says that no more comes"
+    EOF = "ends its side of the connection"
 
 
 class Owed(StrEnum):
@@ -30,7 +30,7 @@ class Owed(StrEnum):
 
     REFUSAL = "an error LOG, then the end"
     ERROR = "an error LOG, and the connection stays"
-    END = "the end, whatever is said before"
+    END = "the end, whatever is sent before"
     HEALTH = "the answer to the health check in it"
 
 
@@ -163,7 +163,7 @@ ROWS: Final = (
     ),
     Hostile(id="utf8-cut-by-eof", sent=b"000030(:TYPE \xf0\x9f\x98", end=End.EOF),
     Hostile(id="utf16", sent=b"000015" + HEALTH.encode("utf-16")),
-    # --- well-formed, but meaning nothing: said, and the connection stays
+    # --- well-formed, but meaning nothing: an error, and the connection stays
     Hostile(id="no-type", sent=frame("(:PAYLOAD (:SENSOR :HEARTBEAT))"), owed=Owed.ERROR),
     Hostile(id="unknown-type", sent=frame("(:TYPE :EXPLODE)"), owed=Owed.ERROR),
     Hostile(

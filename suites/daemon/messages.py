@@ -21,8 +21,8 @@ __all__ = [
     "user_input",
 ]
 
-#: What an answer may take that runs a command or asks nobody else: milliseconds when nothing else
-#: loads the machine.
+#: What an answer may take that runs a command, or depends on no other server: milliseconds when
+#: nothing else loads the machine.
 ANSWER_S: Final = 10.0
 
 HEALTH_CHECK: Final = plist(type=Keyword("HEALTH-CHECK"))
@@ -90,7 +90,7 @@ def expect_refusal(message: Message, connection: Connection, *words: str) -> str
     text = message.get("PAYLOAD", "TEXT")
 
     assert isinstance(text, str), f"a LOG without :TEXT: {message.payload}"
-    assert text.strip(), "the LOG frame says nothing"
+    assert text.strip(), "the LOG frame has an empty :TEXT"
     if words:
         assert any(word in text.lower() for word in words), (
             f"the LOG says {text!r}, expected one of {words}"

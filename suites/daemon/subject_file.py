@@ -107,7 +107,7 @@ _NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "tui": ("tui", ("argv", "prompt", "connected", "lost")),
 }
 
-#: What tests look for when there are files of skills to look at.
+#: What tests of skill files read.
 _OF_SKILLS: Final = ("order", "answers", "reasons")
 
 

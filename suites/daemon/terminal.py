@@ -1,4 +1,4 @@
-"""A terminal that a test can look at: a tmux server of its own, one pane, keys in and screen out."""
+"""A terminal whose screen a test can read: a tmux server of its own, one pane, keys in and screen out."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class Terminal:
     async def expect(
         self, what: str, shown: Callable[[str], bool], *, seconds: float = 15.0
     ) -> str:
-        """Wait until the screen shows something in two looks in a row; returns it.
+        """Wait until the screen shows something in two readings in a row; returns it.
 
-        One look may meet a program in the middle of drawing, with a line gone that is there before
+        One reading may meet a program in the middle of drawing, with a line gone that is there before
         and after.
 
         Raises:
@@ -58,7 +58,7 @@ class Terminal:
         """
         screen, before = "", False
 
-        async def looks_so() -> bool:
+        async def is_shown() -> bool:
             nonlocal screen, before
             screen = await self.screen()
             shown_before, before = before, shown(screen)
@@ -66,7 +66,7 @@ class Terminal:
 
         try:
             with deadline(f"see {what}", seconds=seconds):
-                await until(looks_so)
+                await until(is_shown)
         except NotReady as error:
             frame = "\n".join(f"  | {line}" for line in screen.rstrip().splitlines())
             raise AssertionError(

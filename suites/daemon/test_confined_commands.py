@@ -21,8 +21,8 @@ def test_its_home_alone_is_writable(tmp_path):
 
 
 @pytest.mark.parametrize("drop", [True, False], ids=["root", "user"])
-def test_root_becomes_nobody(tmp_path, drop):
-    """Only root has something to drop; a user stays who it is."""
+def test_root_is_dropped(tmp_path, drop):
+    """Root's privileges are dropped; an ordinary user has none."""
     argv = Confinement(drop=drop).command(["true"], home=tmp_path)
 
     assert drop == ("setpriv" in argv)
@@ -45,7 +45,7 @@ def test_what_is_missing_is_named(monkeypatch):  # lint: allow patching: a bare 
     assert "apt-get install bubblewrap" in cannot_confine.__wrapped__()
 
 
-def test_a_refusal_is_said(monkeypatch, tmp_path):  # lint: allow patching: a machine that refuses
+def test_a_refusal_is_quoted(monkeypatch, tmp_path):  # lint: allow patching: a machine that refuses
     """A bwrap that may not do its work is quoted."""
     for name in ("bwrap", "setpriv", "prlimit"):
         program = tmp_path / name

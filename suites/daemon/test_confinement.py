@@ -32,11 +32,11 @@ async def confined(run: Run, home: Path, script: str) -> tuple[int, str]:
 
 
 async def test_its_home_can_be_written(run: Run) -> None:
-    """It is no cage without a floor: what a daemon must write, it can."""
+    """What a daemon must write, it can."""
     home = run.directory("home")
-    status, said = await confined(run, home, "echo yes > made && cat made")
+    status, output = await confined(run, home, "echo yes > made && cat made")
 
-    assert (0, "yes") == (status, said)
+    assert (0, "yes") == (status, output)
     assert "yes\n" == (home / "made").read_text()
 
 
@@ -84,10 +84,10 @@ async def test_processes_are_bounded(run: Run) -> None:
 async def test_no_privilege_is_left(run: Run) -> None:
     """It is not root where that would matter: no device, no mount, no other user's file."""
     home = run.directory("home")
-    _, said = await confined(run, home, "id -u; grep -E 'CapEff|NoNewPrivs' /proc/self/status")
-    facts = said.split()
+    _, output = await confined(run, home, "id -u; grep -E 'CapEff|NoNewPrivs' /proc/self/status")
+    facts = output.split()
 
-    assert "0" != facts[0] or os.geteuid() != 0, f"it runs as root: {said}"
+    assert "0" != facts[0] or os.geteuid() != 0, f"it runs as root: {output}"
     if os.geteuid() == 0:
         # CAP_DAC_READ_SEARCH alone: it may read what root may.
-        assert 0b100 == int(facts[facts.index("CapEff:") + 1], 16), said
+        assert 0b100 == int(facts[facts.index("CapEff:") + 1], 16), output

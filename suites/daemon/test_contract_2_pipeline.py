@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
+from harness_core.base.slowness import patience
 from suites.daemon.daemon import HEALTH_S, Daemon, health_on
 from suites.daemon.messages import (
     HEALTH_CHECK,
@@ -82,7 +83,7 @@ async def test_answers_go_where_they_were_asked(daemon: Daemon) -> None:
     """An answer comes on the connection that asked, and on no other, whoever connected last."""
     async with daemon.connect() as asking, daemon.connect() as later:
         answer = None
-        with trio.move_on_after(HEALTH_S):
+        with trio.move_on_after(patience(HEALTH_S)):
             answer = await ask(asking, user_input("ping", source="CLI"), seconds=HEALTH_S + 5)
         other = await health_on(later)
 

@@ -1,4 +1,4 @@
-"""Contract 4: after start the skill registry is populated, in order of need, nothing dropped unsaid."""
+"""Contract 4: after start the skill registry is populated, in order of need; no skill is dropped silently."""
 
 from __future__ import annotations
 
@@ -7,32 +7,25 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.base.bridge import Loop
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from harness_core.front.skips import not_run
-from suites.daemon.daemon import Daemon, Settings, open_daemon
+from suites.daemon.daemon import Daemon, Settings
 from suites.daemon.messages import ask, expect_health, request, say
 from suites.daemon.wire import Keyword, lookup
 
-#: Until health tells of what has changed.
+#: Until health shows what has changed, on a machine with nothing else to do.
 NOTICED_S = 6.0
 
 pytestmark = [pytest.mark.covers("CONTRACT-4-SKILLS"), pytest.mark.capability("skill-list")]
 
 
 @pytest.fixture(scope="module")
-def skilled(harness_loop: Loop, harness_run, run_evidence, subject):
+def skilled(share, subject):
     """A daemon whose skills directory holds good, broken and needy skills besides its own."""
     if "files" not in subject.table("skills"):
         not_run("subject", f"{subject.path.name} does not say how a skill is written")
-    opening = open_daemon(
-        harness_run,
-        subject,
-        evidence=run_evidence,
-        name="skilled",
-        settings=Settings(skills=True),
-    )
-    with harness_loop.hold(opening) as daemon:
+    with share("skilled", Settings(skills=True)) as daemon:
         yield daemon
 
 
@@ -117,7 +110,7 @@ async def test_a_bad_skill_is_reported_and_skipped(skilled: Daemon, name: str) -
 
 @pytest.mark.covers("CONTRACT-3-HEALTH")
 @pytest.mark.capability("rejected-skills", "self-checks")
-async def test_health_tells_of_rejected_skills(daemon: Daemon, skilled: Daemon) -> None:
+async def test_health_shows_rejected_skills(daemon: Daemon, skilled: Daemon) -> None:
     """With a rejected skill the daemon is degraded; with all of its own it is healthy."""
     assert Keyword("HEALTHY") == expect_health(await daemon.health())
     assert Keyword("DEGRADED") == expect_health(await skilled.health())
@@ -136,13 +129,13 @@ async def test_health_is_of_now(start, subject) -> None:
         async def becomes(wanted: Keyword) -> None:
             seen = None
 
-            async def looks_so() -> bool:
+            async def is_shown() -> bool:
                 nonlocal seen
                 seen = expect_health(await daemon.health())
                 return seen == wanted
 
-            with trio.move_on_after(NOTICED_S):
-                await until(looks_so)
+            with trio.move_on_after(patience(NOTICED_S)):
+                await until(is_shown)
 
             assert wanted == seen, f"health is still {seen} after {NOTICED_S:g} s"
 

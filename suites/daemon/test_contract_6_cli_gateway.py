@@ -29,11 +29,6 @@ async def test_cli_text_reaches_a_skill(client) -> None:
     )
 
 
-def echo_of(daemon: Daemon, text: str) -> str:
-    """What to say to have ``text`` said back."""
-    return daemon.subject.table("texts")["echo"].replace("{text}", text)
-
-
 @pytest.mark.covers("CONTRACT-3-FRAMES", "CONTRACT-6-CLI")
 @pytest.mark.capability("echo")
 @pytest.mark.parametrize(
@@ -50,7 +45,7 @@ def echo_of(daemon: Daemon, text: str) -> str:
 )
 async def test_text_survives_the_round_trip(daemon: Daemon, client, text: str) -> None:
     """Text of any alphabet comes in and goes out as it was written, counted in characters."""
-    echo = await ask(client, user_input(echo_of(daemon, text), source="CLI"))
+    echo = await ask(client, user_input(daemon.echo_of(text), source="CLI"))
 
     assert text in expect_message(echo, client), str(client.transcript)
 

@@ -68,7 +68,7 @@ async def unlink(connection: Connection, name: str = NAME) -> None:
 
 
 async def test_link_and_unlink(client, token: str) -> None:
-    """A linked address is listed for everyone, an unlinked one for nobody."""
+    """A linked address is listed on every connection, an unlinked one on none."""
     before = await linked(client)
     await link(client, token)
     await unlink(client, token)
@@ -134,7 +134,7 @@ async def test_sending_reaches_the_platform(
     [Answer(status=401), Answer(status=500), Answer(drop="unanswered")],
     ids=["wrong-token", "broken", "hangs-up"],
 )
-async def test_a_platform_in_trouble_is_told(
+async def test_a_platform_in_trouble_is_reported(
     daemon: Daemon, client, evidence, token: str, answer: Answer
 ) -> None:
     """What the platform did not take is not reported as sent."""
@@ -205,7 +205,7 @@ async def test_an_incomplete_link_is_refused(
 
 
 async def test_unlinking_the_unknown_is_refused(client, token: str) -> None:
-    """What was never linked cannot be unlinked, and saying so changes nothing."""
+    """What was never linked cannot be unlinked; the refusal changes nothing."""
     before = await linked(client)
     refusal = await ask(client, request("GATEWAY", "UNLINK", name=token))
 

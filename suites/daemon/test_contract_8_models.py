@@ -1,8 +1,8 @@
 """Contract 8, language models: asked in their order; one that is late, failing or wrong is passed over.
 
 The harness's model gateway is a stand-in for each model provider, asked by two names in two shapes:
-a real one fails, hangs and talks nonsense when it likes. Its ledger, which the daemon cannot write,
-says who was asked, when, and what came of it.
+a real one fails, hangs and answers nonsense when it likes. Its ledger, which the daemon cannot write,
+records who was asked, when, and what came of it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import trio
 
 from harness_core.base.bridge import Loop
+from harness_core.base.slowness import patience
+from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault, Gateway, GatewayClient, LedgerEntry, open_gateway
 from harness_core.front.budget import llm_budget_usd
 from suites.daemon.canary import open_canary
@@ -25,8 +28,13 @@ from suites.daemon.wire import Connection, Message
 
 pytestmark = [pytest.mark.covers("CONTRACT-8-PROVIDERS"), pytest.mark.capability("providers")]
 
-#: What the daemon gives a provider, and what it then may take to ask the next one.
-PATIENCE_S = 1.0
+#: The daemon's timeout of a provider, on a machine with nothing else to do: a gateway that is well
+#: answers in milliseconds.
+PROVIDER_S = 1.0
+
+#: Longer than that on any machine.
+LATE_S = 60.0
+
 ANSWER_S = 15.0
 
 FIRST, SECOND = "model-of-the-first", "model-of-the-second"
@@ -62,7 +70,7 @@ def providers(gateway: Gateway) -> tuple[Provider, ...]:
             url=gateway.url,
             key=gateway.api_key,
             model=FIRST,
-            timeout_s=PATIENCE_S,
+            timeout_s=patience(PROVIDER_S),
         ),
         Provider(
             name="second",
@@ -70,7 +78,7 @@ def providers(gateway: Gateway) -> tuple[Provider, ...]:
             url=gateway.url,
             key=gateway.api_key,
             model=SECOND,
-            timeout_s=PATIENCE_S,
+            timeout_s=patience(PROVIDER_S),
         ),
     )
 
@@ -121,9 +129,9 @@ async def test_the_first_is_asked_first(asked: Asked, token: str) -> None:
     mark = await asked.client.mark()
     answer = Fault(kind="answer", model=FIRST, text=f"The first says {token}.")
     async with trouble(asked, answer), asked.daemon.connect() as connection:
-        said = await say(connection, QUESTION.format("all"), seconds=ANSWER_S)
+        reply = await say(connection, QUESTION.format("all"), seconds=ANSWER_S)
 
-        assert token in said, f"contract 8: {said!r}\n{connection.transcript}"
+        assert token in reply, f"contract 8: {reply!r}\n{connection.transcript}"
 
     entries = await calls(asked, since=mark)
 
@@ -147,9 +155,9 @@ async def test_long_words_arrive_whole(asked: Asked, token: str) -> None:
     text = f"It begins {'and goes on ' * 300}and ends, says {token}."
     answer = Fault(kind="answer", model=FIRST, contains=token, text=text)
     async with trouble(asked, answer), asked.daemon.connect() as connection:
-        said = await say(connection, question, seconds=ANSWER_S)
+        reply = await say(connection, question, seconds=ANSWER_S)
 
-        assert text in said, f"contract 8: {said!r}\n{connection.transcript}"
+        assert text in reply, f"contract 8: {reply!r}\n{connection.transcript}"
 
 
 #: Ways in which the first provider is no use, and whether asking it again would be wrong.
@@ -159,7 +167,7 @@ TROUBLE = {
     "status-429": Fault(kind="status", status=429, model=FIRST, times=9),
     "status-401": Fault(kind="status", status=401, model=FIRST, times=9),
     "hangs": Fault(kind="hang", model=FIRST, times=9),
-    "late": Fault(kind="latency", latency_s=PATIENCE_S + 4, model=FIRST, times=9),
+    "late": Fault(kind="latency", latency_s=LATE_S, model=FIRST, times=9),
     "malformed": Fault(kind="malformed", model=FIRST, times=9),
     "cut": Fault(kind="cut", after_events=0, model=FIRST, times=9),
     "endless": Fault(kind="endless", model=FIRST, times=9),
@@ -174,16 +182,18 @@ async def test_a_provider_in_trouble_is_passed_over(asked: Asked, fault: Fault, 
     second = Fault(kind="answer", model=SECOND, text=f"The second says {token}.")
     async with trouble(asked, fault, second), asked.daemon.connect() as connection:
         answer = await ask(connection, user_input(QUESTION.format("all")), seconds=ANSWER_S)
-        said = expect_message(answer, connection)
+        reply = expect_message(answer, connection)
         models = order(await calls(asked, since=mark))
 
-        assert token in said, (
-            f"contract 8: the second provider was not used (asked: {models}): {said!r}\n"
+        assert token in reply, (
+            f"contract 8: the second provider was not used (asked: {models}): {reply!r}\n"
             f"{connection.transcript}"
         )
         explanation = answer.get("PAYLOAD", "EXPLANATION")
 
-        assert "first" in str(explanation), f"who failed is not said: {explanation!r}"
+        assert "first" in str(explanation), (
+            f"the explanation does not name the one that failed: {explanation!r}"
+        )
     assert FIRST == models[0], f"contract 8: asked in the order {models}"
     assert SECOND == models[-1], f"contract 8: asked in the order {models}"
     assert 1 == models.count(SECOND), f"the second was asked more than once: {models}"
@@ -212,9 +222,9 @@ ALL_DOWN = {
 
 def expect_failed_cascade(answer: Message, connection: Connection, *, stated: str) -> None:
     """The answer says in the stated words that no provider answered, and explains which failed."""
-    said = expect_message(answer, connection)
+    reply = expect_message(answer, connection)
 
-    assert said.startswith(stated), f"contract 8: {said!r} does not say {stated!r}"
+    assert reply.startswith(stated), f"contract 8: {reply!r} does not say {stated!r}"
     explanation = str(answer.get("PAYLOAD", "EXPLANATION"))
 
     assert "first" in explanation, explanation
@@ -223,7 +233,7 @@ def expect_failed_cascade(answer: Message, connection: Connection, *, stated: st
 
 @pytest.mark.parametrize("faults", ALL_DOWN.values(), ids=ALL_DOWN)
 async def test_all_down_is_stated(asked: Asked, faults: tuple[Fault, ...]) -> None:
-    """When nobody answers, the user is told so in the words the daemon states, and it lives on."""
+    """When no provider answers, the user gets the words that the daemon states, and it lives on."""
     mark = await asked.client.mark()
     stated = asked.daemon.subject.table("providers")["all_down"]
     async with trouble(asked, *faults), asked.daemon.connect() as connection:
@@ -246,19 +256,40 @@ async def test_trouble_is_not_remembered(asked: Asked, token: str) -> None:
     assert [FIRST] == order(await calls(asked, since=mark))
 
 
-async def test_a_model_at_work_holds_up_nobody(asked: Asked) -> None:
-    """While a model takes its time for one client, health and other clients are answered."""
+async def test_a_model_at_work_holds_up_no_other_client(asked: Asked) -> None:
+    """While a model takes its time for one client, health and other clients are answered.
+
+    Shown by the order of answers: a daemon that waits for the model answers the others after it.
+    """
+    mark = await asked.client.mark()
+    answered: list[str] = []
+
+    async def asked_first() -> bool:
+        return bool(await calls(asked, since=mark))
+
     async with (
         trouble(asked, Fault(kind="hang", times=20)),
         asked.daemon.connect() as waiting,
         asked.daemon.connect() as other,
+        trio.open_nursery() as nursery,
     ):
-        await waiting.send(user_input(QUESTION.format("all")))
-        expect_health(await asked.daemon.health())
-        answer = await ask(other, user_input("ping"), seconds=PATIENCE_S)
 
-        expect_message(answer, other)
-        await waiting.receive("the answer when all have timed out", seconds=ANSWER_S)
+        async def wait_for_the_model() -> None:
+            await waiting.receive("the answer when all have timed out", seconds=ANSWER_S)
+            answered.append("the model's client")
+
+        await waiting.send(user_input(QUESTION.format("all")))
+        nursery.start_soon(wait_for_the_model)
+        with deadline("see the model asked", seconds=ANSWER_S):
+            await until(asked_first)
+        expect_health(await asked.daemon.health())
+        answered.append("health")
+        expect_message(await ask(other, user_input("ping"), seconds=ANSWER_S), other)
+        answered.append("another client")
+
+    assert ["health", "another client", "the model's client"] == answered, (
+        f"contract 8: a model at work holds up others; answered in the order {answered}"
+    )
 
 
 @pytest.mark.covers("CONTRACT-5-DANGEROUS")
@@ -304,9 +335,9 @@ async def test_a_real_provider_answers(run, subject, evidence, pytestconfig) -> 
             open_daemon(run, subject, evidence=evidence, settings=settings) as daemon,
             daemon.connect() as connection,
         ):
-            said = await say(connection, "Answer with the one word: river", seconds=90)
+            reply = await say(connection, "Answer with the one word: river", seconds=90)
         entries = await gateway.client.ledger()
 
-    assert "river" in said.lower(), said
+    assert "river" in reply.lower(), reply
     assert [200] == [entry.status for entry in entries]
     assert entries[0].charged, "the call did not reach the provider"

@@ -26,7 +26,7 @@ Emacs = Callable[..., Awaitable[tuple[int, str]]]
 
 @pytest.fixture
 async def emacs(run, daemon: Daemon) -> Emacs:
-    """The client of the subject file, in a batch Emacs without anybody's configuration."""
+    """The client of the subject file, in a batch Emacs without a user's configuration."""
     environment = daemon.environment()
 
     async def output(argv: list[str], name: str) -> tuple[int, str]:
@@ -51,21 +51,23 @@ async def emacs(run, daemon: Daemon) -> Emacs:
 @pytest.mark.capability("echo")
 async def test_speaks_to_the_daemon(daemon: Daemon, emacs: Emacs, token: str) -> None:
     """Text sent from Emacs is answered by the daemon, counted in characters like any other."""
-    text = daemon.subject.table("texts")["echo"].replace("{text}", f"naïve 日本 {token}")
-    status, said = await emacs("say", text=text)
+    text = daemon.echo_of(f"naïve 日本 {token}")
+    status, output = await emacs("say", text=text)
 
-    assert status == 0, said
-    assert f"naïve 日本 {token}" in said, f"contract 9: Emacs was answered {said!r}"
+    assert status == 0, output
+    assert f"naïve 日本 {token}" in output, f"contract 9: Emacs was answered {output!r}"
 
 
 async def test_inserts_a_flight_plan(emacs: Emacs, tmp_path: Path, token: str) -> None:
     """A Flight Plan becomes a node at the end of the file: title, ID, creation, steps; the rest stays."""
     plan = tmp_path / "plan.org"
     plan.write_text("#+TITLE: Plans\n\n* Kept\nas it was\n", encoding="utf-8")
-    status, said = await emacs("insert", file=plan, text=f"Ship {token}: build it; test it; tag it")
+    status, output = await emacs(
+        "insert", file=plan, text=f"Ship {token}: build it; test it; tag it"
+    )
     text = plan.read_text(encoding="utf-8")
 
-    assert status == 0, said
+    assert status == 0, output
     assert text.startswith("#+TITLE: Plans\n\n* Kept\nas it was\n"), text
     node = text[len("#+TITLE: Plans\n\n* Kept\nas it was\n") :]
 
@@ -80,19 +82,21 @@ async def test_inserts_a_flight_plan(emacs: Emacs, tmp_path: Path, token: str) -
 
     assert properties.get("ID"), f"contract 9: the node has no ID: {properties}"
     assert properties.get("CREATED"), f"contract 9: the node has no date: {properties}"
-    assert properties["ID"] in said, f"the ID {properties['ID']} is not what was told: {said!r}"
+    assert properties["ID"] in output, (
+        f"the ID {properties['ID']} is not the one reported: {output!r}"
+    )
 
 
 async def test_inserts_under_a_heading(emacs: Emacs, tmp_path: Path, token: str) -> None:
     """Under a heading, the node goes one level down and before what follows that heading."""
     plan = tmp_path / "plan.org"
     plan.write_text("* One\n* Two\n", encoding="utf-8")
-    status, said = await emacs(
+    status, output = await emacs(
         "insert_under", file=plan, text=f"Ship {token}: build it", heading="One"
     )
     headings = re.findall(r"^\*+ .+$", plan.read_text(encoding="utf-8"), re.MULTILINE)
 
-    assert status == 0, said
+    assert status == 0, output
     expected = ["* One", f"** TODO Ship {token}", "*** TODO build it", "* Two"]
 
     assert expected == headings
@@ -102,9 +106,9 @@ async def test_two_plans_are_two_nodes(emacs: Emacs, tmp_path: Path, token: str)
     """Two insertions leave two nodes with IDs of their own."""
     plan = tmp_path / "plan.org"
     for number in (1, 2):
-        status, said = await emacs("insert", file=plan, text=f"Plan {number} {token}: do it")
+        status, output = await emacs("insert", file=plan, text=f"Plan {number} {token}: do it")
 
-        assert status == 0, said
+        assert status == 0, output
     found = re.findall(r"^:ID:\s+(\S+)$", plan.read_text(encoding="utf-8"), re.MULTILINE)
 
     assert 2 == len(set(found)), f"contract 9: the IDs are {found}"
@@ -114,8 +118,8 @@ async def test_a_daemon_that_is_not_there(emacs: Emacs, tmp_path: Path) -> None:
     """Without a daemon Emacs ends with an error that says so, and the file is not touched."""
     plan = tmp_path / "plan.org"
     plan.write_text("* Kept\n", encoding="utf-8")
-    status, said = await emacs("insert", file=plan, text="Ship: build", port=1)
+    status, output = await emacs("insert", file=plan, text="Ship: build", port=1)
 
     assert status != 0, "it claims success"
-    assert said.strip(), "it says nothing"
+    assert output.strip(), "the error has no text"
     assert "* Kept\n" == plan.read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from suites.daemon.daemon import Daemon, Settings
 from suites.daemon.messages import expect_health
@@ -42,15 +43,10 @@ def answered(token: str, typed: str):
     return lambda screen: any(token in line and typed not in line for line in screen.splitlines())
 
 
-def echo_of(daemon: Daemon, text: str) -> str:
-    """What to type to have ``text`` said back."""
-    return daemon.subject.table("texts")["echo"].replace("{text}", text)
-
-
 @pytest.mark.capability("echo")
 async def test_renders_and_answers(run, daemon: Daemon, token: str) -> None:
     """It shows a prompt and where it is connected to; what is typed is answered on the screen."""
-    typed = echo_of(daemon, token)
+    typed = daemon.echo_of(token)
     async with tui(run, daemon) as terminal:
         await terminal.enter(typed)
         await terminal.expect("an answer", answered(token, typed))
@@ -62,14 +58,14 @@ async def test_renders_and_answers(run, daemon: Daemon, token: str) -> None:
 
 
 async def test_evaluates(run, daemon: Daemon) -> None:
-    """/eval prints the value of an expression, which nobody could have written beforehand."""
+    """/eval prints the value of an expression, which could not have been written beforehand."""
     first, second = random.randrange(10_000, 99_999), random.randrange(10_000, 99_999)
     async with tui(run, daemon) as terminal:
         await terminal.enter(f"/eval (+ {first} {second})")
         screen = await terminal.expect("the value", lambda screen: str(first + second) in screen)
 
         assert f"{first + second}" in screen
-        # An error of the expression is told, and the client goes on.
+        # An error of the expression is shown, and the client goes on.
         await terminal.enter("/eval (this-is-not-a-function 1)")
         await terminal.enter(f"/eval (* {first} 2)")
         await terminal.expect("the next value", lambda screen: str(first * 2) in screen)
@@ -77,12 +73,12 @@ async def test_evaluates(run, daemon: Daemon) -> None:
 
 @pytest.mark.capability("echo")
 async def test_comes_back_after_a_drop(run, start, token: str) -> None:
-    """When the daemon dies it says so; when it is back it reconnects, and what was typed is sent."""
+    """When the daemon dies it shows that; when it is back it reconnects, and what was typed is sent."""
     async with start(Settings(same_port=True)) as daemon, tui(run, daemon) as terminal:
         table = daemon.subject.table("tui")
         daemon.kill()
         await terminal.expect("that the connection is lost", lambda screen: table["lost"] in screen)
-        typed = echo_of(daemon, token)
+        typed = daemon.echo_of(token)
         await terminal.enter(typed)
         await daemon.restart()
         await terminal.expect(
@@ -103,7 +99,7 @@ async def test_quits(run, daemon: Daemon) -> None:
     before = daemon.vitals().descriptors
     async with tui(run, daemon) as terminal:
         await terminal.enter("/quit")
-        with trio.move_on_after(10):
+        with trio.move_on_after(patience(10)):
             await until(terminal.ended)
 
         assert await terminal.ended(), f"still running:\n{await terminal.screen()}"
@@ -111,6 +107,6 @@ async def test_quits(run, daemon: Daemon) -> None:
         async def let_go() -> bool:
             return daemon.vitals().descriptors <= before
 
-        with trio.move_on_after(10):
+        with trio.move_on_after(patience(10)):
             await until(let_go)
     assert daemon.vitals().descriptors <= before, "the client's connection is still held"

@@ -1,4 +1,4 @@
-"""The suite against a daemon that can less: it adapts or skips by name, and blames nobody."""
+"""The suite against a daemon with fewer capabilities: tests adapt or are skipped by name; none fails."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+
+from harness_core.base.slowness import patience
 
 pytestmark = [
     pytest.mark.aside("runs the suite itself, against another daemon"),
@@ -25,7 +27,7 @@ SELECTED = (
     "or prefix-of-letters or length-one or whitespace or truncated or half_a_frame or text_is_judged"
 )
 
-#: The suite on a loaded machine; 15 s on a quiet one.
+#: The suite takes 15 s on a quiet machine; this bounds hanging.
 SUITE_S = 300
 
 SUBJECT = """
@@ -79,7 +81,7 @@ def report(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
         capture_output=True,
         text=True,
         check=False,
-        timeout=SUITE_S,
+        timeout=patience(SUITE_S),
     )
 
     assert junit.is_file(), run.stdout + run.stderr
@@ -91,10 +93,10 @@ def report(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
     return outcomes, run
 
 
-def test_nothing_is_blamed_on_it(report) -> None:
+def test_none_fails(report) -> None:
     """What it does is found right, and what it cannot do is not held against it."""
     outcomes, run = report
-    wrong = {name: said for name, said in outcomes.items() if said[0] not in {"passed", "skipped"}}
+    wrong = {name: each for name, each in outcomes.items() if each[0] not in {"passed", "skipped"}}
 
     assert {} == wrong, run.stdout[-6000:]
     assert 0 == run.returncode, run.stdout[-6000:]

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 import trio
 
+from harness_core.base.slowness import patience
 from harness_core.front.pytest_plugin import add_summary
 from suites.daemon.daemon import HEALTH_S, Daemon, Settings
 from suites.daemon.hostile import DEPTH, FRAME_CHARACTERS, FRAME_S, HEALTH, ROWS, TALK, frame
@@ -56,7 +57,7 @@ async def test_soak(start, subject, pytestconfig) -> None:
         async with daemon.connect() as idle:
             before = await settled(daemon.pid, descriptors=10_000, seconds=1)
             began = time.monotonic()
-            with trio.move_on_after(LIMIT_S) as limit:
+            with trio.move_on_after(patience(LIMIT_S)) as limit:
                 await soak(daemon, frames=FRAMES - WARM_UP, seen=seen)
             took_s = time.monotonic() - began
 
@@ -106,7 +107,7 @@ async def soak(daemon: Daemon, *, frames: int, seen: Counter[str]) -> None:
                     await connection.send_eof()
                     await connection.receive_until_closed(seconds=ANSWER_S)
                 except (RemoteProtocolError, OSError) as error:
-                    # A reset takes with it what the daemon said; silence would be its own fault.
+                    # A reset takes with it what the daemon sent; silence would be its own fault.
                     if getattr(error, "violation", None) not in {None, Violation.CLOSED}:
                         raise
                     seen["reset"] += 1

@@ -1,4 +1,4 @@
-"""What must be true of a daemon after anything a client did: the same process, well, and no bigger."""
+"""What must be true of a daemon after anything a client did: the same process, healthy, no bigger."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def unharmed(daemon: Daemon) -> AsyncIterator[None]:
         try:
             yield
         except AssertionError as error:
-            # What it said before it died matters less than that it died.
+            # What it sent before it died matters less than that it died.
             if not lives(before):
                 raise AssertionError(f"the daemon died of it: {error}") from error
             raise
@@ -59,7 +59,7 @@ async def unharmed(daemon: Daemon) -> AsyncIterator[None]:
 
 
 def lives(before: Vitals) -> bool:
-    """Whether the process of an earlier look is still there."""
+    """Whether the process read earlier is still there."""
     try:
         return read_vitals(before.pid).identity == before.identity
     except AssertionError:

@@ -1,4 +1,4 @@
-"""What the kernel says of a daemon's process: is it the same one, what does it hold."""
+"""A daemon's process as the kernel shows it: is it the same one, what does it hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Vitals", "below", "read_vitals", "settled"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vitals:
-    """One look at a process.
+    """A process at one moment.
 
     Attributes:
         pid: its number.
@@ -37,7 +37,7 @@ class Vitals:
 
 
 def read_vitals(pid: int) -> Vitals:
-    """Look at a process once.
+    """Read a process's vitals once.
 
     Raises:
         AssertionError: there is none of that number: the daemon died.
@@ -53,7 +53,7 @@ def read_vitals(pid: int) -> Vitals:
         descriptors = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
     except (FileNotFoundError, PermissionError, ProcessLookupError) as error:
         # The files of a process that has ended are for root alone to see.
-        raise AssertionError(f"the daemon (pid {pid}) has ended while it was looked at") from error
+        raise AssertionError(f"the daemon (pid {pid}) has ended while it was read") from error
     return Vitals(
         pid=pid,
         started=started,
@@ -75,7 +75,7 @@ def below(pid: int) -> tuple[int, ...]:
 
 
 async def settled(pid: int, *, descriptors: int, seconds: float) -> Vitals:
-    """Wait until a process holds no more descriptors than it did; what it then looks like.
+    """Wait until a process holds no more descriptors than it did; its vitals then.
 
     Raises:
         AssertionError: it still holds more after ``seconds``, or died.

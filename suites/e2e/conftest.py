@@ -33,12 +33,12 @@ from harness_core.process import Run
 from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
-from suites.e2e.ecosystem.layout import OWN_PROCESS
 from suites.e2e.ecosystem.roster import read_roster
+from suites.e2e.ecosystem.subject_file import OWN_PROCESS
 from suites.e2e.observe.flamegraphs import profiled
 from suites.e2e.observe.logs import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 from suites.e2e.observe.profiling import cannot_profile
-from suites.e2e.worlds.credentialed import MODULES, Connected, open_connected, wanted
+from suites.e2e.worlds.credentialed import MODULES, Connected, open_connected, variables_of
 
 gates.register(
     gates.Gate(
@@ -149,15 +149,15 @@ def _refused_keys(item: pytest.Item, began: dt.datetime) -> str:
     variables = subject.env.items() if subject else ()
     held_in = [name for name, value in variables if "{gateway_key}" in value]
     gateways = {ecosystem.gateway.url: ecosystem.gateway.client for ecosystem in used}
-    said = [
+    notes = [
         refused_keys(trio.run(client.ledger), test=item.nodeid, since=began, held_in=held_in)
         for client in gateways.values()
     ]
-    return "\n".join(filter(None, said))
+    return "\n".join(filter(None, notes))
 
 
 def _errors_of(item: pytest.Item, ecosystem: Ecosystem) -> tuple[ErrorLine, ...]:
-    """The error lines since the last look that this test must answer for."""
+    """The error lines since the last test that this one must answer for."""
     logs = ecosystem.butler_logs()
     since, ecosystem.watched = ecosystem.watched, mark_logs(logs)
     others = frozenset(ecosystem.sent_ids[: ecosystem.watched_ids])
@@ -240,8 +240,8 @@ def connected(
     """A second, small ecosystem whose modules have credentials, and the services they speak to."""
     if OWN_PROCESS not in subject.capabilities:
         not_run("subject", f"{subject.name}: one process serves every butler, none can be left out")
-    if not all(wanted(subject, f"modules.{name}") for name in MODULES):
-        not_run("subject", f"{subject.path.name} does not say how modules are given credentials")
+    if not all(variables_of(subject, module) for module in MODULES):
+        not_run("subject", f"{subject.path.name} has no [modules] that give credentials")
     manager = open_connected(
         harness_run,
         subject,

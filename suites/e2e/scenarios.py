@@ -14,7 +14,7 @@ from harness_core.infrastructure.databases import Contains, Regex
 
 __all__ = ["SCENARIOS"]
 
-#: Two pages that concern nobody, before the one sentence that does.
+#: Two pages that concern no butler, before the one sentence that does.
 _LONG: Final = "The train was late again and the sky was grey over the river. " * 90
 
 SCENARIOS: Final = (
@@ -901,7 +901,7 @@ SCENARIOS: Final = (
     ),
     E2EScenario(
         id="only-a-token",
-        description="One word that nobody knows",
+        description="One unknown word",
         input_prompt="{token}",
         model=[route("general")],
         expected_butler="general",

@@ -13,6 +13,7 @@ from harness_core.infrastructure.databases import Contains
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import expect_inbox, expect_journey
 from suites.e2e.observe.journey import follow, tool_calls
+from suites.e2e.test_ecosystem_health import table_names
 from suites.e2e.test_heartbeat_flow import ran
 from suites.e2e.worlds.credentialed import Connected
 from suites.e2e.worlds.schedules import fall_due, schedule, sessions_of
@@ -121,19 +122,12 @@ async def test_what_one_butler_wrote_another_has_not(ecosystem: Ecosystem, token
     for butler in ecosystem.butlers.values():
         if butler.name in {"relationship", "switchboard"}:
             continue
-        for table in await domain_tables(butler):
+        tables = await table_names(butler)
+
+        assert tables, f"{butler.name} has no tables"
+        for table in tables:
             row = await butler.database.one(
                 f'SELECT count(*) AS n FROM "{table}" AS t WHERE t::text LIKE %s', (f"%{token}%",)
             )
 
             assert 0 == row["n"], f"{butler.name}.{table} holds what was meant for relationship"
-
-
-async def domain_tables(butler) -> list[str]:
-    """Every table of a butler's database."""
-    rows = await butler.database.rows(
-        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
-    )
-
-    assert rows, f"{butler.name} has no tables"
-    return [str(row["table_name"]) for row in rows]

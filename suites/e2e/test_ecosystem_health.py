@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness_core.base.errors import BadInput
 from harness_core.front.skips import not_run
 from harness_core.infrastructure.databases import MigrationChain
 from harness_core.ports import listeners
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
+from suites.e2e.ecosystem.subject_file import Migrations, tables_of
 from suites.e2e.observe.expect_journey import words_of
 from suites.e2e.observe.journey import as_data
 
@@ -124,7 +124,7 @@ def each_butler(ecosystem: Ecosystem) -> list[Butler]:
     return butlers
 
 
-async def tables_of(butler: Butler) -> set[str]:
+async def table_names(butler: Butler) -> set[str]:
     """The tables of a butler's database."""
     rows = await butler.database.rows(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
@@ -145,14 +145,12 @@ async def test_every_butler_alone_listens_on_its_port(ecosystem: Ecosystem) -> N
 @pytest.mark.covers("E2E-LOOPBACK")
 async def test_no_process_of_the_ecosystem_listens_beyond_loopback(ecosystem: Ecosystem) -> None:
     """Nothing a butler started opens a port to the world."""
-    sessions = {os.getsid(butler.pid) for butler in each_butler(ecosystem)}
-    wide = [
-        entry
-        for entry in listeners()
-        if not entry.loopback and entry.pid and _session(entry.pid) in sessions
-    ]
+    butlers = each_butler(ecosystem)
+    sessions = {os.getsid(butler.pid) for butler in butlers}
+    found = [entry for entry in listeners() if entry.pid and _session(entry.pid) in sessions]
 
-    assert [] == wide
+    assert {butler.port for butler in butlers} <= {entry.port for entry in found}
+    assert [] == [entry for entry in found if not entry.loopback]
 
 
 async def test_every_database_has_the_core_tables(ecosystem: Ecosystem) -> None:
@@ -168,7 +166,7 @@ async def test_the_switchboard_has_its_own_tables(ecosystem: Ecosystem) -> None:
         await ecosystem.switchboard.database.expect_columns(table, columns)
         for butler in each_butler(ecosystem):
             if butler.name != "switchboard":
-                assert table not in await tables_of(butler), f"{butler.name} has {table}"
+                assert table not in await table_names(butler), f"{butler.name} has {table}"
 
 
 @pytest.mark.parametrize("name", sorted(DOMAIN_TABLES))
@@ -179,14 +177,14 @@ async def test_domain_tables_live_with_their_butler(ecosystem: Ecosystem, name: 
     await ecosystem[name].database.expect_table(*sorted(DOMAIN_TABLES[name]))
     for butler in each_butler(ecosystem):
         if butler.name != name:
-            strangers = DOMAIN_TABLES[name] & await tables_of(butler)
+            strangers = DOMAIN_TABLES[name] & await table_names(butler)
 
             assert set() == strangers, f"{butler.name} has tables of {name}"
 
 
 async def test_every_migration_chain_is_at_its_head(ecosystem: Ecosystem) -> None:
     """The heads computed from the migration files are the versions in the databases."""
-    rows = ecosystem.subject.tables.get("migrations", [])
+    rows = tables_of(ecosystem.subject).migrations
     if not rows:
         not_run("subject", "the subject file declares no migration chains ([[migrations]])")
     checked = 0
@@ -218,7 +216,7 @@ async def test_the_registry_equals_the_running_set(ecosystem: Ecosystem) -> None
         endpoint = urlsplit(str(row["endpoint_url"]))
 
         # Where tools are called otherwise than over MCP, butlers may reach each other elsewhere.
-        if not ecosystem.subject.table("tools"):
+        if tables_of(ecosystem.subject).tools.transport == "mcp":
             assert butler.port == endpoint.port, (
                 f"{butler.name} is registered at {endpoint.geturl()}"
             )
@@ -262,14 +260,11 @@ def _session(pid: int) -> int | None:
         return None
 
 
-def _chain(ecosystem: Ecosystem, butler: Butler, row: object) -> MigrationChain | None:
+def _chain(ecosystem: Ecosystem, butler: Butler, row: Migrations) -> MigrationChain | None:
     """The chain a ``[[migrations]]`` row means for a butler; ``None`` when it has none of its own."""
-    subject = ecosystem.subject
-    if not isinstance(row, dict) or not isinstance(row.get("path"), str):
-        raise BadInput(subject.path, key="migrations", found=row, expected="a table with a path")
-    path = row["path"].replace("{butler_dir}", str(butler.config.directory))
-    directory = subject.resolve(path)
+    path = row.path.replace("{butler_dir}", str(butler.config.directory))
+    directory = ecosystem.subject.resolve(path)
     if not directory.is_dir():
         return None
-    table = str(row.get("version_table", "alembic_version")).replace("{name}", butler.name)
+    table = row.version_table.replace("{name}", butler.name)
     return MigrationChain(name=f"{butler.name}: {path}", directory=directory, version_table=table)

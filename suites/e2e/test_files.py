@@ -49,7 +49,7 @@ def test_butler(name, tmp_path):
         path,
         content=tomllib.loads(path.read_text()),
         write=to_toml,
-        named_by_the_author=("modules.*", "butler.db"),  # of two letters none can be told wrong
+        named_by_the_author=("modules.*", "butler.db"),  # no word of two letters is nearly another
         left_to_others=(
             "butler.runtime",
             "butler.route",
@@ -84,3 +84,25 @@ def test_a_knob_that_no_test_knows_is_refused(tmp_path):
         read_subject(path)
 
     assert (str(path), "knobs.leasse_s") == (refused.value.where, refused.value.key)
+
+
+@pytest.mark.parametrize(
+    ("file", "right", "wrong", "key"),
+    [
+        ("foreign.toml", 'source = "lease"', 'source = "any"', "ports.source"),
+        ("foreign.toml", "switchboard = 29100", "switchboard = 0", "ports.switchboard"),
+        ("foreign.toml", 'call = "http://', 'call = "/', "tools.call"),
+        ("foreign.toml", 'transport = "http"', 'transport = "grpc"', "tools.transport"),
+        ("subject.toml", 'table = "ticks"', 'table = "the ticks"', "heartbeat.ticks.table"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused(tmp_path, file, right, wrong, key):
+    """A port, a URL, a name of a table: of the right kind, and of no use."""
+    (source,) = [*HERE.glob(f"reference-system/{file}"), *HERE.glob(f"subjects/{file}")]
+    path = tmp_path / file
+    path.write_text(source.read_text().replace(right, wrong))
+
+    with pytest.raises(BadInput) as refused:
+        read_subject(path)
+
+    assert (str(path), key) == (refused.value.where, refused.value.key)

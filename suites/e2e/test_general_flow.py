@@ -1,4 +1,4 @@
-"""What has no other place: lists that grow, and messages that nobody else is there for."""
+"""What has no other place: lists that grow, and messages that are for no other butler."""
 
 from __future__ import annotations
 

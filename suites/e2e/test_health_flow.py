@@ -49,13 +49,13 @@ async def test_what_was_logged_is_found_again(ecosystem: Ecosystem, token: str) 
     expect_journey(asked, ["health"])
     calls = tool_calls(asked, ["health"])["health"]
 
-    assert calls, f"answered without looking\n{asked.text()}"
+    assert calls, f"answered without reading the record\n{asked.text()}"
     assert token in str(calls), f"the record was not found again\n{asked.text()}"
     assert "symptom_log" not in [call["name"] for call in calls], asked.text()
 
 
 async def test_what_was_not_said_is_not_invented(ecosystem: Ecosystem, token: str) -> None:
-    """A measurement without its number leaves no row, and nobody claims one."""
+    """A measurement without its number leaves no row, and no answer claims one."""
     journey = await follow(
         ecosystem,
         await ecosystem.send(

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import trio
 
-from harness_core.base.slowness import patience
 from harness_core.doubles.http import Answer, Rule
 from harness_core.doubles.mail import Refusal
 from harness_core.doubles.turns import route, use
@@ -127,7 +126,7 @@ async def test_any_butler_notifies_through_the_messenger(
 
 
 async def test_a_session_notifies(connected: Connected, token: str) -> None:
-    """A session that is told to notify does so by its tool, and its row says so."""
+    """A session that is asked to notify does so by its tool, and its row says so."""
     mark = connected.telegram.mark()
     health = connected.butlers["health"]
     prompt = f'Notify the owner by telegram: "time for your pills {token}"'
@@ -172,7 +171,7 @@ async def test_a_service_in_trouble_is_tried_again(connected: Connected, token: 
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reason"),
     [
         pytest.param(
             Answer(status=400, json={"ok": False, "description": "chat not found"}),
@@ -183,9 +182,9 @@ async def test_a_service_in_trouble_is_tried_again(connected: Connected, token: 
     ],
 )
 async def test_what_may_not_be_repeated_is_tried_once(
-    connected: Connected, token: str, answer: Answer, told: str
+    connected: Connected, token: str, answer: Answer, reason: str
 ) -> None:
-    """A message that is refused, or may have arrived, is sent once and told as failed."""
+    """A message that is refused, or may have arrived, is sent once and reported as failed."""
     trouble = Rule(path="/bot*/sendMessage", answer=answer)
     mark = connected.telegram.mark()
     connected.telegram.add_rule(trouble)
@@ -197,13 +196,14 @@ async def test_what_may_not_be_repeated_is_tried_once(
         connected.telegram.remove_rule(trouble)
 
     assert result.is_error, f"a delivery that failed is answered with {result.text}"
-    assert told in result.text
+    assert result.text
+    assert reason in result.text
     assert 1 == len(connected.telegrams(since=mark))
     await expect_failed(connected, token, attempts=1)
 
 
-async def test_a_mail_that_is_refused_is_told(connected: Connected, token: str) -> None:
-    """No such mailbox: the caller hears it, no receipt is written, nothing is tried again."""
+async def test_a_refused_mail_is_reported_as_failed(connected: Connected, token: str) -> None:
+    """No such mailbox: the caller gets an error, no receipt is written, nothing is tried again."""
     refusal = Refusal(recipient=f"{token}@*")
     connected.mail.refuse(refusal)
     try:
@@ -228,12 +228,12 @@ async def test_without_the_messenger_nothing_is_claimed(connected: Connected, to
     await messenger.kill()
     try:
         result = await connected.butlers["health"].try_call(
-            "notify", {"channel": "telegram", "message": f"nobody {token}"}, seconds=DELIVERY_S
+            "notify", {"channel": "telegram", "message": f"undelivered {token}"}, seconds=DELIVERY_S
         )
     finally:
         await messenger.restart()
 
-    assert result.is_error, f"nobody delivered, and the answer is {result.text}"
+    assert result.is_error, f"nothing was delivered, and the answer is {result.text}"
     assert [] == connected.telegrams(since=mark)
 
 
@@ -248,8 +248,10 @@ async def test_a_message_cut_off_in_sending_is_not_sent_again(
     mark = connected.telegram.mark()
     connected.telegram.add_rule(silence)
     try:
-        await asked_without_waiting(messenger, f"half way {token}")
-        await connected.telegram.wait_for("/bot*/sendMessage", since=mark, seconds=DELIVERY_S)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, messenger, f"half way {token}")
+            await connected.telegram.wait_for("/bot*/sendMessage", since=mark, seconds=DELIVERY_S)
+            nursery.cancel_scope.cancel()
         await messenger.kill()
     finally:
         connected.telegram.remove_rule(silence)
@@ -260,12 +262,10 @@ async def test_a_message_cut_off_in_sending_is_not_sent_again(
     assert 1 == len(connected.telegrams(since=mark))
 
 
-async def asked_without_waiting(messenger: Butler, message: str) -> None:
-    """Have something delivered without waiting for the answer: the caller goes away."""
-    with trio.move_on_after(patience(1.0)) as waiting:
-        await messenger.try_call("notify", {"channel": "telegram", "message": message})
-
-    assert waiting.cancelled_caught, "it was answered though nobody had answered the messenger"
+async def ask(messenger: Butler, message: str) -> None:
+    """Have something delivered by a service that does not answer: neither may the messenger."""
+    answer = await messenger.try_call("notify", {"channel": "telegram", "message": message})
+    raise AssertionError(f"the service has not answered, and the messenger has: {answer.text}")
 
 
 async def booked(connected: Connected, token: str, table: str) -> list[Mapping[str, Any]]:

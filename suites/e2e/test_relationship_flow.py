@@ -109,6 +109,7 @@ async def test_an_appointment_reaches_the_calendar(connected: Connected, token: 
     answer = await connected.butlers["relationship"].call("trigger", prompt=prompt)
     made = connected.calendar.matching("*/events", method="POST", since=mark)
 
+    assert answer["success"] is True, answer
     assert 1 == len(made), answer
     assert token in made[0].json()["summary"]
     start, end = (

@@ -32,7 +32,7 @@ from suites.e2e.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.main
 
-#: Trials of one scenario that the provider may spoil before nothing can be said about it.
+#: Trials of one scenario that the provider may spoil before it cannot be judged.
 SPOILED: Final = 3
 
 
@@ -123,10 +123,10 @@ async def _judge_live(ecosystem: Ecosystem, scenario: E2EScenario) -> str:
             verdicts.record(success=True)
 
     assert verdicts.decision, (
-        f"{verdicts.told()}; {len(spoiled)} not counted. The failures:\n"
+        f"{verdicts.text()}; {len(spoiled)} not counted. The failures:\n"
         + "\n\n".join(str(failure) for failure in failures)
     )
-    return f"{travelled}\n     {verdicts.told()}; {len(spoiled)} not counted"
+    return f"{travelled}\n     {verdicts.text()}; {len(spoiled)} not counted"
 
 
 def _expect_not_spoiled(scenario: E2EScenario, spoiled: list[str]) -> None:
@@ -135,7 +135,7 @@ def _expect_not_spoiled(scenario: E2EScenario, spoiled: list[str]) -> None:
         raise Unavailable(
             action,
             observed=f"the provider failed in {len(spoiled)} trials: {' | '.join(spoiled)}",
-            next_step="Look at the gateway's ledger among the evidence, and run it again later",
+            next_step="See the gateway's ledger among the evidence, and run it again later",
         )
 
 

@@ -1,4 +1,4 @@
-"""What the switchboard owes to whoever it accepted a message from, also when it is restarted."""
+"""What the switchboard owes to a message that it has accepted, also when it is restarted."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import trio
 from harness_core.base.groups import lone_error
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault
-from harness_core.doubles.turns import route, use
 from harness_core.infrastructure.databases import Contains
 from suites.e2e.ecosystem.handle import Ecosystem, Sent
 from suites.e2e.observe.expect_journey import (
-    expect_inbox,
     expect_journey,
     expect_routing,
     expect_trace,
@@ -28,40 +26,6 @@ CLASSIFICATION = "<registry>"
 
 #: Until messages under way have reached a state. Slowest seen on a loaded machine: 9 s.
 STATE_S = 40.0
-
-
-@pytest.mark.covers("E2E-CONCURRENCY")
-@pytest.mark.corpus
-async def test_messages_sent_together_all_arrive(ecosystem: Ecosystem, token: str) -> None:
-    """Six messages sent at once for three butlers each reach their own, once, in one trace each."""
-    texts = {
-        f"I have a headache, severity 2 ({token}-1)": "health",
-        f"My weight is 73 kg ({token}-2)": "health",
-        f"Note about Paul: he sings ({token}-3)": "relationship",
-        f"Remind me to call Paul about {token}-4": "relationship",
-        f'Put "flour {token}-5" on the shopping list': "general",
-        f'Put "sugar {token}-6" on the shopping list': "general",
-    }
-    sent: dict[str, Sent] = {}
-
-    async def send(text: str) -> None:
-        sent[text] = await ecosystem.send(text)
-
-    async with trio.open_nursery() as nursery:
-        for text in texts:
-            nursery.start_soon(send, text)
-
-    assert len(texts) == len({one.request_id for one in sent.values()})
-    for text, butler in texts.items():
-        journey = await follow(ecosystem, sent[text])
-        expect_inbox(journey, [butler])
-        expect_routing(journey, [butler])
-        expect_trace(journey)
-        rows = await ecosystem[butler].database.rows(
-            "SELECT * FROM sessions WHERE request_id = %s", (sent[text].request_id,)
-        )
-
-        assert [True] == [row["success"] for row in rows], journey.text()
 
 
 @pytest.mark.covers("E2E-LIFECYCLE")
@@ -127,26 +91,6 @@ async def test_a_duplicate_after_a_restart_is_the_same_message(
     await ecosystem["health"].database.expect_count(
         "measurements", where={"notes": Contains(token)}, count=1
     )
-
-
-@pytest.mark.covers("E2E-TRACING")
-@pytest.mark.corpus
-async def test_one_trace_joins_a_message_for_two(ecosystem: Ecosystem, token: str) -> None:
-    """Inbox, both hops and all sessions of a message for two butlers carry the trace it came with."""
-    sent = await ecosystem.send(
-        f"I have nausea, severity 3 ({token}). Note about Vera: she paints ({token})",
-        model=[
-            route("health", f"I have nausea, severity 3 ({token})."),
-            use("symptom_log", name="nausea", severity=3, notes=token),
-            route("relationship", f"Note about Vera: she paints ({token})"),
-            use("note_create", contact_name="Vera", body=f"she paints ({token})"),
-        ],
-    )
-    journey = await follow(ecosystem, sent)
-
-    expect_inbox(journey, ["health", "relationship"])
-    expect_trace(journey)
-    expect_routing(journey, ["health", "relationship"])
 
 
 async def in_states(

@@ -46,11 +46,11 @@ class Conforming:
         """Assert that one answer is what the document says."""
         operation = self.document.operation(method, path)
         self.seen[operation.name, answer.status] += 1
-        told = operation.responses.get(str(answer.status))
+        documented = operation.responses.get(str(answer.status))
         known = ", ".join(operation.responses)
 
-        assert told is not None, f"{operation.name} documents {known}, and answers {answer}"
-        content = told.get("content", {})
+        assert documented is not None, f"{operation.name} documents {known}, and answers {answer}"
+        content = documented.get("content", {})
         if not content:
             assert not answer.body or answer.status == 401, f"a body that is undocumented: {answer}"
             return

@@ -31,13 +31,13 @@ collect_ignore = ["reference-system"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A test that fails while the gateway refuses the stack's key says so."""
+    """A test that fails while the gateway refuses the stack's key shows that."""
     explain_failures(config, _refused_keys)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Say first, where a test failed, what its prompts did not tell the model.
+    """Show first, where a test failed, what its prompts lacked.
 
     Raises:
         HarnessError: the model was asked what the test has not rehearsed.
@@ -56,7 +56,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def _refused_keys(item: pytest.Item, began: dt.datetime) -> str:
     """What the gateways of a test's stacks refused for its key while it ran."""
     given = getattr(item, "funcargs", {}).values()
-    said = []
+    refused = []
     for stack in {each for each in given if isinstance(each, Stack)}:
         try:
             gateway = stack.gateway
@@ -69,7 +69,7 @@ def _refused_keys(item: pytest.Item, began: dt.datetime) -> str:
             for name, value in each.environment.items()
             if value == gateway.api_key
         }
-        said.append(
+        refused.append(
             refused_keys(
                 trio.run(gateway.client.ledger),
                 test=item.nodeid,
@@ -77,14 +77,14 @@ def _refused_keys(item: pytest.Item, began: dt.datetime) -> str:
                 held_in=sorted(names),
             )
         )
-    return "\n".join(filter(None, said))
+    return "\n".join(filter(None, refused))
 
 
 @pytest.fixture(scope="session")
 def whole_stack(environment: Stack, pytestconfig: pytest.Config) -> Stack:
     """The stack of this worker, as it was booted."""
-    told = f"ready in {environment.boot_s:.1f} s; logs: {environment.evidence}"
-    add_summary(pytestconfig, "the stack", told)
+    ready = f"ready in {environment.boot_s:.1f} s; logs: {environment.evidence}"
+    add_summary(pytestconfig, "the stack", ready)
     return environment
 
 
@@ -117,7 +117,7 @@ def breakable_stack(
         HarnessError: the test left it broken.
     """
     if pytestconfig.getoption("--services") == "external":
-        not_run("options", "--services external: servers of somebody else are not taken away")
+        not_run("options", "--services external: servers that others use are not taken away")
     try:
         yield whole_stack
     finally:

@@ -17,8 +17,8 @@ OPEN_PATHS: Final = frozenset({"/health", "/openapi.json"})
 _METHODS: Final = ("delete", "get", "head", "options", "patch", "post", "put", "trace")
 _FIELD: Final = re.compile(r"\{(\w+)\}")
 
-#: An id of the right form that nobody has.
-_NOBODY: Final = "00000000-0000-4000-8000-000000000000"
+#: An id of the right form that does not exist.
+_UNKNOWN: Final = "00000000-0000-4000-8000-000000000000"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,8 @@ class Operation:
         return f"{self.method} {self.path}"
 
     def target(self, **values: str) -> str:
-        """The path with its fields filled in; what is not given is an id that nobody has."""
-        return _FIELD.sub(lambda match: values.get(match[1], _NOBODY), self.path)
+        """The path with its fields filled in; what is not given is an id that does not exist."""
+        return _FIELD.sub(lambda match: values.get(match[1], _UNKNOWN), self.path)
 
     def matches(self, path: str) -> bool:
         """Whether a request to ``path`` was for this operation."""

@@ -1,7 +1,7 @@
-"""Episodes as a user of the stack has them: submitted, followed and looked at over HTTP.
+"""Episodes as a user of the stack has them: submitted, followed and read over HTTP.
 
 What the model does is rehearsed with the gateway: each episode's task holds a token of its own, by
-which the gateway, and whoever reads its ledger, tells the episode from those of other tests.
+which the gateway, and whoever reads its ledger, distinguishes the episode from those of other tests.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from harness_core.doubles.model import LedgerEntry
 from harness_core.doubles.turns import Rehearsal, Turn, Use, use
 from harness_core.infrastructure.services import S3Object, S3RefusedError
 from harness_core.system.compose import Stack
-from suites.integration.patience import EPISODE_S, SOON_S, eventually
+from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
+from suites.integration.prompts import lacked, lost
 from suites.integration.sessions import Session
-from suites.integration.told import lacked, lost
 
 __all__ = ["FINAL", "Episodes", "calls", "new_token"]
 
@@ -59,7 +59,7 @@ class Episodes:
         self._mark = 0
 
     async def rehearse(self, token: str, *turns: Turn, task: str = "") -> None:
-        """Say what the model does in the episode whose task holds the token.
+        """Rehearse what the model does in the episode whose task holds the token.
 
         Args:
             token: what finds the episode's calls in the ledger.
@@ -111,8 +111,8 @@ class Episodes:
         """The episode when it has one of these statuses.
 
         Raises:
-            AssertionError: it ends otherwise, does not get there in time, or the model was not told
-                what it needed.
+            AssertionError: it ends otherwise, does not get there in time, or a prompt lacked what
+                the model needed.
             HarnessError: the model was asked what was not rehearsed.
         """
         last: dict[str, Any] = {}
@@ -130,13 +130,13 @@ class Episodes:
             return {key: last.get(key) for key in ("status", "reason", "transitions")}
 
         found = await eventually(there, seconds=seconds, expected=wanted, seen=seen)
-        untold = lacked(await self._ledger(), tokens)
+        missing = lacked(await self._ledger(), tokens)
 
-        assert not untold, "\n".join([*untold, f"so nothing is proven by {wanted}"])
+        assert not missing, "\n".join([*missing, f"so nothing is proven by {wanted}"])
         return found
 
     async def explained(self, failure: str, *, tokens: Collection[str] | None = None) -> str:
-        """A failure, and before it what the model was not told, which may be its cause.
+        """A failure, and before it what the prompts lacked, which may be its cause.
 
         Args:
             failure: what was found.
@@ -149,8 +149,8 @@ class Episodes:
         if not ours:
             return failure
         entries = await self._ledger()
-        untold = lacked(entries, ours) or lost(entries, ours)
-        return "\n".join([*(line for line in untold if line not in failure), failure])
+        missing = lacked(entries, ours) or lost(entries, ours)
+        return "\n".join([*(line for line in missing if line not in failure), failure])
 
     async def _ledger(self) -> tuple[LedgerEntry, ...]:
         return await self.stack.gateway.client.ledger(since=self._mark)
@@ -166,7 +166,7 @@ class Episodes:
         return await self.until(accepted["episode_id"], "completed")
 
     async def stored(self, row: Mapping[str, Any]) -> S3Object:
-        """The object that an asset's row speaks of.
+        """The object that an asset's row names.
 
         Raises:
             AssertionError: there is none.
@@ -177,14 +177,44 @@ class Episodes:
             raise AssertionError(f"no object where the row says: {row}: {refused}") from refused
 
     async def until_event(
-        self, episode_id: str, kind: str, *, seconds: float = SOON_S
+        self, episode_id: str, kind: str, *, seconds: float = SOON_S, before_end: bool = False
     ) -> dict[str, Any]:
-        """The first stored event of a kind, when there is one."""
+        """The first stored event of a kind, when there is one.
+
+        Args:
+            episode_id: of the episode.
+            kind: of the event.
+            seconds: how long it may take.
+            before_end: an episode that ends without it has failed its test; else the event may come
+                later, as those of the worker do.
+        """
 
         async def there() -> dict[str, Any] | None:
-            return next(iter(calls(await self.events(episode_id), kind)), None)
+            episode = await self.get(episode_id)
+            found = next(iter(calls(await self.events(episode_id), kind)), None)
+            ended = before_end and episode["status"] in FINAL
+
+            assert found or not ended, f"expected an event {kind}, found the end: {episode}"
+            return found
 
         return await eventually(there, seconds=seconds, expected=f"an event {kind}")
+
+    async def until_events(self, episode_id: str, count: int) -> list[dict[str, Any]]:
+        """The stored events of an episode, when there are so many of the worker."""
+        of_worker: list[dict[str, Any]] = []
+
+        async def there() -> list[dict[str, Any]] | None:
+            stored = await self.events(episode_id)
+            of_worker[:] = [event for event in stored if event["source"] == "worker"]
+            return stored if len(of_worker) >= count else None
+
+        stored: list[dict[str, Any]] = await eventually(
+            there,
+            seconds=SOON_S,
+            expected=f"the {count} events of the worker at the controller",
+            seen=lambda: len(of_worker),
+        )
+        return stored
 
     # --- sessions -------------------------------------------------------------------------------
 
@@ -199,10 +229,10 @@ class Episodes:
         assert 200 == answer.status, answer
         return [json.loads(line) for line in answer.json()["content"].splitlines()]
 
-    def waiting(self, *, timeout_s: int = 60) -> Use:
-        """The model runs a command that waits until :meth:`release`; it says so, and its end."""
+    def waiting(self) -> Use:
+        """The model runs a command that waits until :meth:`release`; files mark its begin and end."""
         command = f"touch begun; until [ -e {_GATE} ]; do sleep 0.05; done; touch whole"
-        return use("execute", command=command, timeout_s=timeout_s)
+        return use("execute", command=command, timeout_s=COMMAND_S)
 
     async def begun(self, session_id: str) -> None:
         """Wait until the command of :meth:`waiting` runs."""

@@ -20,7 +20,7 @@ def payload(answer: Response) -> dict[str, Any]:
 
 
 def unwell(body: Mapping[str, Any]) -> set[str]:
-    """The dependencies of a 503 of which something else is said than of most."""
-    said = list(body["dependencies"].values())
-    usual = max(said, key=said.count)
+    """The dependencies of a 503 whose state is another than most have."""
+    states = list(body["dependencies"].values())
+    usual = max(states, key=states.count)
     return {name for name, word in body["dependencies"].items() if word != usual}

@@ -1,4 +1,8 @@
-"""Waiting for what the product promises: it comes in time, or the product has failed."""
+"""Waiting for what the product promises: it comes in time, or the product has failed.
+
+Deadlines here bound hanging; they grow with the load of the machine and say nothing of how fast a
+product must be.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,20 @@ from typing import Any, Final
 
 import trio
 
-from harness_core.base.slowness import patience
+from harness_core.base.slowness import slowness
 from harness_core.base.wait import until
 
-__all__ = ["EPISODE_S", "SOON_S", "eventually"]
+__all__ = ["COMMAND_S", "EPISODE_S", "SOON_S", "eventually"]
 
 #: An episode of a rehearsed model takes a second here; ten times that on a loaded machine.
 EPISODE_S: Final = 40.0
 
 #: What needs no work of an agent.
 SOON_S: Final = 30.0
+
+#: What a command may take that waits for the test, by the product's own clock: the contract's longest,
+#: beyond any deadline of a test on a busy machine.
+COMMAND_S: Final = 600.0
 
 
 async def eventually(
@@ -29,14 +37,16 @@ async def eventually(
     """The first answer of a probe that is neither ``None`` nor ``False``.
 
     Args:
-        probe: looks once.
+        probe: observes once.
         seconds: how long it may take on a machine with nothing else to do.
         expected: what is waited for, for the message.
-        seen: what was seen last instead.
+        seen: what was observed last instead.
 
     Raises:
         AssertionError: it did not come in time.
     """
-    with trio.move_on_after(patience(seconds)):
+    factor = slowness()
+    with trio.move_on_after(seconds * factor):
         return await until(probe)
-    raise AssertionError(f"expected {expected} within {seconds:g} s, found {seen()}")
+    busy = f" times {factor:.1f}, for a busy machine" if factor > 1 else ""
+    raise AssertionError(f"expected {expected} within {seconds:g} s{busy}, found {seen()}")

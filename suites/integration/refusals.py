@@ -24,8 +24,8 @@ def expect_refused(answer: Response, *statuses: int, says: str = "") -> str:
     assert answer.status in statuses, f"expected a refusal with {wanted}, found {answer}"
     assert answer.content_type in {"application/json", "application/problem+json"}, str(answer)
     detail = answer.json().get("detail")
-    told = detail if isinstance(detail, str) else str(detail or "")
+    reason = detail if isinstance(detail, str) else str(detail or "")
 
-    assert told.strip(), f"expected a refusal that says why, found {answer}"
-    assert re.search(says, told, re.IGNORECASE), f"expected it to say {says!r}, found {answer}"
-    return told
+    assert reason.strip(), f"expected a refusal that says why, found {answer}"
+    assert re.search(says, reason, re.IGNORECASE), f"expected it to say {says!r}, found {answer}"
+    return reason

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Any, Final
 
+from harness_core.base.slowness import patience
 from harness_core.doubles.http import HttpClient, Response
 
 __all__ = ["Session", "new_session"]
+
+
+#: Beyond the time that a command may take.
+_ANSWER_S: Final = 20.0
 
 
 class Session:
@@ -48,7 +53,7 @@ class Session:
         answer = await self.client.post(
             "/runtime/execute",
             {"command": command, "timeout_s": timeout_s},
-            seconds=timeout_s + 20,
+            seconds=timeout_s + patience(_ANSWER_S),
         )
 
         assert answer.status == 200, f"expected {command!r} to be run, found {answer}"
@@ -70,5 +75,5 @@ class Session:
 
 
 def new_session(worker: HttpClient) -> Session:
-    """A session that nobody else has."""
+    """A session of its own."""
     return Session(worker, f"session-{secrets.token_hex(8)}")

@@ -15,6 +15,7 @@ from harness_core.base import limits
 from harness_core.base.errors import Unavailable
 from harness_core.base.evidence import Evidence
 from harness_core.base.reading import Table
+from harness_core.base.slowness import slowness
 from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE
 from harness_core.infrastructure.services import S3_URL_VARIABLE, TEMPORAL_ADDRESS_VARIABLE
 from harness_core.process import Run
@@ -23,6 +24,10 @@ from harness_core.system.staging import Options
 from harness_core.system.subject import Subject, Tables, load_subject, subject_bin
 
 __all__ = ["Layout", "layout_of", "open_environment", "open_workbench", "read_subject"]
+
+#: In a compose file: how many times as long as alone work takes on this machine now, from 1 to 8. A
+#: stack whose timeouts are short lengthens them by it.
+SLOWNESS_VARIABLE: Final = "HARNESS_SLOWNESS"
 
 _DRIVERS: Final = {"container": "docker", "external": "local", "local": "local"}
 
@@ -86,7 +91,7 @@ def open_workbench(
         subject: what is tested.
         evidence: directory for the logs of all services.
         services: ``local`` (processes), ``container`` (docker compose) or ``external`` (processes,
-            with servers of somebody else).
+            with servers that are there already).
         llm: mode of the model gateway.
         llm_upstream: base URL of the provider in mode ``live``.
         budget_usd: hard limit of what the model may cost.
@@ -99,7 +104,7 @@ def open_workbench(
     layout = layout_of(subject)
     options = StackOptions(
         bin=subject_bin(),
-        environment=subject.environment(),
+        environment=subject.environment() | {SLOWNESS_VARIABLE: f"{slowness():.1f}"},
         services="local" if services == "container" else services,
         urls=_external() if services == "external" else {},
         llm=llm,
@@ -117,7 +122,7 @@ def open_workbench(
 
 
 def _external() -> dict[str, str]:
-    """Where the servers of somebody else are."""
+    """Addresses of the servers that the harness does not start."""
     variables = {
         "postgres": POSTGRES_URL_VARIABLE,
         "s3": S3_URL_VARIABLE,

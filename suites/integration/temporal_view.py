@@ -1,4 +1,4 @@
-"""What Temporal itself says of a workflow, asked with its own client."""
+"""What Temporal itself has on record of a workflow, by its own client."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any, Final
 
 import trio
 
+from harness_core.base.slowness import patience
 from harness_core.system.compose import Stack
+from suites.integration.patience import SOON_S, eventually
 
-__all__ = ["WorkflowSeen", "look_at_workflow"]
+__all__ = ["WorkflowSeen", "closed_workflow", "describe_workflow"]
 
 _ANSWER_S: Final = 10.0
 
@@ -30,23 +32,42 @@ class WorkflowSeen:
     memo: dict[str, Any]
 
 
-async def look_at_workflow(
+async def describe_workflow(
     stack: Stack, workflow_id: str, *, namespace: str = "default"
 ) -> WorkflowSeen | None:
-    """A workflow by its id; ``None`` when Temporal knows of none."""
-    look = _look(stack.address("temporal"), workflow_id, namespace=namespace)
+    """A workflow by its id; ``None`` when Temporal has none."""
+    describing = _describe(stack.address("temporal"), workflow_id, namespace=namespace)
     # Temporal's client is for asyncio, the tests are for trio.
-    return await trio.to_thread.run_sync(asyncio.run, look)
+    return await trio.to_thread.run_sync(asyncio.run, describing)
 
 
-async def _look(address: str, workflow_id: str, *, namespace: str) -> WorkflowSeen | None:
+async def closed_workflow(stack: Stack, workflow_id: str) -> WorkflowSeen:
+    """A workflow once Temporal has closed it, a moment after its last step was recorded.
+
+    Raises:
+        AssertionError: Temporal has none, or it is not closed in time.
+    """
+
+    async def there() -> WorkflowSeen | None:
+        seen = await describe_workflow(stack, workflow_id)
+
+        assert seen is not None, f"Temporal has no workflow {workflow_id}"
+        return seen if seen.status != "running" else None
+
+    found: WorkflowSeen = await eventually(
+        there, seconds=SOON_S, expected=f"{workflow_id} closed at Temporal"
+    )
+    return found
+
+
+async def _describe(address: str, workflow_id: str, *, namespace: str) -> WorkflowSeen | None:
     from temporalio.client import Client
     from temporalio.service import RPCError, RPCStatusCode
 
     client = await Client.connect(address, namespace=namespace)
     try:
         handle = client.get_workflow_handle(workflow_id)
-        found = await handle.describe(rpc_timeout=timedelta(seconds=_ANSWER_S))
+        found = await handle.describe(rpc_timeout=timedelta(seconds=patience(_ANSWER_S)))
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None

@@ -96,7 +96,7 @@ def live_worlds(
     Args:
         run: the run that everything belongs to.
         docker: an engine is there and asked for; the images of bottles are built on it first.
-        say: told what takes long.
+        say: gets a line for what takes long.
     """
     engine = find_engine() if docker else None
     images = {}

@@ -43,7 +43,7 @@ def bot_bottle(home: Path, *words: str, **variables: str) -> subprocess.Complete
 
 @pytest.mark.simulated("one bottle is enough")
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reported"),
     [
         (("start", "nothing"), "there is no bottle 'nothing'"),
         (("start", "dev"), "HOST_TOKEN"),
@@ -52,12 +52,12 @@ def bot_bottle(home: Path, *words: str, **variables: str) -> subprocess.Complete
         (("approve", "../x"), "cannot find a proposal"),
     ],
 )
-def test_a_refusal_is_one_line(home: Path, words: tuple[str, ...], said: str) -> None:
+def test_a_refusal_is_one_line(home: Path, words: tuple[str, ...], reported: str) -> None:
     """What is refused is one line on stderr and status 1, never a traceback."""
     done = bot_bottle(home, *words)
 
     assert 1 == done.returncode
-    assert said in done.stderr
+    assert reported in done.stderr
     assert 1 == len(done.stderr.strip().splitlines())
 
 

@@ -25,7 +25,7 @@ _STEPS: Final = 6
 
 
 def add_foreign_guests(world: World) -> dict[str, Guest]:
-    """Guests that are somebody else's, some with names much like ours."""
+    """Guests that the launcher did not start, some with names much like ours."""
     for number, name in enumerate(("my-database", "not-bot-bottle-dev", "bottle", "bot-bottl")):
         world.docker.adopt(name, Guest(image="postgres", labels={"owner": str(number)}))
         world.smolvm.guests[name] = Guest(image="postgres")
@@ -67,7 +67,7 @@ def test_a_script_answers_as_it_did(
 
 @pytest.mark.parametrize("user", ["node", "root"])
 def test_a_script_runs_as_the_user_it_names(sides: Sides, backend: Backend, user: str) -> None:
-    """The user of a script is the one asked for; ``node`` unless said otherwise."""
+    """The user of a script is the one asked for; ``node`` by default."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.write_bottle("dev", {"image": world.image})
@@ -184,7 +184,7 @@ def test_closing_is_idempotent_and_touches_nothing_else(sides: Sides, backend: B
 
 @pytest.mark.simulated("guests of others are made up")
 def test_closing_after_the_guest_vanished(sides: Sides, backend: Backend) -> None:
-    """A guest that somebody else removed is no error at the end."""
+    """A guest that is gone already is no error at the end."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.write_bottle("dev", {"image": world.image})

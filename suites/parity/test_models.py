@@ -31,8 +31,8 @@ TALKS: Final[dict[str, Talk]] = {
         ("cp /etc/hostname NAME:/tmp/file", 1),
     ),
     "no-such-image": (
-        ("image inspect IMAGE-of-nobody", 1),
-        ("run --detach --pull never --name NAME IMAGE-of-nobody sleep infinity", 125),
+        ("image inspect IMAGE-that-is-missing", 1),
+        ("run --detach --pull never --name NAME IMAGE-that-is-missing sleep infinity", 125),
         ("inspect NAME", 1),
     ),
     "a-life": (

@@ -1,7 +1,7 @@
 """An approved capability-block proposal goes to the bottle's own backend (PRD 0042, 0039).
 
 A backend that can change the image of a bottle does; one that cannot refuses before it tears
-anything down. Which is which says the adapter (``applies_proposals``).
+anything down. The adapter says which is which (``applies_proposals``).
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def test_a_failing_step_keeps_proposal_and_bottle(
                 "refusal keeps the proposal": outcome.happened == "done"
                 or launcher.pending() == [proposal],
                 "one guest at most": len(images(world)) <= 1,
-                "failure told": not reached or outcome.happened == "refused" or applied,
+                "failure reported": not reached or outcome.happened == "refused" or applied,
             }
 
     expected = {
@@ -199,18 +199,20 @@ def test_a_failing_step_keeps_proposal_and_bottle(
         "proposal and image agree": True,
         "refusal keeps the proposal": True,
         "one guest at most": True,
-        "failure told": True,
+        "failure reported": True,
     }
     check_kind(sides, backend, f"remediation/step-{step}-fails", body, expected)
 
 
 def test_an_image_that_is_not_there_is_refused(sides: Sides, backend: Backend) -> None:
-    """An image nobody has changes nothing."""
+    """An image that does not exist changes nothing."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         write_bottle(world)
         with launcher.start("dev", backend=world.backend) as bottle:
-            proposal = launcher.propose(bottle.identity, image="nobody/has:it", justification="x")
+            proposal = launcher.propose(
+                bottle.identity, image="does-not/exist:1", justification="x"
+            )
             with world.may_refuse(launcher.errors) as outcome:
                 launcher.approve(proposal)
             return {
@@ -257,7 +259,7 @@ def test_approving_twice_applies_once(sides: Sides, backend: Backend) -> None:
     check_kind(sides, backend, "remediation/approve-twice", body, expected)
 
 
-def test_a_proposal_nobody_made_is_refused(sides: Sides, backend: Backend) -> None:
+def test_an_unknown_proposal_is_refused(sides: Sides, backend: Backend) -> None:
     """An unknown id, or one that is a path, touches nothing."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:

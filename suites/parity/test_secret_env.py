@@ -1,4 +1,4 @@
-"""Secrets that are typed in and variables of the host reach the guest, and nobody else (PRD 0042)."""
+"""Secrets that are typed in and variables of the host reach the guest alone (PRD 0042)."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def hidden(row: SecretRow) -> dict[str, str]:
 
 
 def launch_and_use(row: SecretRow) -> Body:
-    """Launch, look from inside, run the agent, and look at what anybody could have read."""
+    """Launch, read the guest's environment, run the agent; what any other process could have read."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.environ.update(row.host)
@@ -182,7 +182,7 @@ def launch_and_use(row: SecretRow) -> Body:
         with launcher.start("dev", backend=world.backend) as bottle:
             inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
             bottle.exec_agent(["sh", "-c", script_that_answers("", "", 0)], tty=False)
-            world.said += [repr(bottle), " ".join(bottle.agent_argv(["agent"], tty=True))]
+            world.errors += [repr(bottle), " ".join(bottle.agent_argv(["agent"], tty=True))]
             while_running = exposures(hidden(row), world.readable())
         return {
             "env": {name: inside[name] for name in row.env if name in inside},
@@ -193,7 +193,7 @@ def launch_and_use(row: SecretRow) -> Body:
             "prompts mention": [
                 wanted in asked for wanted, asked in zip(row.prompts, world.asked, strict=False)
             ],
-            "tools were told": sorted(
+            "environment of the tools": sorted(
                 name
                 for name in _OF_THE_TOOL
                 if name in row.env
@@ -218,7 +218,7 @@ def test_secrets_reach_the_guest_alone(sides: Sides, backend: Backend, row: Secr
         "host environment as before": True,
         "prompts": len(row.answers),
         "prompts mention": [True] * len(row.prompts),
-        "tools were told": [],
+        "environment of the tools": [],
     }
 
     sides.check_side(backend, f"secret-env/{row.id}", launch_and_use(row), expected=expected)
@@ -290,7 +290,7 @@ def test_an_empty_answer_is_alike(sides: Sides, backend: Backend) -> None:
     sides.check_side(backend, "secret-env/empty-answer", body, expected={})
 
 
-def test_nobody_at_the_terminal_is_refused(sides: Sides, backend: Backend) -> None:
+def test_a_closed_terminal_is_refused(sides: Sides, backend: Backend) -> None:
     """Without an answer nothing is started, and what was typed before is not shown."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
@@ -308,7 +308,7 @@ def test_nobody_at_the_terminal_is_refused(sides: Sides, backend: Backend) -> No
         }
 
     expected = {"outcome": "refused", "exposed": {}, "guests": []}
-    sides.check_side(backend, "secret-env/nobody-answers", body, expected=expected)
+    sides.check_side(backend, "secret-env/no-answer", body, expected=expected)
 
 
 @pytest.mark.simulated("commands fail on request")
@@ -330,9 +330,9 @@ def test_a_failing_command_shows_no_value(sides: Sides, backend: Backend, number
                 bottle.exec(ENVIRONMENT)
         values = {"TYPED": "canary-4711", "GIVEN": "canary-of-the-host"}
         return {
-            "told": outcome.happened in ("refused", "done"),
+            "no crash": outcome.happened in ("refused", "done"),
             "exposed": exposures(values, world.readable()),
         }
 
-    expected = {"told": True, "exposed": {}}
+    expected = {"no crash": True, "exposed": {}}
     sides.check_side(backend, f"secret-env/command-{number}-fails", body, expected=expected)

@@ -1,4 +1,4 @@
-"""Everything around a launcher: a home, an environment, somebody who answers prompts, and tools.
+"""Everything around a launcher: a home, an environment, answers to prompts, and tools.
 
 One world per backend and scenario. Simulated, its tools are the models in ``tools/``; live, its
 commands run for real and are recorded all the same.
@@ -60,7 +60,7 @@ class Refusal:
 
     Attributes:
         happened: ``"done"``, ``"refused"``, ``"launcher died"`` or the class of what leaked out.
-        text: all that was said, causes included.
+        text: its messages, causes included.
     """
 
     happened: str = "done"
@@ -79,13 +79,13 @@ class World:
         backend: the backend a scenario runs on here.
         home: the launcher's home directory.
         environ: the host's environment.
-        answers: what somebody types at each prompt, in order.
+        answers: what is typed at each prompt, in order.
         asked: the prompts that were shown.
         commands: the subprocess layer.
         image, other_image: what bottles are made of.
         docker, smolvm: the simulated tools; of no use in a live world.
         log: every record the launcher logged, formatted.
-        said: what every refusal said, for :meth:`readable`.
+        errors: the text of every refusal, for :meth:`readable`.
     """
 
     backend: str
@@ -99,7 +99,7 @@ class World:
     docker: Docker = field(default_factory=lambda: Docker(images=(IMAGE, OTHER_IMAGE)))
     smolvm: Smolvm = field(default_factory=Smolvm)
     log: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     @property
     def stub(self) -> CommandStub:
@@ -113,7 +113,7 @@ class World:
         return self.home / ".bot-bottle" / "state"
 
     def answer(self, prompt: str) -> str:
-        """Somebody at the terminal; out of answers, they hang up."""
+        """Answer a prompt; out of answers, the terminal is closed."""
         self.asked.append(prompt)
         if not self.answers:
             raise EOFError(prompt)
@@ -163,9 +163,9 @@ class World:
 
     @contextmanager
     def may_refuse(self, errors: tuple[type[Exception], ...]) -> Iterator[Refusal]:
-        """Take down what became of the block, instead of letting it fail the test.
+        """Record what became of the block, instead of letting it fail the test.
 
-        An error that is none of the launcher's own is told by its class: a user would have seen a
+        An error that is none of the launcher's own is recorded by its class: a user would have seen a
         traceback. An assertion is ours and passes.
         """
         outcome = Refusal()
@@ -174,19 +174,19 @@ class World:
         except AssertionError:
             raise
         except errors as error:
-            outcome.happened, outcome.text = "refused", _everything_said(error)
+            outcome.happened, outcome.text = "refused", _all_texts(error)
         except SimulatedCrash:
             outcome.happened = "launcher died"
         except Exception as error:  # noqa: BLE001 - recorded and compared
-            outcome.happened, outcome.text = type(error).__name__, _everything_said(error)
-        self.said.append(outcome.text)
+            outcome.happened, outcome.text = type(error).__name__, _all_texts(error)
+        self.errors.append(outcome.text)
 
     def readable(self) -> dict[str, list[str]]:
-        """Every place where a value could be read by somebody who should not: place → texts."""
+        """Every place outside the guest where a value could be read: place → texts."""
         return {
             "argv": ["\0".join(call.argv) for call in self.commands.calls],
             "log": list(self.log),
-            "errors": list(self.said),
+            "errors": list(self.errors),
             "prompts": list(self.asked),
             "host environment": [f"{name}={value}" for name, value in os.environ.items()],
             "state": [path.read_text(errors="replace") for path in self._files()],
@@ -200,7 +200,7 @@ class World:
 
 
 def simulated(backend: str, home: Path, *, environ: Mapping[str, str] | None = None) -> World:
-    """A world with every tool simulated, so that reaching for the wrong one is seen."""
+    """A world with every tool simulated, so that a call of the wrong one is seen."""
     docker, smolvm = Docker(images=(IMAGE, OTHER_IMAGE)), Smolvm()
     stub = CommandStub({"docker": docker, "smolvm": smolvm, "bwrap": Bwrap()})
     home.mkdir(parents=True)
@@ -230,9 +230,9 @@ class _Keep(logging.Handler):
         self._lines.append(self.format(record))
 
 
-def _everything_said(error: BaseException) -> str:
+def _all_texts(error: BaseException) -> str:
     """Text, repr, notes and causes of an error: what a log of it could hold."""
     parts = [repr(error), *traceback.format_exception_only(error)]
     for cause in (error.__cause__, error.__context__):
-        parts += [] if cause is None else [_everything_said(cause)]
+        parts += [] if cause is None else [_all_texts(cause)]
     return "\n".join(parts)

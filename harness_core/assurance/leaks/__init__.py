@@ -5,8 +5,8 @@
 
 What is left to the garbage collector is ``harness_core.base.unclosed``.
 
-Each kind is attributed without guessing, so that two runs at once accuse nobody of the other's
-leaks: processes by a mark that all of ours inherit, listeners by the process that has them open,
+Each kind is attributed without guessing, so that of two runs at once neither is
+accused of the other's leaks: processes by a mark that all of ours inherit, listeners by the process that has them open,
 temporary files by having watched them being made, runs by the pid in their ledger. Databases are
 looked at where they are made (``harness_core.infrastructure.databases.left_databases``).
 """

@@ -20,10 +20,10 @@ from harness_core.process import carriers, carry_mark, command_line, ledgers, ne
 
 _TEST: Final = b"PYTEST_CURRENT_TEST="
 
-#: A process that forks and ends between two lines of one look is seen by the next. Interval of the
-#: first two looks in seconds.
-_EMPTY_LOOKS: Final = 3
-_LOOK_S: Final = 0.02
+#: A process that forks and ends between two lines of one listing is in the next. Interval of the
+#: first two listings in seconds.
+_EMPTY_LISTINGS: Final = 3
+_LIST_S: Final = 0.02
 
 #: Helpers of Python itself, which live as long as the process that needed them.
 _HELPERS: Final = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
@@ -36,7 +36,7 @@ class Leak:
     Attributes:
         kind: ``process``, ``listener``, ``directory`` or ``run``.
         what: enough to find it again.
-        test: the test that was running when it was made; empty when nobody can tell.
+        test: the test that was running when it was made; empty when that is not known.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class Leak:
 
 
 class Audit:
-    """A look at the beginning, to compare with; built only by :func:`open_audit`."""
+    """What was there at the beginning, to compare with; built only by :func:`open_audit`."""
 
     def __init__(self, *, mark: int | None, temporary: Mapping[str, str]) -> None:
         self._mark = mark
@@ -76,26 +76,26 @@ class Audit:
         yield from leaks
 
     def _settled(self, mark: int) -> dict[int, str]:
-        """Who still runs some time after the end: what is just ending is no leak."""
+        """The processes left some time after the end: one that is just ending is no leak."""
         left: dict[int, str] = {}
-        empty_looks = 0
+        empty = 0
 
         def none_left() -> bool:
-            nonlocal empty_looks
+            nonlocal empty
             left.clear()
             for pid in carriers(mark):
                 words = " ".join(command_line(pid))
                 if not any(helper in words for helper in _HELPERS) and pid not in _above():
                     left[pid] = words
-            empty_looks = 0 if left else empty_looks + 1
-            return empty_looks == _EMPTY_LOOKS
+            empty = 0 if left else empty + 1
+            return empty == _EMPTY_LISTINGS
 
         with suppress(NotReady):
             until_blocking(
                 none_left,
                 seconds=limits.LEAK_GRACE_S,
                 action="see all processes end",
-                poll_s=_LOOK_S,
+                poll_s=_LIST_S,
             )
         return left
 

@@ -1,7 +1,7 @@
 """Temporary files and directories that this process makes, watched by an audit hook of Python.
 
 A hook cannot be taken away again, so there is one for the process, and it costs one comparison
-per event while nobody watches.
+per event while there is no watch.
 """
 
 from __future__ import annotations

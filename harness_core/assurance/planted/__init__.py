@@ -16,12 +16,9 @@ Source: ``docs/planted-faults.md``.
 from harness_core.assurance.planted._choice import Choice, choose_faults, commit_of, sample_faults
 from harness_core.assurance.planted._judge import (
     FaultResult,
-    TestResult,
     Verdict,
-    judge,
-    judge_control,
 )
-from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome, read_outcomes
+from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome
 from harness_core.assurance.planted._plan import Fault, load_faults
 from harness_core.assurance.planted._pytest import PytestRuns
 from harness_core.assurance.planted._report import render_table, to_json
@@ -34,14 +31,10 @@ __all__ = [
     "Outcomes",
     "PytestRuns",
     "TestOutcome",
-    "TestResult",
     "Verdict",
     "choose_faults",
     "commit_of",
-    "judge",
-    "judge_control",
     "load_faults",
-    "read_outcomes",
     "render_table",
     "run_faults",
     "sample_faults",

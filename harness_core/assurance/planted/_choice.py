@@ -21,7 +21,7 @@ _HASHES: Final = 2**64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What to plant of a suite's faults; all of them when nothing is said.
+    """What to plant of a suite's faults; by default all of them.
 
     Attributes:
         only: ids of the faults.
@@ -147,7 +147,7 @@ def commit_of(root: Path) -> str:
             text=True,
             check=False,
         )
-        observed = asked.stderr.strip() or "git said nothing"
+        observed = asked.stderr.strip() or f"git ended with {asked.returncode}"
         commit = asked.stdout.strip() if asked.returncode == 0 else ""
     except OSError as error:
         observed, commit = str(error), ""

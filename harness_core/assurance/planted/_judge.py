@@ -1,7 +1,7 @@
 """From what the tests did to what that proves.
 
-A kill is narrow on purpose: every named test failed, in its own body, by assertion, and said the
-expected thing. An error, a timeout or a skip shows that something broke, not that a test noticed.
+A kill is narrow on purpose: every named test failed, in its own body, by assertion, with the
+expected text. An error, a timeout or a skip shows that something broke, not that a test noticed.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def _one(fault: Fault, nodeid: str, after: TestOutcome | None, *, timed_out: boo
     if after.outcome == "failed" and after.phase == "call" and after.assertion:
         if fault.says.search(after.text):
             return TestResult(test=nodeid, verdict=Verdict.KILLED, detail=_first_line(after.text))
-        said = _first_line(after.text)
-        return _none(nodeid, f"wrong reason: nothing like /{fault.says.pattern}/ in: {said}")
+        found = _first_line(after.text)
+        return _none(nodeid, f"wrong reason: nothing like /{fault.says.pattern}/ in: {found}")
     return _none(nodeid, _became(after))
 
 

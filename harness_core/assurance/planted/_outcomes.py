@@ -17,7 +17,7 @@ class TestOutcome(msgspec.Struct, frozen=True, kw_only=True):
         phase: ``setup``, ``call`` or ``teardown``.
         outcome: ``passed``, ``failed`` or ``skipped``.
         assertion: nothing but failed assertions ended it.
-        text: what the exceptions said.
+        text: type and message of the exceptions.
         duration_s: seconds that this phase took.
     """
 

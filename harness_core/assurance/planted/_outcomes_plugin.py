@@ -69,14 +69,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to the report whether an assertion failed, and what the exceptions said."""
+    """Add to the report whether an assertion failed, and the texts of the exceptions."""
     report = yield
     error = call.excinfo.value if call.excinfo is not None else None
     leaves = list(_leaves(error)) if error is not None else []
     # Plain attributes travel from an xdist worker to the controller with the report.
     vars(report).update(
         harness_assertion=bool(leaves) and all(map(_is_assertion, leaves)),
-        harness_text="\n".join(_said(leaf) for leaf in leaves),
+        harness_text="\n".join(_text(leaf) for leaf in leaves),
     )
     return report
 
@@ -151,7 +151,7 @@ def _is_assertion(error: BaseException) -> bool:
     return isinstance(error, AssertionError) or did_not
 
 
-def _said(error: BaseException) -> str:
+def _text(error: BaseException) -> str:
     """Type and message: the words of the failure, without the source code around it."""
     notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
     return f"{type(error).__name__}: {error}{notes}"

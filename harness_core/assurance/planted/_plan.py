@@ -20,8 +20,6 @@ from harness_core.base.reading import (
     read_toml,
 )
 
-__all__ = ["Fault", "load_faults"]
-
 #: One fault run: booting a system, the named tests, taking it down. Slowest seen 40 s on a 2-core
 #: machine; a fault that hangs a product must not hold up the others for much longer than that.
 FAULT_S: Final = 300.0
@@ -96,8 +94,8 @@ def load_faults(path: Path) -> tuple[Fault, ...]:
             _check_tests(row, file, number, folder=path.parent)
             if row.id in faults:
                 raise BadInput(file, key="fault.id", found=row.id, expected="an id used once")
-            told = structs.asdict(row) | {"says": re.compile(row.says)}
-            faults[row.id] = Fault(**told, file=file.stem)
+            fields = structs.asdict(row) | {"says": re.compile(row.says)}
+            faults[row.id] = Fault(**fields, file=file.stem)
     return tuple(faults.values())
 
 

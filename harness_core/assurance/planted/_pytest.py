@@ -18,6 +18,7 @@ import trio
 
 from harness_core.assurance.planted._outcomes import Outcomes, read_outcomes
 from harness_core.base.evidence import Evidence
+from harness_core.base.slowness import patience
 from harness_core.process import Run
 
 #: After SIGINT, which lets pytest take its fixtures down; a stack of servers needs seconds.
@@ -52,7 +53,7 @@ class PytestRuns:
         Args:
             wanted: ids of tests, relative to the root.
             env: the whole environment of pytest.
-            limit_s: seconds after which the run is ended.
+            limit_s: seconds after which the run is ended, on a calm machine.
             evidence: where its output and its outcomes are kept.
             options: what pytest is given besides.
 
@@ -88,6 +89,6 @@ class PytestRuns:
             stop_signal=signal.SIGINT,
             grace_s=_TEAR_DOWN_S,
         ) as child:
-            with trio.move_on_after(limit_s) as scope:
+            with trio.move_on_after(patience(limit_s)) as scope:
                 await child.wait()
         return read_outcomes(record), scope.cancelled_caught

@@ -1,4 +1,4 @@
-"""What the fault runner tells people and machines."""
+"""What the fault runner reports to people and machines."""
 
 from __future__ import annotations
 

@@ -73,10 +73,8 @@ async def run_faults(
         )
 
         async def plant(fault: Fault) -> None:
-            async with at_once:
-                result = await runner.plant(
-                    fault, wanted[fault.id], control=control, evidence=evidence
-                )
+            result = await runner.plant(fault, wanted[fault.id], control=control, evidence=evidence)
+            at_once.release_on_behalf_of(fault.id)
             results[fault.id] = result
             count(len(results), len(faults))
             place = f"{suite.name}: [{len(results)}/{len(faults)}]"
@@ -84,6 +82,8 @@ async def run_faults(
 
         async with trio.open_nursery() as nursery:
             for fault in faults:
+                # Before its task is there: tasks do not begin in the order of the file.
+                await at_once.acquire_on_behalf_of(fault.id)
                 nursery.start_soon(plant, fault)
     return tuple(results[fault.id] for fault in faults)
 

@@ -1,24 +1,22 @@
-"""What holds the tests themselves to account.
+"""Checks of the tests themselves.
 
-- ``_blackbox.py``: tests that look inside, patch, sleep or assert nothing.
+- ``_blackbox.py``: tests that import their subject, patch, sleep or assert nothing.
 - ``_requirements.py``: :func:`load_ledger`, a suite's requirements by id.
 - ``_coverage.py``: requirements against tests, both ways, and the faults that each must have.
 - ``_outside.py``: the rules for tests that prove requirements of a running system.
-- ``_fail_path.py``: the one of them that looks for refusals and failures.
+- ``_fail_path.py``: the one of them about refusals and failures.
 - ``_results.py``: what is shown of a requirement by what became of its tests.
 - ``_table.py``: what ``harness ledger`` prints.
 - ``_session.py``: ledgers in a pytest session: refused when they disagree, summed up at its end.
 - ``_imports.py``: who may import whom, where import-linter cannot see.
 - ``_circles.py``: modules that import each other in a circle.
-- ``_problem.py``: one finding, as ``file:line: rule: what to do``.
+- ``_problem.py``: a source file, walked once; one finding, as ``file:line: rule: what to do``.
 - ``_tree.py``: every check over a whole tree; what ``harness lint`` runs.
-
 """
 
 from harness_core.assurance.requirements._blackbox import check_test_file
 from harness_core.assurance.requirements._circles import check_circles
 from harness_core.assurance.requirements._coverage import (
-    Covering,
     check_coverage,
     check_faults,
     covering_tests,
@@ -30,10 +28,9 @@ from harness_core.assurance.requirements._problem import Problem, SourceFile
 from harness_core.assurance.requirements._requirements import Ledger, Requirement, load_ledger
 from harness_core.assurance.requirements._session import open_session
 from harness_core.assurance.requirements._table import LedgerRow, ledger_rows, render_ledger
-from harness_core.assurance.requirements._tree import check_gates, check_tree, suite_sources
+from harness_core.assurance.requirements._tree import check_gates, check_tree
 
 __all__ = [
-    "Covering",
     "Ledger",
     "LedgerRow",
     "Problem",
@@ -55,5 +52,4 @@ __all__ = [
     "load_ledger",
     "open_session",
     "render_ledger",
-    "suite_sources",
 ]

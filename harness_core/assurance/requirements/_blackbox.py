@@ -1,4 +1,4 @@
-"""Tests that look inside their subject, patch it, sleep, or assert nothing.
+"""Tests that import their subject, patch it, sleep, or assert nothing.
 
 A test has an assertion when its body, or a function of the same file that it calls, holds an
 ``assert`` that could fail, a ``pytest.raises``, or a call of something named ``assert_…``,
@@ -13,15 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness_core.assurance.requirements._problem import (
+    Finding,
     Function,
     Problem,
     SourceFile,
     below,
     dotted,
-    helpers_in,
-    imported_modules,
-    reached,
-    tests_in,
 )
 
 _PATCHING_FIXTURES = frozenset(
@@ -53,7 +50,7 @@ class Rules:
         internals: top-level modules of its reference system.
         may_import: of these, the dotted names any file may import.
         is_adapter: this file is the one that may import the subject.
-        patching: the suite has said why its tests may patch.
+        patching: its tests may patch; suite.toml has the reason.
     """
 
     name: str
@@ -66,85 +63,64 @@ class Rules:
 def check_test_file(file: SourceFile, rules: Rules) -> Iterator[Problem]:
     """Check one file of a suite."""
     yield from file.problems
-    yield from _imports(file, rules)
+    yield from file.report(_imports(file, rules))
     if not rules.patching:
-        yield from _patching(file)
-    yield from _sleeps(file)
-    yield from _assertions(file)
+        yield from file.report(_patching(file))
+    yield from file.report(_calls(file, rules))
+    yield from file.report(_assertions(file))
 
 
-def _imports(file: SourceFile, rules: Rules) -> Iterator[Problem]:
-    for node, module in imported_modules(file.tree):
+def _imports(file: SourceFile, rules: Rules) -> Iterator[Finding]:
+    for node, module in file.imports:
         top, _, rest = module.partition(".")
         if top == "suites" and rest.partition(".")[0] != rules.name:
-            yield from file.problem(
-                node,
-                "imports-suite",
-                "suites share nothing but harness_core; move it there or copy it",
-            )
+            advice = "suites share nothing but harness_core; move it there or copy it"
+            yield node, "imports-suite", advice
         contract = below(module, *rules.may_import)
         if top in rules.internals and not rules.is_adapter and not contract:
-            yield from file.problem(
-                node,
-                "subject-internals",
-                f"{top} is the subject's own code; reach it through its public boundary",
-            )
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.Call) and dotted(node.func) in _BY_PATH and not rules.is_adapter:
-            yield from file.problem(
-                node,
-                "subject-internals",
-                f"{dotted(node.func)} reaches code by its path; start the subject's command line",
-            )
+            advice = f"{top} is the subject's own code; reach it through its public boundary"
+            yield node, "subject-internals", advice
 
 
-def _patching(file: SourceFile) -> Iterator[Problem]:
-    advice = "start the subject with another configuration, or fake what is outside of it"
-    for node, module in imported_modules(file.tree):
-        if below(module, *_PATCHING_MODULES):
-            yield from file.problem(node, "patching", advice)
-    for node in ast.walk(file.tree):
+def _patching(file: SourceFile) -> Iterator[Finding]:
+    found = [node for node, module in file.imports if below(module, *_PATCHING_MODULES)]
+    for node in file.nodes:
         if isinstance(node, Function):
-            for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]:
-                if argument.arg in _PATCHING_FIXTURES:
-                    yield from file.problem(node, "patching", advice)
-        elif isinstance(node, ast.Attribute) and dotted(node) == "pytest.MonkeyPatch":
-            yield from file.problem(node, "patching", advice)
+            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            found += [node for argument in given if argument.arg in _PATCHING_FIXTURES]
+        elif dotted(node) == "pytest.MonkeyPatch":
+            found.append(node)
+    advice = "start the subject with another configuration, or fake what is outside of it"
+    yield from ((node, "patching", advice) for node in found)
 
 
-def _sleeps(file: SourceFile) -> Iterator[Problem]:
-    named = {
+def _calls(file: SourceFile, rules: Rules) -> Iterator[Finding]:
+    sleeps = _SLEEPS | {
         alias.asname or alias.name
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if f"{node.module}.{alias.name}" in _SLEEPS
     }
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.Call) and dotted(node.func) in _SLEEPS | named:
-            yield from file.problem(
-                node, "sleep", "wait on an observable: harness_core.base.wait.until or deadline"
-            )
+    for node, name in file.calls:
+        if name in _BY_PATH and not rules.is_adapter:
+            advice = f"{name} reaches code by its path; start the subject's command line"
+            yield node, "subject-internals", advice
+        if name in sleeps:
+            advice = "wait on an observable: harness_core.base.wait.until or deadline"
+            yield node, "sleep", advice
 
 
-def _assertions(file: SourceFile) -> Iterator[Problem]:
-    for node in ast.walk(file.tree):
+def _assertions(file: SourceFile) -> Iterator[Finding]:
+    for node in file.nodes:
         if isinstance(node, ast.Assert) and (why := _vacuous(node.test)):
-            yield from file.problem(
-                node, "empty-assertion", f"{why} cannot fail; compare expected with actual"
-            )
-    helpers = helpers_in(file.tree)
-    for _, test in tests_in(file.tree):
+            yield node, "empty-assertion", f"{why} cannot fail; compare expected with actual"
+    for _, test in file.tests:
         if _only_passes(test):
-            yield from file.problem(
-                test, "pass-only", "it does nothing; write the test or remove it"
-            )
-        elif not any(map(_asserts, reached(test, helpers))):
-            yield from file.problem(
-                test,
-                "no-assertion",
-                "assert what must be true afterwards; 'does not crash' is a liveness probe",
-            )
+            yield test, "pass-only", "it does nothing; write the test or remove it"
+        elif not any(map(_asserts, file.reached(test))):
+            advice = "assert what must be true afterwards; 'does not crash' is a liveness probe"
+            yield test, "no-assertion", advice
 
 
 def _only_passes(test: Function) -> bool:

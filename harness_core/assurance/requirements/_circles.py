@@ -1,4 +1,4 @@
-"""Modules that import each other in a circle, which import-linter sees in packages it is told of.
+"""Modules that import each other in a circle, which import-linter sees in the packages of its list alone.
 
 An import inside a function or for types alone counts: it hides a circle and does not open it. That
 importing a module runs the packages around it does not, or every package would import itself.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 
-from harness_core.assurance.requirements._problem import Problem, SourceFile, imported_modules
+from harness_core.assurance.requirements._problem import Problem, SourceFile
 
 
 def check_circles(files: Iterable[SourceFile]) -> Iterator[Problem]:
@@ -24,11 +24,9 @@ def check_circles(files: Iterable[SourceFile]) -> Iterator[Problem]:
     imports = {name: _imports(name, modules) for name in modules}
     while circle := _circle(imports):
         importer, imported = circle[:2]
-        yield from modules[importer].problem(
-            imports[importer].pop(imported),
-            "import-circle",
-            f"{' -> '.join(circle)}; move what both ends need below them",
-        )
+        node = imports[importer].pop(imported)
+        advice = f"{' -> '.join(circle)}; move what both ends need below them"
+        yield from modules[importer].report([(node, "import-circle", advice)])
 
 
 def _modules(files: Iterable[SourceFile]) -> dict[str, SourceFile]:
@@ -49,8 +47,8 @@ def _imports(name: str, modules: Mapping[str, SourceFile]) -> dict[str, ast.AST]
     """Which of the modules this one imports, each with the first place that does."""
     file = modules[name]
     imports: dict[str, ast.AST] = {}
-    for node, wanted in (*imported_modules(file.tree), *_relative(name, file)):
-        # In `from a import b` only a look tells whether b is a module or a name in a.
+    for node, wanted in (*file.imports, *_relative(name, file)):
+        # In `from a import b`, b is a module or a name in a.
         module = wanted if wanted in modules else wanted.rpartition(".")[0]
         if module in modules and module != name:
             imports.setdefault(module, node)
@@ -60,7 +58,7 @@ def _imports(name: str, modules: Mapping[str, SourceFile]) -> dict[str, ast.AST]
 def _relative(name: str, file: SourceFile) -> Iterator[tuple[ast.AST, str]]:
     """Every dotted name that is imported from where the module stands: ``from .a import b``."""
     around = name.split(".") + (["__init__"] if _is_package(PurePosixPath(file.path)) else [])
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.ImportFrom) and node.level:
             start = [*around[: -node.level], *filter(None, [node.module])]
             for alias in node.names:

@@ -21,7 +21,6 @@ from harness_core.assurance.requirements._problem import (
     Problem,
     SourceFile,
     dotted,
-    tests_in,
 )
 from harness_core.assurance.requirements._requirements import Ledger
 
@@ -34,7 +33,7 @@ _Mark = tuple[str, list[ast.expr]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covering:
-    """One test function, and what the marks nearest to it say of it.
+    """One test function, with the marks nearest to it.
 
     Attributes:
         file: its file.
@@ -51,6 +50,10 @@ class Covering:
     ids: tuple[object, ...]
     aside: tuple[object, ...]
     marks: frozenset[str]
+
+    def report(self, rule: str, advice: str) -> Iterator[Problem]:
+        """A finding about this test."""
+        yield from self.file.report([(self.function, rule, advice)])
 
 
 def covering_tests(files: Mapping[Path, SourceFile]) -> tuple[Covering, ...]:
@@ -87,46 +90,38 @@ def check_coverage(tests: Sequence[Covering], ledger: Ledger) -> Iterator[Proble
 def _check_test(test: Covering, ledger: Ledger) -> Iterator[Problem]:
     if ASIDE in test.marks and test.aside:
         if test.ids or not all(isinstance(reason, str) and reason.strip() for reason in test.aside):
-            yield from test.file.problem(
-                test.function,
-                "test-without-id",
+            advice = (
                 f'a test without a requirement says why: @pytest.mark.{ASIDE}("reason"), and '
-                "covers none",
+                "covers none"
             )
+            yield from test.report("test-without-id", advice)
         return
     if not test.ids:
         first = next(iter(ledger.requirements))
-        yield from test.file.problem(
-            test.function,
-            "test-without-id",
+        advice = (
             f'a test here covers a requirement: @pytest.mark.{COVERS}("{first}"), or says why it '
-            f'covers none: @pytest.mark.{ASIDE}("reason")',
+            f'covers none: @pytest.mark.{ASIDE}("reason")'
         )
+        yield from test.report("test-without-id", advice)
         return
     wanted: set[str] = set()
     for identity in test.ids:
         requirement = ledger.requirements.get(str(identity))
         if requirement is None:
-            yield from test.file.problem(
-                test.function, "unknown-id", f"{identity!r} is no id of {ledger.path.name}"
-            )
+            yield from test.report("unknown-id", f"{identity!r} is no id of {ledger.path.name}")
             continue
         if not requirement.covered:
-            yield from test.file.problem(
-                test.function,
-                "id-deferred",
-                f"{identity} is deferred in {ledger.path.name}; set its status to covered",
-            )
+            advice = f"{identity} is deferred in {ledger.path.name}; set its status to covered"
+            yield from test.report("id-deferred", advice)
         if requirement.priority:
             wanted.add(ledger.priorities[requirement.priority])
     found = test.marks & set(ledger.priorities.values())
     if wanted and found != wanted:
-        yield from test.file.problem(
-            test.function,
-            "priority",
+        advice = (
             f"by what it covers, mark it {' and '.join(sorted(wanted))} "
-            f"(found {', '.join(sorted(found)) or 'no priority'})",
+            f"(found {', '.join(sorted(found)) or 'no priority'})"
         )
+        yield from test.report("priority", advice)
 
 
 def check_faults(
@@ -183,7 +178,7 @@ def _shown(path: Path) -> str:
 def _tests_of(file: SourceFile, path: str) -> Iterator[Covering]:
     """The test functions of a file and of its test classes."""
     of_module = _marks(_pytestmark(file.tree))
-    for owner, function in tests_in(file.tree):
+    for owner, function in file.tests:
         of_class = _marks(owner.decorator_list) if owner is not None else []
         around = f"{path}::{owner.name}" if owner is not None else path
         yield _covering(file, function, f"{around}::{function.name}", [of_class, of_module])

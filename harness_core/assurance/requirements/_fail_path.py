@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final, TypeGuard
 
 from harness_core.assurance.requirements._coverage import Covering
-from harness_core.assurance.requirements._problem import Problem, dotted, helpers_in, reached
+from harness_core.assurance.requirements._problem import Problem, dotted
 from harness_core.assurance.requirements._requirements import Ledger
 
 #: Names of helpers that see a refusal or a failure; their own tests hold them to it.
@@ -28,17 +28,15 @@ def check_fail_path(tests: Sequence[Covering], ledger: Ledger) -> Iterator[Probl
     for requirement in ledger.covered:
         own = [test for test in tests if requirement.id in test.ids]
         if requirement.fails and own and not any(_sees(test, ledger.failures) for test in own):
-            yield from own[0].file.problem(
-                own[0].function,
-                "no-fail-path",
+            advice = (
                 f"{requirement.id} demands: {requirement.fails}; have one of its tests assert it "
-                "(expect_refused, a status from 400 on, a failed state)",
+                "(expect_refused, a status from 400 on, a failed state)"
             )
+            yield from own[0].report("no-fail-path", advice)
 
 
 def _sees(test: Covering, words: AbstractSet[str]) -> bool:
-    nodes = reached(test.function, helpers_in(test.file.tree))
-    return any(_sees_failure(node, words) for node in nodes)
+    return any(_sees_failure(node, words) for node in test.file.reached(test.function))
 
 
 def _sees_failure(node: ast.AST, words: AbstractSet[str]) -> bool:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-from harness_core.assurance.requirements._problem import Problem, SourceFile, imported_modules
+from harness_core.assurance.requirements._problem import Finding, Problem, SourceFile, below
 
 #: trio and pytest are what everything is written in, msgspec what tables and JSON are read into.
 _EVERYWHERE = frozenset({"harness_core", "msgspec", "trio", "pytest", "_pytest"})
@@ -26,39 +26,37 @@ def check_core_imports(files: Iterable[SourceFile]) -> Iterator[Problem]:
     Args:
         files: the sources of harness_core, without its tests.
     """
-    users: dict[str, dict[str, tuple[SourceFile, object]]] = defaultdict(dict)
+    first: dict[str, dict[str, str]] = defaultdict(dict)
     for file in files:
-        package = _package(file.path)
-        for node, module in imported_modules(file.tree):
-            top = module.partition(".")[0]
-            if top == "suites":
-                yield from file.problem(
-                    node, "core-imports-suite", "harness_core knows no suite; pass what it needs in"
-                )
-            elif top in _BRIDGED and package != "base/bridge":
-                yield from file.problem(
-                    node, "threads", f"{top} belongs into harness_core/base/bridge; call that"
-                )
-            elif top not in sys.stdlib_module_names and top not in _EVERYWHERE:
-                first, _ = users[top].setdefault(package, (file, node))
-                others = sorted(users[top].keys() - {package})
-                if others and first is file:
-                    yield from file.problem(
-                        node,
-                        "library-in-two-packages",
-                        f"{top} is imported by harness_core/{others[0]} already; ask that package",
-                    )
+        yield from file.report(_core_imports(file, first))
+
+
+def _core_imports(file: SourceFile, first: dict[str, dict[str, str]]) -> Iterator[Finding]:
+    """``first``: library, then package → its first file that imports the library."""
+    package = _package(file.path)
+    for node, module in file.imports:
+        top = module.partition(".")[0]
+        if top == "suites":
+            advice = "harness_core knows no suite; pass what it needs in"
+            yield node, "core-imports-suite", advice
+        elif top in _BRIDGED and package != "base/bridge":
+            yield node, "threads", f"{top} belongs into harness_core/base/bridge; call that"
+        elif top not in sys.stdlib_module_names and top not in _EVERYWHERE:
+            here = first[top].setdefault(package, file.path)
+            others = sorted(first[top].keys() - {package})
+            if others and here == file.path:
+                advice = f"{top} is imported by harness_core/{others[0]} already; ask that package"
+                yield node, "library-in-two-packages", advice
 
 
 def check_reference_imports(file: SourceFile) -> Iterator[Problem]:
     """A reference system imports neither the harness nor a suite: shared code hides its own bug."""
-    for node, module in imported_modules(file.tree):
-        if module.partition(".")[0] in {"harness_core", "suites"}:
-            yield from file.problem(
-                node,
-                "reference-imports-harness",
-                "a reference system stands alone; write what it needs in its own package",
-            )
+    advice = "a reference system stands alone; write what it needs in its own package"
+    yield from file.report(
+        (node, "reference-imports-harness", advice)
+        for node, module in file.imports
+        if below(module, "harness_core", "suites")
+    )
 
 
 def _package(path: str) -> str:

@@ -12,7 +12,7 @@ besides what ``_blackbox.py`` holds for all suites:
 5. Assertions are on what can be seen from outside: no import of the system (``_blackbox.py``).
 6. Where a requirement names what must be refused or fail, one of its tests sees that
    (``_fail_path.py``).
-7. What stands in for a third party is said in the docstring of the test that uses it, or its file.
+7. What stands in for a third party is named in the docstring of the test that uses it, or its file.
 8. The system's schemas may be imported, its logic not (``may_import`` of the suite).
 
 A ledger lifts one of these for its whole suite in ``[ledger.allowed]``, with the reason: of a
@@ -29,11 +29,11 @@ from typing import Final
 
 from harness_core.assurance.requirements._coverage import Covering
 from harness_core.assurance.requirements._problem import (
+    Finding,
     Problem,
     SourceFile,
     below,
     dotted,
-    imported_modules,
 )
 from harness_core.assurance.requirements._requirements import Ledger
 
@@ -88,60 +88,45 @@ _STANDS_IN: Final = "stand-in"
 
 def check_outside(file: SourceFile, ledger: Ledger) -> Iterator[Problem]:
     """Rules 1 to 4 for one file of a suite."""
-    for problem in (*_imports(file, ledger), *_calls(file)):
-        if problem.rule not in ledger.allowed:
-            yield problem
+    found = [*_imports(file, ledger), *(each for call in file.calls for each in _call(*call))]
+    yield from file.report(finding for finding in found if finding[1] not in ledger.allowed)
 
 
-def _imports(file: SourceFile, ledger: Ledger) -> Iterator[Problem]:
-    for node, module in imported_modules(file.tree):
-        top = module.partition(".")[0]
-        allowed = below(module, *ledger.observers)
+def _imports(file: SourceFile, ledger: Ledger) -> Iterator[Finding]:
+    for node, module in file.imports:
         if below(module, *_FAKES):
-            advice = "a fake proves nothing of the system; ask the real one"
-            yield from file.problem(node, "fake-client", advice)
+            yield node, "fake-client", "a fake proves nothing of the system; ask the real one"
         elif below(module, *_IN_PROCESS):
-            advice = "the system runs in processes of its own; ask it there"
-            yield from file.problem(node, "in-process", advice)
-        elif top in _DRIVERS and not allowed:
+            yield node, "in-process", "the system runs in processes of its own; ask it there"
+        elif below(module, *_DRIVERS) and not below(module, *ledger.observers):
             advice = (
-                f"{top} goes past the system's boundary: act through it, look through the suite's "
-                f"handle (observers in {ledger.path.name} lists what else may be looked with)"
+                f"{module.partition('.')[0]} goes past the system's boundary: act through it, look "
+                f"through the suite's handle (observers in {ledger.path.name} lists what else may be "
+                "looked with)"
             )
-            yield from file.problem(node, "driver", advice)
+            yield node, "driver", advice
         elif below(module, *_WRITING_MODULES):
-            yield from _written(file, node, module)
+            yield _written(node, module)
 
 
-def _calls(file: SourceFile) -> Iterator[Problem]:
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.Call):
-            yield from _call(file, node)
-
-
-def _call(file: SourceFile, node: ast.Call) -> Iterator[Problem]:
-    name = dotted(node.func)
+def _call(node: ast.Call, name: str) -> Iterator[Finding]:
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     if name in _DRIVER_CALLS:
         advice = f"{name} starts a process of one's own; act through the system's boundary"
-        yield from file.problem(node, "driver", advice)
+        yield node, "driver", advice
     if name in _WRITING_CALLS:
-        yield from _written(file, node, name)
-    elif (name == "open" or method == "open") and _opens_for_writing(node, method=bool(method)):
-        yield from _written(file, node, "open for writing")
+        yield _written(node, name)
+    elif "open" in (name, method) and _opens_for_writing(node, method=bool(method)):
+        yield _written(node, "open for writing")
     elif method in _WRITING_METHODS and not _harmless(node, method):
-        yield from _written(file, node, f".{method}()")
+        yield _written(node, f".{method}()")
     if method in _SQL_METHODS and (verb := _writing_verb(node)):
-        advice = f"{verb!r} goes past the system's API; rows are for looking"
-        yield from file.problem(node, "writes-rows", advice)
+        yield node, "writes-rows", f"{verb!r} goes past the system's API; rows are for looking"
 
 
-def _written(file: SourceFile, node: ast.AST, what: str) -> Iterator[Problem]:
-    yield from file.problem(
-        node,
-        "local-write",
-        f"{what}: have the system make, change and remove files through its API",
-    )
+def _written(node: ast.AST, what: str) -> Finding:
+    advice = f"{what}: have the system make, change and remove files through its API"
+    return node, "local-write", advice
 
 
 def _opens_for_writing(node: ast.Call, *, method: bool) -> bool:
@@ -166,29 +151,29 @@ def _harmless(node: ast.Call, method: str) -> bool:
 
 def _writing_verb(node: ast.Call) -> str:
     """The SQL verb of a literal statement that writes, in words of the statement; empty for none."""
-    for given in node.args[:1]:
-        begins = isinstance(given, ast.JoinedStr) and given.values
-        argument = given.values[0] if begins else given  # type: ignore[attr-defined]
-        if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-            words = [word.strip("(;") for word in argument.value.lower().split()]
-            if words and words[0] in _WRITING_SQL:
-                return words[0]
-            if words and words[0] == "with" and {"insert", "update", "delete"} & set(words):
-                return "with"
-    return ""
+    match node.args[:1]:
+        case [
+            ast.Constant(value=str(text))
+            | ast.JoinedStr(values=[ast.Constant(value=str(text)), *_])
+        ]:
+            words = [word.strip("(;") for word in text.lower().split()]
+        case _:
+            return ""
+    if words and words[0] in _WRITING_SQL:
+        return words[0]
+    return "with" if words[:1] == ["with"] and {"insert", "update", "delete"} & set(words) else ""
 
 
 def check_stand_ins(test: Covering, ledger: Ledger) -> Iterator[Problem]:
-    """Rule 7: a test that uses a stand-in says so in its docstring, or its file does."""
+    """Rule 7: a test that uses a stand-in names it in its docstring, or its file does."""
     arguments = {each.arg for each in (*test.function.args.args, *test.function.args.kwonlyargs)}
     methods = {node.attr for node in ast.walk(test.function) if isinstance(node, ast.Attribute)}
-    said = [ast.get_docstring(node) or "" for node in (test.function, test.file.tree)]
-    text = " ".join(" ".join(said).lower().split())
+    documented = [ast.get_docstring(node) or "" for node in (test.function, test.file.tree)]
+    text = " ".join(" ".join(documented).lower().split())
     for name, third_party in ledger.stand_ins.items():
         if name in arguments | methods and not (_STANDS_IN in text and third_party.lower() in text):
-            yield from test.file.problem(
-                test.function,
-                "stand-in",
+            advice = (
                 f"{name} stands in for {third_party}: say so in the docstring ({_STANDS_IN!r} and "
-                f"{third_party!r}), and why it must",
+                f"{third_party!r}), and why it must"
             )
+            yield from test.report("stand-in", advice)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
+#: What a check finds: where, against which rule, and what to do.
+Finding = tuple[ast.AST, str, str]
+
 #: ``# lint: allow RULE: reason`` on a line accepts that rule there. A reason is demanded.
 _ALLOWED = re.compile(r"#\s*lint:\s*allow\s+([a-z-]+):\s*\S")
+
+_IMPORTING = frozenset({"import_module", "__import__", "importorskip"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -27,9 +33,9 @@ class Problem:
         return f"{self.path}:{self.line}: {self.rule}: {self.advice}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SourceFile:
-    """A parsed Python file.
+    """A Python file, parsed and walked once for all checks.
 
     Attributes:
         path: as it is shown in findings.
@@ -64,64 +70,74 @@ class SourceFile:
         )
         return cls(path=path, tree=tree, _allowed=allowed)
 
-    def problem(self, node: ast.AST, rule: str, advice: str) -> Iterator[Problem]:
-        """The finding at ``node``, unless its line allows the rule."""
-        line = getattr(node, "lineno", 1)
-        if (line, rule) not in self._allowed:
-            yield Problem(path=self.path, line=line, rule=rule, advice=advice)
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree."""
+        return tuple(ast.walk(self.tree))
 
+    @cached_property
+    def calls(self) -> tuple[tuple[ast.Call, str], ...]:
+        """Every call, with the dotted name of what is called."""
+        return tuple((node, dotted(node.func)) for node in self.nodes if isinstance(node, ast.Call))
 
-def imported_modules(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Every absolute dotted name the code imports, ``from a import b`` giving ``a.b``.
+    @cached_property
+    def imports(self) -> tuple[tuple[ast.AST, str], ...]:
+        """Every absolute dotted name that is imported, ``from a import b`` giving ``a.b``.
 
-    Imports by call (``import_module("x")``, ``__import__("x")``, ``importorskip("x")``) count when
-    the name is written out.
-    """
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield node, alias.name
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            for alias in node.names:
-                yield node, f"{node.module}.{alias.name}"
-        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            called = dotted(node.func).rpartition(".")[2]
-            name = node.args[0].value
-            if called in {"import_module", "__import__", "importorskip"} and isinstance(name, str):
-                yield node, name
+        Imports by call (``import_module("x")``, ``__import__("x")``, ``importorskip("x")``) count
+        when the name is written out.
+        """
+        found: list[tuple[ast.AST, str]] = []
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                found += ((node, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found += ((node, f"{node.module}.{alias.name}") for alias in node.names)
+        for call, name in self.calls:
+            first = call.args[0] if call.args else None
+            if name.rpartition(".")[2] in _IMPORTING and isinstance(first, ast.Constant):
+                found.append((call, str(first.value)))
+        return tuple(found)
+
+    @cached_property
+    def tests(self) -> tuple[tuple[ast.ClassDef | None, Function], ...]:
+        """The test functions of the module and of its test classes, each with its class."""
+        found: list[tuple[ast.ClassDef | None, Function]] = []
+        for node in self.tree.body:
+            owner = (
+                node if isinstance(node, ast.ClassDef) and node.name.startswith("Test") else None
+            )
+            inside = owner.body if owner is not None else [node]
+            found += (
+                (owner, each)
+                for each in inside
+                if isinstance(each, Function) and each.name.startswith("test")
+            )
+        return tuple(found)
+
+    def reached(self, function: Function) -> Iterator[ast.AST]:
+        """The nodes of a function, and of each function here that it names: to call it or hand it on."""
+        helpers = {node.name: node for node in self.nodes if isinstance(node, Function)}
+        waiting, seen = [function], {function.name}
+        while waiting:
+            for node in _own_nodes(waiting.pop()):
+                yield node
+                name = dotted(node).rpartition(".")[2]
+                if name in helpers and name not in seen:
+                    seen.add(name)
+                    waiting.append(helpers[name])
+
+    def report(self, findings: Iterable[Finding]) -> Iterator[Problem]:
+        """The findings, but for those whose line allows the rule."""
+        for node, rule, advice in findings:
+            line = getattr(node, "lineno", 1)
+            if (line, rule) not in self._allowed:
+                yield Problem(path=self.path, line=line, rule=rule, advice=advice)
 
 
 def below(module: str, *names: str) -> bool:
     """Whether a module is one of these, or inside one."""
     return any(module == name or module.startswith(f"{name}.") for name in names)
-
-
-def tests_in(tree: ast.Module) -> Iterator[tuple[ast.ClassDef | None, Function]]:
-    """The test functions of a module and of its test classes, each with its class."""
-    for node in tree.body:
-        if isinstance(node, Function) and node.name.startswith("test"):
-            yield None, node
-        elif isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-            for inner in node.body:
-                if isinstance(inner, Function) and inner.name.startswith("test"):
-                    yield node, inner
-
-
-def helpers_in(tree: ast.Module) -> dict[str, Function]:
-    """Every function of a module by its name, wherever it stands."""
-    return {node.name: node for node in ast.walk(tree) if isinstance(node, Function)}
-
-
-def reached(function: Function, helpers: Mapping[str, Function]) -> Iterator[ast.AST]:
-    """The nodes of a function, and of each helper that it names: to call it, or to hand it on."""
-    waiting, seen = [function], {function.name}
-    while waiting:
-        for node in _own_nodes(waiting.pop()):
-            yield node
-            name = dotted(node).rpartition(".")[2]
-            if name in helpers and name not in seen:
-                seen.add(name)
-                waiting.append(helpers[name])
 
 
 def _own_nodes(function: Function) -> Iterator[ast.AST]:

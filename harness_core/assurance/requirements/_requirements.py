@@ -33,8 +33,6 @@ from harness_core.base.reading import (
     read_toml,
 )
 
-__all__ = ["Ledger", "Requirement", "load_ledger"]
-
 _REST: Final = r"[A-Z0-9]+(-[A-Z0-9]+)*"
 _Status = Annotated[Literal["covered", "deferred"], Meta(description="covered or deferred")]
 _TEXT_BY_NAME: Final = "a table of texts with at least one entry"
@@ -176,7 +174,7 @@ def load_ledger(path: Path) -> Ledger:
 def _check_numbers(ledger: Ledger) -> None:
     """Numbered ids count from 1 without a gap, so that a row cannot be dropped unseen.
 
-    A number may have several rows, told apart by a word: ``CONTRACT-5-SAFE``.
+    A number may have several rows, distinguished by a word: ``CONTRACT-5-SAFE``.
     """
     numbers = [
         identity.removeprefix(ledger.prefix).partition("-")[0] for identity in ledger.requirements

@@ -7,14 +7,15 @@ others passed.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from harness_core.assurance.junit import Case, read_session
-from harness_core.assurance.requirements._requirements import Requirement
+from harness_core.assurance.requirements._coverage import Covering
+from harness_core.assurance.requirements._requirements import Ledger, Requirement
 from harness_core.base.errors import BadInput
 
 
@@ -70,29 +71,42 @@ class Standing:
 
 
 def worse(one: Outcome, other: Outcome) -> Outcome:
-    """The one that says more against the case."""
+    """The one that weighs more against the case."""
     return max(one, other, key=lambda outcome: list(Ending).index(outcome.ending))
 
 
-def standing_of(
-    requirement: Requirement, tests: Sequence[str], outcomes: Mapping[str, Sequence[Outcome]]
-) -> Standing:
-    """Judge a requirement.
+def standings_of(
+    ledger: Ledger, tests: Sequence[Covering], outcomes: Outcomes, *, prefix: str
+) -> dict[str, Standing]:
+    """Requirement → what is known of it.
 
     Args:
-        requirement: the row.
-        tests: ids of the tests that cover it, without parameters.
-        outcomes: test → what became of its cases.
+        ledger: the requirements.
+        tests: of the suite.
+        outcomes: what became of cases.
+        prefix: of the suite's folder in their ids.
     """
+    cases: dict[str, list[Outcome]] = defaultdict(list)
+    for nodeid, outcome in outcomes.items():
+        if nodeid.startswith(f"{prefix}/"):
+            cases[nodeid.partition("[")[0].removeprefix(f"{prefix}/")].append(outcome)
+    return {
+        row.id: _standing(row, {t.nodeid: cases[t.nodeid] for t in tests if row.id in t.ids})
+        for row in ledger.requirements.values()
+    }
+
+
+def _standing(requirement: Requirement, tests: Mapping[str, Sequence[Outcome]]) -> Standing:
+    """What its tests, each with the outcomes of its cases, show of a requirement."""
     if not requirement.covered:
         return Standing(status=Status.DEFERRED, cause="deferred", why=requirement.reason)
-    cases = [outcome for test in tests for outcome in outcomes.get(test, ())]
-    missing = [test for test in tests if not outcomes.get(test)]
+    cases = [case for ended in tests.values() for case in ended]
+    missing = [test for test, ended in tests.items() if not ended]
     counts = Counter(case.ending for case in cases)
     reasons = {case.reason for case in cases if case.ending is Ending.SKIPPED}
-    said = {Ending.SKIPPED: f" ({'; '.join(sorted(reasons))})"}
+    reason = {Ending.SKIPPED: f" ({'; '.join(sorted(reasons))})"}
     parts = [
-        f"{counts[ending]} {ending}{said.get(ending, '')}"
+        f"{counts[ending]} {ending}{reason.get(ending, '')}"
         for ending in reversed(Ending)
         if counts[ending]
     ]
@@ -113,14 +127,6 @@ def standing_of(
     return Standing(status=Status.SHOWN, why=why)
 
 
-def by_test(outcomes: Outcomes) -> dict[str, list[Outcome]]:
-    """Test, without parameters → what became of its cases."""
-    found: dict[str, list[Outcome]] = {}
-    for nodeid, outcome in outcomes.items():
-        found.setdefault(nodeid.partition("[")[0], []).append(outcome)
-    return found
-
-
 def tally(rows: Sequence[tuple[Status, str]], *, noun: str) -> str:
     """``34 p0 rows: 14 shown, 20 not shown (20 deferred)``, from status and cause of each row."""
     counts = Counter(status for status, _ in rows)
@@ -136,8 +142,8 @@ def tally(rows: Sequence[tuple[Status, str]], *, noun: str) -> str:
 def read_reports(root: Path) -> Outcomes:
     """What became of each case in the newest JUnit file of a tree that ran it.
 
-    Each session keeps its newest file. One that skipped a case says nothing against another that ran
-    it: a session on real tools that are not there, against the one on their models.
+    Each session keeps its newest file. A skip in one counts for nothing beside a session that ran the
+    case: a session on real tools that are not there, against the one on their models.
     """
     found: dict[str, Outcome] = {}
     reports = (root / ".evidence" / "reports").glob("*.xml")

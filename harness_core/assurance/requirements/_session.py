@@ -15,8 +15,14 @@ import pytest
 
 from harness_core.assurance.requirements._coverage import Covering, check_coverage, covering_tests
 from harness_core.assurance.requirements._requirements import Ledger, Requirement, load_ledger
-from harness_core.assurance.requirements._results import Ending, Outcome, Standing, tally, worse
-from harness_core.assurance.requirements._table import standings_of
+from harness_core.assurance.requirements._results import (
+    Ending,
+    Outcome,
+    Standing,
+    standings_of,
+    tally,
+    worse,
+)
 from harness_core.assurance.requirements._tree import suite_sources
 from harness_core.base.errors import BadInput
 from harness_core.system.suites import Suite, load_suite
@@ -65,7 +71,7 @@ def _suite_folders(config: pytest.Config) -> Iterator[Path]:
 
 
 class Watch:
-    """Follows the tests of one suite, and says at the end what they have shown."""
+    """Follows the tests of one suite, and reports at the end what they have shown."""
 
     def __init__(
         self, suite: Suite, ledger: Ledger, tests: Sequence[Covering], *, prefix: str
@@ -124,8 +130,8 @@ def _outcome(report: pytest.TestReport) -> Outcome:
         if expected is not None:
             reason = f"known failure: {expected.removeprefix('reason: ')}"
             return Outcome(ending=Ending.SKIPPED, reason=reason)
-        said = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
-        reason = said.removeprefix("Skipped: ") or "without a reason"
+        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        reason = text.removeprefix("Skipped: ") or "without a reason"
         return Outcome(ending=Ending.SKIPPED, reason=reason)
     return Outcome(ending=Ending.PASSED)
 
@@ -133,7 +139,7 @@ def _outcome(report: pytest.TestReport) -> Outcome:
 def _account(
     rows: Iterable[Requirement], standings: dict[str, Standing], *, noun: str
 ) -> Iterator[str]:
-    """The sum, then each row that is not shown, those without a story of their own in one line."""
+    """The sum, then each row that is not shown, those of one cause in one line."""
     standing = {row.id: standings[row.id] for row in rows}
     yield tally([(each.status, each.cause) for each in standing.values()], noun=noun)
     alike: dict[str, list[str]] = {}

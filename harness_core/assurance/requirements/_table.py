@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_core.assurance.planted import load_faults
-from harness_core.assurance.requirements._coverage import Covering, covering_tests
-from harness_core.assurance.requirements._requirements import Ledger, load_ledger
+from harness_core.assurance.requirements._coverage import covering_tests
+from harness_core.assurance.requirements._requirements import load_ledger
 from harness_core.assurance.requirements._results import (
-    Outcomes,
-    Standing,
     Status,
-    by_test,
     read_reports,
-    standing_of,
+    standings_of,
     tally,
 )
 from harness_core.assurance.requirements._tree import suite_sources
@@ -66,8 +63,7 @@ def ledger_rows(suite: Suite, *, root: Path) -> tuple[LedgerRow, ...]:
     planted = Counter(fault.requirement for fault in faults)
     tests = covering_tests(suite_sources(suite, root=root))
     prefix = suite.folder.relative_to(root).as_posix()
-    outcomes = read_reports(root)
-    standings = standings_of(ledger, tests, outcomes, prefix=prefix)
+    standings = standings_of(ledger, tests, read_reports(root), prefix=prefix)
     return tuple(
         LedgerRow(
             id=row.id,
@@ -81,29 +77,6 @@ def ledger_rows(suite: Suite, *, root: Path) -> tuple[LedgerRow, ...]:
         )
         for row in ledger.requirements.values()
     )
-
-
-def standings_of(
-    ledger: Ledger, tests: Sequence[Covering], outcomes: Outcomes, *, prefix: str
-) -> dict[str, Standing]:
-    """Requirement → what is known of it.
-
-    Args:
-        ledger: the requirements.
-        tests: of the suite.
-        outcomes: what became of cases.
-        prefix: of the suite's folder in their ids.
-    """
-    cases = {
-        nodeid.removeprefix(f"{prefix}/"): outcome
-        for nodeid, outcome in outcomes.items()
-        if nodeid.startswith(f"{prefix}/")
-    }
-    ended = by_test(cases)
-    return {
-        row.id: standing_of(row, [test.nodeid for test in tests if row.id in test.ids], ended)
-        for row in ledger.requirements.values()
-    }
 
 
 def render_ledger(rows: Sequence[LedgerRow], *, title: str) -> Shown:

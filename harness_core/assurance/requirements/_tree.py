@@ -20,7 +20,7 @@ from harness_core.assurance.requirements._coverage import (
 from harness_core.assurance.requirements._fail_path import check_fail_path
 from harness_core.assurance.requirements._imports import check_core_imports, check_reference_imports
 from harness_core.assurance.requirements._outside import check_outside, check_stand_ins
-from harness_core.assurance.requirements._problem import Problem, SourceFile, dotted
+from harness_core.assurance.requirements._problem import Problem, SourceFile
 from harness_core.assurance.requirements._requirements import Ledger, load_ledger
 from harness_core.system.suites import Suite, load_suites
 
@@ -113,8 +113,8 @@ def check_gates(suite: Suite, *, root: Path) -> None:
     own = {
         str(keyword.value.value)
         for file in suite_sources(suite, root=root).values()
-        for node in ast.walk(file.tree)
-        if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "Gate"
+        for node, called in file.calls
+        if called.rpartition(".")[2] == "Gate"
         for keyword in node.keywords
         if keyword.arg == "name" and isinstance(keyword.value, ast.Constant)
     }

@@ -4,7 +4,7 @@
   :func:`open_loop` starts one in a thread, for synchronous code (session-scoped pytest fixtures, the
   CLI); :func:`this_loop` is the one that runs already.
 - ``_anywhere.py``: :func:`at_home` and :func:`anywhere`, for methods that any loop may await.
-- ``_callers.py``: who calls and how each waits; ``_errand.py``: one call on its way.
+- ``_callers.py``: who calls and how each waits; ``_call.py``: one call on its way.
 - ``_threads.py``: run a blocking call off the loop; a lock between loops; a thread for what is synchronous.
 - ``_protocol.py``: a child process that is nothing but an asyncio protocol.
 """

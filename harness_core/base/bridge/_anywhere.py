@@ -6,10 +6,8 @@ import functools
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from harness_core.base.bridge._callers import Library, library_of_task
+from harness_core.base.bridge._callers import library_of_task
 from harness_core.base.bridge._loop import Loop, open_loop, refuse_caller
-
-__all__ = ["anywhere", "at_home"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,9 +48,9 @@ def anywhere(function: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, 
     @functools.wraps(function)
     async def carried(*args: P.args, **kwargs: P.kwargs) -> T:
         library = library_of_task()
-        if library is Library.TRIO:
+        if library == "trio":
             return await function(*args, **kwargs)
-        if library is Library.NONE:
+        if not library:
             refuse_caller(f"call {function.__qualname__}")
         with open_loop(f"the loop of {function.__qualname__}") as loop:
             return await loop.call(lambda: function(*args, **kwargs))

@@ -1,114 +1,100 @@
-"""Who calls, and how each of them waits: a trio task, an asyncio task, a thread without a loop.
+"""How each kind of caller waits: a trio task, an asyncio task, a thread without a loop.
 
-All three wait in the same way: when the wait is cut off (a cancellation, a deadline, Ctrl-C), so is
-the call, and the caller goes on once it has ended; nothing is left running behind its back.
+All three wait in the same way: when the wait is cancelled (by a scope, a deadline, Ctrl-C), so is the
+call, and the caller goes on once it has ended; nothing is left running.
 """
 
 from __future__ import annotations
 
 import asyncio
-import queue
 import sys
-from collections.abc import Callable
+from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, nullcontext, suppress
-from enum import StrEnum
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import trio
 
-from harness_core.base.bridge._errand import Errand
-
-__all__ = ["Library", "in_asyncio", "in_thread", "in_trio", "library_of_task", "library_of_thread"]
+from harness_core.base.bridge._call import Call
 
 T = TypeVar("T")
 
-#: Makes the errand, given what it calls, on its loop, when it has ended.
-Make = Callable[[Callable[[], None]], Errand[T]]
-
-
-class Library(StrEnum):
-    """Whose event loop runs."""
-
-    TRIO = "trio"
-    ASYNCIO = "asyncio"
-    NONE = "none"
+#: Whose event loop runs; empty for none.
+Library = Literal["trio", "asyncio", ""]
 
 
 def library_of_task() -> Library:
     """The library whose task calls; anyio runs on either."""
-    with suppress(RuntimeError):
-        trio.lowlevel.current_task()
-        return Library.TRIO
+    if trio.lowlevel.in_trio_task():
+        return "trio"
     with suppress(RuntimeError):
         if asyncio.current_task() is not None:
-            return Library.ASYNCIO
-    return Library.NONE
+            return "asyncio"
+    return ""
 
 
 def library_of_thread() -> Library:
     """The library whose loop this thread runs, which stands still while the thread waits."""
-    with suppress(RuntimeError):
-        trio.lowlevel.current_trio_token()
-        return Library.TRIO
+    if trio.lowlevel.in_trio_run():
+        return "trio"
     with suppress(RuntimeError):
         asyncio.get_running_loop()
-        return Library.ASYNCIO
-    return Library.NONE
+        return "asyncio"
+    return ""
 
 
 @trio.lowlevel.enable_ki_protection
-async def in_trio(make: Make[T]) -> T:
+async def in_trio(call: Call[T]) -> T:
     """Wait in a trio task."""
     here = trio.lowlevel.current_trio_token()
     ended = trio.Event()
 
-    def tell() -> None:
+    def wake(_outcome: object) -> None:
         with suppress(trio.RunFinishedError):  # the caller is gone: a second Ctrl-C
             here.run_sync_soon(ended.set)
 
-    errand = make(tell)
+    call.outcome.add_done_callback(wake)
     try:
-        errand.send()
+        call.send()
         await ended.wait()
     except GeneratorExit:  # its task is no more: it cannot wait
-        errand.cut_off()
+        call.cancel()
         raise
     except BaseException as reason:
-        errand.cut_off()
+        call.cancel()
         with trio.CancelScope(shield=True):
             await ended.wait()
         if isinstance(reason, trio.Cancelled):
-            errand.check()  # what went wrong on the way out says more than that it was cut off
+            call.check()  # what went wrong on the way out says more than that it was cancelled
         raise
-    return errand.take()
+    return call.answer()
 
 
-async def in_asyncio(make: Make[T]) -> T:
+async def in_asyncio(call: Call[T]) -> T:
     """Wait in an asyncio task."""
     here = asyncio.get_running_loop()
     ended = asyncio.Event()
 
-    def tell() -> None:
+    def wake(_outcome: object) -> None:
         with suppress(RuntimeError):  # the caller's loop was closed
             here.call_soon_threadsafe(ended.set)
 
-    errand = make(tell)
+    call.outcome.add_done_callback(wake)
     try:
-        errand.send()
+        call.send()
         await ended.wait()
     except GeneratorExit:
-        errand.cut_off()
+        call.cancel()
         raise
     except BaseException as reason:
-        errand.cut_off()
+        call.cancel()
         with _anyio_shield():
             while not ended.is_set():
                 with suppress(asyncio.CancelledError):
                     await ended.wait()
         if isinstance(reason, asyncio.CancelledError):
-            errand.check()
+            call.check()
         raise
-    return errand.take()
+    return call.answer()
 
 
 def _anyio_shield() -> AbstractContextManager[object]:
@@ -120,15 +106,18 @@ def _anyio_shield() -> AbstractContextManager[object]:
     return anyio.CancelScope(shield=True) if anyio is not None else nullcontext()
 
 
-def in_thread(make: Make[T]) -> T:
+def in_thread(call: Call[T]) -> T:
     """Wait in a thread without a loop."""
-    ended: queue.SimpleQueue[None] = queue.SimpleQueue()
-    errand = make(lambda: ended.put(None))
     try:
-        errand.send()
-        ended.get()
+        call.send()
+        _join(call)
     except BaseException:
-        errand.cut_off()
-        ended.get()
+        call.cancel()
+        _join(call)
         raise
-    return errand.take()
+    return call.answer()
+
+
+def _join(call: Call[T]) -> None:
+    with suppress(CancelledError):
+        call.outcome.exception()

@@ -16,19 +16,16 @@ from typing import NoReturn, TypeVar
 
 import trio
 
+from harness_core.base.bridge._call import Call, closed
 from harness_core.base.bridge._callers import (
-    Library,
     in_asyncio,
     in_thread,
     in_trio,
     library_of_task,
     library_of_thread,
 )
-from harness_core.base.bridge._errand import Errand, closed
 from harness_core.base.errors import HarnessError
 from harness_core.base.groups import lone_error, unwrap
-
-__all__ = ["Loop", "open_loop", "this_loop"]
 
 T = TypeVar("T")
 
@@ -36,8 +33,8 @@ T = TypeVar("T")
 class Loop:
     """A running trio loop; built only by :func:`open_loop` and :func:`this_loop`.
 
-    A call that is cut off where it is waited for (a cancellation, a deadline, Ctrl-C) is cancelled
-    on the loop, and the wait goes on until it has ended there.
+    A call whose caller is cancelled (by a scope, a deadline, Ctrl-C) is cancelled on the loop, and the
+    caller goes on once it has ended there.
 
     Attributes:
         name: what errors call it.
@@ -57,7 +54,7 @@ class Loop:
                 closed.
         """
         self._check_thread()
-        return in_thread(lambda ended: self._errand(call, ended))
+        return in_thread(self._made(call))
 
     async def call(self, call: Callable[[], Awaitable[T]], /) -> T:
         """Run one async call on the loop and wait for its result, in a task of any loop.
@@ -67,12 +64,12 @@ class Loop:
                 or this loop was closed.
         """
         library = library_of_task()
-        if library is Library.ASYNCIO:
-            return await in_asyncio(lambda ended: self._errand(call, ended))
-        if library is Library.NONE:
+        if library == "asyncio":
+            return await in_asyncio(self._made(call))
+        if not library:
             refuse_caller(f"use {self.name}")
         if trio.lowlevel.current_trio_token() is not self._token:
-            return await in_trio(lambda ended: self._errand(call, ended))
+            return await in_trio(self._made(call))
         if self._closed:
             raise closed(self.name)
         return await call()
@@ -96,41 +93,41 @@ class Loop:
                 await leave.wait()
                 _raise_first(in_block)
 
-        keeping = self._errand(keep, lambda: news.put(None))
+        keeping = self._made(keep)
+        keeping.outcome.add_done_callback(lambda _outcome: news.put(None))
         try:
             keeping.send()
             entered = news.get()
         except BaseException:  # Ctrl-C: what is entered now would never be left
-            keeping.cut_off()
+            keeping.cancel()
             while news.get() is not None:
                 pass
             raise
         if entered is None:
-            _take(keeping)
+            _answer(keeping)
             raise AssertionError(f"expected {manager!r} to be entered or to raise")
         try:
             yield entered[0]
         except GeneratorExit:
-            raise  # nobody waits for the block any more; the manager is left as usual
+            raise  # the block will not go on; the manager is left as usual
         except BaseException as error:  # noqa: BLE001 - goes to the manager, and from there on
             in_block.append(error)
         finally:
             with suppress(trio.RunFinishedError):  # then the manager was left already
                 self._token.run_sync_soon(leave.set)
             news.get()
-        _take(keeping)
+        _answer(keeping)
 
     def _check_thread(self) -> None:
-        library = library_of_thread()
-        if library is not Library.NONE:
+        if library := library_of_thread():
             raise HarnessError(
                 f"wait for {self.name}",
                 observed=f"this thread runs a loop of {library}, which would stand still",
                 next_step="Await the handle's own method, or `await loop.call(lambda: …)`",
             )
 
-    def _errand(self, call: Callable[[], Awaitable[T]], ended: Callable[[], None]) -> Errand[T]:
-        return Errand(call, where=self.name, token=self._token, begin=self._begin, ended=ended)
+    def _made(self, function: Callable[[], Awaitable[T]]) -> Call[T]:
+        return Call(function, where=self.name, token=self._token, begin=self._begin)
 
     def _begin(self, task: Callable[[], Awaitable[None]]) -> bool:
         if not self._closed:
@@ -148,9 +145,9 @@ def refuse_caller(action: str) -> NoReturn:
     ) from None
 
 
-def _take(errand: Errand[T]) -> T:
+def _answer(call: Call[T]) -> T:
     try:
-        return errand.take()
+        return call.answer()
     except BaseExceptionGroup as group:
         error = unwrap(group)
         if error is group:

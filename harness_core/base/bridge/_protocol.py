@@ -8,8 +8,6 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["serve_protocol"]
-
 
 def serve_protocol(make: Callable[[Any], asyncio.BaseProtocol], *, descriptor: int) -> None:
     """Serve connections on an inherited listening socket until SIGTERM.

@@ -10,8 +10,6 @@ import trio
 
 from harness_core.base.groups import lone_error
 
-__all__ = ["Condition", "Mutex", "beside", "blocking", "interruptible", "reading"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

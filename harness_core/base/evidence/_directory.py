@@ -16,8 +16,6 @@ import msgspec
 from harness_core.base.evidence._redaction import Redactor
 from harness_core.base.machine import writing
 
-__all__ = ["Evidence", "open_evidence", "writing_evidence"]
-
 #: Longest directory name made of a test's name; file systems stop at 255 bytes.
 _NAME_CHARS: Final = 120
 
@@ -83,7 +81,7 @@ def open_evidence(path: Path, *, redactor: Redactor | None = None, wipe: bool = 
 
 
 def writing_evidence(path: Path) -> AbstractContextManager[None]:
-    """Say in one sentence that the disk of the evidence is full; see :func:`machine.writing`."""
+    """Turn a full disk of the evidence into one error; see :func:`machine.writing`."""
     return writing(path, what="evidence", elsewhere="--evidence DIR")
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["failure_text"]
-
 #: A screenful.
 _FILES_SHOWN: Final = 20
 

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote, quote_plus
 
-__all__ = ["REDACTED", "Redactor"]
-
 REDACTED: Final = "[redacted]"
 
 #: Shorter values are too likely to occur in ordinary text ("no", "1234").

@@ -1,4 +1,4 @@
-"""What this machine has of what the harness needs, and in what words it says that something lacks.
+"""What this machine has of what the harness needs, and the words for what is missing.
 
 - ``_extras.py``: which of our extras are installed.
 - ``_programs.py``: where the programs are that wheels bring.
@@ -7,7 +7,7 @@
 - ``_namespaces.py``: whether an ordinary user may make namespaces.
 - ``_cache.py``: the per-user cache directory, and locks between processes.
 
-Container engines (``engine``), profilers (``profiler``) and confinement are modules of their own.
+Container engines are in ``harness_core.infrastructure.engine``.
 """
 
 from harness_core.base.machine._cache import cache_directory, locked

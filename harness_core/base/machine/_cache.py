@@ -12,8 +12,6 @@ from pathlib import Path
 from harness_core.base.errors import HarnessError, Unavailable
 from harness_core.base.wait import until_blocking
 
-__all__ = ["cache_directory", "cache_place", "can_reach", "locked"]
-
 _NAME = "staging-harness"
 
 #: Making the slowest thing we cache (an initialised data directory on a loaded disk) takes seconds.

@@ -12,8 +12,6 @@ from typing import Final
 
 from harness_core.base.errors import Unavailable
 
-__all__ = ["brought_by", "lack_of", "missing_of", "need_extra", "versions_of"]
-
 _OURS: Final = "staging-harness"
 
 #: Distributions that hold programs, which a machine may have in another way: what looks for the

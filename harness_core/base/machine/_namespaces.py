@@ -9,8 +9,6 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-__all__ = ["cannot_make_namespaces"]
-
 #: What a distribution may have turned: file below /proc/sys, value that forbids, what to do.
 _SWITCHES: Final = (
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
@@ -25,7 +23,7 @@ _PROBE_S: Final = 30.0
 def cannot_make_namespaces(*, unshare: str = "unshare", sysctl: Path = Path("/proc/sys")) -> str:
     """Why an ordinary user cannot make a user namespace and mount in it; empty when it can.
 
-    It is tried, as nobody when we are root: a security module may grant the namespace and nothing
+    It is tried, as the user nobody when we are root: a security module may grant the namespace and nothing
     inside it.
 
     Args:
@@ -62,7 +60,7 @@ def cannot_make_namespaces(*, unshare: str = "unshare", sysctl: Path = Path("/pr
         return f"{unshare} cannot be tried: {error}"
     if done.returncode == 0:
         return ""
-    said = done.stderr.strip() or f"exit status {done.returncode}"
+    reason = done.stderr.strip() or f"exit status {done.returncode}"
     advice = [
         f"{name.replace('/', '.')} is {forbids}: sysctl {name.replace('/', '.')}={allows}"
         for name, forbids, allows in _SWITCHES
@@ -70,7 +68,7 @@ def cannot_make_namespaces(*, unshare: str = "unshare", sysctl: Path = Path("/pr
     ]
     if not advice:
         advice = ["no sysctl forbids it: a container's or a security module's rules do"]
-    return f"{'; '.join(advice)} ({said})"
+    return f"{'; '.join(advice)} ({reason})"
 
 
 def _setting(path: Path) -> str:

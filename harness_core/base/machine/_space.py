@@ -15,19 +15,6 @@ from typing import Final
 from harness_core.base.errors import Unavailable
 from harness_core.base.machine._cache import cache_place
 
-__all__ = [
-    "MEMORY_FREE_BYTES",
-    "STATE_ELSEWHERE",
-    "Place",
-    "disk_full",
-    "is_disk_full",
-    "lack_of_space",
-    "memory_place",
-    "places",
-    "state_place",
-    "writing",
-]
-
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - the kernel's own tmpfs, checked below
 
 _MIB: Final = 1024 * 1024
@@ -166,7 +153,7 @@ def disk_full(
     tail: Sequence[str] = (),
     log: Path | None = None,
 ) -> Unavailable:
-    """The error of :func:`writing`, for who learns of a full disk in another way.
+    """The error of :func:`writing`, where a full disk is met in another way.
 
     Args:
         path: what is written, or the directory it is written into.

@@ -1,7 +1,7 @@
-"""A client that writes down every exchange: what a test asked, what it was answered, how long it took.
+"""A client that records every exchange: the request, its answer, how long it took.
 
 It adds no header of its own, follows no redirect, retries nothing and keeps no connection: what is
-seen is what the server said to this one request. It may be awaited in any event loop.
+seen is the server's answer to this one request. It may be awaited in any event loop.
 
 A server that does not answer has failed its user, so that is an assertion, of a kind that a test of
 an outage can expect: :class:`Unanswered`.
@@ -24,18 +24,18 @@ from harness_core.base.bridge import anywhere
 from harness_core.base.errors import BadInput
 from harness_core.doubles.http._exchange import exchange, request_bytes
 from harness_core.doubles.http._misdirected import Addressed
-from harness_core.doubles.http._recorded import shown_body, shown_headers
+from harness_core.doubles.http._recorded import header_texts, shown_body, shown_headers, utc_now
+from harness_core.ports import reason_of
 
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
-
-__all__ = ["HttpClient", "Response", "Silence", "Unanswered"]
 
 #: An answer of a server on this machine that does no long work takes milliseconds; on a loaded one
 #: with two cores, seconds.
 _ANSWER_S: Final = 30.0
 
 _BAD_REQUEST: Final = 400
+_REFUSED: Final = "connection refused"
 _OK: Final = 200
 _REDIRECT: Final = 300
 
@@ -43,7 +43,7 @@ _REDIRECT: Final = 300
 class Silence(StrEnum):
     """How an answer failed to come."""
 
-    #: Nobody accepts connections.
+    #: No process accepts connections.
     REFUSED = "refused"
     #: The connection broke, or what came was no HTTP, or not all of it.
     BROKEN = "broken"
@@ -73,8 +73,7 @@ class Response:
         status: HTTP status.
         headers: names in lower case, in the order sent, repeated ones repeated.
         body: the bytes.
-        began_s: monotonic clock when the request was begun.
-        duration_s: seconds from there to the last byte.
+        duration_s: seconds from the beginning of the request to the last byte.
     """
 
     method: str
@@ -82,7 +81,6 @@ class Response:
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes = dataclasses.field(repr=False)
-    began_s: float
     duration_s: float
 
     @property
@@ -126,12 +124,12 @@ class Response:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Request:
     """One request, as the evidence keeps it.
 
     Attributes:
         data: all of it, as sent.
-        any_length: an answer that may be without end is read to its end, too.
+        reads_any_length: an answer that may be without end is read to its end, too.
     """
 
     method: str
@@ -139,7 +137,12 @@ class _Asked:
     headers: tuple[tuple[str, str], ...]
     body: bytes
     data: bytes
-    any_length: bool = True
+    reads_any_length: bool = True
+
+    def may_end_at(self, head: h11.Response) -> bool:
+        """Whether the answer is read no further than its head, since it may have no end."""
+        endless = head.status_code < _BAD_REQUEST and b"content-length" not in dict(head.headers)
+        return endless and not self.reads_any_length
 
 
 class HttpClient:
@@ -234,9 +237,9 @@ class HttpClient:
             data = request_bytes(method, target, sent.items(), body)
         except h11.LocalProtocolError as error:
             raise BadInput("request", found=f"{method} {path}", expected=str(error)) from error
-        url = f"{self.base_url}{target}"
-        asked = _Asked(method=method, url=url, headers=tuple(sent.items()), body=body, data=data)
-        return await self._ask(asked, seconds=seconds)
+        url, headers_sent = f"{self.base_url}{target}", tuple(sent.items())
+        request = _Request(method=method, url=url, headers=headers_sent, body=body, data=data)
+        return await self._ask(request, seconds=seconds)
 
     @anywhere
     async def send(
@@ -265,7 +268,7 @@ class HttpClient:
         """
         body = b"" if json is None else _json(json)
         sent = self._headers(method, json, body, {})
-        asked = _Asked(
+        request = _Request(
             method=method,
             url=f"{addressed.origin or self.base_url}{path}",
             headers=(
@@ -275,9 +278,9 @@ class HttpClient:
             ),
             body=body,
             data=addressed.request(method, path, headers=sent, body=body),
-            any_length=False,
+            reads_any_length=False,
         )
-        return await self._ask(asked, seconds=seconds)
+        return await self._ask(request, seconds=seconds)
 
     def _headers(
         self, method: str, json: Any, body: bytes, further: Mapping[str, str]
@@ -290,43 +293,37 @@ class HttpClient:
             sent["content-length"] = str(len(body))
         return sent | {"connection": "close"}
 
-    async def _ask(self, asked: _Asked, *, seconds: float | None) -> Response:
+    async def _ask(self, request: _Request, *, seconds: float | None) -> Response:
         limit_s = self._seconds if seconds is None else seconds
-        began_s, stamp = time.monotonic(), time.time()
-        response: Response | None = None
-        problem = ""
+        began_s, at = time.monotonic(), utc_now()
+        how, problem, response = Silence.BROKEN, "", None
         try:
-            with trio.move_on_after(limit_s) as scope:
-                head, answer = await exchange(
+            with trio.fail_after(limit_s):
+                head, body = await exchange(
                     self._host,
                     self._port,
-                    asked.data,
-                    method=asked.method,
-                    head_suffices=lambda head: not asked.any_length and _endless(head),
+                    request.data,
+                    method=request.method,
+                    head_suffices=request.may_end_at,
                 )
-                response = Response(
-                    method=asked.method,
-                    url=asked.url,
-                    status=head.status_code,
-                    headers=tuple(
-                        (name.decode("latin-1").lower(), value.decode("latin-1"))
-                        for name, value in head.headers
-                    ),
-                    body=answer,
-                    began_s=began_s,
-                    duration_s=time.monotonic() - began_s,
-                )
-            how = Silence.LATE
-            if response is None and scope.cancelled_caught:
-                problem = f"nothing came within {limit_s:g} s"
+            response = Response(
+                method=request.method,
+                url=request.url,
+                status=head.status_code,
+                headers=header_texts(head.headers),
+                body=body,
+                duration_s=time.monotonic() - began_s,
+            )
+        except trio.TooSlowError:
+            how, problem = Silence.LATE, f"nothing came within {limit_s:g} s"
         except (OSError, trio.BrokenResourceError, h11.RemoteProtocolError) as error:
-            how, problem = Silence.BROKEN, f"{type(error).__name__}: {error}"
-            if _was_refused(error):
-                how, problem = Silence.REFUSED, "nobody accepts connections"
-        self._write(stamp, asked, response, problem, time.monotonic() - began_s)
+            problem = f"{type(error).__name__}: {error}"
+            if isinstance(error, OSError) and reason_of(error) == _REFUSED:
+                how, problem = Silence.REFUSED, _REFUSED
+        self._write(at, request, response, problem, time.monotonic() - began_s)
         if response is None:
             text = (
-                f"expected an answer to {asked.method} {asked.url} from {self.name}, "
+                f"expected an answer to {request.method} {request.url} from {self.name}, "
                 f"found none: {problem}"
             )
             raise Unanswered(text, how=how)
@@ -334,8 +331,8 @@ class HttpClient:
 
     def _write(
         self,
-        stamp: float,
-        asked: _Asked,
+        at: str,
+        request: _Request,
         response: Response | None,
         problem: str,
         duration_s: float,
@@ -344,13 +341,12 @@ class HttpClient:
             return
         redactor = self._evidence.redactor
         row: dict[str, Any] = {
-            "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(stamp))
-            + f".{int(stamp % 1 * 1000):03d}Z",
+            "at": at,
             "duration_s": round(duration_s, 4),
-            "method": asked.method,
-            "url": redactor.redact(asked.url),
-            "headers": shown_headers(asked.headers, redactor),
-            "body": shown_body(asked.body, redactor),
+            "method": request.method,
+            "url": redactor.redact(request.url),
+            "headers": shown_headers(request.headers, redactor),
+            "body": shown_body(request.body, redactor),
         }
         if response is None:
             row["problem"] = problem
@@ -363,18 +359,5 @@ class HttpClient:
         self._evidence.append_json(f"{self.name}.exchanges.jsonl", row)
 
 
-def _endless(head: h11.Response) -> bool:
-    """Whether an answer that says yes does not say how long it is."""
-    return head.status_code < _BAD_REQUEST and b"content-length" not in dict(head.headers)
-
-
 def _json(value: Any) -> bytes:
     return json.dumps(value).encode()
-
-
-def _was_refused(error: BaseException) -> bool:
-    """Trio wraps the reasons of a failed connection in a group."""
-    cause = error.__cause__
-    while isinstance(cause, BaseExceptionGroup) and cause.exceptions:
-        cause = cause.exceptions[0]
-    return isinstance(error, ConnectionRefusedError) or isinstance(cause, ConnectionRefusedError)

@@ -7,18 +7,15 @@ as such, answered where an answer can be given, and the connection closed.
 from __future__ import annotations
 
 import dataclasses
-import time
-from typing import Final, Protocol
+from typing import Final
 
 import h11
 import trio
 
-from harness_core.doubles.http._encoding import BadBody, decoded
-from harness_core.doubles.http._own_host import OwnHosts
-from harness_core.doubles.http._recorded import Recorded
+from harness_core.doubles.http._encoding import BadRequest, decoded
+from harness_core.doubles.http._recorded import Recorded, header_texts, utc_now
 from harness_core.doubles.http._rules import Answer, Drop
-
-__all__ = ["Desk", "serve_connection"]
+from harness_core.doubles.http._state import State
 
 _READ_BYTES: Final = 65_536
 #: Request line and headers; a trace context and a few cookies fit many times.
@@ -28,99 +25,64 @@ _TOO_LARGE: Final = 413
 _BODILESS: Final = frozenset({204, 304})
 
 
-class Desk(Protocol):
-    """Where a connection takes its requests."""
-
-    body_bytes: int
-    own: OwnHosts
-
-    def begin(self) -> int:
-        """Number the next request."""
-
-    def decide(self, request: Recorded) -> tuple[Answer, str]:
-        """The answer to a good request, and the name of the rule that gave it."""
-
-    def record(self, request: Recorded) -> None:
-        """Keep a request that was read as far as it came, before it is answered."""
-
-
-@dataclasses.dataclass(slots=True, kw_only=True)
-class _Bad(Exception):  # noqa: N818 - ends the reading of a request
-    problem: str
-    status: int
-    body: bytes = b""
-
-
-async def serve_connection(stream: trio.SocketStream, desk: Desk) -> None:
+async def serve_connection(stream: trio.SocketStream, state: State) -> None:
     """Serve until the client or an answer ends the connection."""
     connection = h11.Connection(our_role=h11.SERVER, max_incomplete_event_size=_HEAD_BYTES)
     async with stream:
         try:
-            while await _one_request(stream, connection, desk):
+            while await _one_request(stream, connection, state):
                 connection.start_next_cycle()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return  # what it asked is recorded; that it did not wait is its own affair
 
 
-async def _one_request(stream: trio.SocketStream, connection: h11.Connection, desk: Desk) -> bool:
+async def _one_request(stream: trio.SocketStream, connection: h11.Connection, state: State) -> bool:
     """Read, record and answer one request; whether another may follow on this connection."""
     request: Recorded | None = None
     try:
         head = await _next_event(stream, connection)
         if not isinstance(head, h11.Request):
             return False  # the client closed between two requests
-        request = _begun(desk, head)
-        _check_host(desk, head)
-        body = await _read_body(stream, connection, limit_bytes=desk.body_bytes)
+        request = _begun(state, head)
+        _check_host(state, head)
+        body = await _read_body(stream, connection, limit_bytes=state.body_bytes)
         encoding = request.header("content-encoding")
-        whole = dataclasses.replace(request, body=body)
-        try:
-            whole = dataclasses.replace(
-                whole, body=decoded(body, encoding, limit_bytes=desk.body_bytes)
-            )
-        except BadBody as bad:
-            raise _Bad(problem=str(bad), status=bad.status, body=body) from bad
-    except _Bad as bad:
-        request = request or _begun(desk, None)
-        return await _refuse(stream, connection, desk, request=request, bad=bad)
+        body = decoded(body, encoding, limit_bytes=state.body_bytes)
+    except BadRequest as bad:
+        return await _refuse(stream, connection, state, request=request, bad=bad)
     except h11.RemoteProtocolError as error:
-        malformed = _Bad(problem=f"malformed: {error}", status=error.error_status_hint)
-        request = request or _begun(desk, None)
-        return await _refuse(stream, connection, desk, request=request, bad=malformed)
+        malformed = BadRequest(f"malformed: {error}", status=error.error_status_hint)
+        return await _refuse(stream, connection, state, request=request, bad=malformed)
     except trio.BrokenResourceError:
         if request is not None:
-            desk.record(dataclasses.replace(request, problem="the client went away in its body"))
+            state.record(dataclasses.replace(request, problem="the client went away in its body"))
         raise
-    answer, rule = desk.decide(whole)
-    said = answer.status if answer.drop in {"", Drop.CUT} else 0
-    desk.record(dataclasses.replace(whole, status=said, rule=rule))
+    whole = dataclasses.replace(request, body=body)
+    answer, rule = state.decide(whole)
+    status = answer.status if answer.drop in {"", Drop.CUT} else 0
+    state.record(dataclasses.replace(whole, status=status, rule=rule))
     await _send(stream, connection, answer, method=whole.method)
     return answer.drop == "" and connection.our_state is h11.DONE
 
 
-def _check_host(desk: Desk, head: h11.Request) -> None:
+def _check_host(state: State, head: h11.Request) -> None:
     """Before its body is read, and before a rule is asked.
 
     Raises:
-        _Bad: the request is for another host.
+        BadRequest: the request is for another host.
     """
     hosts = [value for name, value in head.headers if name == b"host"]
-    if astray := desk.own.refuse(target=head.target, hosts=hosts):
-        raise _Bad(problem=astray.problem, status=astray.status)
+    if refusal := state.own.refuse(target=head.target, hosts=hosts):
+        raise BadRequest(refusal.problem, status=refusal.status)
 
 
-def _begun(desk: Desk, head: h11.Request | None) -> Recorded:
-    now = time.time()
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
+def _begun(state: State, head: h11.Request | None) -> Recorded:
     return Recorded(
-        sequence=desk.begin(),
-        arrived_at=stamp,
+        sequence=state.begin(),
+        arrived_at=utc_now(),
         method=head.method.decode("ascii") if head else "",
         target=head.target.decode("latin-1") if head else "",
-        headers=tuple(
-            (name.decode("latin-1").lower(), value.decode("latin-1"))
-            for name, value in (head.headers if head else ())
-        ),
+        headers=header_texts(head.headers) if head else (),
     )
 
 
@@ -130,7 +92,7 @@ async def _read_body(
     """The body as sent, at most ``limit_bytes`` of it.
 
     Raises:
-        _Bad: it is larger, or the client went away before its end.
+        BadRequest: it is larger, or the client went away before its end.
     """
     body = bytearray()
     while True:
@@ -142,16 +104,13 @@ async def _read_body(
         except h11.RemoteProtocolError as error:
             if connection.trailing_data[1]:
                 problem = f"the client went away after {len(body)} bytes of its body"
-                raise _Bad(problem=problem, status=0, body=bytes(body)) from error
+                raise BadRequest(problem, status=0, body=bytes(body)) from error
             raise
         if isinstance(event, h11.Data):
             body += event.data
             if len(body) > limit_bytes:
-                raise _Bad(
-                    problem=f"the body is larger than {limit_bytes} bytes",
-                    status=_TOO_LARGE,
-                    body=bytes(body[:limit_bytes]),
-                )
+                problem = f"the body is larger than {limit_bytes} bytes"
+                raise BadRequest(problem, status=_TOO_LARGE, body=bytes(body[:limit_bytes]))
         elif isinstance(event, h11.EndOfMessage):
             return bytes(body)
 
@@ -167,14 +126,15 @@ async def _next_event(stream: trio.SocketStream, connection: h11.Connection) -> 
 async def _refuse(
     stream: trio.SocketStream,
     connection: h11.Connection,
-    desk: Desk,
+    state: State,
     *,
-    request: Recorded,
-    bad: _Bad,
+    request: Recorded | None,
+    bad: BadRequest,
 ) -> bool:
-    """Record what could not be read, say so where the protocol allows it, and end."""
+    """Record what could not be read, answer where the protocol allows it, and end."""
+    request = request or _begun(state, None)
     can_answer = bad.status != 0 and connection.our_state in {h11.IDLE, h11.SEND_RESPONSE}
-    desk.record(
+    state.record(
         dataclasses.replace(
             request,
             body=bad.body,

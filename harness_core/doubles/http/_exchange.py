@@ -9,8 +9,6 @@ from typing import Final
 import h11
 import trio
 
-__all__ = ["exchange", "request_bytes"]
-
 _READ_BYTES: Final = 65_536
 _HEAD_BYTES: Final = 262_144
 #: Renders and small videos fit; a body without end does not.

@@ -13,11 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Addressed", "directed", "misdirected"]
-
 _NAMES: Final = ("127.0.0.1", "localhost")
 
-#: Names that browsers would send for somebody else's page.
+#: Names that browsers would send for a page of another site.
 _FOREIGN: Final = ("evil.example", "EVIL.example.", "a.b.evil.example", "xn--e1awd7f.example")
 
 #: Other ways to write an address of this machine, none of them the one that it is served at.
@@ -33,15 +31,16 @@ _CLAIMS: Final = (
 )
 
 _LETTERS: Final = "abcxyz0123456789.-_:@[]%/\\#?, \x80\xa0\xff"
+#: How many are drawn.
 _MUTANTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addressed:
-    """How a request says whom it is for.
+    """How a request names the host it is for.
 
     Attributes:
-        what: in words.
+        what: a description of it.
         hosts: the value of each ``Host`` header, as sent in Latin-1.
         origin: put before the path of its target: the absolute form.
         headers: further ones.
@@ -74,9 +73,7 @@ def directed(port: int) -> tuple[Addressed, ...]:
     )
 
 
-def misdirected(
-    port: int, *, seed: int, any_port: bool = False, mutants: int = _MUTANTS
-) -> tuple[Addressed, ...]:
+def misdirected(port: int, *, seed: int, any_port: bool = False) -> tuple[Addressed, ...]:
     """Requests that a server on a port of 127.0.0.1 must refuse, each one once.
 
     Args:
@@ -84,11 +81,10 @@ def misdirected(
         seed: of the part that is drawn.
         any_port: the server cannot know under which port it is published, so its own names with
             another port are left out.
-        mutants: how many are drawn.
     """
     own = tuple(f"{name}:{port}" for name in _NAMES)
     found: dict[str, Addressed] = {}
-    for host in (*_hosts(port), *_mutants(own, seed=seed, count=mutants)):
+    for host in (*_hosts(port), *_mutants(own, seed=seed)):
         if not _is_own(host, port=port, any_port=any_port):
             found.setdefault(host, Addressed(what=f"Host {host!r}", hosts=(host,)))
     return (*found.values(), *_shapes(own, port))
@@ -127,10 +123,10 @@ def _hosts(port: int) -> Iterator[str]:
     yield "null"
 
 
-def _mutants(own: tuple[str, ...], *, seed: int, count: int) -> Iterator[str]:
+def _mutants(own: tuple[str, ...], *, seed: int) -> Iterator[str]:
     """A letter more, less or other than a name of its own."""
     draw = random.Random(seed)  # noqa: S311 - no secret
-    for _ in range(count):
+    for _ in range(_MUTANTS):
         host = draw.choice(own)
         at, letter = draw.randrange(len(host)), draw.choice(_LETTERS)
         tail = draw.choice((host[at:], host[at + 1 :], letter + host[at:], letter + host[at + 1 :]))

@@ -17,8 +17,6 @@ from typing import Final
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["Misaddressed", "OwnHosts"]
-
 _BAD_REQUEST: Final = 400
 _MISDIRECTED: Final = 421
 

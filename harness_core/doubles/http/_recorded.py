@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from harness_core.base.errors import HarnessError
 from harness_core.base.evidence import REDACTED, Redactor
-
-__all__ = ["Recorded", "shown_body", "shown_headers", "written"]
 
 #: Characters of a body kept in the evidence; whole bodies are in memory while the recorder is open.
 _BODY_CHARS: Final = 20_000
@@ -53,16 +52,6 @@ class Recorded:
         return urlsplit(self.target).path
 
     @property
-    def query(self) -> dict[str, list[str]]:
-        """Parameters of the target's query."""
-        return parse_qs(urlsplit(self.target).query, keep_blank_values=True)
-
-    @property
-    def form(self) -> dict[str, list[str]]:
-        """Parameters of a body sent as ``application/x-www-form-urlencoded``."""
-        return parse_qs(self.text, keep_blank_values=True)
-
-    @property
     def text(self) -> str:
         """The body as text."""
         return self.body.decode("utf-8", errors="replace")
@@ -75,13 +64,23 @@ class Recorded:
         """The body as JSON.
 
         Raises:
-            HarnessError: it is none; what to make of that is the test's to say.
+            HarnessError: it is none; whether that is a failure is for the test to decide.
         """
         try:
             return json.loads(self.body)
         except ValueError as error:
             action = f"read the body of {self.method} {self.path} as JSON"
             raise HarnessError(action, observed=f"{error}: {self.text[:200]!r}") from error
+
+
+def utc_now() -> str:
+    """The time in UTC, ISO 8601 with milliseconds: ``2026-03-02T10:11:12.345Z``."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def header_texts(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...]:
+    """Headers as texts, names in lower case."""
+    return tuple((n.decode("latin-1").lower(), value.decode("latin-1")) for n, value in headers)
 
 
 def written(request: Recorded, redactor: Redactor) -> dict[str, Any]:

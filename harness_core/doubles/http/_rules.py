@@ -12,17 +12,15 @@ from typing import Any
 from harness_core.base.errors import BadInput
 from harness_core.doubles.http._recorded import Recorded
 
-__all__ = ["Answer", "Drop", "Rule"]
-
 
 class Drop(StrEnum):
     """How an answer fails to arrive."""
 
-    #: The connection is closed with nothing said.
+    #: The connection is closed without an answer.
     UNANSWERED = "unanswered"
     #: The head promises the whole body; half of it is sent.
     CUT = "cut"
-    #: Nothing is said and the connection stays open for as long as the client keeps it.
+    #: No answer is sent and the connection stays open for as long as the client keeps it.
     SILENT = "silent"
 
 
@@ -94,10 +92,11 @@ class Rule:
         """Whether it is for this request."""
         return self.method in {"", request.method} and fnmatchcase(request.path, self.path)
 
-    def made(self, request: Recorded) -> Answer:
+    def answer_to(self, request: Recorded) -> Answer:
         """Its answer to this request."""
         return self.answer if isinstance(self.answer, Answer) else self.answer(request)
 
-    def called(self) -> str:
+    @property
+    def label(self) -> str:
         """Its name in the record."""
         return self.name or f"{self.method or 'any'} {self.path}"

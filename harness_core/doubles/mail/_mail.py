@@ -10,8 +10,6 @@ from typing import Final
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["Mail", "Refusal"]
-
 #: A final reply of SMTP that is no success (RFC 5321, 4.2).
 _REPLY: Final = re.compile(r"[45]\d\d [ -~]+")
 

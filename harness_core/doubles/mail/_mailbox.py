@@ -24,13 +24,11 @@ from harness_core.doubles.mail._mail import Mail, Refusal
 from harness_core.ports import Probe, Stage, await_ready, reason_of
 from harness_core.process import Child, Run
 
-__all__ = ["Mailbox", "open_mailbox"]
-
 _FIRST_DESCRIPTOR: Final = 3
 #: Read by `_server.py`, which is not imported here: only its process needs the library.
 _PASSWORD_VARIABLE: Final = "HARNESS_MAIL_PASSWORD"  # noqa: S105 - a name
 
-#: What the process needs of ours; it listens on an inherited socket and calls nobody.
+#: What the process needs of ours; it listens on an inherited socket and opens no connection.
 _INHERITED: Final = ("PATH", "LANG", "PYTHONPATH", "VIRTUAL_ENV")
 
 #: The greeting of a server that is ready (RFC 5321, 3.1).
@@ -76,15 +74,6 @@ class Mailbox:
         )
 
     @property
-    def logins(self) -> tuple[tuple[str, bool], ...]:
-        """Who tried to log in so far, and whether the password was right."""
-        return tuple(
-            (event["login"], event["accepted"])
-            for event in self._events()
-            if event["kind"] == "login"
-        )
-
-    @property
     def refused(self) -> tuple[str, ...]:
         """The recipients that were refused so far."""
         return tuple(e["recipient"] for e in self._events() if e["kind"] == "refused")
@@ -114,7 +103,7 @@ class Mailbox:
 
         def observed() -> str:
             to = [", ".join(mail.recipients) for mail in self.mails if mail.sequence > since]
-            return f"it took mail for {'; '.join(to) or 'nobody'}"
+            return f"it took mail for {'; '.join(to) or 'no recipient'}"
 
         with deadline(f"see {count} mails", seconds=seconds, observed=observed):
             return await until(enough)
@@ -205,7 +194,7 @@ def _shown(mail: Mail) -> dict[str, Any]:
 def _greets(port: int) -> Probe:
     """A connection is greeted as by a server of mail that is ready."""
 
-    async def look() -> str:
+    async def probe() -> str:
         try:
             async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
                 greeting = await stream.receive_some()
@@ -213,7 +202,7 @@ def _greets(port: int) -> Probe:
             return reason_of(error)
         except trio.BrokenResourceError:
             return "connection reset"
-        said = greeting.decode(errors="replace")
-        return "" if greeting.startswith(_GREETING) else f"it said {said!r}"
+        shown = greeting.decode(errors="replace")
+        return "" if greeting.startswith(_GREETING) else f"it greeted with {shown!r}"
 
-    return look
+    return probe

@@ -1,4 +1,4 @@
-"""The process of a mailbox: takes mail on an inherited socket and writes each down, one JSON line.
+"""The process of a mailbox: takes mail on an inherited socket and records each as one JSON line.
 
 What it refuses stands in a file that it reads at each recipient, so that a test can change its mind
 without a protocol between the two processes.
@@ -20,9 +20,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from harness_core.base.bridge import serve_protocol
 
-__all__ = ["PASSWORD_VARIABLE", "main"]
-
-#: Handed over in the environment: the arguments of a process are readable by everybody.
+#: Handed over in the environment: the arguments of a process are readable by every user.
 PASSWORD_VARIABLE: Final = "HARNESS_MAIL_PASSWORD"  # noqa: S105 - a name
 
 _TAKEN: Final = "250 2.0.0 taken"
@@ -31,7 +29,7 @@ _TAKEN: Final = "250 2.0.0 taken"
 # ruff: noqa: ARG002 - the library hands over more than is needed here
 
 
-class _Clerk:
+class _Handler:
     """What aiosmtpd calls; its method names are the library's."""
 
     def __init__(self, *, account: str, password: str, spool: Path, refusals: Path) -> None:
@@ -44,13 +42,12 @@ class _Clerk:
     def authenticate(
         self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, data: object
     ) -> AuthResult:
-        """Compare what a client logs in with; write down that it tried, never with what."""
+        """Compare what a client logs in with."""
         given = data if isinstance(data, LoginPassword) else LoginPassword(b"", b"")
         login = given.login.decode(errors="replace")
         accepted = login == self._account and compare_digest(
             given.password, self._password.encode()
         )
-        self._write({"kind": "login", "login": login, "accepted": accepted})
         # handled=False leaves the "535" to the library.
         return AuthResult(success=accepted, handled=False, auth_data=login)
 
@@ -77,7 +74,7 @@ class _Clerk:
     async def handle_DATA(  # noqa: N802 - the library's name
         self, server: SMTP, session: Session, envelope: Envelope
     ) -> str:
-        """Write a mail down before it is confirmed."""
+        """Record a mail before it is confirmed."""
         content = envelope.content
         raw = content if isinstance(content, bytes) else str(content or "").encode()
         self._write(
@@ -104,7 +101,7 @@ def main() -> int:
     parser.add_argument("--spool", type=Path, required=True)
     parser.add_argument("--refusals", type=Path, required=True)
     given = parser.parse_args()
-    clerk = _Clerk(
+    handler = _Handler(
         account=given.account,
         password=os.environ.pop(PASSWORD_VARIABLE, ""),
         spool=given.spool,
@@ -114,9 +111,9 @@ def main() -> int:
     def session(loop: Any) -> SMTP:
         # Loopback only, so a password in the clear crosses no network.
         return SMTP(
-            clerk,
+            handler,
             hostname="localhost",
-            authenticator=clerk.authenticate,
+            authenticator=handler.authenticate,
             auth_required=True,
             auth_require_tls=False,
             enable_SMTPUTF8=True,

@@ -6,8 +6,7 @@ From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and
 - ``_gateway.py``: a gateway as a supervised child. ``_client.py``: the control API, typed.
 - ``_cli.py``, ``_serve.py``: the process: arguments, socket, ready line, end.
 - ``_app.py``, ``_control.py``: its routes. ``_desk.py``: where every call passes: key, faults,
-  budget, backend, ledger. ``_exchange.py``: one HTTP exchange; ``_answering.py``: how an answer
-  leaves.
+  budget, backend, ledger. ``_exchange.py``: one HTTP exchange and its answer.
 - ``_backend.py``: what a mode is; ``_modes.py``: which there are; ``rehearsed/``, ``_live.py``,
   ``_record.py``, ``_replay.py``: each of them. What ``rehearsed`` plays is written in
   ``harness_core.doubles.turns``.
@@ -15,9 +14,8 @@ From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and
   question; ``_nearest.py``: how two differ.
 - ``_dialect.py``: the wire formats; ``_request.py``, ``_reply.py``, ``_stream.py``,
   ``_refusal.py``: the Messages API; ``_openai.py``: chat completions.
-- ``_ledger.py``, ``_prices.py``, ``_budget.py``, ``_summary.py``: what was called, what it costs,
-  what it may cost, and the table for people. ``_refused.py``: what was refused for its key;
-  ``_unrehearsed.py``: what the model had no turn for.
+- ``_ledger.py``, ``_prices.py``, ``_budget.py``: what was called, what it costs, what it may cost;
+  ``_report.py``: the same for people.
 - ``_faults.py``, ``_trouble.py``: trouble on request, and what it does.
 """
 
@@ -30,9 +28,7 @@ from harness_core.doubles.model._client import GatewayClient
 from harness_core.doubles.model._faults import Fault
 from harness_core.doubles.model._gateway import Gateway, gateway_command, open_gateway
 from harness_core.doubles.model._ledger import LedgerEntry, Totals
-from harness_core.doubles.model._refused import refused_keys
-from harness_core.doubles.model._summary import cost_summary
-from harness_core.doubles.model._unrehearsed import expect_rehearsed
+from harness_core.doubles.model._report import cost_summary, expect_rehearsed, refused_keys
 
 __all__ = [
     "KEY_VARIABLE",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -14,18 +17,6 @@ from harness_core.doubles.model._control import control_routes
 from harness_core.doubles.model._desk import Desk
 from harness_core.doubles.model._dialect import CHAT, MESSAGES, Dialect
 from harness_core.doubles.model._refusal import Refusal
-
-
-class _Endpoint:
-    """One POST route whose calls pass the desk."""
-
-    def __init__(self, desk: Desk, dialect: Dialect, *, counting: bool = False) -> None:
-        self._desk = desk
-        self._dialect = dialect
-        self._counting = counting
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._desk.serve(self._dialect, scope, receive, send, counting=self._counting)
 
 
 class _Addressed:
@@ -51,13 +42,9 @@ def gateway_app(desk: Desk, *, control_token: str, own: OwnHosts) -> ASGIApp:
     """The ASGI application of a gateway."""
     app = Starlette(
         routes=[
-            Route("/v1/messages", _Endpoint(desk, MESSAGES), methods=["POST"]),
-            Route(
-                "/v1/messages/count_tokens",
-                _Endpoint(desk, MESSAGES, counting=True),
-                methods=["POST"],
-            ),
-            Route("/v1/chat/completions", _Endpoint(desk, CHAT), methods=["POST"]),
+            _answering("/v1/messages", desk, MESSAGES),
+            _answering("/v1/messages/count_tokens", desk, MESSAGES, counting=True),
+            _answering("/v1/chat/completions", desk, CHAT),
             # Claude Code looks whether its base URL is there before it asks anything.
             Route("/", _hello, methods=["GET", "HEAD"]),
             Route("/api/hello", _hello, methods=["GET", "HEAD"]),
@@ -66,6 +53,16 @@ def gateway_app(desk: Desk, *, control_token: str, own: OwnHosts) -> ASGIApp:
         exception_handlers={404: _refused, 405: _refused},
     )
     return _Addressed(app, own)
+
+
+def _answering(path: str, desk: Desk, dialect: Dialect, *, counting: bool = False) -> Route:
+    """A route whose calls pass the desk."""
+
+    async def answer(_: Request) -> Any:
+        # An ASGI application, as every response is one.
+        return partial(desk.serve, dialect, counting=counting)
+
+    return Route(path, answer, methods=["POST"])
 
 
 async def _hello(request: Request) -> Response:  # noqa: ARG001 - a route's signature

@@ -1,15 +1,13 @@
-"""What a mode of the gateway is: one method that answers a call.
-
-Each mode implements :class:`Backend`; a further one is one more class and one more line in
-``_cli.py``.
-"""
+"""What a mode of the gateway is: one method that answers a call."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+
+import httpx
 
 from harness_core.doubles.model._reply import Reply
 from harness_core.doubles.model._request import MessagesRequest
@@ -37,21 +35,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relay:
-    """An answer that arrives from elsewhere while it is passed on.
+    """An answer that arrives from a provider while it is passed on.
 
     Attributes:
-        status: HTTP status of the upstream.
-        headers: response headers to pass on.
-        chunks: the body as it comes; raises ``Refusal`` when it breaks off.
-        aclose: gives the connection back.
+        response: the answer, of which the body was not read yet.
         seen: called once, with the whole answer, before its last bytes are passed on.
     """
 
-    status: int
-    headers: Mapping[str, str]
-    chunks: Callable[[], AsyncGenerator[bytes, None]]
-    aclose: Callable[[], Awaitable[None]]
-    seen: Callable[[AnswerReader], None] = lambda reader: None  # noqa: ARG005 - nobody looks
+    response: httpx.Response
+    seen: Callable[[AnswerReader], None] = lambda reader: None  # noqa: ARG005 - nothing is kept
 
 
 Answer = Reply | Relay

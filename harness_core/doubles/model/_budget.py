@@ -17,21 +17,6 @@ from harness_core.doubles.model._refusal import Refusal
 _DUST_USD = 1e-9
 
 
-class Reservation:
-    """Money set aside for one call; settle it exactly once."""
-
-    def __init__(self, budget: Budget, amount_usd: float) -> None:
-        self._budget = budget
-        self.amount_usd = amount_usd
-        self._open = True
-
-    def settle(self, spent_usd: float) -> None:
-        """Replace the reservation by what the call cost; later calls of this do nothing."""
-        if self._open:
-            self._open = False
-            self._budget._settle(self.amount_usd, spent_usd)  # noqa: SLF001 - its other half
-
-
 class Budget:
     """What a run may spend.
 
@@ -49,8 +34,8 @@ class Budget:
         self.refused = 0
         self._settlement = trio.Event()
 
-    async def reserve(self, amount_usd: float) -> Reservation:
-        """Set money aside, waiting for calls in flight when only they stand in the way.
+    async def reserve(self, amount_usd: float) -> None:
+        """Set money aside for a call, waiting while only calls in flight stand in the way.
 
         Raises:
             Refusal: 402, which Claude Code does not retry; names the sums.
@@ -58,7 +43,7 @@ class Budget:
         while self.spent_usd + amount_usd <= self.limit_usd + _DUST_USD:
             if self.spent_usd + self.reserved_usd + amount_usd <= self.limit_usd + _DUST_USD:
                 self.reserved_usd += amount_usd
-                return Reservation(self, amount_usd)
+                return
             await self._settlement.wait()
         self.refused += 1
         message = (
@@ -69,7 +54,8 @@ class Budget:
         )
         raise Refusal(402, message, reason="budget_exceeded")
 
-    def _settle(self, reserved_usd: float, spent_usd: float) -> None:
+    def settle(self, reserved_usd: float, spent_usd: float) -> None:
+        """Replace what was set aside for a call by what it cost; once for each call."""
         self.reserved_usd = max(0.0, self.reserved_usd - reserved_usd)
         self.spent_usd += spent_usd
         settlement, self._settlement = self._settlement, trio.Event()

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -29,9 +29,11 @@ import msgspec
 from msgspec import Meta
 
 from harness_core.base.errors import BadInput
+from harness_core.base.evidence import Redactor
 from harness_core.base.reading import JSON_WORDS, Misfit, Table, convert, read_json
-from harness_core.doubles.model._normal import key_of
-from harness_core.doubles.model._reply import Content, Reply, Usage
+from harness_core.doubles.model._backend import Call
+from harness_core.doubles.model._normal import Asked, key_of, named_pattern
+from harness_core.doubles.model._reply import Usage
 from harness_core.doubles.model._request import text_of
 
 T = TypeVar("T")
@@ -72,22 +74,15 @@ class CassetteAnswer(Table, frozen=True, omit_defaults=True):
             expected = "an array of content blocks: text with a text, tool_use with name and input"
             raise Misfit("content", expected=expected)
 
-    def reply(self, content: tuple[Content, ...]) -> Reply:
-        """The message, with blocks in which this run's values stand."""
-        return Reply(
-            content=content,
-            stop_reason=self.stop_reason or "end_turn",
-            stop_sequence=self.stop_sequence,
-            usage=self.usage or Usage(),
-        )
-
 
 def _is_block(block: Mapping[str, Any]) -> bool:
     fields = _BLOCKS.get(block.get("type", ""), {"type": str})
     return all(isinstance(block.get(name), kind) for name, kind in fields.items())
 
 
-class _Question(Table, frozen=True):
+class Question(Table, frozen=True):
+    """One file: what was asked, normalised, and its answers in their order."""
+
     cassette: int
     request: dict[str, Any]
     answers: Annotated[
@@ -115,21 +110,8 @@ class _Volatile(Table, frozen=True):
                 raise Misfit("volatile", kind, expected="a pattern of some letters")
 
 
-class Recorded(msgspec.Struct, frozen=True):
-    """One question and its answers.
-
-    Attributes:
-        name: the file's name.
-        request: the normalised request.
-    """
-
-    name: str
-    request: Mapping[str, Any]
-    answers: tuple[CassetteAnswer, ...]
-
-
-def read_cassette(directory: Path) -> dict[str, Recorded]:
-    """Read every file of a cassette: key of the question → what was recorded.
+def read_cassette(directory: Path) -> dict[str, tuple[str, Question]]:
+    """Read every file of a cassette: key of the question → name of its file, and what is in it.
 
     Raises:
         BadInput: there is no such directory, nothing in it, or a file is malformed.
@@ -141,32 +123,31 @@ def read_cassette(directory: Path) -> dict[str, Recorded]:
             expected="a cassette",
             next_step="Record one first: --llm record (harness gateway --mode record)",
         )
-    read_volatile(directory)
-    found: dict[str, Recorded] = {}
+    found: dict[str, tuple[str, Question]] = {}
     for path in sorted(directory.glob("*.json")):
         if path.name == _VOLATILE:
             continue
-        question = _versioned(path, _Question)
+        question = _versioned(path, Question)
         key = key_of(question.request)
         if key in found:
-            same = f"the request of {found[key].name}"
+            same = f"the request of {found[key][0]}"
             raise BadInput(path, key="request", found=same, expected="each request once")
-        found[key] = Recorded(path.name, question.request, tuple(question.answers))
+        found[key] = path.name, question
     if not found:
         raise BadInput(directory, found="no recorded request", expected="at least one *.json file")
     return found
 
 
-def read_volatile(directory: Path) -> dict[str, str]:
-    """Kind → pattern of what a cassette's own ``volatile.json`` lists; empty without one.
+def asker(directory: Path, redactor: Redactor) -> Callable[[Call], Asked]:
+    """Reduces the calls that a cassette is asked, with what its ``volatile.json`` lists.
 
     Raises:
-        BadInput: the file is malformed, or a pattern is no regular expression.
+        BadInput: that file is malformed, or a pattern of it is no regular expression.
     """
     path = directory / _VOLATILE
-    if not path.is_file():
-        return {}
-    return _versioned(path, _Volatile).volatile
+    volatile = _versioned(path, _Volatile).volatile if path.is_file() else {}
+    pattern = named_pattern(volatile)
+    return lambda call: Asked(call.request.body, now=call.now, redactor=redactor, pattern=pattern)
 
 
 def write_recorded(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import secrets
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -15,14 +17,17 @@ import trio
 from harness_core.base import limits
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.evidence import Redactor
+from harness_core.doubles.model._budget import Budget
+from harness_core.doubles.model._desk import Desk
+from harness_core.doubles.model._ledger import Ledger
 from harness_core.doubles.model._modes import (
     DEFAULT_UPSTREAM,
     MODES,
     PAID_MODES,
     UPSTREAM_KEY_VARIABLE,
-    open_backend,
+    GatewayOptions,
 )
-from harness_core.doubles.model._serve import Settings, serve
+from harness_core.doubles.model._serve import listen, serve
 
 _DEFAULT_MODEL: Final = "claude-haiku-4-5-20251001"
 
@@ -42,9 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(argv)
     try:
-        trio.run(serve, _settings(options))
+        trio.run(_serve, options)
     except HarnessError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - a command line tells its user
+        print(error, file=sys.stderr)  # noqa: T201 - this process's interface
         return 2 if isinstance(error, BadInput) else 1
     except KeyboardInterrupt:
         pass
@@ -110,36 +115,60 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _settings(options: argparse.Namespace) -> Settings:
+async def _serve(options: argparse.Namespace) -> None:
     if options.budget_usd < 0 or options.budget_usd != options.budget_usd:
         raise BadInput("--budget-usd", found=options.budget_usd, expected="USD from 0 on")
     if not 0 <= options.port <= 65535:  # noqa: PLR2004 - the range of TCP ports
         raise BadInput("--port", found=options.port, expected="a port from 0 to 65535")
     redactor = Redactor()
-    backend = open_backend(
-        options.mode,
-        redactor=redactor,
+    chosen = GatewayOptions(
+        mode=options.mode,
+        upstream=options.upstream,
+        upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""),
         cassette=options.cassette,
         turns=options.turns,
         form=options.form,
-        upstream=options.upstream,
-        upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""),
     )
+    backend = chosen.backend(redactor)
     # Only calls that cost money are held to a list; offline any model may be asked for.
     models = options.allow_model or [_DEFAULT_MODEL] if options.mode in PAID_MODES else []
-    return Settings(
-        backend=backend,
-        api_key=_secret(KEY_VARIABLE, prefix="sk-ant-harness-"),
-        control_token=_secret(TOKEN_VARIABLE, prefix="hgt-"),
-        models=tuple(models),
-        budget_usd=options.budget_usd,
-        ledger=options.ledger,
-        port=options.port,
-        hosts=tuple(options.host),
-        descriptor=options.fd,
-        announce=not options.quiet,
-        redactor=redactor,
-    )
+    key = _secret(KEY_VARIABLE, prefix="sk-ant-harness-")
+    token = _secret(TOKEN_VARIABLE, prefix="hgt-")
+    with (
+        closing(_open_ledger(options.ledger)) as ledger,
+        listen(port=options.port, descriptor=options.fd) as listener,
+    ):
+        desk = Desk(
+            backend=backend,
+            ledger=ledger,
+            budget=Budget(options.budget_usd),
+            api_key=key,
+            models=models,
+            redactor=redactor,
+        )
+        line = {
+            "url": f"http://127.0.0.1:{listener.getsockname()[1]}",
+            "api_key": key,
+            "control_token": token,
+            "mode": options.mode,
+            "pid": os.getpid(),
+        }
+
+        def announce() -> None:
+            # A supervisor that knows key and token, and keeps the output, has it left out.
+            if not options.quiet:
+                print(json.dumps(line), flush=True)  # noqa: T201 - this process's interface
+
+        await serve(desk, listener, control_token=token, hosts=options.host, ready=announce)
+
+
+def _open_ledger(path: Path | None) -> Ledger:
+    try:
+        return Ledger(path)
+    except OSError as error:
+        raise BadInput(
+            "--ledger", found=str(path), expected=f"a file that can be written ({error.strerror})"
+        ) from error
 
 
 def _secret(variable: str, *, prefix: str) -> str:
@@ -148,6 +177,6 @@ def _secret(variable: str, *, prefix: str) -> str:
         raise BadInput(
             variable,
             found=f"{len(given)} characters",
-            expected=f"at least {SHORTEST_KEY}, so that nobody guesses it",
+            expected=f"at least {SHORTEST_KEY}, which cannot be guessed",
         )
     return given or prefix + secrets.token_urlsafe(24)

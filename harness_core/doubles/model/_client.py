@@ -41,7 +41,7 @@ class GatewayClient:
         )
 
     async def set_scope(self, test: str) -> None:
-        """Book the calls that arrive from now on, on the test with this id; on none when empty."""
+        """Book the calls that arrive from now on on the test with this id; on none when empty."""
         await self._ask("POST", "scope", json={"test": test})
 
     async def ledger(self, *, since: int = 0) -> tuple[LedgerEntry, ...]:
@@ -100,8 +100,8 @@ class GatewayClient:
     async def fault_met(self, number: int) -> int:
         """How many calls have met a fault that was not withdrawn yet.
 
-        A call that hangs or is held has met its fault when it arrives, so this tells that a
-        session is in the middle of its work, whatever the product writes down about it.
+        A call that hangs or is held has met its fault when it arrives: a session is then in the
+        middle of its work, whatever the product records of it.
         """
         planted = await self._ask("GET", "faults")
         return sum(int(each["met"]) for each in planted if each["number"] == number)

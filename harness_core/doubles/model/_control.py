@@ -7,7 +7,8 @@ rewrite its own ledger or rehearse its own answers.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,27 +33,79 @@ class _Scope(Table, frozen=True):
     test: str
 
 
-#: What is answered, as a value that becomes JSON.
-Handler = Callable[[Request], Awaitable[Any]]
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request of the control API."""
+
+    path: str
+    query: Mapping[str, str]
+    body: bytes
+
+    def number(self, name: str, *, default: str = "") -> int:
+        """A number in its query."""
+        given = self.query.get(name, default)
+        if not given.isdecimal():
+            raise BadInput(self.path, key=name, found=given, expected="a number")
+        return int(given)
+
+    def read(self, kind: type[T], *, where: str) -> T:
+        """Its body."""
+        value = json_value(self.body, where=where)
+        return convert(value, kind, where=where, words=JSON_WORDS)
+
+
+#: Answers with a value that becomes JSON.
+Handler = Callable[[_Asked], Any]
 
 
 def control_routes(desk: Desk, *, token: str) -> list[Route]:
     """Routes of the control API for a desk."""
-    control = _Control(desk)
-    handlers: dict[str, tuple[Handler, list[str]]] = {
-        "health": (control.health, ["GET"]),
-        "scope": (control.scope, ["POST"]),
-        "ledger": (control.ledger, ["GET"]),
-        "mark": (control.mark, ["GET"]),
-        "totals": (control.totals, ["GET"]),
-        "rehearsals": (control.rehearsals, ["POST"]),
-        "unmatched": (control.unmatched, ["GET"]),
-        "faults": (control.faults, ["GET", "POST", "DELETE"]),
-        "clear": (control.clear, ["POST"]),
-    }
+
+    def set_scope(asked: _Asked) -> None:
+        desk.test = asked.read(_Scope, where="scope").test
+
+    def rehearse(asked: _Asked) -> None:
+        if not isinstance(desk.backend, RehearsedBackend):
+            expected = "a gateway started with --mode rehearsed"
+            raise BadInput("rehearsals", key="mode", found=desk.backend.name, expected=expected)
+        rows = json_value(asked.body, where="rehearsals")
+        for rehearsal in rehearsals_from_json(rows, where="rehearsals"):
+            desk.backend.stage.load(rehearsal)
+
+    def unmatched(_: _Asked) -> list[str]:
+        return desk.backend.misses if isinstance(desk.backend, ReplayBackend) else []
+
+    def faults(_: _Asked) -> list[dict[str, Any]]:
+        return [
+            {
+                "number": planted.number,
+                "does": planted.fault.describe(),
+                "left": planted.left,
+                "met": planted.met,
+            }
+            for planted in desk.faults.planted()
+        ]
+
+    def clear(_: _Asked) -> None:
+        desk.faults.clear()
+        desk.test = ""
+
+    handlers: tuple[tuple[str, str, Handler], ...] = (
+        ("GET", "health", lambda _: {"mode": desk.backend.name}),
+        ("POST", "scope", set_scope),
+        ("GET", "ledger", lambda asked: desk.ledger.since(asked.number("since", default="0"))),
+        ("GET", "mark", lambda _: desk.ledger.last_sequence),
+        ("GET", "totals", lambda _: desk.totals()),
+        ("POST", "rehearsals", rehearse),
+        ("GET", "unmatched", unmatched),
+        ("GET", "faults", faults),
+        ("POST", "faults", lambda asked: desk.faults.add(asked.read(Fault, where="fault"))),
+        ("DELETE", "faults", lambda asked: desk.faults.withdraw(asked.number("number"))),
+        ("POST", "clear", clear),
+    )
     return [
-        Route(f"/_gateway/{path}", _guarded(handler, token=token), methods=methods)
-        for path, (handler, methods) in handlers.items()
+        Route(f"/_gateway/{path}", _guarded(handler, token=token), methods=[method])
+        for method, path, handler in handlers
     ]
 
 
@@ -64,81 +117,12 @@ def _guarded(handler: Handler, *, token: str) -> Callable[[Request], Awaitable[J
         if not hmac.compare_digest(given.encode(), token.encode()):
             text = "the control API wants its token as a bearer token"
             return JSONResponse({"error": text}, status_code=401)
+        asked = _Asked(request.url.path, request.query_params, await request.body())
         try:
-            return JSONResponse(msgspec.to_builtins(await handler(request)))
+            return JSONResponse(msgspec.to_builtins(handler(asked)))
         except BadInput as error:
             fields = ("where", "key", "found", "expected", "next_step")
             body = {"error": str(error)} | {name: getattr(error, name) for name in fields}
             return JSONResponse(body, status_code=400)
 
     return guard
-
-
-class _Control:
-    """Handlers of the control API."""
-
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    async def health(self, _: Request) -> Any:
-        return {"mode": self._desk.backend.name}
-
-    async def scope(self, request: Request) -> Any:
-        self._desk.test = (await _read(request, _Scope, where="scope")).test
-        return {}
-
-    async def ledger(self, request: Request) -> Any:
-        return self._desk.ledger.since(_number(request, "since", default="0"))
-
-    async def mark(self, _: Request) -> Any:
-        return self._desk.ledger.last_sequence
-
-    async def totals(self, _: Request) -> Any:
-        return self._desk.totals()
-
-    async def rehearsals(self, request: Request) -> Any:
-        backend = self._desk.backend
-        if not isinstance(backend, RehearsedBackend):
-            expected = "a gateway started with --mode rehearsed"
-            raise BadInput("rehearsals", key="mode", found=backend.name, expected=expected)
-        rows = json_value(await request.body(), where="rehearsals")
-        for rehearsal in rehearsals_from_json(rows, where="rehearsals"):
-            backend.stage.load(rehearsal)
-        return {}
-
-    async def unmatched(self, _: Request) -> Any:
-        backend = self._desk.backend
-        return backend.misses if isinstance(backend, ReplayBackend) else []
-
-    async def faults(self, request: Request) -> Any:
-        board = self._desk.faults
-        if request.method == "POST":
-            return board.add(await _read(request, Fault, where="fault"))
-        if request.method == "DELETE":
-            return board.withdraw(_number(request, "number"))
-        return [
-            {
-                "number": planted.number,
-                "does": planted.fault.describe(),
-                "left": planted.left,
-                "met": planted.met,
-            }
-            for planted in board.planted()
-        ]
-
-    async def clear(self, _: Request) -> Any:
-        self._desk.faults.clear()
-        self._desk.test = ""
-        return {}
-
-
-async def _read(request: Request, kind: type[T], *, where: str) -> T:
-    value = json_value(await request.body(), where=where)
-    return convert(value, kind, where=where, words=JSON_WORDS)
-
-
-def _number(request: Request, name: str, *, default: str = "") -> int:
-    given = request.query_params.get(name, default)
-    if not given.isdecimal():
-        raise BadInput(request.url.path, key=name, found=given, expected="a number")
-    return int(given)

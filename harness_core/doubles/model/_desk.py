@@ -10,18 +10,19 @@ import contextlib
 import datetime as dt
 import hmac
 import json
-import re
 import time
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+import msgspec
 import trio
+from msgspec import Struct
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from harness_core.base.evidence import Redactor
-from harness_core.doubles.model._answering import pass_on, send_reply
 from harness_core.doubles.model._backend import Answer, Backend, Call
 from harness_core.doubles.model._budget import Budget
 from harness_core.doubles.model._dialect import Dialect
@@ -36,8 +37,8 @@ from harness_core.doubles.model._ledger import (
 )
 from harness_core.doubles.model._prices import price_usd
 from harness_core.doubles.model._refusal import Refusal
-from harness_core.doubles.model._refused import KEY_MISSING, WRONG_BEARER, WRONG_KEY
 from harness_core.doubles.model._reply import Reply, Usage, prompt_tokens
+from harness_core.doubles.model._report import KEY_MISSING, WRONG_BEARER, WRONG_KEY
 from harness_core.doubles.model._request import MessagesRequest, parse_body
 from harness_core.doubles.model._trouble import make_trouble
 from harness_core.doubles.model.rehearsed._prompt import message_of
@@ -46,10 +47,6 @@ from harness_core.doubles.model.rehearsed._prompt import message_of
 _CLIENT_GONE: Final = 499
 
 _OK: Final = 200
-
-
-def _now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -63,7 +60,6 @@ class Desk:
         api_key: what callers must present.
         models: models that may be asked for; empty for all.
         redactor: removes secrets from the prompts kept in the ledger.
-        now: clock of arrivals.
         faults: what waits for its calls.
         test: id of the test that is running; empty for none.
     """
@@ -74,7 +70,6 @@ class Desk:
     api_key: str
     models: Collection[str] = ()
     redactor: Redactor = field(default_factory=Redactor)
-    now: Callable[[], dt.datetime] = _now
     faults: FaultBoard = field(default_factory=FaultBoard)
     test: str = ""
 
@@ -107,7 +102,7 @@ class Desk:
             send: the ASGI sender.
             counting: count its tokens instead of answering it.
         """
-        now = self.now()
+        now = dt.datetime.now(dt.UTC)
         entry = LedgerEntry(
             sequence=self.ledger.next_sequence(),
             arrived_at=now.isoformat(timespec="milliseconds"),
@@ -115,7 +110,13 @@ class Desk:
             kind="count_tokens" if counting else dialect.kind,
             test=self.test,
         )
-        exchange = Exchange(scope, receive, send, dialect, entry, self._close)
+        exchange = Exchange(
+            request=Request(scope, receive),
+            send_asgi=send,
+            dialect=dialect,
+            entry=entry,
+            closing=self._close,
+        )
         try:
             async with trio.open_nursery() as nursery:
                 try:
@@ -131,22 +132,21 @@ class Desk:
     async def _answer(self, exchange: Exchange, now: dt.datetime, nursery: trio.Nursery) -> None:
         headers, entry = exchange.request.headers, exchange.entry
         entry.traceparent = headers.get("traceparent", "")
+        entry.session = headers.get("x-claude-code-session-id", "")
         refused = self._key_refused(headers.get("x-api-key", ""), headers.get("authorization", ""))
         raw = await exchange.body()
-        entry.session = headers.get("x-claude-code-session-id", "")
         if refused is not None:
             raise refused
         nursery.start_soon(exchange.watch, nursery.cancel_scope)
         body = parse_body(raw)
-        if entry.kind == "count_tokens":
-            # Nothing is answered, so nothing limits it.
-            request = exchange.dialect.parse({**body, "max_tokens": 1})
-            self._describe(entry, request)
-            entry.input_tokens = prompt_tokens(request)
-            await exchange.send({"input_tokens": entry.input_tokens})
-            return
-        request = exchange.dialect.parse(body)
+        counting = entry.kind == "count_tokens"
+        request = exchange.dialect.parse({**body, "max_tokens": 1} if counting else body)
         self._describe(entry, request)
+        if counting:
+            # Nothing is answered, so nothing limits it.
+            entry.input_tokens = prompt_tokens(request)
+            await exchange.send(json.dumps({"input_tokens": entry.input_tokens}).encode())
+            return
         if self.models and request.model not in self.models:
             allowed = ", ".join(self.models)
             problem = f"model {request.model!r} is not allowed in this run; allowed: {allowed}"
@@ -184,19 +184,16 @@ class Desk:
     async def _dispatch(self, exchange: Exchange, call: Call, planted: Planted | None) -> None:
         cut = None
         if planted is not None:
-            fault = planted.fault
-            exchange.entry.fault = fault.describe()
-            if fault.kind == "hold":
-                await planted.withdrawn.wait()
-            if await make_trouble(fault, exchange, call):
+            exchange.entry.fault = planted.fault.describe()
+            if await make_trouble(planted, exchange, call):
                 return
-            cut = fault.after_events if fault.kind == "cut" else None
+            cut = planted.fault.after_events if planted.fault.kind == "cut" else None
         await self._reserve(exchange, call.request)
         answer = await self._asked(call, exchange.entry)
         if isinstance(answer, Reply):
-            await send_reply(exchange, call, answer, cut=cut)
+            await exchange.reply(call, answer, cut=cut)
         else:
-            await pass_on(exchange, answer, cut=cut)
+            await exchange.pass_on(answer, cut=cut)
 
     async def _asked(self, call: Call, entry: LedgerEntry) -> Answer:
         """The backend's answer; a mistake of ours is recorded as ours, and ends as a refusal."""
@@ -221,20 +218,21 @@ class Desk:
                 " choose a model that the price table knows"
             )
             raise Refusal(403, message, reason="unpriced_model")
-        exchange.reservation = await self.budget.reserve(price)
+        await self.budget.reserve(price)
+        exchange.reserved_usd = price
 
     def _close(self, exchange: Exchange) -> None:
-        """Settle what was reserved and write the call down."""
-        entry, reservation = exchange.entry, exchange.reservation
+        """Settle what was reserved and record the call."""
+        entry, reserved_usd = exchange.entry, exchange.reserved_usd
         unused = entry.usage == Usage()
         if entry.kind != "count_tokens" and not unused:
             entry.usd = price_usd(entry.model, entry.usage)
-        if reservation is not None:
+        if reserved_usd is not None:
             if unused:
-                # The provider was asked and nobody saw what it counted: the worst is assumed.
+                # The provider was asked and what it counted was not seen: the worst is assumed.
                 unseen = exchange.status in (0, _OK) or bool(entry.unrehearsed)
-                entry.usd = reservation.amount_usd if unseen else 0.0
-            reservation.settle(entry.usd or 0.0)
+                entry.usd = reserved_usd if unseen else 0.0
+            self.budget.settle(reserved_usd, entry.usd or 0.0)
             entry.charged = True
         gone = exchange.gone or not exchange.status
         entry.status = _CLIENT_GONE if gone else exchange.status
@@ -245,11 +243,14 @@ class Desk:
         self.ledger.add(entry)
 
 
+class _User(Struct):
+    """What today's CLI writes into ``metadata.user_id``, as JSON."""
+
+    session_id: str
+
+
 def _session_of(user_id: str) -> str:
-    """The session in ``metadata.user_id``: a JSON object in today's CLI, ``…_session_ID`` before."""
-    with contextlib.suppress(ValueError):
-        body = json.loads(user_id)
-        if isinstance(body, dict) and isinstance(body.get("session_id"), str):
-            return str(body["session_id"])
-    found = re.search(r"_session_([0-9a-zA-Z-]+)$", user_id)
-    return found[1] if found else user_id
+    """The session that a user's id names; the id itself where it names none apart from it."""
+    with contextlib.suppress(msgspec.MsgspecError):
+        return msgspec.json.decode(user_id, type=_User).session_id
+    return user_id

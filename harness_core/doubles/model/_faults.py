@@ -5,28 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Literal, get_args
 
 import trio
+from msgspec import Meta
 
-from harness_core.base.errors import BadInput
 from harness_core.base.reading import Table
 from harness_core.doubles.model._refusal import Refusal
 
-_KINDS: Final = (
-    "latency",
-    "hold",
-    "status",
-    "cut",
-    "malformed",
-    "hang",
-    "endless",
-    "answer",
-)
+Kind = Literal["latency", "hold", "status", "cut", "malformed", "hang", "endless", "answer"]
 
 
 class Fault(Table, frozen=True):
-    """One kind of trouble, which calls it meets, and how often.
+    """One kind of trouble, which calls it meets, and how often; checked when it is planted.
 
     Attributes:
         kind: ``latency`` (answer ``latency_s`` late), ``hold`` (answer once the fault is withdrawn:
@@ -50,12 +41,12 @@ class Fault(Table, frozen=True):
         without_tools: only calls that offer no tool.
     """
 
-    kind: str
-    times: int = 1
-    latency_s: float = 0.0
-    status: int = 529
+    kind: Annotated[Kind, Meta(description=f"one of {', '.join(get_args(Kind))}")]
+    times: Annotated[int, Meta(ge=1)] = 1
+    latency_s: Annotated[float, Meta(ge=0, description="seconds from 0 on")] = 0.0
+    status: Annotated[int, Meta(ge=400, le=599, description="an HTTP status from 400 to 599")] = 529
     retry_after_s: float | None = None
-    after_events: int = 2
+    after_events: Annotated[int, Meta(ge=0, description="events from 0 on")] = 2
     contains: str = ""
     also: str = ""
     model: str = ""
@@ -63,22 +54,8 @@ class Fault(Table, frozen=True):
     text: str = ""
     tool: str = ""
     input: Mapping[str, Any] = {}
-    share: float = 1.0
+    share: Annotated[float, Meta(gt=0, le=1, description="a part above 0, up to 1")] = 1.0
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse values that could never do anything."""
-        checks: tuple[tuple[str, object, bool, str], ...] = (
-            ("kind", self.kind, self.kind in _KINDS, f"one of {', '.join(_KINDS)}"),
-            ("times", self.times, self.times >= 1, "a whole number from 1 on"),
-            ("latency_s", self.latency_s, self.latency_s >= 0, "seconds from 0 on"),
-            ("status", self.status, 400 <= self.status <= 599, "an HTTP status from 400 to 599"),  # noqa: PLR2004
-            ("after_events", self.after_events, self.after_events >= 0, "events from 0 on"),
-            ("share", self.share, 0 < self.share <= 1, "a part above 0, up to 1"),
-        )
-        for key, found, good, expected in checks:
-            if not good:
-                raise BadInput("fault", key=key, found=found, expected=expected)
 
     def describe(self) -> str:
         """What the ledger writes beside a call it met."""
@@ -92,7 +69,7 @@ class Fault(Table, frozen=True):
 
 
 def planted_refusal(status: int, *, retry_after_s: float | None = None) -> Refusal:
-    """The answer of a provider that fails because it was told to."""
+    """The answer of a provider that fails because that was planted."""
     headers = {} if retry_after_s is None else {"retry-after": f"{retry_after_s:g}"}
     text = "planted by the harness"
     return Refusal(status, text, headers=headers, reason="fault", fault=f"status {status}")

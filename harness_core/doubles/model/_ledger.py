@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import bisect
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec import structs
 
 from harness_core.doubles.model._reply import Usage
+from harness_core.doubles.model._stream import AnswerReader
 
 #: Characters of the prompt kept in an entry.
 PROMPT_CHARS: Final = 200
 
 #: Characters of the answer kept in an entry.
 ANSWER_CHARS: Final = 400
+
+_sequence: Final = attrgetter("sequence")
 
 #: Entries kept in memory; a run of the whole suite makes a few hundred. The file has them all.
 _ENTRIES_KEPT: Final = 100_000
@@ -87,6 +91,11 @@ class LedgerEntry:
         for name, tokens in structs.asdict(usage).items():
             setattr(self, name, tokens)
 
+    def read(self, answer: AnswerReader) -> None:
+        """Take over what was read of an answer so far."""
+        self.usage, self.stop_reason = answer.usage, answer.stop_reason
+        self.called, self.error = answer.called, answer.error
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sum:
@@ -108,6 +117,19 @@ class Sum:
     charged_usd: float = 0.0
     unpriced: int = 0
     failed: int = 0
+
+    @staticmethod
+    def of(call: LedgerEntry) -> Sum:
+        """One call."""
+        return Sum(
+            calls=1,
+            input_tokens=call.input_tokens + call.cache_read_tokens + call.cache_write_tokens,
+            output_tokens=call.output_tokens,
+            usd=call.usd or 0.0,
+            charged_usd=call.usd or 0.0 if call.charged else 0.0,
+            unpriced=call.usd is None,
+            failed=call.status >= 400,  # noqa: PLR2004 - HTTP's own bound
+        )
 
     def __add__(self, other: Sum) -> Sum:
         return Sum(
@@ -152,22 +174,6 @@ class Totals:
         )
 
 
-def add_up(entries: Iterable[LedgerEntry]) -> Sum:
-    """Add entries up."""
-    calls = [entry for entry in entries if entry.kind != "count_tokens"]
-    return Sum(
-        calls=len(calls),
-        input_tokens=sum(
-            call.input_tokens + call.cache_read_tokens + call.cache_write_tokens for call in calls
-        ),
-        output_tokens=sum(call.output_tokens for call in calls),
-        usd=sum(call.usd or 0.0 for call in calls),
-        charged_usd=sum(call.usd or 0.0 for call in calls if call.charged),
-        unpriced=sum(call.usd is None for call in calls),
-        failed=sum(call.status >= 400 for call in calls),  # noqa: PLR2004 - HTTP's own bound
-    )
-
-
 class Ledger:
     """Entries of a run.
 
@@ -190,7 +196,7 @@ class Ledger:
         if len(self._entries) < _ENTRIES_KEPT:
             bisect.insort(self._entries, entry, key=_sequence)
         if self._file is not None:
-            self._file.write(json.dumps(asdict(entry)) + "\n")
+            self._file.write(msgspec.json.encode(entry).decode() + "\n")
             self._file.flush()
 
     def close(self) -> None:
@@ -209,13 +215,9 @@ class Ledger:
         return self._entries[bisect.bisect_right(self._entries, sequence, key=_sequence) :]
 
     def totals(self) -> Totals:
-        """Everything added up; budget fields are the caller's to fill."""
-        tests: dict[str, list[LedgerEntry]] = {}
+        """Every call added up; budget fields are the caller's to fill."""
+        by_test: dict[str, Sum] = {}
         for entry in self._entries:
-            tests.setdefault(entry.test, []).append(entry)
-        by_test = {test: add_up(entries) for test, entries in tests.items()}
-        return Totals(overall=add_up(self._entries), by_test=by_test)
-
-
-def _sequence(entry: LedgerEntry) -> int:
-    return entry.sequence
+            if entry.kind != "count_tokens":
+                by_test[entry.test] = by_test.get(entry.test, Sum()) + Sum.of(entry)
+        return Totals(overall=sum(by_test.values(), Sum()), by_test=by_test)

@@ -7,29 +7,16 @@ line in the ledger and one reservation.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from typing import Final
 
 import httpx
-import trio
 
 from harness_core.base import limits
-from harness_core.doubles.model._backend import Answer, Call, Relay
+from harness_core.doubles.model._backend import Call, Relay
 from harness_core.doubles.model._refusal import Refusal
 
 #: Request headers that concern the provider; the rest (cookies, proxies, keys) stays here.
 _FORWARDED: Final = ("anthropic-version", "anthropic-beta", "content-type", "accept", "user-agent")
-
-#: Response headers the client acts on.
-_RETURNED: Final = (
-    "content-type",
-    "retry-after",
-    "retry-after-ms",
-    "x-should-retry",
-    "request-id",
-    "anthropic-ratelimit-requests-reset",
-    "anthropic-ratelimit-tokens-reset",
-)
 
 _DEFAULT_VERSION: Final = "2023-06-01"
 
@@ -53,7 +40,7 @@ class LiveBackend:
             timeout=httpx.Timeout(limits.LLM_CALL_S), follow_redirects=False
         )
 
-    async def answer(self, call: Call) -> Answer:
+    async def answer(self, call: Call) -> Relay:
         """Pass a call on and return the response as it comes.
 
         Raises:
@@ -69,25 +56,10 @@ class LiveBackend:
             "POST", self._upstream + call.path, content=call.raw, headers=headers
         )
         try:
-            response = await self._client.send(request, stream=True)
+            return Relay(response=await self._client.send(request, stream=True))
         except httpx.HTTPError as error:
             message = f"cannot reach the upstream {self._upstream}: {type(error).__name__}: {error}"
             raise Refusal(502, message) from error
-
-        async def chunks() -> AsyncGenerator[bytes, None]:
-            try:
-                async for chunk in response.aiter_bytes():
-                    yield chunk
-            except httpx.HTTPError as error:
-                raise Refusal(502, f"the upstream broke off: {type(error).__name__}") from error
-
-        async def close() -> None:
-            until = trio.current_time() + limits.CHILD_STOP_KILL_S
-            with trio.CancelScope(shield=True, deadline=until):
-                await response.aclose()
-
-        returned = {name: response.headers[name] for name in _RETURNED if name in response.headers}
-        return Relay(status=response.status_code, headers=returned, chunks=chunks, aclose=close)
 
     async def aclose(self) -> None:
         """Close idle connections."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 #: Differences shown in one message; the rest is counted.
@@ -15,52 +16,51 @@ _AROUND: Final = 40
 _MISSING: Final = object()
 
 
-def nearest(asked: Mapping[str, Any], recorded: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
+def nearest(asked: Mapping[str, Any], recorded: Mapping[str, Mapping[str, Any]]) -> str:
     """Names the closest recorded request, and what differs in it.
 
-    Closest is what has the most fields in common; among equals, the most alike in the texts of
-    those that differ.
+    Closest is what differs in the fewest fields; among equals, the most alike in their texts.
 
     Args:
         asked: a normalised request.
-        recorded: names and normalised requests, at least one.
+        recorded: name → normalised request, at least one.
     """
     own = dict(_leaves(asked))
-    name, theirs = max(
-        ((name, dict(_leaves(request))) for name, request in recorded),
-        key=lambda each: _alike(each[1], own),
-    )
-    apart = [
-        f"{path}: recorded {before}, asked {now}"
-        for path in _apart(theirs, own)
-        for before, now in [_shown(theirs.get(path, _MISSING), own.get(path, _MISSING))]
-    ]
-    more = f"; and {len(apart) - _SHOWN} more" if len(apart) > _SHOWN else ""
-    differences = "; ".join(apart[:_SHOWN])
+    known = {name: dict(_leaves(request)) for name, request in recorded.items()}
+    apart = {
+        name: [
+            path
+            for path in {**theirs, **own}
+            if theirs.get(path, _MISSING) != own.get(path, _MISSING)
+        ]
+        for name, theirs in known.items()
+    }
+
+    def distance(name: str) -> tuple[int, float]:
+        before, now = (
+            " ".join(str(request.get(path, "")) for path in sorted(apart[name]))
+            for request in (known[name], own)
+        )
+        return len(apart[name]), -difflib.SequenceMatcher(a=before, b=now).quick_ratio()
+
+    name = min(known, key=distance)
+    shown = []
+    for path in apart[name][:_SHOWN]:
+        before, now = known[name].get(path, _MISSING), own.get(path, _MISSING)
+        texts = isinstance(before, str) and isinstance(now, str)
+        pairs = zip(before, now, strict=False) if texts else ()
+        at = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        shown.append(f"{path}: recorded {_cut(before, at)}, asked {_cut(now, at)}")
+    more = f"; and {len(apart[name]) - _SHOWN} more" if len(apart[name]) > _SHOWN else ""
+    differences = "; ".join(shown)
     return f"the nearest recorded request is {name}, which differs in {differences}{more}"
-
-
-def _apart(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    return [
-        path for path in {**theirs, **own} if theirs.get(path, _MISSING) != own.get(path, _MISSING)
-    ]
-
-
-def _alike(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[float, float]:
-    apart = sorted(_apart(theirs, own))
-    texts = difflib.SequenceMatcher(
-        a=" ".join(str(theirs.get(path, "")) for path in apart),
-        b=" ".join(str(own.get(path, "")) for path in apart),
-        autojunk=False,
-    )
-    return 1 - len(apart) / max(1, len(theirs.keys() | own.keys())), texts.quick_ratio()
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping) and value:
         for key in value:
             yield from _leaves(value[key], f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list | tuple) and value:
+    elif isinstance(value, list) and value:
         for index, item in enumerate(value):
             # A tool is known by its name: one more in the middle is one difference, not twenty.
             name = item.get("name") if path == "tools" and isinstance(item, Mapping) else None
@@ -69,17 +69,8 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _shown(before: Any, now: Any) -> tuple[str, str]:
-    """Both values, long texts cut to the place where they part."""
-    at = 0
-    if isinstance(before, str) and isinstance(now, str):
-        pairs = enumerate(zip(before, now, strict=False))
-        shorter = min(len(before), len(now))
-        at = next((index for index, (one, other) in pairs if one != other), shorter)
-    return _cut(before, at), _cut(now, at)
-
-
 def _cut(value: Any, at: int) -> str:
+    """A value; of a text what stands around the place where it parts from another."""
     if not isinstance(value, str):
         return "nothing" if value is _MISSING else repr(value)
     start, end = max(0, at - _AROUND), at + _AROUND

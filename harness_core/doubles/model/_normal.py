@@ -18,7 +18,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness_core.base.evidence import Redactor
@@ -28,7 +27,7 @@ _DROPPED: Final = frozenset(
     {"metadata", "stream", "stream_options", "cache_control", "service_tier"}
 )
 
-#: Groups around the masked part stay. All of it is what the Claude Code CLI tells the model about
+#: Groups around the masked part stay. All of it is what the Claude Code CLI writes to the model about
 #: the machine it runs on and about itself.
 _MASKED: Final = tuple(
     re.compile(pattern, re.MULTILINE)
@@ -60,39 +59,63 @@ _NEAR_DAYS: Final = 14
 
 _MASK: Final = "<masked>"
 
+#: Type of a block → its field that is the id of a tool's call.
+_CALL_IDS: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+def named_pattern(volatile: Mapping[str, str]) -> re.Pattern[str]:
+    """What is given a name, with further kinds of values that differ from run to run."""
+    kinds = {**volatile, **_NAMED, "date": _DATE}
+    return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items()))
+
+
+def key_of(request: Mapping[str, Any]) -> str:
+    """The digest of a normalised request, the same for the same question."""
+    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 class Asked:
     """A request reduced to what it asks.
 
+    Args:
+        body: the request in the shape of the Messages API.
+        now: when it arrived; where the request names the day itself, that day counts.
+        redactor: knows the secrets of the run.
+        pattern: of :func:`named_pattern`.
+
     Attributes:
         request: the normalised body.
+        key: its digest.
         values: placeholder → what stood there.
-        today: the day of the call.
     """
 
-    request: Mapping[str, Any]
-    values: Mapping[str, str]
-    today: dt.date
-    _redactor: Redactor = field(repr=False)
-
-    @property
-    def key(self) -> str:
-        """The same for the same question: 64 hexadecimal digits."""
-        return key_of(self.request)
+    def __init__(
+        self,
+        body: Mapping[str, Any],
+        *,
+        now: dt.datetime,
+        redactor: Redactor,
+        pattern: re.Pattern[str],
+    ) -> None:
+        self._redactor = redactor
+        self._pattern = pattern
+        stated = _TODAY.search(json.dumps(body, ensure_ascii=False))
+        self._today = dt.date.fromisoformat(stated[1]) if stated else now.date()
+        self._names: dict[tuple[str, str], str] = {}
+        self.values: dict[str, str] = {}
+        self.request: Mapping[str, Any] = self._reduced(body)
+        self.key = key_of(self.request)
 
     def named(self, value: Any) -> Any:
         """An answer with the values of this request, near dates and secrets replaced."""
-        known = sorted(
-            ((text, name) for name, text in self.values.items()),
-            key=lambda pair: -len(pair[0]),
-        )
+        longest_first = sorted(self.values.items(), key=lambda pair: -len(pair[1]))
 
         def replace(text: str) -> str:
             text = self._redactor.redact(text)
-            for found, name in known:
+            for name, found in longest_first:
                 text = text.replace(found, name)
-            return re.sub(_DATE, lambda match: _near(match[0], self.today), text)
+            return re.sub(_DATE, lambda match: self._name("date", match[0]), text)
 
         return map_texts(value, replace)
 
@@ -100,100 +123,48 @@ class Asked:
         """An answer as :meth:`named` left it, with the values of this request in it."""
 
         def put(match: re.Match[str]) -> str:
-            if match["days"] is not None or match[0] == "<today>":
-                return str(self.today + dt.timedelta(days=int(match["days"] or 0)))
+            if match["day"] is not None:
+                return str(self._today + dt.timedelta(days=int(match["days"] or 0)))
             return self.values.get(match[0], match[0])
 
-        return map_texts(
-            value, lambda text: re.sub(r"<(?:today(?P<days>[+-]\d+)?|[a-z]+-\d+)>", put, text)
-        )
+        placeholder = r"<(?:(?P<day>today)(?P<days>[+-]\d+)?|[a-z]+-\d+)>"
+        return map_texts(value, lambda text: re.sub(placeholder, put, text))
 
+    def _reduced(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            # A tool call's id is one wherever it stands; it looks like nothing in general.
+            call = _CALL_IDS.get(str(value.get("type")))
+            return {
+                key: self._name("call", str(value[key]))
+                if key == call
+                else self._reduced(_plain(key, value[key]))
+                for key in sorted(value)
+                if key not in _DROPPED
+            }
+        if isinstance(value, list):
+            return [self._reduced(item) for item in value]
+        if isinstance(value, str):
+            text = self._redactor.redact(value)
+            for pattern in _MASKED:
+                text = pattern.sub(rf"\1{_MASK}\2", text)
+            return self._pattern.sub(lambda match: self._name(str(match.lastgroup), match[0]), text)
+        return value
 
-def key_of(request: Mapping[str, Any]) -> str:
-    """The digest of a normalised request."""
-    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-class Normaliser:
-    """Reduces requests.
-
-    Args:
-        redactor: knows the secrets of the run.
-        volatile: kind → pattern of further values that differ from run to run.
-    """
-
-    def __init__(
-        self, *, redactor: Redactor | None = None, volatile: Mapping[str, str] | None = None
-    ) -> None:
-        self.redactor = redactor or Redactor()
-        kinds = {**(volatile or {}), **_NAMED}
-        self._pattern = re.compile(
-            "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items())
-            + f"|(?P<date>{_DATE})"
-        )
-
-    def asked(self, body: Mapping[str, Any], *, now: dt.datetime) -> Asked:
-        """Reduce one request.
-
-        Args:
-            body: the request in the shape of the Messages API.
-            now: when it arrived; the request's own word on the day goes before.
-        """
-        told = _TODAY.search(json.dumps(body, ensure_ascii=False))
-        today = dt.date.fromisoformat(told[1]) if told else now.date()
-        names = _Names(today)
-
-        def walk(value: Any, *, key: str = "") -> Any:
-            if isinstance(value, Mapping):
-                return {
-                    # A tool call's id is one wherever it stands; it looks like nothing in general.
-                    inner: walk(_plain(inner, value[inner]), key=_id_key(inner, value))
-                    for inner in sorted(value)
-                    if inner not in _DROPPED
-                }
-            if isinstance(value, list | tuple):
-                return [walk(item) for item in value]
-            if isinstance(value, str):
-                return names.of("call", value) if key else self._text(value, names)
-            return value
-
-        request = walk(body)
-        return Asked(request=request, values=names.values, today=today, _redactor=self.redactor)
-
-    def _text(self, text: str, names: _Names) -> str:
-        text = self.redactor.redact(text)
-        for pattern in _MASKED:
-            text = pattern.sub(rf"\1{_MASK}\2", text)
-        return self._pattern.sub(lambda match: names.of(str(match.lastgroup), match[0]), text)
-
-
-class _Names:
-    """Placeholders handed out so far."""
-
-    def __init__(self, today: dt.date) -> None:
-        self._today = today
-        self._given: dict[tuple[str, str], str] = {}
-        self._count: dict[str, int] = {}
-        self.values: dict[str, str] = {}
-
-    def of(self, kind: str, value: str) -> str:
+    def _name(self, kind: str, value: str) -> str:
+        """The placeholder of a value; of a date that is near, its distance from today."""
         if kind == "date":
-            return _near(value, self._today)
-        known = self._given.get((kind, value))
-        if known is not None and kind != "time":
-            return known
-        self._count[kind] = self._count.get(kind, 0) + 1
-        name = f"<{kind}-{self._count[kind]}>"
-        self._given[kind, value] = name
-        self.values[name] = value
+            try:
+                days = (dt.date.fromisoformat(value) - self._today).days
+            except ValueError:
+                return value
+            near = f"<today{days:+d}>" if days else "<today>"
+            return near if abs(days) <= _NEAR_DAYS else value
+        name = self._names.get((kind, value), "")
+        if not name or kind == "time":
+            number = 1 + sum(name.startswith(f"<{kind}-") for name in self.values)
+            name = self._names[kind, value] = f"<{kind}-{number}>"
+            self.values[name] = value
         return name
-
-
-def _id_key(key: str, holder: Mapping[str, Any]) -> str:
-    kind = holder.get("type")
-    is_id = (kind == "tool_use" and key == "id") or (kind == "tool_result" and key == "tool_use_id")
-    return key if is_id else ""
 
 
 def _plain(key: str, value: Any) -> Any:
@@ -203,14 +174,3 @@ def _plain(key: str, value: Any) -> Any:
         if isinstance(part, Mapping) and part.get("type") == "text" and "text" in part:
             return part["text"]
     return value
-
-
-def _near(text: str, today: dt.date) -> str:
-    """A date close to the day of the call by its distance; any other as it is."""
-    try:
-        days = (dt.date.fromisoformat(text) - today).days
-    except ValueError:
-        return text
-    if abs(days) > _NEAR_DAYS:
-        return text
-    return f"<today{days:+d}>" if days else "<today>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
@@ -16,7 +16,7 @@ from harness_core.doubles.model._request import (
     parse_request,
     text_of,
 )
-from harness_core.doubles.model._stream import DELTA_CHARS
+from harness_core.doubles.model._stream import pieces
 
 #: Output limit of a request that names none; what the budget reserves for it.
 _DEFAULT_MAX_TOKENS: Final = 4096
@@ -68,38 +68,34 @@ def parse_chat(body: Mapping[str, Any]) -> MessagesRequest:
     return parse_request(_translated(body, parse_fields(body, _Body, dotted=False)))
 
 
-def chat_body(reply: Reply, model: str, message_id: str) -> dict[str, Any]:
-    """The body of an answer that is not streamed."""
-    message: dict[str, Any] = {"role": "assistant", "content": _text(reply) or None}
-    if calls := _calls(reply):
-        message["tool_calls"] = calls
-    choice = {
-        "index": 0,
-        "message": message,
-        "finish_reason": _FINISH.get(reply.stop_reason, "stop"),
+def chat_parts(reply: Reply, request: MessagesRequest, message_id: str) -> list[bytes]:
+    """A message as this API sends it: the chunks of a stream, or one JSON text."""
+    head: dict[str, Any] = {
+        "id": f"chatcmpl-{message_id.removeprefix('msg_')}",
+        "object": "chat.completion.chunk" if request.stream else "chat.completion",
+        "created": 0,
+        "model": request.model,
     }
-    head = _head(message_id, model=model, kind="chat.completion")
-    return head | {"choices": [choice], "usage": _usage(reply)}
-
-
-def chat_chunks(reply: Reply, request: MessagesRequest, message_id: str) -> Iterator[bytes]:
-    """The same answer as a stream of chunks."""
-    head = _head(message_id, model=request.model, kind="chat.completion.chunk")
-
-    def chunk(delta: Mapping[str, Any], finish: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        return f"data: {json.dumps(head | {'choices': [choice]})}\n\n".encode()
-
-    yield chunk({"role": "assistant", "content": ""})
-    text = _text(reply)
-    for at in range(0, len(text), DELTA_CHARS):
-        yield chunk({"content": text[at : at + DELTA_CHARS]})
-    for index, call in enumerate(_calls(reply)):
-        yield chunk({"tool_calls": [{"index": index, **call}]})
-    yield chunk({}, _FINISH.get(reply.stop_reason, "stop"))
+    text = "".join(block["text"] for block in reply.content if block["type"] == "text")
+    calls = _calls(reply)
+    finish = _FINISH.get(reply.stop_reason, "stop")
+    if not request.stream:
+        message: dict[str, Any] = {"role": "assistant", "content": text or None}
+        if calls:
+            message["tool_calls"] = calls
+        choice = {"index": 0, "message": message, "finish_reason": finish}
+        return [json.dumps(head | {"choices": [choice], "usage": _usage(reply)}).encode()]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": piece} for piece in pieces(text)]
+    deltas += [{"tool_calls": [{"index": index, **call}]} for index, call in enumerate(calls)]
+    ends = [*((delta, None) for delta in deltas), ({}, finish)]
+    chunks = [
+        head | {"choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
+        for delta, end in ends
+    ]
     if (request.body.get("stream_options") or {}).get("include_usage"):
-        yield f"data: {json.dumps(head | {'choices': [], 'usage': _usage(reply)})}\n\n".encode()
-    yield b"data: [DONE]\n\n"
+        chunks.append(head | {"choices": [], "usage": _usage(reply)})
+    return [f"data: {data}\n\n".encode() for data in (*map(json.dumps, chunks), "[DONE]")]
 
 
 def chat_error(refusal: Refusal) -> dict[str, Any]:
@@ -181,10 +177,6 @@ def _format(wanted: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"format": {"type": "json_schema", "schema": schema}}
 
 
-def _text(reply: Reply) -> str:
-    return "".join(block["text"] for block in reply.content if block["type"] == "text")
-
-
 def _calls(reply: Reply) -> list[dict[str, Any]]:
     return [
         {
@@ -194,11 +186,6 @@ def _calls(reply: Reply) -> list[dict[str, Any]]:
         }
         for block in reply.calls
     ]
-
-
-def _head(message_id: str, *, model: str, kind: str) -> dict[str, Any]:
-    number = message_id.removeprefix("msg_")
-    return {"id": f"chatcmpl-{number}", "object": kind, "created": 0, "model": model}
 
 
 def _usage(reply: Reply) -> dict[str, int]:

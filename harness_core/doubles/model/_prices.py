@@ -1,4 +1,4 @@
-"""What tokens cost: the price table of ``genai-prices``, and an honest *unpriced* beside it."""
+"""What tokens cost: the price table of ``genai-prices``, and *unpriced* for models that are not in it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from functools import lru_cache
 from harness_core.doubles.model._reply import Usage
 
 
+@lru_cache(maxsize=4096)
 def price_usd(model: str, usage: Usage) -> float | None:
     """USD of one call, or ``None`` for a model the price table does not know.
 
     ``None`` and never 0: an unknown model that counted as free would let a run spend for ever.
     """
-    return _price(model, usage)
-
-
-@lru_cache(maxsize=4096)
-def _price(model: str, usage: Usage) -> float | None:
     # Imported here: reading the table takes half a second, which a gateway that is about to
     # announce itself should not spend first.
     import genai_prices
@@ -34,8 +30,3 @@ def _price(model: str, usage: Usage) -> float | None:
     except LookupError:
         return None
     return float(price.total_price)
-
-
-def warm_price_table() -> None:
-    """Load the table, so that the first call does not pay for it."""
-    _price("claude-haiku-4-5", Usage(input_tokens=1))

@@ -7,22 +7,17 @@ request that is closest and what differs.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from pathlib import Path
 from typing import Final
 
 from harness_core.base.evidence import Redactor
-from harness_core.doubles.model._backend import Answer, Call
-from harness_core.doubles.model._cassette import (
-    CassetteAnswer,
-    Recorded,
-    read_cassette,
-    read_volatile,
-)
+from harness_core.doubles.model._backend import Call
+from harness_core.doubles.model._cassette import CassetteAnswer, asker, read_cassette
 from harness_core.doubles.model._nearest import nearest
-from harness_core.doubles.model._normal import Asked, Normaliser
 from harness_core.doubles.model._refusal import Refusal
-from harness_core.doubles.model._reply import new_id
+from harness_core.doubles.model._reply import Reply, Usage, new_id
 
 #: What the ledger calls a call that was not recorded.
 _MISS: Final = "cassette_miss"
@@ -48,42 +43,41 @@ class ReplayBackend:
     def __init__(self, cassette: Path, *, redactor: Redactor) -> None:
         self.misses: list[str] = []
         self._recorded = read_cassette(cassette)
-        self._normaliser = Normaliser(redactor=redactor, volatile=read_volatile(cassette))
+        self._asked = asker(cassette, redactor)
         self._used: Counter[str] = Counter()
 
-    async def answer(self, call: Call) -> Answer:
+    async def answer(self, call: Call) -> Reply:
         """Answer as recorded.
 
         Raises:
             Refusal: 500 for a question that was not recorded; or the refusal that was recorded.
         """
-        asked = self._normaliser.asked(call.request.body, now=call.now)
+        asked = self._asked(call)
         number = self._used[asked.key]
-        recorded = self._recorded.get(asked.key)
-        if recorded is None or number >= len(recorded.answers):
-            raise self._miss(asked, recorded)
+        name, recorded = self._recorded.get(asked.key, ("", None))
+        if recorded is None:
+            known = {name: question.request for name, question in self._recorded.values()}
+            raise self._miss(nearest(asked.request, known))
+        if number >= len(recorded.answers):
+            raise self._miss(
+                f"{name} holds {number} answer(s) to this request, and it was asked once more"
+            )
         self._used[asked.key] += 1
         answer: CassetteAnswer = asked.filled(recorded.answers[number])
         if answer.status is not None:
             raise Refusal(answer.status, answer.error or "")
-        return answer.reply(
-            tuple(
-                {**block, "id": new_id("toolu", call.raw, call.now, number, at)}
-                if block["type"] == "tool_use"
-                else block
-                for at, block in enumerate(answer.content or ())
-            )
+        ids = (new_id("toolu", call.raw, call.now, number, at) for at in itertools.count())
+        return Reply(
+            content=tuple(
+                {**block, "id": next(ids)} if block["type"] == "tool_use" else block
+                for block in answer.content or ()
+            ),
+            stop_reason=answer.stop_reason or "end_turn",
+            stop_sequence=answer.stop_sequence,
+            usage=answer.usage or Usage(),
         )
 
-    def _miss(self, asked: Asked, recorded: Recorded | None) -> Refusal:
-        if recorded is None:
-            known = ((each.name, each.request) for each in self._recorded.values())
-            problem = nearest(asked.request, known)
-        else:
-            problem = (
-                f"{recorded.name} holds {len(recorded.answers)} answer(s) to this request, and it"
-                " was asked once more"
-            )
+    def _miss(self, problem: str) -> Refusal:
         message = f"cannot replay this call: {problem}. Record the cassette again: --llm record."
         self.misses.append(problem)
         # Without the header, clients would ask again and again for minutes.

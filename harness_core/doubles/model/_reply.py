@@ -16,7 +16,7 @@ from harness_core.doubles.model._request import MessagesRequest
 Content = Mapping[str, Any]
 
 #: English and JSON run at about four bytes a token; the estimate only has to be deterministic and
-#: of the right order, since nobody pays for an offline token.
+#: of the right order, since an offline token costs nothing.
 BYTES_PER_TOKEN = 4
 
 
@@ -76,7 +76,7 @@ class Reply(Struct, frozen=True, kw_only=True):
 def reply_to(
     request: MessagesRequest, *content: Content, missing: str = "", unrehearsed: str = ""
 ) -> Reply:
-    """An answer that nobody is paid for, its tokens estimated."""
+    """An answer that costs nothing, its tokens estimated."""
     output = sum(estimate_tokens(shown_block(block)) for block in content)
     usage = Usage(input_tokens=prompt_tokens(request), output_tokens=max(1, output))
     reply = Reply(content=content, usage=usage, missing=missing, unrehearsed=unrehearsed)
@@ -117,17 +117,3 @@ def new_id(prefix: str, *parts: object) -> str:
     """An id in the provider's style, the same for the same parts."""
     digest = hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"))
     return f"{prefix}_01{digest.hexdigest()[:22]}"
-
-
-def message_body(reply: Reply, model: str, message_id: str) -> dict[str, Any]:
-    """The whole message as the API writes it when nothing is streamed."""
-    return {
-        "id": message_id,
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": list(reply.content),
-        "stop_reason": reply.stop_reason,
-        "stop_sequence": reply.stop_sequence,
-        "usage": msgspec.to_builtins(reply.usage),
-    }

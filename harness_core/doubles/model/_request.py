@@ -130,11 +130,6 @@ class MessagesRequest(Struct, frozen=True, kw_only=True):
     user_id: str = ""
     body: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def system_text(self) -> str:
-        """All system blocks, one per line."""
-        return "\n".join(self.system)
-
 
 class _Choice(Struct):
     type: Literal["auto", "any", "none", "tool"]
@@ -266,7 +261,7 @@ def _tools(tools: Sequence[Mapping[str, Any]]) -> tuple[Tool, ...]:
     read: list[Tool] = []
     for index, item in enumerate(tools):
         if item.get("type") not in (None, "custom"):
-            continue  # a server tool: the provider runs it, nobody here can
+            continue  # a server tool: the provider runs it
         tool = parse_fields(item, Tool, "tools", index)
         if tool.input_schema.get("type") != "object":
             raise invalid(f"tools.{index}.input_schema.type", "Input should be 'object'")

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 import trio
 
-from harness_core.doubles.model._answering import send_reply
 from harness_core.doubles.model._backend import Call
 from harness_core.doubles.model._exchange import Exchange
-from harness_core.doubles.model._faults import Fault, planted_refusal
-from harness_core.doubles.model._reply import Reply, call_block, new_id, reply_to, text_block
+from harness_core.doubles.model._faults import Fault, Planted, planted_refusal
+from harness_core.doubles.model._reply import Reply, call_block, reply_to, text_block
 from harness_core.doubles.model._request import MessagesRequest
 
 #: What an endless answer repeats: one word, so that no dialect splits it over two events.
-_REFRAIN: Final = "again"
+_REFRAIN: Final = b"again"
 
 #: Between two words: as fast as a model talks.
 _PACE_S: Final = 0.05
 
 
-async def make_trouble(fault: Fault, exchange: Exchange, call: Call) -> bool:
+async def make_trouble(planted: Planted, exchange: Exchange, call: Call) -> bool:
     """Do what a fault does before an answer, or in its place; whether that was all.
 
     Raises:
         Refusal: the fault is one.
     """
+    fault = planted.fault
     if fault.kind == "latency":
         await _pause(fault.latency_s)
+    elif fault.kind == "hold":
+        await planted.withdrawn.wait()
     elif fault.kind == "hang":
         await trio.sleep_forever()
     elif fault.kind == "status":
@@ -36,7 +37,7 @@ async def make_trouble(fault: Fault, exchange: Exchange, call: Call) -> bool:
     elif fault.kind == "malformed":
         await exchange.send(b'{"type": "message", "content": [{"type": "te')
     elif fault.kind == "answer":
-        await send_reply(exchange, call, _planted(fault, call.request), cut=None)
+        await exchange.reply(call, _planted(fault, call.request))
     elif fault.kind == "endless":
         await _never_end(exchange, call)
     return fault.kind in ("malformed", "answer")
@@ -59,20 +60,15 @@ def _planted(fault: Fault, request: MessagesRequest) -> Reply:
 
 async def _never_end(exchange: Exchange, call: Call) -> None:
     """Say the same word again and again, until the client leaves and the exchange is cancelled."""
-    reply = Reply(content=(text_block(_REFRAIN),))
-    message_id = new_id("msg", "endless", call.now, call.raw)
-    stream = call.request.stream
-    if stream:
-        parts = exchange.dialect.events(reply, call.request, message_id)
-    else:
-        body = json.dumps(exchange.dialect.whole(reply, call.request.model, message_id))
-        opening, refrain, _ = body.partition(_REFRAIN)
-        parts = iter((opening.encode(), refrain.encode()))
-    await exchange.start_answer({}, stream=stream)
-    again = b""
-    while _REFRAIN.encode() not in again:
-        again = next(parts)
-        await exchange.write(again)
+    reply = Reply(content=(text_block(_REFRAIN.decode()),))
+    parts = exchange.dialect.parts(reply, call.request, "msg_endless")
+    if not call.request.stream:
+        opening, refrain, _ = parts[0].partition(_REFRAIN)
+        parts = [opening, refrain]
+    await exchange.start_answer(call.request)
+    last = next(at for at, part in enumerate(parts) if _REFRAIN in part)
+    for part in parts[:last]:
+        await exchange.write(part)
     while True:
+        await exchange.write(parts[last])
         await _pause(_PACE_S)
-        await exchange.write(again)

@@ -18,8 +18,6 @@ from harness_core.doubles.telemetry._export import from_json, from_protobuf
 from harness_core.doubles.telemetry._span import BadExport, Span
 from harness_core.doubles.telemetry._trace import Trace
 
-__all__ = ["Collector", "open_collector"]
-
 _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
 
@@ -47,14 +45,6 @@ class Collector:
         """The spans so far, in the order they arrived; of one trace, or of all."""
         return tuple(span for span in self._spans if trace_id in {"", span.trace_id})
 
-    def mark(self) -> int:
-        """How many spans have come, for a later :meth:`since`."""
-        return len(self._spans)
-
-    def since(self, mark: int) -> tuple[Span, ...]:
-        """The spans that came after a mark."""
-        return tuple(self._spans[mark:])
-
     def trace(self, trace_id: str) -> Trace:
         """What has come of one trace so far."""
         spans = sorted(self.spans(trace_id=trace_id), key=lambda span: span.start_ns)
@@ -70,16 +60,16 @@ class Collector:
         apart; a few seconds are usual.
 
         Raises:
-            NotReady: it did not within ``seconds``; tells the trace as far as it came.
+            NotReady: it did not within ``seconds``; shows the trace as far as it came.
         """
 
-        async def look() -> Trace | None:
+        async def accepted() -> Trace | None:
             trace = self.trace(trace_id)
             return trace if where(trace) else None
 
         action = f"see all spans of trace {trace_id}"
         with deadline(action, seconds=seconds, observed=lambda: self.trace(trace_id).text()):
-            return await until(look)
+            return await until(accepted)
 
     async def settled(
         self, trace_id: str, *, where: Callable[[Trace], bool], seconds: float

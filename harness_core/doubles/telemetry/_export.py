@@ -13,8 +13,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from harness_core.doubles.telemetry._span import STATUSES, BadExport, Span, SpanEvent, checked_id
 
-__all__ = ["from_json", "from_protobuf"]
-
 #: Fields that OTLP/JSON writes in hexadecimal, where protobuf's own JSON has base64.
 #: Source: OTLP specification, "JSON Protobuf Encoding".
 _IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})

@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["STATUSES", "BadExport", "Span", "SpanEvent"]
-
 #: ``Status.StatusCode`` by number (OTLP ``trace.proto``).
 STATUSES: Final = ("unset", "ok", "error")
 
@@ -60,11 +58,6 @@ class Span:
     status: str
     status_message: str = ""
     events: tuple[SpanEvent, ...] = ()
-
-    @property
-    def duration_ms(self) -> float:
-        """How long it took, in milliseconds."""
-        return (self.end_ns - self.start_ns) / 1_000_000
 
     def text(self) -> str:
         """The span in one line, for failure messages."""

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from harness_core.doubles.telemetry._span import Span
 
-__all__ = ["Trace"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
@@ -30,14 +28,6 @@ class Trace:
         """The services that took part."""
         return frozenset(span.service for span in self.spans)
 
-    def of(self, service: str) -> tuple[Span, ...]:
-        """The spans of one service."""
-        return tuple(span for span in self.spans if span.service == service)
-
-    def by_id(self, span_id: str) -> Span | None:
-        """The span of that id, when it was collected."""
-        return next((span for span in self.spans if span.span_id == span_id), None)
-
     def repeated(self) -> tuple[str, ...]:
         """Ids of spans that were collected more than once."""
         ids = [span.span_id for span in self.spans]
@@ -55,14 +45,14 @@ class Trace:
 
     def above(self, span: Span) -> Iterator[Span]:
         """Its ancestors, nearest first; ends at a root, a parent that is unknown, or a circle."""
-        seen = {span.span_id}
-        while (parent := self.by_id(span.parent_id)) is not None and parent.span_id not in seen:
-            seen.add(parent.span_id)
+        left = {each.span_id: each for each in reversed(self.spans)}
+        left.pop(span.span_id, None)
+        while (parent := left.pop(span.parent_id, None)) is not None:
             yield parent
             span = parent
 
     def text(self) -> str:
-        """The trace as a tree, for failure messages; what hangs nowhere stands at its end."""
+        """The trace as a tree, for failure messages; what has no parent here stands at its end."""
         lines = [f"trace {self.trace_id}: {len(self.spans)} spans"]
         children: dict[str, list[Span]] = {}
         for span in self.spans:

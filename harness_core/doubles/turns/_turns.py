@@ -15,8 +15,8 @@ from harness_core.base.reading import Misfit, Step, Table, parse
 _Text = Annotated[str, Meta(min_length=1)]
 
 
-class Route(Table, frozen=True, rename={"target": "route"}, omit_defaults=True):
-    """The message, or a part of it, is for one target.
+class Route(Table, frozen=True, kw_only=False, rename={"target": "route"}, omit_defaults=True):
+    """Hand the message, or a part of it, to one target; the turns that follow are this target's.
 
     Attributes:
         target: its name in the registry of the prompt.
@@ -27,8 +27,8 @@ class Route(Table, frozen=True, rename={"target": "route"}, omit_defaults=True):
     prompt: str = ""
 
 
-class ResultOf(Table, frozen=True, rename={"tool": "result_of"}):
-    """Stands for an argument that an earlier tool has answered.
+class ResultOf(Table, frozen=True, kw_only=False, rename={"tool": "result_of"}):
+    """An argument: what an earlier tool has answered, e.g. ``result("contact_create", "id")``.
 
     Attributes:
         tool: the tool, by its bare name.
@@ -49,20 +49,20 @@ class Use(Table, frozen=True, rename={"tool": "use", "arguments": "with"}):
         structs.force_setattr(self, "arguments", _with_results(self.arguments))
 
 
-class Say(Table, frozen=True, rename={"text": "say"}):
-    """The model's last words."""
+class Say(Table, frozen=True, kw_only=False, rename={"text": "say"}):
+    """End with these words; without it the model ends with the tools that it used."""
 
     text: str
 
 
-class Ask(Table, frozen=True, rename={"text": "ask"}):
-    """The model does nothing more and asks the person back."""
+class Ask(Table, frozen=True, kw_only=False, rename={"text": "ask"}):
+    """End with a question to the person, and do nothing."""
 
     text: _Text
 
 
-class Fail(Table, frozen=True, rename={"status": "fail"}):
-    """The provider answers this turn with an error.
+class Fail(Table, frozen=True, kw_only=False, rename={"status": "fail"}):
+    """The provider fails at this turn, whenever it is asked for it.
 
     Attributes:
         status: the HTTP status.
@@ -158,34 +158,17 @@ def _with_results(value: Any) -> Any:
     return value
 
 
-def route(target: str, prompt: str = "") -> Route:
-    """Hand the message, or a part of it, to one target; the turns that follow are this target's."""
-    return Route(target=target, prompt=prompt)
+#: A row spells its turns as calls; so do those below, which take any number of arguments.
+route = Route
+result = ResultOf
+say = Say
+ask = Ask
+fail = Fail
 
 
 def use(tool: str, /, **arguments: Any) -> Use:
     """Call a tool; several in one tuple are called in one answer."""
     return Use(tool=tool, arguments=arguments)
-
-
-def result(tool: str, at: str) -> ResultOf:
-    """An argument: what an earlier tool has answered, e.g. ``result("contact_create", "id")``."""
-    return ResultOf(tool=tool, at=at)
-
-
-def say(text: str) -> Say:
-    """End with these words; without it the model ends by saying which tools it used."""
-    return Say(text=text)
-
-
-def ask(text: str) -> Ask:
-    """End with a question to the person, and do nothing."""
-    return Ask(text=text)
-
-
-def fail(status: int) -> Fail:
-    """The provider fails at this turn, whenever it is asked for it."""
-    return Fail(status=status)
 
 
 def given(text: str, *turns: Turn | Sequence[Use]) -> Given:

@@ -1,4 +1,4 @@
-"""What the models of a suite may cost in a run, and what a person is told before it is spent.
+"""What the models of a suite may cost in a run, and what is shown before it is spent.
 
 - ``_plan.py``: :func:`model_budget`, whose limit holds; :func:`cost_plan`, the lines before a run.
 - ``_hooks.py``: the same for pytest: :func:`llm_budget_usd` for a suite's conftest,

@@ -1,4 +1,4 @@
-"""What pytest does about money: the limit of a suite, and what its tests cost when nothing did."""
+"""What pytest does about money: the limit of a suite, and what its tests would have cost offline."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from harness_core.assurance import gates
 from harness_core.base.errors import BadInput
 from harness_core.front.budget._plan import cost_plan, model_budget
+from harness_core.front.hooks._end import rows_for_the_end
 from harness_core.system.suites import suite_folder
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ __all__ = ["CostHooks", "llm_budget_usd", "report_costs"]
 #: What a test would have cost, by its id, when it last passed offline; in pytest's cache.
 _COSTS: Final = "harness/offline_costs_usd"
 
-#: Where an xdist worker hands its reports over.
-_XDIST_COSTS: Final = "harness_costs"
-
 #: Modes of the gateway, and a gate, with which a test asks a provider that wants money.
 _PAID_MODES: Final = frozenset({"live", "record"})
 _PAID_GATE: Final = "live-llm"
@@ -34,10 +32,6 @@ _PAID_GATE: Final = "live-llm"
 def llm_budget_usd(config: pytest.Config, folder: Path) -> float:
     """The hard limit of what the models of the suite in ``folder`` may cost in this run."""
     return model_budget(folder, given=config.getoption("--llm-budget-usd")).usd
-
-
-#: What one gateway counted: folder of the suite, totals as builtins, note. xdist carries no classes.
-_Report = tuple[str, dict[str, Any], str]
 
 
 def report_costs(config: pytest.Config, folder: Path, totals: Totals, *, note: str = "") -> None:
@@ -52,9 +46,8 @@ def report_costs(config: pytest.Config, folder: Path, totals: Totals, *, note: s
         totals: of the gateway; a test that is not there asked no model.
         note: a line below the table.
     """
-    hooks: Any = config.pluginmanager.get_plugin(CostHooks.NAME)
     own = folder.relative_to(config.rootpath).as_posix()
-    hooks.reports.append((own, msgspec.to_builtins(totals), note))
+    rows_for_the_end(config, "costs").append((own, msgspec.to_builtins(totals), note))
 
 
 class CostHooks:
@@ -62,16 +55,12 @@ class CostHooks:
 
     Attributes:
         passed: ids of the tests that have passed.
-        reports: what gateways counted, those of workers included once they are down.
     """
-
-    NAME: Final = "harness_costs"
 
     def __init__(self, config: pytest.Config) -> None:
         self.passed: set[str] = set()
-        self.reports: list[_Report] = []
         self._config = config
-        self._told = False
+        self._shown = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One phase of one test is over; the controller of an xdist run sees all."""
@@ -85,40 +74,31 @@ class CostHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """The same under xdist, whose controller collects nothing itself: told once."""
-        if self._told or self._config.getoption("--llm") not in _PAID_MODES:
+        """The same under xdist, whose controller collects nothing itself: shown once."""
+        if self._shown or self._config.getoption("--llm") not in _PAID_MODES:
             return
-        self._told = True
+        self._shown = True
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         for line in self._plan(ids):
             reporter.ensure_newline()
             reporter.write_line(line)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
-        """A worker hands its reports over; those of fixtures that are not torn down yet, too."""
-        if (workeroutput := getattr(self._config, "workeroutput", None)) is not None:
-            workeroutput[_XDIST_COSTS] = self.reports
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Take over what a worker has reported."""
-        self.reports.extend(getattr(node, "workeroutput", {}).get(_XDIST_COSTS, ()))
-
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """One table for each suite, whatever number of gateways it had."""
-        for folder in dict.fromkeys(folder for folder, _, _ in self.reports):
-            self._sum_up(terminalreporter, folder)
+        reports: dict[str, list[tuple[dict[str, Any], str]]] = {}
+        for folder, totals, note in rows_for_the_end(self._config, "costs"):
+            reports.setdefault(folder, []).append((totals, note))
+        for folder, rows in reports.items():
+            self._sum_up(terminalreporter, folder, rows)
 
-    def _sum_up(self, terminalreporter: Any, folder: str) -> None:
+    def _sum_up(self, reporter: Any, folder: str, rows: Sequence[tuple[Any, str]]) -> None:
         from harness_core.doubles.model import Totals, cost_summary
 
-        reports = [(totals, note) for suite, totals, note in self.reports if suite == folder]
-        totals = Totals.sum(msgspec.convert(each, Totals) for each, _ in reports)
-        terminalreporter.ensure_newline()
-        terminalreporter.section("cost of the model")
-        for line in (cost_summary(totals), *(note for _, note in reports if note)):
-            terminalreporter.write_line(line)
+        totals = Totals.sum(msgspec.convert(each, Totals) for each, _ in rows)
+        reporter.ensure_newline()
+        reporter.section("cost of the model")
+        for line in (cost_summary(totals), *(note for _, note in rows if note)):
+            reporter.write_line(line)
         cache = getattr(self._config, "cache", None)
         if cache is not None and self._config.getoption("--llm") == "rehearsed":
             own = [test for test in self.passed if test.startswith(f"{folder}/")]

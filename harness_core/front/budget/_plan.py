@@ -1,4 +1,4 @@
-"""What a run that asks a provider may spend, and probably will: said before it begins."""
+"""What a run that asks a provider may spend, and probably will: shown before it begins."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ Source: ``docs/ci.md``.
 """
 
 from harness_core.front.ci._annotations import annotate, summarize
-from harness_core.front.ci._plan import Job, plan_jobs, read_sessions
+from harness_core.front.ci._plan import Job, Session, plan_jobs, read_sessions
 from harness_core.front.ci._reports import Failure, Report, read_faults, read_report, read_reports
 from harness_core.front.ci._table import missing_sessions, problems_of, render_reports
 
@@ -17,6 +17,7 @@ __all__ = [
     "Failure",
     "Job",
     "Report",
+    "Session",
     "annotate",
     "missing_sessions",
     "plan_jobs",

@@ -58,8 +58,8 @@ def _command(report: Report, failure: Failure) -> str:
     place = f"file={_property(failure.file)}," if failure.file else ""
     place += f"line={failure.line}," if failure.line else ""
     title = _property(f"{report.session}: {failure.kind}: {failure.name}")
-    said = _data("\n".join([*failure.cause, failure.rerun]))
-    return f"::error {place}title={title}::{said}"
+    text = _data("\n".join([*failure.cause, failure.rerun]))
+    return f"::error {place}title={title}::{text}"
 
 
 def _row(failure: Failure) -> str:

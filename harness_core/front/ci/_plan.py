@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec import Struct
 
 from harness_core.assurance.shards import Durations, Shard, part_of, read_durations
 from harness_core.base.errors import BadInput
@@ -60,30 +62,33 @@ class Job:
     measures: str
 
 
-def read_sessions(text: str) -> tuple[Mapping[str, object], ...]:
-    """Read one or more lists that ``nox -l --json`` printed.
+class Session(Struct, frozen=True):
+    """A session as ``nox -l --json`` lists it, as far as it is read here."""
+
+    session: str
+    tags: tuple[str, ...]
+
+
+def read_sessions(text: str) -> tuple[Session, ...]:
+    """Read one or more lists that ``nox -l --json`` printed, one a line.
 
     Raises:
         BadInput: it is no such list, or there is no session.
     """
-    rows: dict[str, Mapping[str, object]] = {}
-    rest = text.strip()
-    while rest:
+    rows: dict[str, Session] = {}
+    for line in filter(None, text.splitlines()):
         try:
-            listed, end = json.JSONDecoder().raw_decode(rest)
-            rows |= {str(row["session"]): row for row in listed}
-        except (ValueError, LookupError, TypeError) as error:
-            raise BadInput(
-                "stdin", found=rest[:80], expected="what nox -l --json prints"
-            ) from error
-        rest = rest[end:].lstrip()
+            rows |= {row.session: row for row in msgspec.json.decode(line, type=list[Session])}
+        except msgspec.DecodeError as error:
+            expected = f"what nox -l --json prints ({error})"
+            raise BadInput("stdin", found=line[:80], expected=expected) from error
     if not rows:
         raise BadInput("stdin", found="no session", expected="at least one")
     return tuple(rows.values())
 
 
 def plan_jobs(
-    rows: Sequence[Mapping[str, object]],
+    sessions: Sequence[Session],
     *,
     durations: Path,
     faults: Mapping[str, int],
@@ -92,19 +97,17 @@ def plan_jobs(
     """One job for each session, or for each shard of a session that takes longer than a job should.
 
     Args:
-        rows: what ``nox -l --json`` printed.
+        sessions: what ``nox -l --json`` printed.
         durations: the folder with a ``SESSION.json`` for each that was measured.
         faults: for each session that plants faults, how many.
         arguments: more words for every session.
 
     Raises:
-        BadInput: a row is no session, or a file of durations is malformed.
+        BadInput: a file of durations is malformed, or a word is not plain.
     """
     jobs: list[Job] = []
-    for row in rows:
-        session, tags = row.get("session"), row.get("tags")
-        if not isinstance(session, str) or not isinstance(tags, list):
-            raise BadInput("nox -l --json", found=row, expected="a session with tags")
+    for row in sessions:
+        session, tags = row.session, row.tags
         path = durations / f"{session}.json"
         measured = "tests" in tags or session in faults
         count, minutes = _shards_and_minutes(session, tags, read_durations(path), faults=faults)

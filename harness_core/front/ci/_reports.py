@@ -20,7 +20,7 @@ from harness_core.base.reading import read_json
 CAUSE_LINES: Final = 3
 
 _PLACE = re.compile(r"^(?P<path>[^\s:]+\.py):(?P<line>[0-9]+): ", re.MULTILINE)
-_PHASE = re.compile(r'^failed on (setup|teardown) with "(?P<said>.*)"$', re.DOTALL)
+_PHASE = re.compile(r'^failed on (setup|teardown) with "(?P<text>.*)"$', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Failure:
     Attributes:
         name: the node id of the test, or the fault's id.
         kind: ``failed``, ``error`` or ``HARNESS ERROR`` of a test; the verdict on a fault.
-        cause: the first lines of what it said.
+        cause: the first lines of its message.
         file: where it failed, relative to the root; empty when that is not in the tree.
         line: in that file; 0 when it is not known.
         rerun: the command that runs it again.
@@ -104,20 +104,20 @@ def read_report(path: Path, *, root: Path) -> Report:
 
 def _failure(case: Case, *, session: str, root: Path) -> Failure:
     phase = _PHASE.match(case.message)
-    said = phase["said"] if phase else case.message
+    text = phase["text"] if phase else case.message
     if case.message == "collection failure":
         # The error itself comes last, below the line it is about.
         found = re.findall(r"^E +(.*)$", case.text, re.MULTILINE)
-        said = "\n".join(found[-CAUSE_LINES:]) or case.text
+        text = "\n".join(found[-CAUSE_LINES:]) or case.text
     # The harness's plugin says so; a module that could not be collected has no such property.
-    harness = case.harness or said.startswith("harness_core.base.errors.")
+    harness = case.harness or text.startswith("harness_core.base.errors.")
     kind = "HARNESS ERROR" if harness else "error" if case.ending == "error" else "failed"
-    cause = [line for line in said.splitlines() if line.strip()][:CAUSE_LINES]
+    cause = [line for line in text.splitlines() if line.strip()][:CAUSE_LINES]
     where, line = _place(case, root=root)
     return Failure(
         name=case.nodeid,
         kind=kind,
-        cause=tuple(cause) or ("it said nothing",),
+        cause=tuple(cause) or ("no message",),
         file=where,
         line=line,
         rerun=shlex.join(["nox", "-s", session, "--", case.nodeid]),

@@ -12,7 +12,7 @@ import click
 
 from harness_core.base.screen import show
 from harness_core.front.cli._tree import FOUND, root_option
-from harness_core.system.suites import find_root, load_suites
+from harness_core.system.suites import load_suites
 
 
 @click.group()
@@ -30,7 +30,7 @@ def ci() -> None:
 )
 @click.option("--arguments", default="", help="More words for what follows -- of every session.")
 @root_option
-def plan(*, durations: Path, arguments: str, root: Path | None) -> None:
+def plan(*, durations: Path, arguments: str, root: Path) -> None:
     """Read what `nox -l --json` printed from stdin, print the jobs of a matrix as JSON on one line.
 
     Several lists may stand one after the other. A session that takes longer than a job should is
@@ -41,7 +41,7 @@ def plan(*, durations: Path, arguments: str, root: Path | None) -> None:
 
     planted = {
         f"faults-{suite.name}": len(load_faults(suite.faults))
-        for suite in load_suites(root or find_root(Path.cwd()))
+        for suite in load_suites(root)
         if suite.faults is not None
     }
     jobs = plan_jobs(
@@ -64,14 +64,14 @@ def plan(*, durations: Path, arguments: str, root: Path | None) -> None:
     help="File that the summary is appended to (default: GITHUB_STEP_SUMMARY, else stdout).",
 )
 @root_option
-def report(*, title: str, summary: Path | None, root: Path | None) -> None:
+def report(*, title: str, summary: Path | None, root: Path) -> None:
     """Print failures as annotations and write the summary, from the reports in .evidence.
 
     Says what was found and judges nothing: the status is 0.
     """
     from harness_core.front.ci import annotate, read_reports, summarize
 
-    reports = read_reports(root or find_root(Path.cwd()))
+    reports = read_reports(root)
     for line in annotate(reports):
         click.echo(line)
     text = summarize(reports, title=title)
@@ -92,14 +92,14 @@ def report(*, title: str, summary: Path | None, root: Path | None) -> None:
 )
 @click.option("--left-out", multiple=True, metavar="REASON", help="What was not run; repeatable.")
 @root_option
-def table(*, nox_report: Path, left_out: Sequence[str], root: Path | None) -> None:
+def table(*, nox_report: Path, left_out: Sequence[str], root: Path) -> None:
     """Print what every session came to: passed, failed, skipped and why.
 
     Ends with status 1 when a session failed, or showed nothing, or no planted fault was tried.
     """
     from harness_core.front.ci import missing_sessions, problems_of, read_reports, render_reports
 
-    reports = read_reports(root or find_root(Path.cwd()))
+    reports = read_reports(root)
     show(render_reports(reports, left_out=left_out))
     problems = [f"{name}: it did not succeed" for name in missing_sessions(nox_report)]
     problems += problems_of(reports)

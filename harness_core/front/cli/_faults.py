@@ -14,7 +14,7 @@ import trio
 from harness_core.base.errors import BadInput
 from harness_core.base.screen import progress, show
 from harness_core.front.cli._tree import FOUND, provide_reference, root_option
-from harness_core.system.suites import Suite, find_root, load_suites
+from harness_core.system.suites import Suite, load_suites
 
 
 @click.command()
@@ -54,7 +54,7 @@ def faults(  # noqa: PLR0913 - the options of a command line
     seed: str | None,
     shard: str | None,
     durations_file: Path | None,
-    root: Path | None,
+    root: Path,
 ) -> None:
     """Plant faults: each must turn its named tests red, by assertion, for the right reason.
 
@@ -79,7 +79,6 @@ def faults(  # noqa: PLR0913 - the options of a command line
     from harness_core.base.evidence import open_evidence
     from harness_core.system.staging import check_libraries
 
-    root = (root or find_root(Path.cwd())).resolve()
     chosen, wanted = _suites_and_faults(load_suites(root), names)
     if sample is not None:
         seed = seed or commit_of(root)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -11,14 +9,20 @@ from functools import partial
 from pathlib import Path
 
 import click
+import msgspec
 import trio
 
 from harness_core.base import limits
 from harness_core.base.errors import BadInput
 from harness_core.front.budget import model_budget
-from harness_core.front.cli._tree import FOUND, provide_reference, root_if_any, root_option
+from harness_core.front.cli._tree import (
+    FOUND,
+    provide_reference,
+    root_option,
+    root_option_if_any,
+)
 from harness_core.system.subject import subject_bin
-from harness_core.system.suites import find_root, load_suites
+from harness_core.system.suites import load_suites
 
 
 @click.command(
@@ -42,7 +46,7 @@ def gateway(args: Sequence[str]) -> None:
 )
 @click.option("--as-it-is", is_flag=True, help="Make nothing; use what is there.")
 @root_option
-def reference(*, suite: str, into: Path | None, as_it_is: bool, root: Path | None) -> None:
+def reference(*, suite: str, into: Path | None, as_it_is: bool, root: Path) -> None:
     """Find or make the environment of SUITE's reference system; print where its commands are.
 
     `up` and `faults` do so by themselves. For pytest without nox:
@@ -50,7 +54,6 @@ def reference(*, suite: str, into: Path | None, as_it_is: bool, root: Path | Non
     """
     from harness_core.system.staging import reference_commands
 
-    root = (root or find_root(Path.cwd())).resolve()
     found = {each.name: each for each in load_suites(root)}
     if suite not in found:
         expected = f"one of {', '.join(found)}"
@@ -99,7 +102,7 @@ def up(  # noqa: PLR0913 - the options of a command line
     llm_upstream: str | None,
     llm_budget_usd: float | None,
     quiet: bool,
-    root: Path | None,
+    root: Path,
 ) -> None:
     """Boot what SUITE tests and hold it until Ctrl-C, SIGTERM or `harness down`.
 
@@ -109,7 +112,6 @@ def up(  # noqa: PLR0913 - the options of a command line
     from harness_core.base.evidence import open_evidence
     from harness_core.system.staging import Options, choose_suite, hold, opener_of, subject_of
 
-    root = (root or find_root(Path.cwd())).resolve()
     chosen = choose_suite(load_suites(root), suite)
     if subject is None:
         provide_reference(chosen, root=root)
@@ -149,7 +151,7 @@ def ps(*, as_json: bool, reveal: bool) -> None:
 
     seen = runs_seen(reveal=reveal)
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(run) for run in seen], indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(seen)))
         return
     for line in render(seen):
         click.echo(line)
@@ -160,7 +162,7 @@ def ps(*, as_json: bool, reveal: bool) -> None:
 @click.option("-f", "--follow", is_flag=True, help="Go on until it ends, or Ctrl-C.")
 @click.option("-n", "--lines", type=click.IntRange(min=0), default=20, show_default=True)
 @click.option("--run", metavar="ID", help="Which run, or the beginning of its id.")
-@root_option
+@root_option_if_any
 def logs(
     *, names: Sequence[str], follow: bool, lines: int, run: str | None, root: Path | None
 ) -> None:
@@ -170,7 +172,6 @@ def logs(
     """
     from harness_core.system.staging import show_logs
 
-    root = root or root_if_any()
     try:
         show_logs(names, run=run, root=root, follow=follow, lines=lines, say=click.echo)
     except KeyboardInterrupt:
@@ -180,7 +181,7 @@ def logs(
 @click.command()
 @click.argument("run", required=False)
 @click.option("--all", "every", is_flag=True, help="Every staged environment of this user.")
-@root_option
+@root_option_if_any
 def down(*, run: str | None, every: bool, root: Path | None) -> None:
     """Take down the staged environment RUN, or the only one of this tree.
 
@@ -188,4 +189,4 @@ def down(*, run: str | None, every: bool, root: Path | None) -> None:
     """
     from harness_core.system.staging import take_down
 
-    take_down(run, every=every, root=root or root_if_any(), say=click.echo)
+    take_down(run, every=every, root=root, say=click.echo)

@@ -1,4 +1,4 @@
-"""The suites of a tree: begun, listed, checked, and what is shown of their requirements."""
+"""The suites of a tree: begun, checked, and what is shown of their requirements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from harness_core.base.errors import BadInput
 from harness_core.base.screen import show
 from harness_core.front.cli._tree import FOUND, root_option
-from harness_core.system.suites import Suite, find_root, load_suites
+from harness_core.system.suites import load_suites
 
 
 @click.group()
@@ -23,58 +23,23 @@ def new() -> None:
 @new.command("suite")
 @click.argument("name")
 @root_option
-def new_suite(name: str, root: Path | None) -> None:
+def new_suite(name: str, root: Path) -> None:
     """Write suites/NAME: a small system, one scenario, one refusal, one planted fault."""
     from harness_core.front.scaffold import scaffold_suite
 
-    folder = scaffold_suite(name, root=root or find_root(Path.cwd()))
+    folder = scaffold_suite(name, root=root)
     click.echo(f"wrote {folder}. Next: nox -s {name}, then nox -s faults -- {name}")
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
 @root_option
-def suites(as_json: bool, root: Path | None) -> None:  # noqa: FBT001 - click passes by name
-    """List the suites of this tree and the nox sessions they declare."""
-    found = load_suites(root or find_root(Path.cwd()))
-    if as_json:
-        click.echo(json.dumps([_as_json(suite) for suite in found]))
-        return
-    for suite in found:
-        click.echo(f"{suite.name}: {suite.summary}")
-        for session in suite.sessions:
-            mark = "*" if session.default else "-"
-            click.echo(f"  {mark} {session.name}: {session.summary}")
-
-
-def _as_json(suite: Suite) -> dict[str, object]:
-    return {
-        "name": suite.name,
-        "summary": suite.summary,
-        "folder": str(suite.folder),
-        "faults": suite.faults is not None,
-        "sessions": [
-            {
-                "name": session.name,
-                "summary": session.summary,
-                "tags": session.tags,
-                "default": session.default,
-            }
-            for session in suite.sessions
-        ],
-    }
-
-
-@click.command()
-@root_option
-def lint(root: Path | None) -> None:
+def lint(root: Path) -> None:
     """Check suites, reference systems and harness_core for what ruff cannot see.
 
     Ends with status 1 when there are findings.
     """
     from harness_core.assurance.requirements import check_tree
 
-    root = root or find_root(Path.cwd())
     problems = check_tree(root)
     for problem in problems:
         click.echo(str(problem))
@@ -88,7 +53,7 @@ def lint(root: Path | None) -> None:
 @click.argument("suite", required=False)
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 @root_option
-def ledger(*, suite: str | None, as_json: bool, root: Path | None) -> None:
+def ledger(*, suite: str | None, as_json: bool, root: Path) -> None:
     """Print the requirements of SUITE: what is shown of each by the newest reports, and why not.
 
     All suites that have a ledger when none is named. A row is shown when every case of every test
@@ -96,7 +61,6 @@ def ledger(*, suite: str | None, as_json: bool, root: Path | None) -> None:
     """
     from harness_core.assurance.requirements import ledger_rows, render_ledger
 
-    root = root or find_root(Path.cwd())
     found = {each.name: each for each in load_suites(root) if each.ledger is not None}
     if suite is not None and suite not in found:
         known = ", ".join(found) or "none in this tree"

@@ -19,19 +19,32 @@ FOUND: Final = 1
 #: Before a command sets it itself, for one suite after the other.
 _SUBJECT_BIN_GIVEN: Final = bool(os.environ.get("HARNESS_SUBJECT_BIN"))
 
-root_option = click.option(
+
+def _root(_context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
+    return (given or find_root(Path.cwd())).resolve()
+
+
+def _root_if_any(
+    context: click.Context, option: click.Parameter, given: Path | None
+) -> Path | None:
+    try:
+        return _root(context, option, given)
+    except Unavailable:
+        return None
+
+
+_option = partial(
+    click.option,
     "--root",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The tree that holds suites/; found from the current folder when left out.",
 )
 
+#: Gives a command the argument ``root``; outside of every tree it ends with one error.
+root_option = _option(callback=_root)
 
-def root_if_any() -> Path | None:
-    """The tree of the current folder; ``None`` outside of every tree."""
-    try:
-        return find_root(Path.cwd())
-    except Unavailable:
-        return None
+#: The same, ``None`` outside of every tree.
+root_option_if_any = _option(callback=_root_if_any)
 
 
 def provide_reference(suite: Suite, *, root: Path) -> None:

@@ -1,14 +1,12 @@
 """Where a run writes its evidence, and the fixtures for what outlives a test.
 
 ``harness_loop`` (a trio loop in a thread), ``harness_run`` (warden, ledger, directories),
-``run_evidence``, ``evidence`` (one directory for each test), ``progress``, ``token``,
-``subject_file``.
+``run_evidence``, ``evidence`` (one directory for each test), ``progress``, ``token``.
 """
 
 from __future__ import annotations
 
 import fcntl
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -21,7 +19,8 @@ from harness_core.assertions import new_token
 from harness_core.base.bridge import Loop, Mutex, open_loop
 from harness_core.base.errors import Unavailable
 from harness_core.base.evidence import Evidence, Redactor, open_evidence, writing_evidence
-from harness_core.front.hooks._outcomes import EVIDENCE, HARNESS_ERROR_EXIT
+from harness_core.front.hooks._end import HARNESS_ERROR_EXIT
+from harness_core.front.hooks._outcomes import EVIDENCE
 from harness_core.process import Run, open_run
 
 _ROOT_EVIDENCE: Final = pytest.StashKey[Evidence]()
@@ -45,26 +44,17 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.fixture(scope="session")
 def run_evidence(pytestconfig: pytest.Config) -> Evidence:
     """The evidence directory of the whole run (logs of servers and children), emptied first."""
-    return open_run_evidence(pytestconfig)
-
-
-def open_run_evidence(config: pytest.Config) -> Evidence:
-    """The directory of :func:`run_evidence`, for what a run holds outside of its fixtures."""
-    root = _root_evidence(config)
-    name = f"_run{os.environ.get('PYTEST_XDIST_WORKER', '')}"
-    return open_evidence(root.path / name, redactor=root.redactor, wipe=True)
+    root = _root_evidence(pytestconfig)
+    # Not by the variable of xdist, which a pytest inherits that a test starts.
+    worker = getattr(pytestconfig, "workerinput", {}).get("workerid", "")
+    return open_evidence(root.path / f"_run{worker}", redactor=root.redactor, wipe=True)
 
 
 @pytest.fixture(scope="session")
 def progress(pytestconfig: pytest.Config) -> Callable[[str], None]:
-    """Say at once, past pytest's capture, what a long step is doing; from any thread."""
-    return progress_of(pytestconfig)
-
-
-def progress_of(config: pytest.Config) -> Callable[[str], None]:
-    """What :func:`progress` says, for what a run holds outside of its fixtures."""
-    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-    capture: Any = config.pluginmanager.get_plugin("capturemanager")
+    """Print at once, past pytest's capture, what a long step is doing; from any thread."""
+    reporter: Any = pytestconfig.pluginmanager.get_plugin("terminalreporter")
+    capture: Any = pytestconfig.pluginmanager.get_plugin("capturemanager")
     began = time.monotonic()
     one_at_a_time = Mutex()
 
@@ -110,13 +100,6 @@ def harness_run(harness_loop: Loop, run_evidence: Evidence) -> Iterator[Run]:
 def token() -> str:
     """An unguessable word: an effect that carries it was caused by this very test."""
     return new_token()
-
-
-@pytest.fixture(scope="session")
-def subject_file(pytestconfig: pytest.Config) -> Path | None:
-    """The file given with ``--subject``; ``None`` means the suite's reference system."""
-    given = pytestconfig.getoption("--subject")
-    return Path(given).absolute() if given else None
 
 
 def _root_evidence(config: pytest.Config) -> Evidence:

@@ -11,6 +11,7 @@ import pytest
 
 from harness_core.assurance.leaks import Audit, open_audit
 from harness_core.base.unclosed import Unclosed, unclosed_error, watch_unclosed
+from harness_core.front.hooks._end import fail_run, is_worker, rows_for_the_end
 from harness_core.front.hooks._outcomes import has_failed
 
 _WATCHES: Final = pytest.StashKey[ExitStack]()
@@ -50,9 +51,12 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
         raise unclosed_error(left, where=item.nodeid)
 
 
-def leaks_of(config: pytest.Config) -> list[str]:
-    """What this process has left, each in a line; called when everything of it should be gone."""
-    return [
-        *(leak.text() for leak in config.stash[_AUDIT].close()),
-        *map(str, config.stash[_UNCLOSED].collect(last=True)),
-    ]
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that left something behind, when everything of it should be gone."""
+    leaks = rows_for_the_end(session.config, "leaks")
+    leaks.extend(leak.text() for leak in session.config.stash[_AUDIT].close())
+    leaks.extend(map(str, session.config.stash[_UNCLOSED].collect(last=True)))
+    if leaks and not is_worker(session.config):
+        what = f"{len(leaks)} thing(s) outlived the run; they were ended or removed:"
+        fail_run(session, "leaks", "\n".join([what, *leaks]))

@@ -19,15 +19,12 @@ from harness_core.base.errors import HarnessError
 from harness_core.base.evidence import Evidence, failure_text
 from harness_core.base.groups import unwrap
 from harness_core.base.machine import is_disk_full
+from harness_core.front.hooks._end import add_summary
 from harness_core.front.hooks._gates import GATE_DEMANDED
-
-#: Exit status of a run that found nothing wrong with the product but could not test all of it;
-#: pytest itself uses 0 to 5.
-HARNESS_ERROR_EXIT: Final = 6
 
 #: Of a test: its evidence, what was kept for its reader.
 EVIDENCE: Final = pytest.StashKey[Evidence]()
-KEPT: Final = pytest.StashKey[list[str]]()
+_KEPT: Final = pytest.StashKey[list[str]]()
 
 #: Of a run: how many errors were the harness's.
 COUNTER: Final = pytest.StashKey["Counter"]()
@@ -35,7 +32,7 @@ COUNTER: Final = pytest.StashKey["Counter"]()
 _FAILED: Final = pytest.StashKey[bool]()
 _BEGAN: Final = pytest.StashKey[dt.datetime]()
 
-#: What may be said of a failed test that began then; empty for nothing.
+#: What is known of a failed test that began then; empty for nothing.
 Explain = Callable[[pytest.Item, dt.datetime], str]
 _EXPLAIN: Final = pytest.StashKey[list[Explain]]()
 
@@ -59,7 +56,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """What a module finds wrong with a file, a row of scenarios for one, is told in one sentence."""
+    """What a module finds wrong with a file, a row of scenarios for one, is shown in one sentence."""
     report = yield
     call: pytest.CallInfo[Any] | None = getattr(report, "call", None)
     if report.failed and call is not None and call.excinfo is not None:
@@ -75,13 +72,13 @@ class Counter:
 
     Attributes:
         harness_errors: how many there were.
-        told: texts of those that a failed collection has shown already.
+        shown: texts of those that a failed collection has shown already.
     """
 
     def __init__(self) -> None:
         self.harness_errors = 0
         self._blamed: set[str] = set()
-        self.told: set[str] = set()
+        self.shown: set[str] = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -96,7 +93,7 @@ class Counter:
         """One module has been collected."""
         if report.failed and getattr(report, "harness_error", False):
             self.harness_errors += 1
-            self.told.add(report.longreprtext)
+            self.shown.add(report.longreprtext)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -133,14 +130,14 @@ def pytest_runtest_makereport(
         return report
     harness_error = _is_harness_error(call.excinfo.value) or item.stash.get(GATE_DEMANDED, False)
     if harness_error and hasattr(report, "wasxfail"):
-        # A known failure of the product was not seen, for the harness could not look.
+        # A known failure of the product was not seen, for the harness could not judge.
         report.outcome = "failed"
         del report.wasxfail
     if report.failed:
         item.stash[_FAILED] = True
         report.harness_error = harness_error  # type: ignore[attr-defined]
         if (evidence := item.stash.get(EVIDENCE, None)) is not None:
-            kept: list[str] = item.stash.setdefault(KEPT, [])
+            kept: list[str] = item.stash.setdefault(_KEPT, [])
             text = failure_text(evidence=evidence.path, rerun=_rerun(item), kept=kept)
             report.sections.append(("where to look", text))
     return report
@@ -152,12 +149,12 @@ def _explain(item: pytest.Item, error: BaseException) -> None:
         return
     for explain in item.config.stash.get(_EXPLAIN, []):
         try:
-            said = explain(item, item.stash.get(_BEGAN, dt.datetime.now(dt.UTC)))
+            cause = explain(item, item.stash.get(_BEGAN, dt.datetime.now(dt.UTC)))
         except HarnessError as unexplained:
-            said = f"nothing more is known: {unexplained}"
+            cause = f"nothing more is known: {unexplained}"
         # One error of a fixture fails every test that uses it.
-        if said and said not in getattr(error, "__notes__", ()):
-            error.add_note(said)
+        if cause and cause not in getattr(error, "__notes__", ()):
+            error.add_note(cause)
 
 
 def explain_failures(config: pytest.Config, explain: Explain) -> None:
@@ -165,7 +162,7 @@ def explain_failures(config: pytest.Config, explain: Explain) -> None:
 
     Args:
         config: of the run.
-        explain: what may be said of the failure of a test, given when it began; it becomes part of
+        explain: what is known of the failure of a test, given when it began; it becomes part of
             the failure's text. Empty for nothing.
     """
     config.stash.setdefault(_EXPLAIN, []).append(explain)
@@ -176,6 +173,18 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     if report.failed and getattr(report, "harness_error", False):
         return "error", "E", "HARNESS ERROR"
     return None
+
+
+def add_kept(item: pytest.Item, text: str) -> None:
+    """Show the reader of a failure what was kept, e.g. a database URL with its password out.
+
+    It stands below the failure; what is kept when the test is torn down, after its failure was
+    reported, stands at the end of the run.
+    """
+    if has_failed(item):
+        add_summary(item.config, "kept for you", f"{item.nodeid}: {text}")
+    else:
+        item.stash.setdefault(_KEPT, []).append(text)
 
 
 def has_failed(item: pytest.Item) -> bool:

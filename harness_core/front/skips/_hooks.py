@@ -1,4 +1,4 @@
-"""What pytest is told about tests that are not run: refused in CI, counted, shown at the end."""
+"""The pytest hooks for tests that are not run: refused in CI, counted, shown at the end."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness_core.front.hooks._end import is_worker
 from harness_core.front.skips._cause import Cause, Why, cause_of
 from harness_core.front.skips._rule import SkipRule
 
@@ -49,20 +50,18 @@ class SkipHooks:
         return report
 
     def _judge(self, report: Any, cause: Cause, path: Path) -> None:
-        refusal = self._rule.refusal(cause, path)
-        if refusal:
+        verdict, text = self._rule.judge(cause, path), cause.text()
+        report.not_run_judged = verdict.applies
+        if verdict.refusal:
             report.outcome = "failed"
             report.harness_error = True
-            report.longrepr = f"cannot leave a test out in CI: {cause.text()}. {refusal}."
+            report.longrepr = f"cannot leave a test out in CI: {text}. {verdict.refusal}."
             # Each test is an error; its cause is shown once, with their number.
-            report.not_run, report.not_run_judged = f"{cause.text()} (refused in CI)", True
+            report.not_run = f"{text} (refused in CI)"
             return
-        accepted = self._rule.accepted(cause, path)
-        text = cause.text()
-        report.not_run = f"{text} (optional: {accepted})" if accepted else text
+        report.not_run = f"{text} (optional: {verdict.reason})" if verdict.reason else text
         if isinstance(report.longrepr, tuple):  # what the JUnit report says too
             report.longrepr = (*report.longrepr[:2], f"Skipped: {report.not_run}")
-        report.not_run_judged = self._rule.applies(path)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One phase of one test is over."""
@@ -83,7 +82,7 @@ class SkipHooks:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A run in which every test was skipped has shown nothing: it does not pass."""
-        if getattr(session.config, "workerinput", None) is not None:
+        if is_worker(session.config):
             return
         if self._judged and not self._executed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,21 @@ _REFERENCE: Final = "The suite's own reference system must have what its tests a
 _SAY_WHY: Final = "Say what is missing: a gate (`requires`), or harness_core.front.skips.not_run"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether a test may be left out.
+
+    Attributes:
+        applies: whether its tree is held to this rule at all.
+        refusal: why it may not; empty when it may.
+        reason: the one for which the suite lists its gate as optional; empty without one.
+    """
+
+    applies: bool
+    refusal: str = ""
+    reason: str = ""
+
+
 class SkipRule:
     """Says whether CI accepts that a test is not run.
 
@@ -33,8 +49,8 @@ class SkipRule:
         self._root = root
         self._foreign = foreign
 
-    def refusal(self, cause: Cause, test: Path) -> str:
-        """Why the test may not be left out here; empty when it may.
+    def judge(self, cause: Cause, test: Path) -> Verdict:
+        """What becomes of a test that does not run.
 
         Args:
             cause: why it would not run.
@@ -44,14 +60,18 @@ class SkipRule:
             BadInput: the file that lists optional gates is malformed.
         """
         home = _home(test, self._root)
-        if home is None or os.environ.get("CI", "").lower() in _OFF:
-            return ""
-        if cause.why is Why.GATE:
-            listed = cause.gate in optional_gates(home)
-            return "" if listed else _OPEN_OR_LIST.format(cause.gate, home.relative_to(self._root))
-        if cause.why is Why.SUBJECT:
-            return "" if self._foreign else _REFERENCE
-        return _SAY_WHY if cause.why is Why.UNKNOWN else ""
+        if home is None:
+            return Verdict(applies=False)
+        reason = optional_gates(home).get(cause.gate, "")
+        refusal = ""
+        if os.environ.get("CI", "").lower() not in _OFF:
+            if cause.why is Why.GATE and not reason:
+                refusal = _OPEN_OR_LIST.format(cause.gate, home.relative_to(self._root))
+            elif cause.why is Why.SUBJECT and not self._foreign:
+                refusal = _REFERENCE
+            elif cause.why is Why.UNKNOWN:
+                refusal = _SAY_WHY
+        return Verdict(applies=True, refusal=refusal, reason=reason)
 
     def check(self, tests: Iterable[Path]) -> None:
         """Check that what the files of these tests list as optional are gates.
@@ -66,15 +86,6 @@ class SkipRule:
             if names := list(optional_gates(home)):
                 check_names(names, where=home, key="optional_gates")
 
-    def applies(self, test: Path) -> bool:
-        """Whether the tree of a test is held to this rule at all."""
-        return _home(test, self._root) is not None
-
-    def accepted(self, cause: Cause, test: Path) -> str:
-        """The reason for which the suite lists the gate as optional; empty without one."""
-        home = _home(test, self._root)
-        return optional_gates(home).get(cause.gate, "") if home is not None else ""
-
 
 @cache
 def optional_gates(home: Path) -> Mapping[str, str]:
@@ -85,8 +96,8 @@ def optional_gates(home: Path) -> Mapping[str, str]:
     """
     if home.name == "suite.toml":
         return load_suite(home.parent).optional_gates
-    told = read_pyproject(home.parent).tool.staging_harness
-    return told.optional_gates if told is not None else {}
+    table = read_pyproject(home.parent).tool.staging_harness
+    return table.optional_gates if table is not None else {}
 
 
 def _home(test: Path, root: Path) -> Path | None:

@@ -1,16 +1,17 @@
 """Containers of a run: which engine, which images, start to removal, and nothing left behind.
 
-- ``_client.py``: a client of the engine; its errors in our words.
-- ``_container.py``: :func:`open_container`, one container of a run.
+- ``_client.py``: a client of the engine; its errors as ours.
+- ``_container.py``: :func:`open_container`, one container of a run; :func:`adopt_container`, one that
+  compose has created.
 - ``_child.py``: a subject's process in a container, with the handle of a process.
 - ``_logs.py``: its output, into evidence while it runs.
-- ``_project.py``: containers that compose creates for a run, and what they share.
+- ``_project.py``: the networks and volumes that containers of a compose project share.
 - ``_labels.py``: whose a container is.
 - ``_sweep.py``: what dead runs left in an engine.
 - ``_provide.py``: :func:`provide_image`, which image a service runs.
 - ``_recipes.py``: the images that the harness builds, and the tag that their inputs give them.
 - ``_build.py``: builds, lists and removes them.
-- ``_report.py``: what ``harness doctor`` says of them.
+- ``_report.py``: what ``harness doctor`` shows of them.
 - ``_bootstrap.py``: a Debian root without a registry.
 - ``images/``: a Dockerfile for each; they build from public bases too.
 
@@ -33,11 +34,11 @@ from harness_core.infrastructure.containers._client import engine_client
 from harness_core.infrastructure.containers._container import (
     Container,
     ContainerSpec,
+    adopt_container,
     open_container,
 )
 from harness_core.infrastructure.containers._labels import LABEL_RUN, host_id, run_labels
 from harness_core.infrastructure.containers._project import (
-    adopt_container,
     announce_container,
     open_network,
     open_volume,

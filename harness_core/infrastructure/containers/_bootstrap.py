@@ -19,14 +19,12 @@ from harness_core.infrastructure.containers._client import engine_errors
 from harness_core.infrastructure.containers._recipes import DEBIAN_ROOT, SUITE
 from harness_core.process import state_root
 
-__all__ = ["MIRROR_VARIABLE", "bootstrap_reason", "import_debian"]
-
 MIRROR_VARIABLE: Final = "HARNESS_DEBIAN_MIRROR"
 
 #: 45 s seen on two cores with a near mirror; most of it unpacks packages.
 _BOOTSTRAP_S: Final = 900.0
 
-#: Device files belong to the engine, package lists and archives to nobody.
+#: Device files belong to the engine, package lists and archives are of no use.
 _LEFT_OUT: Final = ("./dev/*", "./proc/*", "./sys/*", "./var/cache/apt/*", "./var/lib/apt/lists/*")
 
 

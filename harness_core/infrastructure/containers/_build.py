@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import io
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,26 +23,14 @@ from harness_core.infrastructure.containers._recipes import (
     PUBLIC_BASE,
     REPOSITORY,
     build_context,
+    digest,
     image_parent,
     image_tag,
-    labelled,
     pack,
+    subject_context,
 )
 from harness_core.infrastructure.engine import Engine
 from harness_core.process import start_time, state_root
-
-__all__ = [
-    "BASES",
-    "ImageRow",
-    "at_hand",
-    "build_images",
-    "build_missing",
-    "build_subject_image",
-    "image_rows",
-    "one_builder",
-    "pull",
-    "remove_images",
-]
 
 #: Where the lowest image comes from: tried in this order with ``auto``.
 BASES: Final = ("auto", "public", "debootstrap")
@@ -88,7 +75,7 @@ def build_images(
         engine: where.
         names: images; all when empty.
         bases: one of :data:`BASES`.
-        say: told what happens.
+        say: gets a line for each step.
 
     Returns:
         References of all that were asked for, built now or before.
@@ -125,11 +112,7 @@ def image_rows(engine: Engine) -> tuple[ImageRow, ...]:
     with engine_client(engine) as client:
         found = dict(_ours(client))
     rows = [
-        ImageRow(
-            reference=reference,
-            state=_state(reference, current),
-            size_bytes=size_bytes,
-        )
+        ImageRow(reference=reference, state=_state(reference, current), size_bytes=size_bytes)
         for reference, size_bytes in found.items()
     ]
     rows += [ImageRow(reference=tag, state="missing") for tag in current - found.keys()]
@@ -246,7 +229,7 @@ def build_subject_image(
         base: the harness's image that ``ARG BASE`` becomes.
         dockerfile: its Dockerfile.
         context: folders and files that go into the build, under their own names.
-        say: told what takes long.
+        say: gets a line for what takes long.
 
     Returns:
         The reference.
@@ -255,24 +238,23 @@ def build_subject_image(
         HarnessError: the build failed; shows its last lines.
     """
     (below,) = build_images(engine, names=(base,), say=say)
-    archive = pack(dockerfile, context)
-    digest = hashlib.sha256(below.encode() + archive).hexdigest()[:12]
-    tag = f"{REPOSITORY}/{_SUBJECT}{name}:{digest}"
+    files = subject_context(dockerfile, context)
+    tag = f"{REPOSITORY}/{_SUBJECT}{name}:{digest(below, files)}"
     with one_builder(), engine_client(engine, timeout_s=_BUILD_SILENCE_S) as client:
         if not at_hand(client, tag):
             say(f"building {tag} from {below}")
-            _build(client, archive, tag=tag, base=below)
+            _build(client, files, tag=tag, base=below)
     return tag
 
 
-def _build(client: Any, archive: bytes, *, tag: str, base: str) -> None:
+def _build(client: Any, files: Mapping[str, bytes], *, tag: str, base: str) -> None:
     tail: deque[str] = deque(maxlen=limits.TAIL_LINES)
     proxies = {key: os.environ[key] for key in _PROXIES if os.environ.get(key)}
     building = f'{_BUILDING}="{_builder()}"'
     try:
         with engine_errors(f"build image {tag}"):
             answers = client.api.build(
-                fileobj=io.BytesIO(labelled(archive, building)),
+                fileobj=io.BytesIO(pack(files, label=building)),
                 custom_context=True,
                 tag=tag,
                 buildargs={"BASE": base, **proxies},
@@ -310,7 +292,7 @@ def _remove_unfinished(client: Any) -> None:
             pid, _, start = builder.partition(" ")
             if host != host_id() or not (pid.isdigit() and start.isdigit()):
                 continue
-            # Nobody is built by us now; by another process that lives, perhaps.
+            # This process builds nothing now; another one that lives may.
             if int(pid) == os.getpid() or start_time(int(pid)) != int(start):
                 client.images.remove(image.id)
 

@@ -1,7 +1,7 @@
 """A subject's process in a container, with the handle of a supervised process.
 
-It shares the network of this machine, so that it reaches loopback addresses and serves on the port
-it is told; the directories it is given are mounted under their own names. Kill, pause and resume
+It shares the network of this machine, so that it reaches loopback addresses and serves on its
+leased port; the directories it is given are mounted under their own names. Kill, pause and resume
 act on the container, on every process in it at once.
 """
 
@@ -12,14 +12,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from harness_core.base import limits
 from harness_core.base.errors import ChildExited, HarnessError, Unavailable
 from harness_core.base.wait import until
-from harness_core.infrastructure.containers._client import engine_client, engine_errors
+from harness_core.infrastructure.containers._client import engine_errors
 from harness_core.infrastructure.containers._container import (
     Container,
     ContainerSpec,
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["ContainerChild", "ContainerCommand", "open_container_child"]
-
-#: Interval between two questions whether it still runs, in seconds.
-_LOOK_S: Final = 0.2
+#: Interval between two probes of its end, in seconds.
+_POLL_S: Final = 0.2
 
 #: After SIGKILL a process of an engine's container has 128 + 9.
 _SIGNALLED: Final = 128
@@ -52,7 +50,7 @@ class ContainerCommand:
         env: its environment, besides the image's own.
         read: directories it may read.
         write: directories it may write.
-        port: where it is told to listen; leased by the caller.
+        port: where it listens; leased by the caller.
     """
 
     name: str
@@ -85,9 +83,7 @@ class ContainerChild:
 
     def tail(self) -> tuple[str, ...]:
         """The last lines of its output."""
-        with engine_errors(f"read the log of {self.name}"):
-            raw: bytes = self._object().logs(tail=limits.TAIL_LINES)
-        return tuple(raw.decode("utf-8", "replace").splitlines())
+        return tuple(self._now("read the log of", "logs", tail=limits.TAIL_LINES).splitlines())
 
     def check(self, action: str) -> None:
         """Raise when it has ended.
@@ -100,7 +96,7 @@ class ContainerChild:
                 action,
                 name=self.name,
                 returncode=self.returncode,
-                next_step="Read its last words below",
+                next_step="Read its last lines below",
                 tail=self.tail(),
             )
 
@@ -114,38 +110,33 @@ class ContainerChild:
         async def ended() -> bool:
             return await self._container.status() in {"exited", "dead"}
 
-        await until(ended, poll_s=_LOOK_S, slowest_s=_LOOK_S)
+        await until(ended, poll_s=_POLL_S, slowest_s=_POLL_S)
         code = await self._container.exit_code()
         self.returncode = _SIGNALLED - code if code > _SIGNALLED else code
         return self.returncode
 
-    def kill(self) -> None:
-        """SIGKILL to everything in the container."""
-        self._now("kill")
-
     async def crash(self) -> tuple[str, ...]:
-        """The same, and wait for its end; in a container nothing outlives its first process."""
+        """SIGKILL, and wait for its end; in a container nothing outlives its first process."""
         await self._container.kill()
         await self.wait()
         return ()
 
     def pause(self) -> None:
         """Freeze everything in the container."""
-        self._now("pause")
+        self._now("pause", "pause")
 
     def resume(self) -> None:
         """Undo :meth:`pause`."""
-        self._now("unpause")
+        self._now("resume", "unpause")
 
-    def _object(self) -> Any:
-        return self._container._wrapped  # noqa: SLF001 - one concept in two files
-
-    def _now(self, verb: str) -> None:
+    def _now(self, verb: str, method: str, **options: object) -> str:
+        """Call a method of the library's container, without a thread: what it printed, if anything."""
         with engine_errors(f"{verb} {self.name}"):
-            getattr(self._object(), verb)()
+            answer = getattr(self._container._wrapped, method)(**options)  # noqa: SLF001 - its half
+        return (answer or b"").decode("utf-8", "replace")
 
     async def stop(self, *, grace_s: float) -> StopReport:
-        """Ask it to end; when it does not in ``grace_s`` it is killed, which the report says."""
+        """Ask it to end; when it does not in ``grace_s`` it is killed, which is in the report."""
         if self.stop_report is None:
             began = trio.current_time()
             await self._container.resume()
@@ -190,11 +181,9 @@ async def open_container_child(
         mounts={str(path): str(path) for path in (*command.read, *command.write)},
         writable=frozenset(str(path) for path in command.write),
         shared_network=True,
-        leased=True,
     )
     async with open_container(run, spec, engine=engine, evidence=evidence) as container:
-        with engine_client(engine) as client, engine_errors(f"inspect {container.name}"):
-            pid = int(client.containers.get(container.name).attrs["State"]["Pid"])
+        pid = await container.pid()
         child = ContainerChild(container, name=command.name, log=container.log, pid=pid)
         try:
             yield child

@@ -1,4 +1,4 @@
-"""A client of the engine, and its errors in the harness's words.
+"""A client of the engine, and its errors as the harness raises them.
 
 The libraries block: callers run what is here in a thread. Every call has a time limit of its own,
 because a thread cannot be stopped from outside.
@@ -14,8 +14,6 @@ from harness_core.base import limits
 from harness_core.base.errors import HarnessError, NotReady, Unavailable
 from harness_core.base.machine import need_extra
 from harness_core.infrastructure.engine import Engine, check_listening
-
-__all__ = ["engine_client", "engine_errors", "library", "unless_gone"]
 
 _DISK_FULL: Final = "no space left on device"
 

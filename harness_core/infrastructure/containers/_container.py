@@ -19,7 +19,7 @@ import trio
 
 from harness_core.base import limits
 from harness_core.base.bridge import Mutex, blocking
-from harness_core.base.errors import HarnessError, NotReady, PortTaken
+from harness_core.base.errors import HarnessError, NotReady
 from harness_core.infrastructure.containers._client import (
     engine_client,
     engine_errors,
@@ -35,11 +35,14 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["Container", "ContainerSpec", "open_container"]
-
-#: What the engines say when a published port is taken.
-_PORT_WORDS: Final = ("port is already allocated", "address already in use")
-_NAME_WORDS: Final = ("is already in use by container", "name is already in use", "Conflict")
+#: In an engine's refusal of a published port, and of a name, that is taken: the next ones are free.
+_PASSING: Final = (
+    "port is already allocated",
+    "address already in use",
+    "is already in use by container",
+    "name is already in use",
+    "Conflict",
+)
 
 #: The library's settings and its reaper are shared by the whole process.
 _LIBRARY_LOCK: Final = Mutex()
@@ -59,10 +62,8 @@ class ContainerSpec:
         writable: those of ``mounts`` that it may write.
         tmpfs: path inside → options, e.g. ``{"/tmp": "size=64m"}``; lost when it stops.
         shared_network: gives it the engine host's own network, so that it reaches loopback
-            addresses and serves on the port it is told; only with an engine on this machine.
-        leased: ``publish`` or ``port`` is under a lease of the caller's own.
-        user: ``uid:gid`` to run as; the image's own when empty.
-        publish: the port on the host; a leased one when left out.
+            addresses and serves on ``port``, which the caller has leased; only with an engine on
+            this machine.
     """
 
     name: str
@@ -74,13 +75,10 @@ class ContainerSpec:
     writable: frozenset[str] = frozenset()
     tmpfs: Mapping[str, str] = field(default_factory=dict)
     shared_network: bool = False
-    leased: bool = False
-    user: str = ""
-    publish: int | None = None
 
 
 class Container:
-    """A container of ours; built only by :func:`open_container`.
+    """A container of ours; built only by :func:`open_container` and :func:`adopt_container`.
 
     Attributes:
         name: its name in the engine.
@@ -96,17 +94,18 @@ class Container:
         wrapped: Any,
         *,
         name: str,
-        host: str,
         port: int,
         engine: Engine,
-        following: ContainerLog,
+        evidence: Evidence,
+        log: str = "",
     ) -> None:
+        path = evidence.path / f"{log or name}.log"
         self._wrapped = wrapped
-        self._following = following
-        self.log = following.path
+        self._following = ContainerLog(engine, name, path=path, redactor=evidence.redactor)
+        self.log = path
         self.name = name
         self.id = str(wrapped.short_id)
-        self.host = host
+        self.host = engine.host
         self.port = port
         self.engine = engine
 
@@ -116,22 +115,25 @@ class Container:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     async def status(self) -> str:
-        """What the engine says it does: ``running``, ``paused``, ``exited`` and the like."""
-        await self._do("inspect", self._wrapped.reload)
-        return str(self._wrapped.status)
+        """Its state in the engine: ``running``, ``paused``, ``exited`` and the like."""
+        return str((await self._state())["Status"])
 
     async def exit_code(self) -> int:
         """Of its last life; meaningful once it has exited."""
-        await self._do("inspect", self._wrapped.reload)
-        return int(self._wrapped.attrs["State"]["ExitCode"])
+        return int((await self._state())["ExitCode"])
+
+    async def pid(self) -> int:
+        """Of its first process, in the engine's own process namespace; 0 when it is down."""
+        return int((await self._state())["Pid"])
 
     async def start(self) -> None:
         """Start it again, on the same port and with its files."""
         await self._following.life_read()
         info = await self._do("ask for the time before the start of", self._wrapped.client.info)
         await self._do("start", self._wrapped.start)
-        # The engine's own word for when it started may be later than the first line.
-        self._following.follow(since_s=_engine_time(info["SystemTime"]))
+        # The engine's own record of when it started may be later than the first line.
+        began = datetime.fromisoformat(info["SystemTime"])  # nanoseconds are cut off
+        self._following.follow(since_s=began.timestamp())
 
     async def stop(self, *, grace_s: float = limits.CHILD_STOP_GRACE_S) -> None:
         """Ask it to stop, then kill it; nothing happens when it is down."""
@@ -163,6 +165,11 @@ class Container:
         raw: bytes = await self._do("read the log of", lambda: self._wrapped.logs(tail=lines))
         return tuple(raw.decode("utf-8", "replace").splitlines())
 
+    async def _state(self) -> dict[str, Any]:
+        await self._do("inspect", self._wrapped.reload)
+        state: dict[str, Any] = self._wrapped.attrs["State"]
+        return state
+
     async def _do(self, verb: str, call: Callable[[], Any]) -> Any:
         def guarded() -> Any:
             with engine_errors(f"{verb} container {self.name}"):
@@ -188,22 +195,88 @@ async def open_container(
         evidence: directory for its log.
 
     Raises:
-        PortTaken: the port it must have is held by somebody else.
         Unavailable: no image, no engine, no space.
         NotReady: the engine did not answer in time.
     """
     with ExitStack() as stack:
         container = await blocking(_start, run, spec, engine, evidence, stack)
         container._following.open(run)  # noqa: SLF001 - the one maker of containers
-        try:
+        async with _until_removed(run, container, evidence):
             yield container
-        except BaseException:
-            with trio.CancelScope(shield=True):
-                await _close(run, container, evidence, quiet=True)
-            raise
-        else:
-            with trio.CancelScope(shield=True):
-                await _close(run, container, evidence, quiet=False)
+
+
+@asynccontextmanager
+async def adopt_container(
+    run: Run, name: str, *, engine: Engine, port: int, evidence: Evidence, log: str
+) -> AsyncIterator[Container]:
+    """Look after a container that was created for this run and not started; removed at the end.
+
+    Args:
+        run: what it belongs to.
+        name: of the container.
+        engine: where.
+        port: where its server is published; 0 for none.
+        evidence: directory for its log.
+        log: name of the log there, without suffix.
+
+    Raises:
+        HarnessError: the engine has none of that name.
+    """
+    with ExitStack() as stack:
+
+        def find() -> Any:
+            client = stack.enter_context(engine_client(engine))
+            with engine_errors(f"find container {name}"):
+                return client.containers.get(name)
+
+        wrapped = await blocking(find)
+        container = Container(
+            wrapped, name=name, port=port, engine=engine, evidence=evidence, log=log
+        )
+        container._following.open(run, started=False)  # noqa: SLF001 - see above
+        async with _until_removed(run, container, evidence):
+            yield container
+
+
+@asynccontextmanager
+async def _until_removed(run: Run, container: Container, evidence: Evidence) -> AsyncIterator[None]:
+    """Remove the container after the block, under the client's own deadlines.
+
+    What goes wrong is in the evidence; it is raised when the block has no error of its own.
+    """
+    quiet = True
+    try:
+        yield
+        quiet = False
+    finally:
+        with trio.CancelScope(shield=True):
+            if (problem := await _close(container)) is not None:
+                run.ledger.record("handed-over", what=f"container {container.name}")
+                evidence.append("containers.log", str(problem))
+                if not quiet:
+                    raise HarnessError(
+                        f"remove container {container.name}",
+                        observed=problem.observed,
+                        next_step="It stays in the ledger: run `harness sweep` once the engine "
+                        "answers",
+                    ) from problem
+
+
+async def _close(container: Container) -> HarnessError | None:
+    """End the container, read the rest of its log, remove it; returns why that was not possible."""
+    ended = False
+    try:
+        await blocking(_end, container.engine, container.name)
+        ended = True
+    except HarnessError as error:
+        return error
+    finally:
+        await container._following.close(ended=ended)  # noqa: SLF001 - its own half
+    try:
+        await blocking(_remove, container.engine, container.name)
+    except HarnessError as error:
+        return error
+    return None
 
 
 def _start(
@@ -214,32 +287,22 @@ def _start(
     for _ in range(limits.CONTAINER_STARTS):
         name = f"{spec.name}-{run.id}-{secrets.token_hex(3)}"
         with ExitStack() as attempt:
-            try:
-                port = attempt.enter_context(_port(spec, engine))
-            except PortTaken as error:
-                raise _taken(engine, error.port, owner=error.owner) from error
+            port = attempt.enter_context(_port(spec, engine))
             announce(run, "container", name, engine)
             try:
                 with engine_errors(f"start container {name} of {spec.image}"):
                     wrapped = _create(run, spec, engine, name, port, attempt)
             except (HarnessError, OSError) as error:
-                _discard(run, engine, name)
-                if spec.publish is not None and _says(error, _PORT_WORDS):
-                    raise _taken(engine, spec.publish) from error
+                try:
+                    _remove(engine, name)
+                except HarnessError:
+                    run.ledger.record("handed-over", what=f"container {name}")
                 if not _may_pass(error):
                     raise
                 problem = error
                 continue
             stack.push(attempt.pop_all())
-            path = evidence.path / f"{name}.log"
-            return Container(
-                wrapped,
-                name=name,
-                host=engine.host,
-                port=port,
-                engine=engine,
-                following=ContainerLog(engine, name, path=path, redactor=evidence.redactor),
-            )
+            return Container(wrapped, name=name, port=port, engine=engine, evidence=evidence)
     assert problem is not None
     raise problem
 
@@ -266,8 +329,6 @@ def _create(
         made.with_volume_mapping(outside, inside, "rw" if outside in spec.writable else "ro")
     made.tmpfs.update(spec.tmpfs)
     more: dict[str, Any] = {"labels": run_labels(run.id)}
-    if spec.user:
-        more["user"] = spec.user
     if spec.shared_network:
         more["network"] = "host"
     else:
@@ -289,13 +350,13 @@ def _port(spec: ContainerSpec, engine: Engine) -> Iterator[int]:
     On this machine it is leased, so that no other run is given it while the container is down. A remote
     engine is asked for a number from the same range; a conflict is met with another one.
     """
-    if spec.leased:
-        yield spec.publish or spec.port
+    if spec.shared_network:
+        yield spec.port
     elif engine.local and engine.host == "127.0.0.1":
-        with lease_port(port=spec.publish) as lease:
+        with lease_port() as lease:
             yield lease.hand_over()
     else:
-        yield spec.publish or 20_000 + secrets.randbelow(12_000)
+        yield 20_000 + secrets.randbelow(12_000)
 
 
 def _settle_library(engine: Engine) -> None:
@@ -313,26 +374,9 @@ def _settle_library(engine: Engine) -> None:
             testcontainers_config.ryuk_disabled = not at_hand
 
 
-def _engine_time(text: str) -> float:
-    """The seconds of an engine's time stamp, which has nanoseconds; never later than it was."""
-    return datetime.fromisoformat(text).timestamp()
-
-
-def _says(error: BaseException, words: tuple[str, ...]) -> bool:
-    return any(word in str(error) for word in words)
-
-
 def _may_pass(error: BaseException) -> bool:
-    """Whether another attempt may succeed: known weather of engines, never a refusal."""
-    return isinstance(error, NotReady) or _says(error, (*_PORT_WORDS, *_NAME_WORDS))
-
-
-def _discard(run: Run, engine: Engine, name: str) -> None:
-    """Remove what a failed attempt may have made; what cannot be removed now is swept later."""
-    try:
-        _remove(engine, name)
-    except HarnessError:
-        run.ledger.record("handed-over", what=f"container {name}")
+    """Whether another attempt may succeed: known to pass, never a refusal."""
+    return isinstance(error, NotReady) or any(each in str(error) for each in _PASSING)
 
 
 def _end(engine: Engine, name: str) -> None:
@@ -349,49 +393,8 @@ def _end(engine: Engine, name: str) -> None:
 
 
 def _remove(engine: Engine, name: str) -> None:
-    def remove(client: Any) -> None:
-        client.containers.get(name).remove(force=True, v=True)
-
-    unless_gone(engine, f"remove container {name}", remove)
-
-
-def _taken(
-    engine: Engine, port: int, *, owner: str = "a process on the engine's host"
-) -> PortTaken:
-    """The error that names the container that publishes the port, when it is one."""
-    with engine_client(engine) as client, engine_errors(f"see who publishes port {port}"):
-        found = client.containers.list(filters={"publish": str(port)}, ignore_removed=True)
-    names = ", ".join(f"container {each.name}" for each in found)
-    return PortTaken(port, owner=names or owner)
-
-
-async def _close(run: Run, container: Container, evidence: Evidence, *, quiet: bool) -> None:
-    """End the container, read its last words, remove it; under deadlines that are the client's own.
-
-    Args:
-        run: what it belongs to.
-        container: which.
-        evidence: where problems go.
-        quiet: report in the evidence alone, because another error is on its way.
-    """
-    problem: HarnessError | None = None
-    try:
-        await blocking(_end, container.engine, container.name)
-    except HarnessError as error:
-        problem = error
-    await container._following.close(ended=problem is None)  # noqa: SLF001
-    if problem is None:
-        try:
-            await blocking(_remove, container.engine, container.name)
-        except HarnessError as error:
-            problem = error
-    if problem is None:
-        return
-    run.ledger.record("handed-over", what=f"container {container.name}")
-    evidence.append("containers.log", str(problem))
-    if not quiet:
-        raise HarnessError(
-            f"remove container {container.name}",
-            observed=problem.observed,
-            next_step="It stays in the ledger: run `harness sweep` once the engine answers",
-        ) from problem
+    unless_gone(
+        engine,
+        f"remove container {name}",
+        lambda client: client.api.remove_container(name, force=True, v=True),
+    )

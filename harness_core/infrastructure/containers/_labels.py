@@ -17,8 +17,6 @@ from harness_core.process import start_time
 if TYPE_CHECKING:
     from harness_core.process import Run
 
-__all__ = ["LABEL_RUN", "announce", "belongs", "host_id", "run_labels"]
-
 _PREFIX: Final = "staging-harness"
 LABEL_RUN: Final = f"{_PREFIX}.run"
 _LABEL_HOST: Final = f"{_PREFIX}.host"
@@ -28,7 +26,7 @@ _LABEL_START: Final = f"{_PREFIX}.start"
 
 @functools.cache
 def host_id() -> str:
-    """Tells this machine from others that share an engine; no secret, and says nothing else."""
+    """Tells this machine from others that share an engine; no secret, and tells nothing else."""
     try:
         machine = Path("/etc/machine-id").read_text(encoding="ascii").strip()
     except OSError:
@@ -55,6 +53,6 @@ def announce(run: Run, kind: str, name: str, engine: Engine) -> None:
 
 
 def belongs(labels: Mapping[str, Any] | None, run_id: str) -> bool:
-    """Whether labels say: made on this machine, for that run."""
+    """Whether labels name this machine and that run."""
     labels = labels or {}
     return labels.get(LABEL_RUN) == run_id and labels.get(_LABEL_HOST) == host_id()

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Redactor
     from harness_core.process import Run
 
-__all__ = ["ContainerLog"]
-
 #: Lives of one container that may wait to be read: a test restarts a server a handful of times.
 _LIVES: Final = 1000
 
@@ -44,13 +42,14 @@ class ContainerLog:
         self._stream: Any = None
         self._reading = 0
         self._send, self._lives = trio.open_memory_channel[float | None](_LIVES)
-        # The run may be on its way out; who opened this ends it, once the last words are read.
+        # The run may be on its way out; who opened this ends it, once its log is read to the end.
         self._scope = trio.CancelScope(shield=True)
         self._ended = trio.Event()
 
-    def open(self, run: Run) -> None:
-        """Begin with the container's first life, beside the run."""
-        self.follow(since_s=None)
+    def open(self, run: Run, *, started: bool = True) -> None:
+        """Begin, beside the run; with the container's first life, when that has started."""
+        if started:
+            self.follow(since_s=None)
         run.start_soon(self._follow_all, name=f"log of {self._name}")
 
     def follow(self, *, since_s: float | None) -> None:
@@ -71,10 +70,10 @@ class ContainerLog:
         return self._reading == 0
 
     async def close(self, *, ended: bool) -> None:
-        """Wait, for a bounded time, for the last words of the container.
+        """Wait, for a bounded time, for the end of the container's log.
 
         Args:
-            ended: it has; otherwise nobody knows how long it would take, and none is waited for.
+            ended: it has; otherwise the end of its log is not waited for.
         """
         self._send.close()
         with trio.move_on_after(limits.CONTAINER_LOG_END_S if ended else 0):
@@ -125,7 +124,7 @@ class ContainerLog:
     def _close_stream(self) -> None:
         if (stream := self._stream) is not None:
             self._stream = None
-            # One that is not read to its end keeps its connection, which nobody else closes.
+            # One that is not read to its end keeps its connection, which is closed nowhere else.
             stream._response.close()  # noqa: SLF001 - its own close shuts the socket, no more
 
     def _hang_up(self) -> None:

@@ -1,4 +1,4 @@
-"""Networks, volumes and containers of a run that compose puts together: made, adopted, removed.
+"""Networks and volumes that the containers of a compose project share: made, announced, removed.
 
 Compose creates the containers of a stack; the network and the volumes they share are made here, so
 that everything carries the run's labels and its name is in the ledger before it exists.
@@ -7,7 +7,7 @@ that everything carries the run's labels and its name is in the ledger before it
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -15,16 +15,11 @@ import trio
 from harness_core.base.bridge import blocking
 from harness_core.base.errors import HarnessError
 from harness_core.infrastructure.containers._client import engine_client, engine_errors, unless_gone
-from harness_core.infrastructure.containers._container import Container, _close
 from harness_core.infrastructure.containers._labels import announce, run_labels
-from harness_core.infrastructure.containers._logs import ContainerLog
 from harness_core.infrastructure.engine import Engine
 
 if TYPE_CHECKING:
-    from harness_core.base.evidence import Evidence
     from harness_core.process import Run
-
-__all__ = ["adopt_container", "announce_container", "open_network", "open_volume"]
 
 
 def announce_container(run: Run, name: str, *, engine: Engine) -> None:
@@ -45,10 +40,14 @@ def open_network(run: Run, name: str, *, engine: Engine) -> AbstractAsyncContext
         found = made.attrs.get("IPAM", {}).get("Config") or [{}]
         return str(found[0].get("Gateway", ""))
 
-    def remove(client: Any) -> None:
-        client.networks.get(name).remove()
-
-    return _shared(run, "network", name, engine=engine, make=make, remove=remove)
+    return _shared(
+        run,
+        "network",
+        name,
+        engine=engine,
+        make=make,
+        remove=lambda client: client.api.remove_network(name),
+    )
 
 
 def open_volume(run: Run, name: str, *, engine: Engine) -> AbstractAsyncContextManager[str]:
@@ -58,10 +57,14 @@ def open_volume(run: Run, name: str, *, engine: Engine) -> AbstractAsyncContextM
         client.volumes.create(name, labels=run_labels(run.id))
         return name
 
-    def remove(client: Any) -> None:
-        client.volumes.get(name).remove(force=True)
-
-    return _shared(run, "volume", name, engine=engine, make=make, remove=remove)
+    return _shared(
+        run,
+        "volume",
+        name,
+        engine=engine,
+        make=make,
+        remove=lambda client: client.api.remove_volume(name, force=True),
+    )
 
 
 @asynccontextmanager
@@ -72,9 +75,9 @@ async def _shared(
     *,
     engine: Engine,
     make: Callable[[Any], str],
-    remove: Callable[[Any], None],
+    remove: Callable[[Any], object],
 ) -> AsyncIterator[str]:
-    """Make a thing and yield what ``make`` says; what cannot be removed at the end is swept later."""
+    """Make a thing and yield what ``make`` returns; what cannot be removed at the end is swept later."""
     announce(run, kind, name, engine)
 
     def made() -> str:
@@ -91,43 +94,3 @@ async def _shared(
             except HarnessError:
                 run.ledger.record("handed-over", what=f"{kind} {name}")
                 raise
-
-
-@asynccontextmanager
-async def adopt_container(
-    run: Run, name: str, *, engine: Engine, port: int, evidence: Evidence, log: str
-) -> AsyncIterator[Container]:
-    """Look after a container that was created for this run and not started; removed at the end.
-
-    Args:
-        run: what it belongs to.
-        name: of the container.
-        engine: where.
-        port: where its server is published; 0 for none.
-        evidence: directory for its log.
-        log: name of the log there, without suffix.
-
-    Raises:
-        HarnessError: the engine has none of that name.
-    """
-    with ExitStack() as stack:
-
-        def find() -> Any:
-            client = stack.enter_context(engine_client(engine))
-            with engine_errors(f"find container {name}"):
-                return client.containers.get(name)
-
-        wrapped = await blocking(find)
-        path = evidence.path / f"{log}.log"
-        following = ContainerLog(engine, name, path=path, redactor=evidence.redactor)
-        run.start_soon(following._follow_all, name=f"log of {name}")  # noqa: SLF001 - same package
-        container = Container(
-            wrapped, name=name, host=engine.host, port=port, engine=engine, following=following
-        )
-        quiet = True
-        try:
-            yield container
-            quiet = False
-        finally:
-            with trio.CancelScope(shield=True):
-                await _close(run, container, evidence, quiet=quiet)

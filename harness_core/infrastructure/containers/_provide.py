@@ -13,8 +13,6 @@ from harness_core.infrastructure.containers._client import engine_client
 from harness_core.infrastructure.containers._recipes import image_tag
 from harness_core.infrastructure.engine import Engine
 
-__all__ = ["ImageChoice", "provide_image"]
-
 #: A pull of some hundred megabytes, or a build; one call is silent only while a package unpacks.
 _SILENCE_S: Final = 600.0
 
@@ -26,7 +24,7 @@ class ImageChoice:
     Args:
         variable: environment variable that names an image and ends the search.
         prepared: names of images of the harness that serve as well; the first one at hand wins,
-            because it starts fastest and needs nobody. The first one is built when there is no
+            because it starts fastest and needs no registry. The first one is built when there is no
             other way.
         public: the pinned public image, pulled when it is not at hand.
     """
@@ -44,13 +42,13 @@ def provide_image(
     Args:
         engine: where.
         choice: which.
-        say: told what takes long.
+        say: gets a line for what takes long.
 
     Returns:
         A reference that the engine has at hand.
 
     Raises:
-        Unavailable: there is none; says what was tried and how to get one.
+        Unavailable: there is none; names what was tried and how to get one.
     """
     given = os.environ.get(choice.variable)
     with engine_client(engine, timeout_s=_SILENCE_S) as client:

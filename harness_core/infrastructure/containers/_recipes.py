@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import platform
+import re
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,18 +18,6 @@ from pathlib import Path
 from typing import Final
 
 from harness_core.base.errors import BadInput, Unavailable
-
-__all__ = [
-    "DEBIAN_ROOT",
-    "IMAGE_NAMES",
-    "PUBLIC_BASE",
-    "REPOSITORY",
-    "build_context",
-    "image_parent",
-    "image_tag",
-    "labelled",
-    "pack",
-]
 
 REPOSITORY: Final = "staging-harness"
 
@@ -92,21 +81,18 @@ def image_tag(name: str) -> str:
         BadInput: no such image.
     """
     recipe = _recipe(name)
-    parts = [f"{_LAYOUT} {SUITE} {platform.machine()}".encode()]
+    above = f"{_LAYOUT} {SUITE} {platform.machine()}"
     if recipe.parent:
-        parts.append(image_tag(recipe.parent).encode())
-    for file, content in sorted(_files(name).items()):
-        parts += [file.encode(), hashlib.sha256(content).digest()]
-    digest = hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
-    return f"{REPOSITORY}/{name}:{digest}"
+        above += f"\0{image_tag(recipe.parent)}"
+    return f"{REPOSITORY}/{name}:{digest(above, _files(name))}"
 
 
 #: The imported Debian root, on a machine without a registry.
 DEBIAN_ROOT: Final = f"{REPOSITORY}/debian:{SUITE}-{_LAYOUT}"
 
 
-def build_context(name: str) -> bytes:
-    """The Dockerfile and the files beside it, as the tar that an engine builds from.
+def build_context(name: str) -> dict[str, bytes]:
+    """The Dockerfile and the files beside it, by their names.
 
     Raises:
         Unavailable: this machine has no certificates to copy in.
@@ -118,45 +104,42 @@ def build_context(name: str) -> bytes:
             observed=f"no bundle of certificates at {', '.join(map(str, _BUNDLES))}",
             next_step="Install the package ca-certificates",
         )
-    return _archive(files)
+    return files
 
 
-def pack(dockerfile: Path, context: Sequence[Path]) -> bytes:
-    """A build context of a subject's own: its Dockerfile, and folders and files by their names.
-
-    The same content makes the same bytes: times, owners and caches are left out.
-    """
+def subject_context(dockerfile: Path, context: Sequence[Path]) -> dict[str, bytes]:
+    """A subject's Dockerfile, and its folders and files by their names; without caches."""
     files = {"Dockerfile": dockerfile.read_bytes()}
     for place in context:
-        inside = [place] if place.is_file() else sorted(place.rglob("*"))
+        inside = [place] if place.is_file() else place.rglob("*")
         for path in inside:
             if path.is_file() and "__pycache__" not in path.parts:
                 files[str(path.relative_to(place.parent))] = path.read_bytes()
-    return _archive(files)
+    return files
 
 
-def labelled(archive: bytes, label: str) -> bytes:
-    """A build context whose Dockerfile labels every layer that it makes, from the first one on."""
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        files = {each.name: _content(tar, each) for each in tar.getmembers()}
-    lines = []
-    for line in files["Dockerfile"].decode().splitlines():
-        lines.append(line)
-        if line.upper().startswith("FROM "):
-            lines.append(f"LABEL {label}")
-    return _archive({**files, "Dockerfile": "\n".join([*lines, ""]).encode()})
+def digest(above: str, files: Mapping[str, bytes]) -> str:
+    """Of what goes into an image: what it stands on, names and contents of its files."""
+    parts = [above.encode()]
+    for file, content in sorted(files.items()):
+        parts += [file.encode(), hashlib.sha256(content).digest()]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = tar.extractfile(member)
-    assert file is not None  # ``_archive`` packs files alone
-    return file.read()
+def pack(files: Mapping[str, bytes], *, label: str) -> bytes:
+    """The tar that an engine builds from; every layer is labelled, from the first one on.
 
-
-def _archive(files: Mapping[str, bytes]) -> bytes:
+    The same content makes the same bytes: times and owners are left out.
+    """
+    labelled = re.sub(
+        rb"^FROM .*$",
+        rb"\g<0>\nLABEL " + label.encode(),
+        files["Dockerfile"],
+        flags=re.MULTILINE | re.IGNORECASE,
+    )
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for file, content in sorted(files.items()):
+        for file, content in sorted({**files, "Dockerfile": labelled}.items()):
             entry = tarfile.TarInfo(file)
             entry.size, entry.mode = len(content), 0o644
             tar.addfile(entry, io.BytesIO(content))

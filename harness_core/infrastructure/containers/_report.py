@@ -1,4 +1,4 @@
-"""What ``harness doctor`` says of the container engine: which, whence its images, what is missing."""
+"""What ``harness doctor`` reports of the container engine: which, whence its images, what is missing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from harness_core.infrastructure.containers._build import image_rows
 from harness_core.infrastructure.containers._client import engine_client, engine_errors
 from harness_core.infrastructure.containers._recipes import PUBLIC_BASE
 from harness_core.infrastructure.engine import Engine, find_engine
-
-__all__ = ["engine_report"]
 
 #: A registry that can be reached answers a question about one image in a second or two.
 _REGISTRY_S: Final = 10.0

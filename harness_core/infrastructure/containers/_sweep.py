@@ -19,8 +19,6 @@ from harness_core.infrastructure.containers._labels import belongs
 from harness_core.infrastructure.engine import find_engine
 from harness_core.process import state_root
 
-__all__ = ["sweep_container", "sweep_network", "sweep_volume"]
-
 #: The ledger names a container before the engine is asked for it, and an engine finishes what it
 #: was asked for after the asker is dead. Until an entry is so old its container may still appear.
 _APPEARS_S: Final = 10.0
@@ -33,7 +31,7 @@ def sweep_container(entry: Mapping[str, Any]) -> str:
         entry: a ledger entry of kind ``container``: ``name``, ``engine``, ``run``, ``at``.
 
     Returns:
-        What was removed, in words; empty when nothing was left.
+        What was removed, as text; empty when nothing was left.
 
     Raises:
         Unavailable: the engine that holds it does not answer.
@@ -87,7 +85,7 @@ def _find(collection: Any, name: str, entry: Mapping[str, Any], *, action: str) 
     at = entry.get("at")
     young_s = _APPEARS_S - (time.time() - at) if isinstance(at, (int, float)) else 0.0
 
-    def look() -> Any:
+    def get() -> Any:
         with engine_errors(action):
             try:
                 return collection.get(name)
@@ -95,9 +93,9 @@ def _find(collection: Any, name: str, entry: Mapping[str, Any], *, action: str) 
                 return None
 
     if young_s <= 0:
-        return look()
+        return get()
     try:
-        return until_blocking(look, seconds=min(young_s, _APPEARS_S), action=action)
+        return until_blocking(get, seconds=min(young_s, _APPEARS_S), action=action)
     except NotReady as error:
         if error.__cause__ is not None:  # the engine's silence, not the end of the wait
             raise

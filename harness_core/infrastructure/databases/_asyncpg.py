@@ -1,4 +1,4 @@
-"""A pool of asyncpg on a database, for tests that speak to it from asyncio in a driver's own words.
+"""A pool of asyncpg on a database, for tests that speak to it from asyncio by a driver of asyncio's own.
 
 What the harness itself does with a database is psycopg's, in threads (decision 0141).
 """
@@ -18,8 +18,6 @@ from harness_core.infrastructure.services import redacted_url
 
 if TYPE_CHECKING:
     from asyncpg import Pool
-
-__all__ = ["open_asyncpg_pool"]
 
 #: No statement of a test takes a second; a paused server never answers, not even a goodbye.
 _STATEMENT_S: Final = 30.0

@@ -18,8 +18,6 @@ from psycopg.types.json import Jsonb
 from harness_core.base.errors import BadInput
 from harness_core.infrastructure.databases._schema import Table
 
-__all__ = ["Condition", "Contains", "Regex", "all_met", "conditions_on"]
-
 _JSON = ("json", "jsonb")
 
 

@@ -24,8 +24,6 @@ from harness_core.base.errors import BadInput, NotReady, Unavailable
 from harness_core.base.unclosed import line_of_caller
 from harness_core.infrastructure.services import redacted_url
 
-__all__ = ["Connection", "Params", "Query", "connect", "plain_url"]
-
 Query = str | sql.Composable
 Params = Sequence[Any] | Mapping[str, Any]
 
@@ -79,7 +77,7 @@ def connect(url: str) -> psycopg.Connection[dict[str, Any]]:
 
 
 class _Call:
-    """One query on its way; the mark that nobody waits for it any more."""
+    """One query on its way, and whether its caller has given up."""
 
     def __init__(self) -> None:
         self.abandoned = False

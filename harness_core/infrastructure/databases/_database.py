@@ -10,6 +10,7 @@ import trio
 
 from harness_core.base import limits
 from harness_core.base.bridge import anywhere
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from harness_core.infrastructure.databases._asyncpg import open_asyncpg_pool
 from harness_core.infrastructure.databases._connection import Connection, Params, Query
@@ -19,13 +20,11 @@ from harness_core.infrastructure.databases._migrations import (
     applied_revisions,
     chain_heads,
 )
-from harness_core.infrastructure.databases._schema import find_table, require_columns, table_names
+from harness_core.infrastructure.databases._schema import find_table, require_columns
 from harness_core.infrastructure.services import redacted_url
 
 if TYPE_CHECKING:
     from asyncpg import Pool
-
-__all__ = ["Database"]
 
 
 class Database:
@@ -118,7 +117,7 @@ class Database:
             table: ``name`` or ``schema.name``.
             where: which rows are meant: column to value or matcher.
             columns: what one of them must hold.
-            within_s: how long to wait for it, in seconds.
+            within_s: how long to wait for it, in seconds of a calm machine.
 
         Returns:
             The newest such row.
@@ -129,6 +128,7 @@ class Database:
         """
         wanted = await expectation(self._connection, table, where=where, columns=columns)
         row: dict[str, Any] | None = await wanted.newest_match()
+        within_s = patience(within_s)
         with trio.move_on_after(within_s):
             row = row or await until(wanted.newest_match)
         if row is None:
@@ -178,6 +178,7 @@ class Database:
             seen = await wanted.count("where")
             return seen == count
 
+        within_s = patience(within_s)
         if seen != count:
             with trio.move_on_after(within_s):
                 await until(probe)
@@ -232,11 +233,10 @@ class Database:
         """Every head of the chain's files is applied, and nothing beside it.
 
         Raises:
-            AssertionError: the version table is missing or says otherwise.
+            AssertionError: the version table is missing or differs.
         """
         expected = chain_heads(chain)
-        if chain.version_table not in await table_names(self._connection):
-            await find_table(self._connection, chain.version_table)
+        await find_table(self._connection, chain.version_table)
         found = await applied_revisions(self.url, version_table=chain.version_table)
         if set(expected) != set(found):
             raise AssertionError(

@@ -1,6 +1,6 @@
-"""What an assertion on rows looks at, and what it says when it fails.
+"""What an assertion on rows looks at, and what its failure shows.
 
-The row somebody expected is usually there, with one value that differs: a failure shows the rows
+The expected row is usually there, with one value that differs: a failure shows the rows
 that meet most conditions, newest first, and names for each the conditions it misses.
 """
 
@@ -21,8 +21,6 @@ from harness_core.infrastructure.databases._conditions import Condition, all_met
 from harness_core.infrastructure.databases._connection import Connection
 from harness_core.infrastructure.databases._schema import Table, find_table, require_columns
 from harness_core.infrastructure.services import redacted_url
-
-__all__ = ["Expectation", "expectation"]
 
 #: Values longer than this are cut in messages; prompts and results run to kilobytes.
 _VALUE_CHARS = 160

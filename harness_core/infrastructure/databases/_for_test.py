@@ -33,8 +33,6 @@ from harness_core.infrastructure.databases._pool import DatabasePool
 from harness_core.infrastructure.databases._server import Clone
 from harness_core.infrastructure.services import find_postgres_binaries
 
-__all__ = ["database_for_test"]
-
 #: A clone holds what one test wrote; a dump of it takes some 100 ms.
 _DUMP_S = 60.0
 
@@ -51,7 +49,7 @@ def database_for_test(
     """Hand out a clone of the pool's template.
 
     After a test that failed, the database is kept as long as its server lives (on an external
-    server until somebody drops it), and its content is dumped into the evidence, which outlives
+    server until it is dropped there), and its content is dumped into the evidence, which outlives
     both.
 
     Args:
@@ -59,7 +57,7 @@ def database_for_test(
         pool: where the clone comes from.
         evidence: the test's own directory.
         failed: whether the test has failed; asked at the end.
-        tell: told the URL, without its password, and where the dump lies.
+        tell: gets the URL, without its password, and where the dump lies.
 
     Raises:
         AssertionError: the test passed and left connections open: who would hold the database of
@@ -82,7 +80,7 @@ def database_for_test(
 
 
 def _dump(clone: Clone, evidence: Evidence) -> str:
-    """Write the database as SQL into the evidence; says where, or why not."""
+    """Write the database as SQL into the evidence; returns where, or why not."""
     try:
         pg_dump = find_postgres_binaries().directory / "pg_dump"
     except Unavailable:

@@ -1,4 +1,4 @@
-"""Databases that somebody made on the run's server and did not drop."""
+"""Databases that were made on the run's server and not dropped."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from harness_core.base.errors import NotReady, Unavailable
 from harness_core.infrastructure.databases._connection import Connection
 from harness_core.infrastructure.services import PostgresService
 from harness_core.process import LeakFound, Run
-
-__all__ = ["left_databases"]
 
 #: What a new server has.
 _ITS_OWN = frozenset({"postgres", "template0", "template1"})

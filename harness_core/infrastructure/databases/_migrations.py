@@ -1,4 +1,4 @@
-"""Alembic chains: what their files say, what a database says, and how to bring the two together.
+"""Alembic chains: what their files hold, what a database has applied, and how to bring the two together.
 
 A chain is a directory with revisions and a version table of its own; one database may hold several
 (core, one per butler, one per module). A product may migrate itself at boot; then only the reading
@@ -23,8 +23,6 @@ from psycopg import sql
 from harness_core.base.bridge import Mutex, blocking
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.infrastructure.databases._connection import Connection
-
-__all__ = ["MigrationChain", "applied_revisions", "chain_hash", "chain_heads", "upgrade"]
 
 _OWN_ENVIRONMENT: Final = Path(__file__).parent / "_environment"
 
@@ -143,7 +141,7 @@ def chain_hash(*chains: MigrationChain) -> str:
 
 
 async def applied_revisions(url: str, *, version_table: str = "alembic_version") -> tuple[str, ...]:
-    """What a database says is applied; nothing when it has no such version table.
+    """What is applied to a database; nothing when it has no such version table.
 
     Raises:
         Unavailable: the database cannot be reached.
@@ -165,7 +163,7 @@ async def upgrade(url: str, chain: MigrationChain, *, revision: str = "heads") -
 
     Raises:
         BadInput: the chain's files are unusable.
-        HarnessError: a migration failed; carries the server's words.
+        HarnessError: a migration failed; carries the server's message.
     """
     await blocking(_upgrade, url, chain, revision)
 

@@ -1,14 +1,12 @@
 """A migrated database per test, in microseconds: sealed templates and a pool of clones.
 
-A blueprint says how a database comes to be and has a key that changes with it. On one server:
+A blueprint is how a database comes to be and has a key that changes with it. On one server:
 
 * one *template* per key and run, built under an advisory lock by whichever process comes first,
-  then sealed (nobody can connect to it, which is also what lets it be cloned at any time);
+  then sealed (it takes no connections, which is also what lets it be cloned at any time);
 * *clones* of it, some made ahead of time by each process, handed out from memory.
 
-Everything made here carries the run's id in its name and a comment that says so; nothing else is
-ever dropped. A template in use is protected by a shared lock of every process that clones it, so
-the last one out removes it, also when another one was killed.
+Whose a database is, and who removes a template, is the business of ``_server.py``.
 """
 
 from __future__ import annotations
@@ -26,14 +24,6 @@ from harness_core.base.errors import BadInput
 from harness_core.base.groups import lone_error
 from harness_core.infrastructure.databases._migrations import MigrationChain, chain_hash, upgrade
 from harness_core.infrastructure.databases._server import Clone, Server
-
-__all__ = [
-    "Blueprint",
-    "DatabasePool",
-    "alembic_blueprint",
-    "drop_run_databases",
-    "open_pool",
-]
 
 #: More would fill a small tmpfs: a clone has 8 MB.
 _MOST_WARM: Final = 32
@@ -111,7 +101,7 @@ class DatabasePool:
 
     @anywhere
     async def drop(self, clone: Clone) -> tuple[str, ...]:
-        """Remove a clone, with the connections somebody left to it.
+        """Remove a clone, with the connections left to it.
 
         Returns:
             Who held those, one line each: a finding about whoever left them.
@@ -157,8 +147,7 @@ async def open_pool(
     """
     if not 0 <= warm <= _MOST_WARM:
         raise BadInput("open_pool", key="warm", found=warm, expected=f"0 to {_MOST_WARM}")
-    server = Server(url_of, run_id=run_id, in_memory=in_memory)
-    try:
+    async with Server(url_of, run_id=run_id, in_memory=in_memory) as server:
         template = await server.template(blueprint.key, blueprint.build)
         pool = DatabasePool(server, template, warm=warm, token=trio.lowlevel.current_trio_token())
         try:
@@ -169,9 +158,6 @@ async def open_pool(
         finally:
             with trio.CancelScope(shield=True):
                 await server.leave(template, keep=pool._kept)  # noqa: SLF001
-    finally:
-        with trio.CancelScope(shield=True):
-            await server.close()
 
 
 async def drop_run_databases(url_of: Callable[[str], str], *, run_id: str) -> tuple[str, ...]:
@@ -180,12 +166,8 @@ async def drop_run_databases(url_of: Callable[[str], str], *, run_id: str) -> tu
     Returns:
         Their names.
     """
-    server = Server(url_of, run_id=run_id, in_memory=False)
-    try:
+    async with Server(url_of, run_id=run_id, in_memory=False) as server:
         names = await server.made_here()
         for name in names:
             await server.drop(name)
         return names
-    finally:
-        with trio.CancelScope(shield=True):
-            await server.close()

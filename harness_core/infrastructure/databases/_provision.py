@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import trio
 
@@ -12,8 +12,6 @@ from harness_core.infrastructure.databases._database import Database
 from harness_core.infrastructure.databases._server import Server
 from harness_core.infrastructure.services import PostgresService
 from harness_core.process import Run
-
-__all__ = ["create_database"]
 
 
 @asynccontextmanager
@@ -35,27 +33,18 @@ async def create_database(
         HarnessError: the server has a database of that name.
         Unavailable: the server cannot be reached.
     """
-    server = Server(postgres.url, run_id=run.id, in_memory=postgres.in_memory)
     external = postgres.provider == "external"
     actual = f"hs_{run.id}_{name}" if external else name
     if external:
         # Before it is made: whoever sweeps after this run must know where to look.
         run.ledger.record("database", server=postgres.address, run=run.id)
-    try:
+    async with Server(postgres.url, run_id=run.id, in_memory=postgres.in_memory) as server:
         await server.create(actual)
         try:
             async with Database(postgres.url(actual)) as database:
                 yield database
         finally:
             if external:
-                with trio.CancelScope(shield=True):
-                    await _drop(server, actual)
-    finally:
-        await server.close()
-
-
-async def _drop(server: Server, name: str) -> None:
-    try:
-        await server.drop(name)
-    except Unavailable:
-        return  # the server went away; whoever owns it has the database, marked as this run's
+                with trio.CancelScope(shield=True), suppress(Unavailable):
+                    # Of a server that went away its owner has the database, marked as this run's.
+                    await server.drop(actual)

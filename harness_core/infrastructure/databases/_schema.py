@@ -11,8 +11,6 @@ from psycopg import sql
 from harness_core.base.errors import BadInput
 from harness_core.infrastructure.databases._connection import Connection
 
-__all__ = ["Table", "find_table", "require_columns", "split_name", "table_names"]
-
 _COLUMNS = """
 select c.relkind::text as kind, a.attname as name,
        format_type(case when t.typtype = 'd' then t.typbasetype else a.atttypid end, null) as type

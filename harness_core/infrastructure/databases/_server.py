@@ -1,6 +1,6 @@
-"""The databases a run makes on a server: created, sealed, cloned, dropped; and nobody else's.
+"""The databases a run makes on a server: created, sealed, cloned, dropped; and no others.
 
-Everything made here carries the run's id in its name and a comment that says so; a database
+Everything made here carries the run's id in its name and a comment with it; a database
 without both is never dropped. A template in use is protected by a shared lock of every process
 that clones it, so that the last one out removes it, also when another one was killed.
 """
@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, LiteralString, Self
 
 import psycopg
 import trio
@@ -25,8 +25,6 @@ from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.wait import until
 from harness_core.infrastructure.databases._connection import Connection
 from harness_core.infrastructure.services import redacted_url
-
-__all__ = ["Clone", "Server"]
 
 Build = Callable[[str], Awaitable[None]]
 
@@ -78,11 +76,24 @@ class Server:
         self._admin = Connection(url_of("postgres"))
         self._made: set[str] = set()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connection, and with it every lock."""
+        with trio.CancelScope(shield=True):
+            await self._admin.close()
+
+    async def _run(self, statement: LiteralString, name: str, *literals: str) -> None:
+        """Run a statement about the database ``name``, which is its first ``{}``."""
+        values = map(sql.Literal, literals)
+        await self._admin.rows(sql.SQL(statement).format(sql.Identifier(name), *values))
+
     async def template(self, key: str, build: Build) -> str:
         """The sealed template of that key, built when this process is the first to ask."""
         name = f"hs_{self._run_id}_t_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
         number = _lock_number(name)
-        # Shared, until the pool closes: while anybody holds it nobody removes the template.
+        # Shared, until the pool closes: while it is held the template is not removed.
         await self._admin.rows("select pg_advisory_lock_shared(%s, %s)", (_LOCK_SPACE, number))
         builder = Connection(self._url_of("postgres"))
         try:
@@ -104,28 +115,21 @@ class Server:
         return bool(found and found[0]["datistemplate"])
 
     async def _build(self, name: str, build: Build) -> None:
-        identifier = sql.Identifier(name)
         # What a builder that died left: half a template is none.
-        await self._admin.rows(
-            sql.SQL("drop database if exists {} with (force)").format(identifier)
-        )
-        await self._admin.rows(sql.SQL("create database {}").format(identifier))
+        await self._run("drop database if exists {} with (force)", name)
+        await self._run("create database {}", name)
         await self.comment(name, kind="template")
         try:
             await build(self._url_of(name))
         except BaseException:
             with trio.CancelScope(shield=True):
-                await self._admin.rows(sql.SQL("drop database {} with (force)").format(identifier))
+                await self._run("drop database {} with (force)", name)
             raise
         await self._disconnect(name)
-        await self._admin.rows(
-            sql.SQL("alter database {} with allow_connections false is_template true").format(
-                identifier
-            )
-        )
+        await self._run("alter database {} with allow_connections false is_template true", name)
 
-    async def _is_left(self, name: str, *, latest: float) -> bool:
-        """Whether nobody is connected; true as well when it is too late to wait for that.
+    async def _is_free(self, name: str, *, latest: float) -> bool:
+        """Whether no client is connected; true as well when it is too late to wait for that.
 
         A statement is not cancelled for it: that would cost the connection.
         """
@@ -154,11 +158,7 @@ class Server:
         # Shielded: the server finishes a statement whose sender went away, and the database would
         # appear after we looked for what to drop.
         with trio.CancelScope(shield=True):
-            await self._admin.rows(
-                sql.SQL("create database {} template {} strategy {}").format(
-                    sql.Identifier(name), sql.Identifier(template), sql.Literal(self._strategy)
-                )
-            )
+            await self._create(name, template)
             await self.comment(name, kind="clone")
         return Clone(name=name, url=self._url_of(name))
 
@@ -172,11 +172,7 @@ class Server:
         if not 0 < len(name.encode()) <= _NAME_BYTES:
             raise BadInput("database", key="name", found=name, expected=f"1 to {_NAME_BYTES} bytes")
         try:
-            await self._admin.rows(
-                sql.SQL("create database {} template template1 strategy {}").format(
-                    sql.Identifier(name), sql.Literal(self._strategy)
-                )
-            )
+            await self._create(name, "template1")
         except psycopg.errors.DuplicateDatabase as error:
             raise HarnessError(
                 f"create the database {name}",
@@ -185,15 +181,20 @@ class Server:
             ) from error
         await self.comment(name, kind="empty")
 
-    async def comment(self, name: str, *, kind: str) -> None:
-        """Say on the database itself what it is."""
-        text = json.dumps({"by": _MADE_BY, "run": self._run_id, "kind": kind})
+    async def _create(self, name: str, template: str) -> None:
         await self._admin.rows(
-            sql.SQL("comment on database {} is {}").format(sql.Identifier(name), sql.Literal(text))
+            sql.SQL("create database {} template {} strategy {}").format(
+                sql.Identifier(name), sql.Identifier(template), sql.SQL(self._strategy)
+            )
         )
 
+    async def comment(self, name: str, *, kind: str) -> None:
+        """Record on the database itself what it is."""
+        text = json.dumps({"by": _MADE_BY, "run": self._run_id, "kind": kind})
+        await self._run("comment on database {} is {}", name, text)
+
     async def made_here(self) -> tuple[str, ...]:
-        """Databases that say they belong to this run."""
+        """Databases whose comment names this run."""
         rows = await self._admin.rows(
             "select datname, shobj_description(oid, 'pg_database') as comment from pg_database "
             "where starts_with(datname, %s) order by 1",
@@ -217,19 +218,16 @@ class Server:
                 observed=f"it does not exist, or was not made by the run {self._run_id}",
                 next_step="Drop it by hand if it is yours",
             )
-        identifier = sql.Identifier(name)
-        await self._admin.rows(
-            sql.SQL("alter database {} with is_template false").format(identifier)
-        )
+        await self._run("alter database {} with is_template false", name)
         # What its client has closed is gone from the server a moment later.
-        await until(partial(self._is_left, name, latest=trio.current_time() + _LEAVING_S))
+        await until(partial(self._is_free, name, latest=trio.current_time() + _LEAVING_S))
         holders = await self._disconnect(name)
-        await self._admin.rows(sql.SQL("drop database {} with (force)").format(identifier))
+        await self._run("drop database {} with (force)", name)
         self._made.discard(name)
         return holders
 
     async def leave(self, template: str, *, keep: set[str]) -> None:
-        """Drop this process's clones, and the template when nobody else uses it."""
+        """Drop this process's clones, and the template when no other process uses it."""
         try:
             existing = await self.made_here()
         except HarnessError:
@@ -244,10 +242,6 @@ class Server:
         )
         if rows[0]["alone"] and template in existing:
             await self.drop(template)
-
-    async def close(self) -> None:
-        """Close the connection, and with it every lock."""
-        await self._admin.close()
 
 
 def _lock_number(name: str) -> int:

@@ -12,8 +12,6 @@ from harness_core.base.errors import Unavailable
 from harness_core.infrastructure.databases._pool import drop_run_databases
 from harness_core.infrastructure.services import parse_postgres_url
 
-__all__ = ["POSTGRES_URL_VARIABLE", "sweep_databases"]
-
 #: Where the URL of an external server is given; on a command line its password could be read.
 POSTGRES_URL_VARIABLE: Final = "HARNESS_POSTGRES_URL"
 
@@ -25,7 +23,7 @@ def sweep_databases(entry: Mapping[str, Any]) -> str:
         entry: a ledger entry of kind ``database``: ``server`` (``host:port``) and ``run`` (its id).
 
     Returns:
-        What was dropped, in words; empty when nothing was left.
+        What was dropped, as text; empty when nothing was left.
 
     Raises:
         Unavailable: ``HARNESS_POSTGRES_URL`` does not name that server, or it does not answer.

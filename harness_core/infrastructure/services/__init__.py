@@ -1,11 +1,12 @@
 """Disposable servers: one protocol, several providers, one conformance check.
 
 PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised child), *container*
-(an image, by testcontainers) or *external* (somebody else looks after it).
+(an image, by testcontainers) or *external* (others look after it).
 
 - ``_service.py``: what every service can do (start, stop, kill, pause, resume), its address and place.
 - ``_handle.py``: what the handles of all services do alike.
-- ``_providers.py``: who provides a server, the same way for every kind; one of somebody else.
+- ``_recipe.py``: what the providers have to know of a kind of server.
+- ``_providers.py``: who provides a server, the same way for every kind; an external one.
 - ``_as_child.py``, ``_in_container.py``: one of our own, as a process and in a container.
 - ``_readiness.py``: when it serves, and a connection to it.
 - ``_s3.py``: S3; ``_s3_client.py``, ``_s3_url.py``: boto3's client of a server, and an address;

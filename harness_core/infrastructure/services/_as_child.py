@@ -11,12 +11,8 @@ from collections.abc import (
     Callable,
     Iterable,
     Iterator,
-    Mapping,
-    Sequence,
 )
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
@@ -25,6 +21,7 @@ from harness_core.base import limits
 from harness_core.base.errors import HarnessError
 from harness_core.base.wait import deadline, until
 from harness_core.infrastructure.services._readiness import Readiness
+from harness_core.infrastructure.services._recipe import Recipe, ServerCommand
 from harness_core.infrastructure.services._service import Place
 from harness_core.ports import Stage, await_ready, listener_stages
 from harness_core.process import descendants, is_stopped, runs, start_time
@@ -32,35 +29,6 @@ from harness_core.process import descendants, is_stopped, runs, start_time
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Child, Run
-
-__all__ = ["ChildServer", "ServerCommand", "alive", "held_port", "open_child_server", "serves"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerCommand:
-    """What runs.
-
-    Args:
-        name: kind of server.
-        argv: its command line.
-        env: its environment, besides a home of its own.
-        home: directory of its own.
-        port: where it listens.
-        ready: waits until it serves; raises when it does not.
-        user: numeric id of the user to run it as, when that is not ourselves.
-        stop_signal: what asks it to end.
-        clean_up: removes what one that was killed has left; called before each start, too.
-    """
-
-    name: str
-    argv: Sequence[str]
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    home: Path
-    port: int
-    ready: Callable[[Child], Awaitable[None]]
-    user: int | None = None
-    stop_signal: signal.Signals = signal.SIGTERM
-    clean_up: Callable[[], None] = lambda: None
 
 
 class ChildServer:
@@ -75,12 +43,15 @@ class ChildServer:
         home: its directory.
     """
 
-    def __init__(self, run: Run, command: ServerCommand, *, evidence: Evidence) -> None:
-        self.name = command.name
-        self.address = f"127.0.0.1:{command.port}"
+    def __init__(
+        self, run: Run, recipe: Recipe, command: ServerCommand, *, port: int, evidence: Evidence
+    ) -> None:
+        self.name = recipe.name
+        self.address = f"127.0.0.1:{port}"
         self.home = command.home
         self._run = run
         self._command = command
+        self._ready = command.ready or _serves(port, recipe.readiness)
         self._evidence = evidence
         self._child: Child | None = None
         self._life = AsyncExitStack()
@@ -100,8 +71,8 @@ class ChildServer:
 
         Raises:
             HarnessError: it is running already.
-            ChildExited: it gave up; carries its last words.
-            PortTaken: somebody listens on its port.
+            ChildExited: it ended; carries its last lines.
+            PortTaken: another process listens on its port.
             NotReady: it did not answer in time.
         """
         if self._running:
@@ -126,7 +97,7 @@ class ChildServer:
         )
         self._child = child
         try:
-            await command.ready(child)
+            await self._ready(child)
         except BaseException:
             with trio.CancelScope(shield=True):
                 await self.kill()
@@ -197,26 +168,28 @@ class ChildServer:
 
 @asynccontextmanager
 async def open_child_server(
-    run: Run, command: ServerCommand, *, evidence: Evidence
+    run: Run, recipe: Recipe, *, evidence: Evidence
 ) -> AsyncIterator[ChildServer]:
-    """Start a server; end it, without ceremony, at the end of the block.
+    """Start a server on this machine; kill it at the end of the block, since its data goes too.
 
     Args:
         run: what it belongs to.
-        command: what to run.
+        recipe: which server.
         evidence: directory for its log.
     """
-    server = ChildServer(run, command, evidence=evidence)
-    try:
-        await server.start()
-        yield server
-    finally:
-        with trio.CancelScope(shield=True):
-            await server.kill()  # its data is about to be removed: nothing to say goodbye for
+    with _held_port() as port:
+        async with recipe.local(port) as command:
+            server = ChildServer(run, recipe, command, port=port, evidence=evidence)
+            try:
+                await server.start()
+                yield server
+            finally:
+                with trio.CancelScope(shield=True):
+                    await server.kill()
 
 
 @contextmanager
-def held_port() -> Iterator[int]:
+def _held_port() -> Iterator[int]:
     """A port that stays ours for as long as a service exists, also while its server is down.
 
     The socket is bound and never listens: to a client the port is closed, to every other program
@@ -228,12 +201,12 @@ def held_port() -> Iterator[int]:
         yield holder.getsockname()[1]
 
 
-def serves(port: int, readiness: Readiness) -> Callable[[Child], Awaitable[None]]:
+def _serves(port: int, readiness: Readiness) -> Callable[[Child], Awaitable[None]]:
     """The ``ready`` of a server that is asked over TCP alone: it listens, it is ours, it answers."""
 
     async def ready(child: Child) -> None:
         async def answers() -> str:
-            return await readiness.look(f"127.0.0.1:{port}")
+            return await readiness.check(f"127.0.0.1:{port}")
 
         seconds = readiness.seconds
         stages = listener_stages(child, port, seconds=seconds)

@@ -14,13 +14,17 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import trio
+
 from harness_core.base.bridge import blocking
 from harness_core.base.errors import ChildExited
+from harness_core.base.groups import lone_error
 from harness_core.base.machine import (
     STATE_ELSEWHERE,
     PostgresBinaries,
@@ -34,22 +38,13 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = [
-    "Job",
-    "Owner",
-    "met_full_disk",
-    "new_cluster",
-    "server_environment",
-    "write_settings",
-]
-
 #: What a full disk keeps us from writing.
 _WHAT: Final = "the data directory of a PostgreSQL server"
 
 #: Raise it when the content of a cached directory changes for a reason the key does not see.
 _LAYOUT: Final = 1
 
-#: A cached directory that nobody used for so long belongs to a version that is gone.
+#: A cached directory that was not used for so long belongs to a version that is gone.
 _UNUSED_S: Final = 30 * 24 * 3600.0
 
 #: From these versions on.
@@ -67,51 +62,54 @@ def server_environment() -> dict[str, str]:
 
 
 def met_full_disk(tail: Sequence[str]) -> bool:
-    """Whether a program's last words say that there is no room (``LC_ALL`` is C)."""
+    """Whether a program's last lines report that there is no room (``LC_ALL`` is C)."""
     return any(os.strerror(errno.ENOSPC) in line for line in tail)
 
-
-Job = Callable[[], Awaitable[None]]
 
 #: Uid and gid that the server runs as, when that is not ourselves.
 Owner = tuple[int, int]
 
 
-async def new_cluster(
-    run: Run, binaries: PostgresBinaries, target: Path, *, owner: Owner | None, evidence: Evidence
-) -> Job | None:
-    """Make ``target`` (which must not exist) an initialised data directory.
+@asynccontextmanager
+async def open_cluster(
+    run: Run, binaries: PostgresBinaries, *, owner: Owner | None, evidence: Evidence
+) -> AsyncIterator[Path]:
+    """Yield a directory with an initialised data directory ``data`` in it; both go at the end.
 
-    Returns:
-        What is left to do while the server already starts: taking a directory that had to be
-        initialised into the cache, which costs a disk as long as ``initdb`` itself. ``None`` when
-        it came from there.
+    A data directory that had to be initialised is taken into the cache while the server already
+    starts: on a disk that costs as long as ``initdb`` itself.
 
     Raises:
         ChildExited: ``initdb`` failed; carries its output.
         Unavailable: there is no usable cache directory, or no room for another data directory.
     """
     options = _initdb_options(binaries.major)
-    key = _key(binaries, options)
-    home = await blocking(_home)
-    entry = home / key
-    with writing(target, what=_WHAT, elsewhere=STATE_ELSEWHERE):
-        if await blocking(_copy_cached, entry, target, owner):
-            return None
-    # Several processes may get here at once; each initialises, the first one is kept. That costs
-    # no more than waiting for the first one, and no lock outlives an await.
-    made = await _initialise(run, binaries, options, owner=owner, evidence=evidence)
-    with writing(target, what=_WHAT, elsewhere=STATE_ELSEWHERE):
-        await blocking(_copy_tree, made, target, owner=owner)
+    entry = await blocking(_home) / _key(binaries, options)
+    home = run.directory("postgres", in_memory=True)
+    target = home / "data"
+    try:
+        async with lone_error(), trio.open_nursery() as nursery:
+            with writing(target, what=_WHAT, elsewhere=STATE_ELSEWHERE):
+                cached = await blocking(_copy_cached, entry, target, owner)
+            if not cached:
+                # Several processes may get here at once; each initialises, the first one is kept.
+                # That costs no more than waiting for it, and no lock outlives an await.
+                made = await _initialise(run, binaries, options, owner=owner, evidence=evidence)
+                with writing(target, what=_WHAT, elsewhere=STATE_ELSEWHERE):
+                    await blocking(_copy_tree, made, target, owner=owner)
+                nursery.start_soon(_keep, made, entry, evidence)
+            yield home
+    finally:
+        with trio.CancelScope(shield=True):
+            await blocking(partial(shutil.rmtree, home, ignore_errors=True))
 
-    async def keep() -> None:
-        try:
-            await blocking(_take, made, entry)
-        except OSError as error:
-            # A full disk costs the next start its head start, and this run nothing.
-            evidence.append("postgres-cache.txt", f"cannot cache {entry}: {error}")
 
-    return keep
+async def _keep(made: Path, entry: Path, evidence: Evidence) -> None:
+    try:
+        await blocking(_take, made, entry)
+    except OSError as error:
+        # A full disk costs the next start its head start, and this run nothing.
+        evidence.append("postgres-cache.txt", f"cannot cache {entry}: {error}")
 
 
 def _initdb_options(major: int) -> tuple[str, ...]:
@@ -182,7 +180,7 @@ async def _initialise(
 
 
 def _take(made: Path, entry: Path) -> None:
-    """Store a fresh directory in the cache, unless somebody else was first; the original goes."""
+    """Store a fresh directory in the cache, unless another process was first; the original goes."""
     partial = entry.with_name(f"partial.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         partial.mkdir(mode=0o700)

@@ -1,15 +1,11 @@
-"""What every service's handle does in the same words, whoever provides the server."""
+"""What every service's handle does alike, whoever provides the server."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TypeVar
+from collections.abc import Awaitable, Callable
 
-from harness_core.base.bridge import Loop, this_loop
+from harness_core.base.bridge import Loop
 from harness_core.infrastructure.services._service import Place, Service
-
-__all__ = ["ServiceHandle", "opened_here"]
 
 
 class ServiceHandle:
@@ -65,14 +61,3 @@ class ServiceHandle:
 
     async def _do(self, call: Callable[[], Awaitable[None]]) -> None:
         await (call() if self._loop is None else self._loop.call(call))
-
-
-H = TypeVar("H", bound=ServiceHandle)
-
-
-@asynccontextmanager
-async def opened_here(opening: AbstractAsyncContextManager[H]) -> AsyncIterator[H]:
-    """A service that lives on this loop, for users on any."""
-    async with opening as handle, this_loop(handle.name) as loop:
-        handle._loop = loop  # noqa: SLF001 - the other half of its class
-        yield handle

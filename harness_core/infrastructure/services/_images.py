@@ -11,8 +11,6 @@ from harness_core.infrastructure.services._postgres import POSTGRES_IMAGES
 from harness_core.infrastructure.services._s3 import S3_IMAGES
 from harness_core.infrastructure.services._temporal import TEMPORAL_IMAGES
 
-__all__ = ["SERVER_IMAGES"]
-
 #: Kind → images. Those of PostgreSQL make role and database as the public image does, which one
 #: with its data directory baked in does not.
 SERVER_IMAGES: Final[Mapping[str, ImageChoice]] = {

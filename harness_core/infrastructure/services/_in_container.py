@@ -1,41 +1,36 @@
-"""A server in a container, taken away and given back; what it serves is told by a probe."""
+"""A server in a container, taken away and given back."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
+
+import trio
 
 from harness_core.base import limits
 from harness_core.base.bridge import blocking
 from harness_core.base.errors import ChildExited, HarnessError
 from harness_core.base.machine import need_extra
 from harness_core.base.wait import deadline, until
-from harness_core.infrastructure.containers import (
-    Container,
-    ContainerSpec,
-    ImageChoice,
-    open_container,
-    provide_image,
-)
+from harness_core.infrastructure.containers import Container, open_container, provide_image
 from harness_core.infrastructure.engine import find_engine
 from harness_core.infrastructure.services._readiness import Readiness, connect
+from harness_core.infrastructure.services._recipe import Recipe
 from harness_core.infrastructure.services._service import Place, Say
 
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["ContainerServer", "open_container_server"]
+#: Interval between two probes of a starting server, in seconds; each is one connection.
+_POLL_S: Final = 0.005
 
-#: Interval between two looks at a starting server, in seconds; each is one connection.
-_LOOK_S: Final = 0.005
+#: Interval between two questions to the engine whether the container still runs, in seconds.
+_ASK_S: Final = 0.25
 
 _DISK_FULL: Final = "No space left on device"
-_READ_TAIL: Final = "Read its last words below"
-
-#: Looks between two questions to the engine whether the container still runs.
-_ASK_EVERY: Final = 50
+_READ_TAIL: Final = "Read its last lines below"
 
 
 class ContainerServer:
@@ -114,18 +109,18 @@ class ContainerServer:
         """
         action = f"start {self.name} in container {self._container.name}"
         seen = "it never listened"
-        looks = 0
+        asked = trio.current_time()
 
         async def probe() -> bool:
-            nonlocal seen, looks
-            looks += 1
-            seen = await self._readiness.look(self.address)
-            if seen and looks % _ASK_EVERY == 0:
+            nonlocal seen, asked
+            seen = await self._readiness.check(self.address)
+            if seen and trio.current_time() - asked >= _ASK_S:
                 await self._still_running(action)
+                asked = trio.current_time()
             return not seen
 
         with deadline(action, seconds=self._readiness.seconds, observed=lambda: seen):
-            await until(probe, poll_s=_LOOK_S, slowest_s=_LOOK_S)
+            await until(probe, poll_s=_POLL_S, slowest_s=_POLL_S)
 
     async def _still_running(self, action: str) -> None:
         if await self._container.status() == "running":
@@ -160,23 +155,15 @@ class ContainerServer:
 
 @asynccontextmanager
 async def open_container_server(
-    run: Run,
-    spec: Callable[[str], ContainerSpec],
-    *,
-    images: ImageChoice,
-    readiness: Readiness,
-    evidence: Evidence,
-    say: Say,
+    run: Run, recipe: Recipe, *, evidence: Evidence, say: Say
 ) -> AsyncIterator[ContainerServer]:
     """Start a server in a container; remove it, and its volumes, at the end.
 
     Args:
         run: what it belongs to.
-        spec: what to run, given the image.
-        images: which image; pulled or built when it is not at hand.
-        readiness: when it serves.
+        recipe: which server; its image is pulled or built when the engine does not have it.
         evidence: directory for its log.
-        say: told what takes long.
+        say: gets a line for what takes long.
 
     Raises:
         Unavailable: no library, no engine, no image, no space.
@@ -187,9 +174,9 @@ async def open_container_server(
         "containers", action="run a server in a container", instead="run with --services local"
     )
     engine = await blocking(find_engine)
-    image = await blocking(provide_image, engine, images, say=say)
-    made = spec(image)
-    async with open_container(run, made, engine=engine, evidence=evidence) as container:
-        server = ContainerServer(container, name=made.name, readiness=readiness)
+    image = await blocking(provide_image, engine, recipe.images, say=say)
+    spec = recipe.container(image)
+    async with open_container(run, spec, engine=engine, evidence=evidence) as container:
+        server = ContainerServer(container, name=recipe.name, readiness=recipe.readiness)
         await server.ready()
         yield server

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -18,28 +18,23 @@ from harness_core.base import limits
 from harness_core.base.errors import BadInput
 from harness_core.infrastructure.containers import ContainerSpec, ImageChoice
 from harness_core.infrastructure.services._as_child import ChildServer
-from harness_core.infrastructure.services._handle import ServiceHandle, opened_here
-from harness_core.infrastructure.services._postgres_local import open_local_postgres
+from harness_core.infrastructure.services._handle import ServiceHandle
+from harness_core.infrastructure.services._postgres_local import local_postgres
 from harness_core.infrastructure.services._postgres_protocol import ServerRefusedError, greet
 from harness_core.infrastructure.services._postgres_settings import (
     COMMON_SETTINGS,
     settings_from_environment,
 )
 from harness_core.infrastructure.services._postgres_url import PostgresUrl, parse_postgres_url
-from harness_core.infrastructure.services._providers import (
-    ServerKind,
-    check_provider,
-    open_server,
-)
+from harness_core.infrastructure.services._providers import check_provider, open_service
 from harness_core.infrastructure.services._readiness import Readiness, split_address
+from harness_core.infrastructure.services._recipe import Recipe
 from harness_core.infrastructure.services._service import Say, Service
 from harness_core.process import memory_root
 
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
-
-__all__ = ["POSTGRES_IMAGES", "PostgresService", "open_postgres", "postgres_answers"]
 
 POSTGRES_IMAGES: Final = ImageChoice(
     variable="HARNESS_POSTGRES_IMAGE",
@@ -96,11 +91,11 @@ def open_postgres(
         url: of the server, for the provider ``external`` alone.
         settings: changes to the server's settings, and to what ``HARNESS_POSTGRES_SETTINGS``
             names; not for the provider ``external``.
-        say: told what takes long: an image that is pulled or built.
+        say: gets a line for what takes long: an image that is pulled or built.
 
     Raises:
         BadInput: unknown provider, or arguments it does not take.
-        Unavailable: the provider cannot work on this machine; says what is missing.
+        Unavailable: the provider cannot work on this machine; names what is missing.
     """
     expected = "the URL of a server, postgresql://USER:PASSWORD@HOST:PORT/"
     check_provider(
@@ -119,25 +114,19 @@ def open_postgres(
     else:
         password = secrets.token_hex(16)
         known = PostgresUrl(host="", port=_PORT, user="postgres", password=password)
-    return opened_here(
-        _open(run, known, provider=provider, evidence=evidence, settings=everything, say=say)
-    )
+    if len(known.password) >= _REDACTABLE:
+        evidence.redactor.add(known.password)
 
+    def handle(server: Service) -> PostgresService:
+        host, port = split_address(server.address)
+        return PostgresService(
+            server,
+            dataclasses.replace(known, host=host, port=port),
+            provider=provider,
+            in_memory=isinstance(server, ChildServer) and memory_root() in server.home.parents,
+        )
 
-@asynccontextmanager
-async def _open(
-    run: Run,
-    known: PostgresUrl,
-    *,
-    provider: str,
-    evidence: Evidence,
-    settings: Mapping[str, str],
-    say: Say,
-) -> AsyncIterator[PostgresService]:
-    password = known.password
-    if len(password) >= _REDACTABLE:
-        evidence.redactor.add(password)
-    words = [f"{key}={value}" for key, value in {**COMMON_SETTINGS, **settings}.items()]
+    words = [f"{key}={value}" for key, value in {**COMMON_SETTINGS, **everything}.items()]
 
     def container(image: str) -> ContainerSpec:
         return ContainerSpec(
@@ -145,31 +134,33 @@ async def _open(
             image=image,
             port=_PORT,
             command=("postgres", *(part for word in words for part in ("-c", word))),
-            env={"POSTGRES_PASSWORD": password},
+            env={"POSTGRES_PASSWORD": known.password},
         )
 
-    kind = ServerKind(
+    recipe = Recipe(
         name="postgres",
         readiness=Readiness(
             probe=_is_there if provider == "external" else greet, seconds=limits.POSTGRES_READY_S
         ),
         local=partial(
-            open_local_postgres, run, evidence=evidence, password=password, settings=settings
+            local_postgres,
+            run,
+            evidence=evidence,
+            password=known.password,
+            settings=everything,
         ),
         images=POSTGRES_IMAGES,
         container=container,
+        external=known.address,
     )
-    async with open_server(
-        run, kind, provider=provider, address=known.address, evidence=evidence, say=say
-    ) as server:
-        host, port = split_address(server.address)
-        in_memory = isinstance(server, ChildServer) and memory_root() in server.home.parents
-        yield PostgresService(
-            server,
-            dataclasses.replace(known, host=host, port=port),
-            provider=provider,
-            in_memory=in_memory,
-        )
+    return open_service(
+        run,
+        recipe,
+        handle,
+        provider=provider,
+        evidence=evidence,
+        say=say,
+    )
 
 
 async def _is_there(address: str) -> None:
@@ -182,9 +173,9 @@ async def _is_there(address: str) -> None:
 
 
 async def postgres_answers(service: Service) -> str:
-    """Ask the server for its first word: the ``ask`` of ``check_service`` for PostgreSQL.
+    """Ask the server for its first word: one round trip, without a password.
 
     Raises:
-        OSError: nobody listens there.
+        OSError: no server listens there.
     """
     return await greet(service.address)

@@ -6,12 +6,10 @@ Reachable on 127.0.0.1 with a password of this run.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,24 +18,17 @@ import trio
 from harness_core.base import limits
 from harness_core.base.bridge import blocking
 from harness_core.base.errors import ChildExited, HarnessError, PortTaken
-from harness_core.base.groups import lone_error
 from harness_core.base.machine import STATE_ELSEWHERE, disk_full, server_account, usable_binaries
 from harness_core.base.wait import deadline
-from harness_core.infrastructure.services._as_child import (
-    ChildServer,
-    ServerCommand,
-    held_port,
-    open_child_server,
-)
 from harness_core.infrastructure.services._cluster import (
-    Job,
     met_full_disk,
-    new_cluster,
+    open_cluster,
     server_environment,
     write_settings,
 )
 from harness_core.infrastructure.services._postgres_protocol import execute_locally, greet
 from harness_core.infrastructure.services._postgres_settings import COMMON_SETTINGS
+from harness_core.infrastructure.services._recipe import ServerCommand
 from harness_core.infrastructure.services._shared_memory import (
     remove_shared_memory,
     sweep_shared_memory,
@@ -48,8 +39,6 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Child, Run
 
-__all__ = ["open_local_postgres"]
-
 _SETTINGS: Final[Mapping[str, str]] = {
     **COMMON_SETTINGS,
     "listen_addresses": "127.0.0.1",
@@ -58,7 +47,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "dynamic_shared_memory_type": "mmap",  # in the data directory: goes with it after a kill
     "huge_pages": "off",
     "synchronous_commit": "on",  # a killed server keeps what it committed; cheap without fsync
-    "max_logical_replication_workers": "0",  # one process less; nobody subscribes here
+    "max_logical_replication_workers": "0",  # one process less; no test subscribes
     "max_wal_size": "256MB",
     "checkpoint_timeout": "1h",
     "log_checkpoints": "off",
@@ -72,9 +61,9 @@ _SETTINGS_16: Final[Mapping[str, str]] = {"scram_iterations": "1"}
 #: No worker processes for reading files in memory.
 _SETTINGS_18: Final[Mapping[str, str]] = {"io_method": "sync"}
 
-#: Interval between two looks at a starting server, in seconds. Constant: a doubling interval
+#: Interval between two readings of the state of a starting server, in seconds. Constant: a doubling interval
 #: would add up to its last step (30 ms) to a start of 40.
-_LOOK_S: Final = limits.POLL_S
+_POLL_S: Final = limits.POLL_S
 
 #: Lines of ``postmaster.pid``, counted from 0; part of PostgreSQL's interface to ``pg_ctl``.
 _SEGMENT_LINE: Final = 6
@@ -102,10 +91,10 @@ class _Server:
             tail=child.tail,
         ):
             while _state(self.data, child.pid) != "ready":
-                with trio.move_on_after(_LOOK_S):
+                with trio.move_on_after(_POLL_S):
                     await child.wait()
                 if child.returncode is not None:
-                    await child.wait()  # until its last words are read
+                    await child.wait()  # until its last lines are read
                     raise self._gave_up(child)
             verb = f"ALTER ROLE postgres PASSWORD '{self.password}'"
             await execute_locally(self.data, self.port, verb)
@@ -126,7 +115,7 @@ class _Server:
             f"start postgres on 127.0.0.1:{self.port}",
             name="postgres",
             returncode=child.returncode or 0,
-            next_step="Read its last words below",
+            next_step="Read its last lines below",
             tail=child.tail(),
             log=child.log,
         )
@@ -139,58 +128,42 @@ class _Server:
 
 
 @asynccontextmanager
-async def open_local_postgres(
-    run: Run, *, evidence: Evidence, password: str, settings: Mapping[str, str]
-) -> AsyncIterator[ChildServer]:
-    """Start a server on a copy of the cached data directory; remove both at the end.
+async def local_postgres(
+    run: Run, port: int, *, evidence: Evidence, password: str, settings: Mapping[str, str]
+) -> AsyncIterator[ServerCommand]:
+    """Prepare a server on a copy of the cached data directory, which is removed at the end.
 
     Args:
         run: what the server belongs to.
+        port: where it is to listen.
         evidence: directory for its log and settings.
         password: of the superuser ``postgres``.
         settings: additions to, or replacements of, the settings of ``postgresql.conf``.
 
     Raises:
-        Unavailable: no server binaries, or nobody to run them as.
+        Unavailable: no server binaries, or no account to run them as.
     """
     owner = server_account()
     binaries = await blocking(usable_binaries)
     user = owner[0] if owner is not None else None
     await blocking(sweep_shared_memory, uid=os.geteuid() if user is None else user)
-    async with AsyncExitStack() as cleanup:
-        home = run.directory("postgres", in_memory=True)
-        cleanup.push_async_callback(_remove, home)
+    async with open_cluster(run, binaries, owner=owner, evidence=evidence) as home:
         data = home / "data"
-        store = await new_cluster(run, binaries, data, owner=owner, evidence=evidence)
-        await cleanup.enter_async_context(_meanwhile(store))
-        port = cleanup.enter_context(held_port())
         everything = {**_all_settings(binaries.major, port), **settings}
         await blocking(write_settings, data, everything, owner=owner)
         evidence.write_text(
             "postgresql.conf", "".join(f"{key} = '{value}'\n" for key, value in everything.items())
         )
         server = _Server(data=data, port=port, password=password)
-        command = ServerCommand(
-            name="postgres",
+        yield ServerCommand(
             argv=(str(binaries.postgres), "-D", str(data)),
             env=server_environment(),
             home=data,
-            port=port,
             ready=server.ready,
             user=user,
             stop_signal=signal.SIGINT,  # "fast": open connections are closed, data is kept
             clean_up=server.clean_up,
         )
-        yield await cleanup.enter_async_context(open_child_server(run, command, evidence=evidence))
-
-
-@asynccontextmanager
-async def _meanwhile(job: Job | None) -> AsyncIterator[None]:
-    """Do something beside the block, and have it done when the block ends."""
-    async with lone_error(), trio.open_nursery() as nursery:
-        if job is not None:
-            nursery.start_soon(job)
-        yield
 
 
 def _all_settings(major: int, port: int) -> dict[str, str]:
@@ -221,8 +194,3 @@ def _pid_file(data: Path) -> list[str]:
         return (data / "postmaster.pid").read_text().split("\n")
     except FileNotFoundError:
         return []
-
-
-async def _remove(home: Path) -> None:
-    with trio.CancelScope(shield=True):
-        await blocking(partial(shutil.rmtree, home, ignore_errors=True))

@@ -19,8 +19,6 @@ import trio
 from harness_core.base.errors import HarnessError
 from harness_core.infrastructure.services._readiness import connect
 
-__all__ = ["ServerRefusedError", "execute_locally", "greet"]
-
 _VERSION_3: Final = 3 << 16
 
 #: Longest message read while starting up; an error with all its fields has a few hundred bytes.
@@ -61,7 +59,7 @@ async def greet(address: str) -> str:
         ``"authentication"``: the server is up and asks who we are.
 
     Raises:
-        OSError: nobody listens, or the connection broke.
+        OSError: no server listens, or the connection broke.
         ServerRefusedError: it listens and refuses.
     """
     async with await connect(address) as stream:
@@ -76,7 +74,7 @@ async def execute_locally(directory: Path, port: int, statement: str) -> None:
     For a server that trusts whoever can reach that directory.
 
     Raises:
-        OSError: nobody listens, or the connection broke.
+        OSError: no server listens, or the connection broke.
         ServerRefusedError: the server refuses, or the statement failed.
     """
     async with _socket_path(directory / f".s.PGSQL.{port}") as path:

@@ -14,8 +14,6 @@ from typing import Final
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["COMMON_SETTINGS", "SETTINGS_VARIABLE", "settings_from_environment"]
-
 #: ``name=value`` words, as a shell would split them.
 SETTINGS_VARIABLE: Final = "HARNESS_POSTGRES_SETTINGS"
 

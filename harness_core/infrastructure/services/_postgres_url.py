@@ -8,8 +8,6 @@ from urllib.parse import quote, unquote, urlsplit
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["PostgresUrl", "parse_postgres_url", "redacted_url"]
-
 _EXPECTED = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 
 

@@ -1,49 +1,26 @@
-"""Who provides a server: this machine, a container engine, or somebody else; one way for every kind."""
+"""Who provides a server: this machine, a container engine, or its owner; the same way for every kind."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from harness_core.base import limits
-from harness_core.base.errors import BadInput, HarnessError, NotReady, Unavailable
-from harness_core.base.wait import deadline
-from harness_core.infrastructure.containers import ContainerSpec, ImageChoice
+from harness_core.base.bridge import this_loop
+from harness_core.base.errors import BadInput, HarnessError, Unavailable
+from harness_core.infrastructure.services._as_child import open_child_server
+from harness_core.infrastructure.services._handle import ServiceHandle
 from harness_core.infrastructure.services._in_container import open_container_server
-from harness_core.infrastructure.services._readiness import Readiness
+from harness_core.infrastructure.services._recipe import Recipe
 from harness_core.infrastructure.services._service import Place, Say, Service
 
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["ServerKind", "check_provider", "none_with", "open_server"]
+H = TypeVar("H", bound=ServiceHandle)
 
 _PROVIDERS: Final = ("container", "external", "local")
-
-#: A server that runs answers its first message in milliseconds, across a network in tens.
-_REACH_S: Final = limits.MCP_CALL_S / 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerKind:
-    """How one kind of server comes to be, by each provider.
-
-    Args:
-        name: e.g. ``"s3"``.
-        readiness: when it serves.
-        local: opens one of our own on this machine.
-        images: which image has one.
-        container: what to run in a container, given the image.
-    """
-
-    name: str
-    readiness: Readiness
-    local: Callable[[], AbstractAsyncContextManager[Service]]
-    images: ImageChoice
-    container: Callable[[str], ContainerSpec]
 
 
 def check_provider(
@@ -54,7 +31,7 @@ def check_provider(
     Args:
         opener: name of the function that was called.
         provider: what was chosen.
-        key: argument that says where a server of somebody else is.
+        key: argument that locates an external server.
         given: its value.
         shown: what to call that; it may hold a secret.
         expected: what it is like.
@@ -72,66 +49,73 @@ def check_provider(
 
 
 def none_with(provider: str) -> str:
-    """What is expected of an argument about a server of somebody else."""
+    """What is expected of an argument about an external server."""
     return f"none with the provider {provider}, which starts a server of its own"
 
 
 @asynccontextmanager
-async def open_server(
-    run: Run, kind: ServerKind, *, provider: str, address: str, evidence: Evidence, say: Say
-) -> AsyncIterator[Service]:
+async def open_service(
+    run: Run,
+    recipe: Recipe,
+    handle: Callable[[Service], H],
+    *,
+    provider: str,
+    evidence: Evidence,
+    say: Say,
+) -> AsyncIterator[H]:
     """Open a server by one of the providers; the choice has been checked.
 
     Args:
         run: what it belongs to.
-        kind: which server.
+        recipe: which server.
+        handle: what its users get, given the server; usable in any event loop.
         provider: ``local``, ``container`` or ``external``.
-        address: ``host:port`` of the external one.
         evidence: directory for its log.
-        say: told what takes long.
+        say: gets a line for what takes long.
 
     Raises:
-        Unavailable: the provider cannot work here, or nobody serves at ``address``.
+        Unavailable: the provider cannot work here, or the external server does not answer.
         ChildExited: the server ended while it started.
         NotReady: it did not serve in time.
     """
+    opening: AbstractAsyncContextManager[Service]
     match provider:
         case "external":
-            await _reach(kind, address)
-            yield ExternalServer(name=kind.name, address=address)
+            opening = _open_external(recipe)
         case "container":
-            async with open_container_server(
-                run,
-                kind.container,
-                images=kind.images,
-                readiness=kind.readiness,
-                evidence=evidence,
-                say=say,
-            ) as contained:
-                yield contained
+            opening = open_container_server(run, recipe, evidence=evidence, say=say)
         case _:
-            async with kind.local() as server:
-                yield server
+            opening = open_child_server(run, recipe, evidence=evidence)
+    async with opening as server, this_loop(recipe.name) as loop:
+        made = handle(server)
+        made._loop = loop  # noqa: SLF001 - the other half of its class
+        yield made
 
 
-async def _reach(kind: ServerKind, address: str) -> None:
-    """Make sure that the server of somebody else is there."""
-    action = f"reach the external {kind.name} on {address}"
-    try:
-        with deadline(action, seconds=_REACH_S):
-            observed = await kind.readiness.look(address)
-    except NotReady as error:
-        observed = error.observed
-    if observed:
+@asynccontextmanager
+async def _open_external(recipe: Recipe) -> AsyncIterator[Service]:
+    if observed := await recipe.readiness.check(recipe.external):
         raise Unavailable(
-            action,
+            f"reach the external {recipe.name} on {recipe.external}",
             observed=observed,
             next_step="Start it, or correct its address, or run with --services local",
         )
+    yield ExternalServer(name=recipe.name, address=recipe.external)
+
+
+def _refused(verb: str) -> Callable[[ExternalServer], Coroutine[Any, Any, None]]:
+    async def refuse(self: ExternalServer) -> None:
+        raise Unavailable(
+            f"{verb} {self.name} on {self.address}",
+            observed="it is an external server, which the harness only connects to",
+            next_step="Run with --services local to test outages",
+        )
+
+    return refuse
 
 
 class ExternalServer:
-    """A server that somebody else looks after: used, never taken away.
+    """A server that others look after and may use: never taken away.
 
     Attributes:
         name: kind of server.
@@ -151,25 +135,7 @@ class ExternalServer:
             observed="it is running already, and it is not ours to start",
         )
 
-    async def stop(self) -> None:
-        """Refused: see :meth:`kill`."""
-        self._refuse("stop")
-
-    async def kill(self) -> None:
-        """Refused: the server belongs to somebody else, and others may use it."""
-        self._refuse("kill")
-
-    async def pause(self) -> None:
-        """Refused: see :meth:`kill`."""
-        self._refuse("pause")
-
-    async def resume(self) -> None:
-        """Refused: see :meth:`kill`."""
-        self._refuse("resume")
-
-    def _refuse(self, verb: str) -> NoReturn:
-        raise Unavailable(
-            f"{verb} {self.name} on {self.address}",
-            observed="it is an external server, which the harness only connects to",
-            next_step="Run with --services local to test outages",
-        )
+    stop = _refused("stop")
+    kill = _refused("kill")
+    pause = _refused("pause")
+    resume = _refused("resume")

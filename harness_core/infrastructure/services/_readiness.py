@@ -1,23 +1,27 @@
-"""How it is seen that a server serves: by a round trip in its own protocol."""
+"""When a server serves: once it answers in its own protocol."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Final
 
 import trio
 
 from harness_core.base.errors import HarnessError
+from harness_core.base.slowness import patience
 
-__all__ = ["Readiness", "connect", "split_address"]
+#: A server that serves answers in milliseconds, across a network in tens. A connection that a port
+#: forwarder took for a server which was not there yet may stay open and never be answered.
+_ANSWER_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """How it is seen that a server serves.
+    """When a server serves.
 
     Args:
-        probe: one round trip, given ``host:port``. Raises OSError while nobody answers,
+        probe: one round trip, given ``host:port``. Raises OSError while no server listens,
             HarnessError while what answers cannot serve.
         seconds: how long a start may take.
     """
@@ -25,15 +29,18 @@ class Readiness:
     probe: Callable[[str], Awaitable[object]]
     seconds: float
 
-    async def look(self, address: str) -> str:
-        """Why it does not serve yet; empty when it does."""
-        try:
-            await self.probe(address)
-        except HarnessError as error:
-            return error.observed
-        except OSError as error:
-            return str(error)
-        return ""
+    async def check(self, address: str) -> str:
+        """Why it does not serve yet, found by one round trip of bounded time; empty when it does."""
+        bound_s = patience(_ANSWER_S)
+        with trio.move_on_after(bound_s):
+            try:
+                await self.probe(address)
+            except HarnessError as error:
+                return error.observed
+            except OSError as error:
+                return str(error)
+            return ""
+        return f"no answer within {bound_s:g} s"
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -49,7 +56,7 @@ async def connect(address: str) -> trio.SocketStream:
         address: ``host:port``, an IPv6 host in brackets.
 
     Raises:
-        OSError: nobody listens; of a host with several addresses, the reason of the first.
+        OSError: no server listens; of a host with several addresses, the reason of the first.
     """
     try:
         return await trio.open_tcp_stream(*split_address(address))

@@ -18,15 +18,10 @@ from harness_core.base.bridge import anywhere
 from harness_core.base.errors import BadInput
 from harness_core.base.machine import find_program, need_extra
 from harness_core.infrastructure.containers import ContainerSpec, ImageChoice
-from harness_core.infrastructure.services._as_child import (
-    ServerCommand,
-    held_port,
-    open_child_server,
-    serves,
-)
-from harness_core.infrastructure.services._handle import ServiceHandle, opened_here
-from harness_core.infrastructure.services._providers import ServerKind, check_provider, open_server
+from harness_core.infrastructure.services._handle import ServiceHandle
+from harness_core.infrastructure.services._providers import check_provider, open_service
 from harness_core.infrastructure.services._readiness import Readiness, split_address
+from harness_core.infrastructure.services._recipe import Recipe, ServerCommand
 from harness_core.infrastructure.services._s3_client import list_buckets, make_bucket
 from harness_core.infrastructure.services._s3_url import S3Url, parse_s3_url
 from harness_core.infrastructure.services._service import Say, Service
@@ -34,8 +29,6 @@ from harness_core.infrastructure.services._service import Say, Service
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
-
-__all__ = ["S3_IMAGES", "S3_URL_VARIABLE", "S3Service", "open_s3"]
 
 #: Where the URL of an external server is given; on a command line its keys could be read.
 S3_URL_VARIABLE: Final = "HARNESS_S3_URL"
@@ -64,7 +57,7 @@ class S3Service(ServiceHandle):
         """The names of all buckets.
 
         Raises:
-            OSError: nobody listens.
+            OSError: no server listens.
             S3RefusedError: the server refuses.
         """
         return await list_buckets(self.url)
@@ -92,11 +85,11 @@ def open_s3(
         provider: ``local``, ``container`` or ``external``.
         url: of the server, for the provider ``external`` alone: see :class:`S3Url`.
         keys: access key and secret key of a server of our own; made up otherwise.
-        say: told what takes long.
+        say: gets a line for what takes long.
 
     Raises:
         BadInput: unknown provider, or arguments it does not take.
-        Unavailable: the provider cannot work on this machine; says what is missing.
+        Unavailable: the provider cannot work on this machine; names what is missing.
     """
     check_provider(
         "open_s3", provider, key="url", given=url, shown="a URL", expected="the URL of a server"
@@ -112,35 +105,35 @@ def open_s3(
     if keys is None:  # those that the server's users know already may be words
         evidence.redactor.add(known.secret_key)
     need_extra("s3", action="open an S3 server")
-    return opened_here(_open(run, known, provider=provider, evidence=evidence, say=say))
+
+    def handle(server: Service) -> S3Service:
+        return S3Service(server, _at(server.address, known), provider=provider)
+
+    return open_service(
+        run,
+        _recipe(run, known),
+        handle,
+        provider=provider,
+        evidence=evidence,
+        say=say,
+    )
 
 
-@asynccontextmanager
-async def _open(
-    run: Run, known: S3Url, *, provider: str, evidence: Evidence, say: Say
-) -> AsyncIterator[S3Service]:
+def _recipe(run: Run, keys: S3Url) -> Recipe:
     async def probe(address: str) -> object:
-        return await list_buckets(_at(address, known))
-
-    readiness = Readiness(probe=probe, seconds=limits.S3_READY_S)
+        return await list_buckets(_at(address, keys))
 
     @asynccontextmanager
-    async def local() -> AsyncIterator[Service]:
+    async def local(port: int) -> AsyncIterator[ServerCommand]:
         program = find_program("rclone", variable="HARNESS_RCLONE", extra="s3")
         home = run.directory("s3")
         data = home / "data"
         data.mkdir()
-        with held_port() as port:
-            command = ServerCommand(
-                name="s3",
-                argv=(str(program), *_options(address=f"127.0.0.1:{port}", place=str(data))),
-                env=_environment(known, place=str(home)),
-                home=home,
-                port=port,
-                ready=serves(port, readiness),
-            )
-            async with open_child_server(run, command, evidence=evidence) as server:
-                yield server
+        yield ServerCommand(
+            argv=(str(program), *_options(address=f"127.0.0.1:{port}", place=str(data))),
+            env=_environment(keys, place=str(home)),
+            home=home,
+        )
 
     def container(image: str) -> ContainerSpec:
         return ContainerSpec(
@@ -148,20 +141,21 @@ async def _open(
             image=image,
             port=_PORT,
             command=_options(address=f":{_PORT}", place="/data"),
-            env=_environment(known, place="/tmp"),  # noqa: S108 - the container's own
+            env=_environment(keys, place="/tmp"),  # noqa: S108 - the container's own
         )
 
-    kind = ServerKind(
-        name="s3", readiness=readiness, local=local, images=S3_IMAGES, container=container
+    return Recipe(
+        name="s3",
+        readiness=Readiness(probe=probe, seconds=limits.S3_READY_S),
+        local=local,
+        images=S3_IMAGES,
+        container=container,
+        external=keys.address,
     )
-    async with open_server(
-        run, kind, provider=provider, address=known.address, evidence=evidence, say=say
-    ) as server:
-        yield S3Service(server, _at(server.address, known), provider=provider)
 
 
 def _options(*, address: str, place: str) -> tuple[str, ...]:
-    """Rclone's command line; the keys are in its environment, which nobody else can read."""
+    """Rclone's command line; the keys are in its environment, which other users cannot read."""
     # A bucket is a directory: without the second option it goes with its last object.
     return ("serve", "s3", "--addr", address, "--no-cleanup", "--log-level", "INFO", place)
 
@@ -179,10 +173,3 @@ def _at(address: str, keys: S3Url) -> S3Url:
     """The same keys at another address."""
     host, port = split_address(address)
     return dataclasses.replace(keys, host=host, port=port)
-
-
-def _readiness(keys: S3Url) -> Readiness:
-    async def probe(address: str) -> object:
-        return await list_buckets(_at(address, keys))
-
-    return Readiness(probe=probe, seconds=limits.S3_READY_S)

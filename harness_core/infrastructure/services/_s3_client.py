@@ -1,7 +1,7 @@
 """An S3 server as boto3 reaches it: one client for each server, no retries, nothing of the user's.
 
 boto3 blocks, so every call runs in a thread of its own, and it is imported by the first of them:
-0.2 to 0.4 s of CPU time and 25 MB, which nobody pays who uses no S3.
+0.2 to 0.4 s of CPU time and 25 MB, which a run without S3 does not pay.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def ask_s3(url: S3Url, call: Callable[[Any], T]) -> T:
     A cancelled wait ends at once; the request itself ends ``limits.S3_CALL_S`` after the last byte.
 
     Raises:
-        OSError: nobody listens, the connection broke, or what answers there is no S3.
+        OSError: no server listens, the connection broke, or what answers there is no S3.
         S3RefusedError: the server refuses.
         HarnessError: no server would take it: the name of a bucket that can be none, say.
         Unavailable: the extra ``s3`` is not installed.
@@ -70,7 +70,7 @@ async def list_buckets(url: S3Url) -> tuple[str, ...]:
     """The names of all buckets.
 
     Raises:
-        OSError: nobody listens, or the connection broke.
+        OSError: no server listens, or the connection broke.
         S3RefusedError: it listens and refuses.
     """
     answer = await ask_s3(url, methodcaller("list_buckets"))
@@ -81,7 +81,7 @@ async def make_bucket(url: S3Url, name: str) -> None:
     """Make a bucket; nothing happens when it is there already.
 
     Raises:
-        OSError: nobody listens, or the connection broke.
+        OSError: no server listens, or the connection broke.
         S3RefusedError: it listens and refuses.
     """
     try:
@@ -160,7 +160,7 @@ def _as_our_errors() -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> OSError:
-    """What the operating system said, below the layers of libraries; else their words."""
+    """The operating system's error, below the layers of libraries; else theirs."""
     below: BaseException | None = error
     while below is not None:
         if isinstance(below, OSError) and not isinstance(below, ssl.SSLError) and below.errno:

@@ -32,7 +32,7 @@ class S3Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Object:
-    """An object and everything the server says of it.
+    """An object and everything the server knows of it.
 
     Attributes:
         bucket: where it lies.
@@ -60,7 +60,7 @@ async def list_objects(url: S3Url, bucket: str, *, prefix: str = "") -> tuple[S3
     """Every object whose key begins with ``prefix``, in the order of their keys.
 
     Raises:
-        OSError: nobody listens, or the connection broke.
+        OSError: no server listens, or the connection broke.
         S3RefusedError: the server refuses; no such bucket, say.
     """
 
@@ -80,7 +80,7 @@ async def fetch_object(url: S3Url, bucket: str, key: str) -> S3Object:
     """One object, whole.
 
     Raises:
-        OSError: nobody listens, or the connection broke.
+        OSError: no server listens, or the connection broke.
         S3RefusedError: the server refuses; ``code`` is ``NoSuchKey`` when there is none.
     """
 

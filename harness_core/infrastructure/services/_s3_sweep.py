@@ -14,8 +14,6 @@ from harness_core.infrastructure.services._s3_client import list_buckets
 from harness_core.infrastructure.services._s3_objects import remove_bucket
 from harness_core.infrastructure.services._s3_url import parse_s3_url
 
-__all__ = ["name_bucket", "sweep_bucket"]
-
 #: Of a name: what every S3 server takes.
 _LONGEST = 63
 
@@ -33,7 +31,7 @@ def sweep_bucket(entry: Mapping[str, Any]) -> str:
             ``bucket`` (its name).
 
     Returns:
-        What was removed, in words; empty when nothing was left, or the name is not of that run.
+        What was removed, as text; empty when nothing was left, or the name is not of that run.
 
     Raises:
         Unavailable: ``HARNESS_S3_URL`` does not name that server, or it does not answer.

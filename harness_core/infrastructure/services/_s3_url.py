@@ -7,8 +7,6 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from harness_core.base.errors import BadInput
 
-__all__ = ["S3Url", "parse_s3_url"]
-
 _EXPECTED = "http://ACCESS_KEY:SECRET_KEY@HOST:PORT, with ?region=REGION where it matters"
 _PORTS = {"http": 80, "https": 443}
 

@@ -9,9 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Place", "Say", "Service"]
-
-#: Told what takes long while a service is opened, e.g. that its image is being built.
+#: Gets a line for what takes long while a service is opened, e.g. a build of its image.
 Say = Callable[[str], None]
 
 
@@ -33,7 +31,7 @@ class Service(Protocol):
 
     The opener starts it and, at the end of its block, stops it and removes what it made. In
     between a test may take it away and give it back. A provider that cannot do an operation
-    (nobody pauses a server of somebody else) raises :class:`~harness_core.base.errors.Unavailable`
+    (an external server is never paused) raises :class:`~harness_core.base.errors.Unavailable`
     and leaves the server as it was.
 
     What a provider opens belongs to the event loop that opened it; the handles that tests get
@@ -60,7 +58,7 @@ class Service(Protocol):
         """
 
     async def stop(self) -> None:
-        """Shut down in order; when this returns nobody listens on the address."""
+        """Shut down in order; when this returns no server listens on the address."""
 
     async def kill(self) -> None:
         """End it as a crash would, without any goodbye; when this returns connections fail."""

@@ -20,8 +20,8 @@ def remove_shared_memory(identifier: int) -> None:
 def sweep_shared_memory(*, uid: int) -> None:
     """Remove the interlocks of servers of ``uid`` that were killed with their whole run.
 
-    Such a server had no chance to remove its own. Only segments of that size which nobody has
-    attached and whose maker is dead are touched; a server that starts on the same data directory
+    Such a server had no chance to remove its own. Only segments of that size which are attached
+    nowhere and whose maker is dead are touched; a server that starts on the same data directory
     would remove its own in the same way.
     """
     try:

@@ -17,28 +17,16 @@ from harness_core.base.bridge import anywhere
 from harness_core.base.errors import BadInput
 from harness_core.base.machine import find_program
 from harness_core.infrastructure.containers import ContainerSpec, ImageChoice
-from harness_core.infrastructure.services._as_child import (
-    ServerCommand,
-    held_port,
-    open_child_server,
-    serves,
-)
-from harness_core.infrastructure.services._handle import ServiceHandle, opened_here
-from harness_core.infrastructure.services._providers import (
-    ServerKind,
-    check_provider,
-    none_with,
-    open_server,
-)
+from harness_core.infrastructure.services._handle import ServiceHandle
+from harness_core.infrastructure.services._providers import check_provider, none_with, open_service
 from harness_core.infrastructure.services._readiness import Readiness
+from harness_core.infrastructure.services._recipe import Recipe, ServerCommand
 from harness_core.infrastructure.services._service import Say, Service
 from harness_core.infrastructure.services._temporal_cli import describe_namespace
 
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
-
-__all__ = ["TEMPORAL_ADDRESS_VARIABLE", "TEMPORAL_IMAGES", "TemporalService", "open_temporal"]
 
 #: Where the ``host:port`` of an external server is given.
 TEMPORAL_ADDRESS_VARIABLE: Final = "HARNESS_TEMPORAL_ADDRESS"
@@ -70,10 +58,10 @@ class TemporalService(ServiceHandle):
         """One round trip.
 
         Raises:
-            OSError: nobody listens.
+            OSError: no server listens.
             TemporalRefusedError: it is no Temporal, or does not serve the namespace.
         """
-        await _readiness(self.namespace).probe(self.address)
+        await describe_namespace(self.address, self.namespace, program=_program())
 
 
 def open_temporal(
@@ -93,11 +81,11 @@ def open_temporal(
         provider: ``local``, ``container`` or ``external``.
         address: ``host:port`` of the server, for the provider ``external`` alone.
         namespace: another one than ``default``, for the provider ``external`` alone.
-        say: told what takes long.
+        say: gets a line for what takes long.
 
     Raises:
         BadInput: unknown provider, or arguments it does not take.
-        Unavailable: the provider cannot work on this machine; says what is missing.
+        Unavailable: the provider cannot work on this machine; names what is missing.
     """
     check_provider(
         "open_temporal",
@@ -112,64 +100,50 @@ def open_temporal(
         raise BadInput("open_temporal", key="namespace", found=namespace, expected=expected)
     if address is not None and not re.fullmatch(r".+:[0-9]+", address):
         raise BadInput("open_temporal", key="address", found=address, expected="HOST:PORT")
-    return opened_here(
-        _open(
-            run, address or "", provider=provider, namespace=namespace, evidence=evidence, say=say
-        )
+
+    def handle(server: Service) -> TemporalService:
+        return TemporalService(server, namespace=namespace, provider=provider)
+
+    return open_service(
+        run,
+        _recipe(run, namespace, address or ""),
+        handle,
+        provider=provider,
+        evidence=evidence,
+        say=say,
     )
 
 
-@asynccontextmanager
-async def _open(
-    run: Run, address: str, *, provider: str, namespace: str, evidence: Evidence, say: Say
-) -> AsyncIterator[TemporalService]:
-    readiness = _readiness(namespace)
+def _recipe(run: Run, namespace: str, address: str) -> Recipe:
+    program = _program()
+
+    async def probe(address: str) -> None:
+        await describe_namespace(address, namespace, program=program)
 
     @asynccontextmanager
-    async def local() -> AsyncIterator[Service]:
+    async def local(port: int) -> AsyncIterator[ServerCommand]:
         home = run.directory("temporal")
-        with held_port() as port:
-            options = _options(ip="127.0.0.1", port=port, database=str(home / "temporal.db"))
-            command = ServerCommand(
-                name="temporal",
-                argv=(str(_program()), *options),
-                home=home,
-                port=port,
-                ready=serves(port, readiness),
-            )
-            async with open_child_server(run, command, evidence=evidence) as server:
-                yield server
+        options = _options(ip="127.0.0.1", port=port, database=str(home / "temporal.db"))
+        yield ServerCommand(argv=(str(program), *options), home=home)
 
     def container(image: str) -> ContainerSpec:
         database = "/tmp/temporal.db"  # noqa: S108 - the container's own
         options = _options(ip="0.0.0.0", port=_PORT, database=database)  # noqa: S104 - inside it
         return ContainerSpec(name="temporal", image=image, port=_PORT, command=options)
 
-    kind = ServerKind(
+    return Recipe(
         name="temporal",
-        readiness=readiness,
+        readiness=Readiness(probe=probe, seconds=limits.TEMPORAL_READY_S),
         local=local,
         images=TEMPORAL_IMAGES,
         container=container,
+        external=address,
     )
-    async with open_server(
-        run, kind, provider=provider, address=address, evidence=evidence, say=say
-    ) as server:
-        yield TemporalService(server, namespace=namespace, provider=provider)
 
 
 def _program() -> Path:
     """Server and client in one, so it is needed here whoever provides the server."""
     return find_program("temporal", variable="HARNESS_TEMPORAL", extra="temporal")
-
-
-def _readiness(namespace: str) -> Readiness:
-    program = _program()
-
-    async def probe(address: str) -> None:
-        await describe_namespace(address, namespace, program=program)
-
-    return Readiness(probe=probe, seconds=limits.TEMPORAL_READY_S)
 
 
 def _options(*, ip: str, port: int, database: str) -> tuple[str, ...]:

@@ -21,10 +21,10 @@ _ENVIRONMENT: Final = {"HOME": "/nonexistent"}
 
 
 class TemporalRefusedError(HarnessError):
-    """Something listens, and does not serve the namespace; ``observed`` says why in Temporal's words."""
+    """What listens does not serve the namespace; ``observed`` is Temporal's own message."""
 
-    def __init__(self, words: str) -> None:
-        super().__init__("talk to Temporal", observed=words)
+    def __init__(self, message: str) -> None:
+        super().__init__("talk to Temporal", observed=message)
 
 
 async def describe_namespace(address: str, namespace: str, *, program: Path) -> None:
@@ -36,10 +36,10 @@ async def describe_namespace(address: str, namespace: str, *, program: Path) -> 
         program: the command line.
 
     Raises:
-        OSError: nobody listens.
+        OSError: no server listens.
         TemporalRefusedError: it is no Temporal, or does not serve the namespace.
     """
-    await (await connect(address)).aclose()  # the command takes longer to say that nobody is there
+    await (await connect(address)).aclose()  # the command takes longer to find no server
     words = ("operator", "namespace", "describe", "--namespace", namespace, "--address", address)
     done = await trio.run_process(
         # Should we be killed meanwhile, it ends by itself.
@@ -51,8 +51,8 @@ async def describe_namespace(address: str, namespace: str, *, program: Path) -> 
         deliver_cancel=_end,
     )
     if done.returncode != 0:
-        said = done.stdout.decode(errors="replace").strip()
-        raise TemporalRefusedError(said.partition("\n")[0] or f"exit status {done.returncode}")
+        output = done.stdout.decode(errors="replace").strip()
+        raise TemporalRefusedError(output.partition("\n")[0] or f"exit status {done.returncode}")
 
 
 async def _end(asked: trio.Process) -> None:

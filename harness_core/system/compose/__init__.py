@@ -3,12 +3,12 @@
 - ``_open.py``: :func:`open_stack`. ``_handle.py``: :class:`Stack`, with rows and objects.
 - ``_compose.py``: the compose file; ``_recipe.py``: its ``x-harness`` blocks; ``_variables.py``:
   ``${NAME}``; ``_yaml.py``: YAML, strictly.
-- ``_keys.py``: the keys that servers of ours demand, looked at before anything starts.
-- ``_external.py``, ``_credentials.py``: servers of somebody else, and who the stack is on them.
+- ``_keys.py``: the keys that servers of ours demand, checked before anything starts.
+- ``_external.py``, ``_credentials.py``: servers outside of the run, and the stack's credentials on them.
 - ``_local.py``: the driver without containers; ``_rewrite.py``: ``name:port`` without a network.
-- ``_docker.py``: the driver with containers; ``_project_file.py``: what compose is told,
+- ``_docker.py``: the driver with containers; ``_project_file.py``: the file for compose,
   ``_container_part.py``: one container,
-  ``_relay.py``: from containers to what runs here. ``_here.py``: what both drivers share.
+  ``_relay.py``: from containers to what runs here. ``_driver.py``: what both drivers share.
 - ``_options.py``: what a stack is given besides its file.
 
 Both drivers pass ``check_stack`` of ``harness_core/tests/conformance``. The only package that imports
@@ -21,11 +21,10 @@ need_extra("stack", action="use harness_core.system.compose")
 
 from harness_core.system.compose._compose import Compose, ComposeService, read_compose
 from harness_core.system.compose._handle import Access, Stack
-from harness_core.system.compose._open import DRIVERS, open_stack
+from harness_core.system.compose._open import open_stack
 from harness_core.system.compose._options import StackOptions
 
 __all__ = [
-    "DRIVERS",
     "Access",
     "Compose",
     "ComposeService",

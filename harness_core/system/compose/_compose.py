@@ -1,18 +1,19 @@
 """``compose.yaml`` as the drivers need it: services, what each waits for, how each is run.
 
 Compose itself reads the file with the docker driver; what is read here is the part of it that both
-drivers act on, and it is read strictly: a key nobody knows is a mistake, not a default.
+drivers act on, and it is read strictly: an unknown key is a mistake, not a default.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from msgspec import Meta, Struct, field, structs
+from msgspec import Meta, Struct, field
 
 from harness_core.base.errors import BadInput
 from harness_core.base.reading import YAML_WORDS, Misfit, Table, convert
@@ -25,6 +26,11 @@ __all__ = ["Compose", "ComposeService", "read_compose"]
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _HIGHEST_PORT: Final = 65_535
+
+#: Where variables are filled in here; the rest is compose's.
+_FILLED_IN: Final = re.compile(
+    r"\.services\.[^.]+\.(environment\b.*|expose\b.*|image|ports\b.*|x-harness\.bucket)"
+)
 
 # --- the file as it is written --------------------------------------------------------------------
 
@@ -103,7 +109,11 @@ class _Service(Table, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if len(self.waits) < len(self.depends_on):
             raise Misfit("depends_on", expected="each service once")
-        if not (self.ports or self.expose):
+        names = [name for name, _ in self._variables()]
+        for name in names:
+            if not name or names.count(name) > 1:
+                raise Misfit("environment", name, found=name, expected="a name, once")
+        if not self.inner_ports():
             expected = "ports or expose in the service"
             if self.recipe.health:
                 raise Misfit("x-harness", "health", expected=expected)
@@ -117,6 +127,45 @@ class _Service(Table, frozen=True, kw_only=True):
         if isinstance(self.depends_on, tuple):
             return dict.fromkeys(self.depends_on, Condition.STARTED)
         return {name: wait.condition for name, wait in self.depends_on.items()}
+
+    def inner_ports(self) -> tuple[int, ...]:
+        """The container's side of ``ports`` and ``expose``.
+
+        Raises:
+            Misfit: what is no port, or twice in ``ports``.
+        """
+        found: list[int] = []
+        for key, rows in (("ports", self.ports), ("expose", self.expose)):
+            for number, row in enumerate(rows):
+                port = _port(row, key, number)
+                if key == "ports" and port in found:
+                    raise Misfit(key, number, found=row, expected="each port once")
+                if port not in found:
+                    found.append(port)
+        return tuple(found)
+
+    def variables(self, passed_on: Mapping[str, str]) -> dict[str, str]:
+        """Its variables; one without a value is passed on, where it is set at all."""
+        rows = {name: passed_on.get(name) if v is None else str(v) for name, v in self._variables()}
+        return {name: value for name, value in rows.items() if value is not None}
+
+    def _variables(self) -> Iterator[tuple[str, str | int | float | None]]:
+        if not isinstance(self.environment, tuple):
+            yield from self.environment.items()
+            return
+        for row in self.environment:
+            name, equals, text = row.partition("=")
+            yield name, text if equals else None
+
+
+def _port(row: int | str | _LongPort, *at: str | int) -> int:
+    written = row.target if isinstance(row, _LongPort) else row
+    number = str(written).rpartition(":")[2].removesuffix("/tcp")
+    if not (number.isascii() and number.isdigit()):
+        raise Misfit(*at, found=written, expected=_PORT)
+    if not 0 < int(number) <= _HIGHEST_PORT:
+        raise Misfit(*at, found=written, expected=f"a port from 1 to {_HIGHEST_PORT}")
+    return int(number)
 
 
 class _File(Table, frozen=True, kw_only=True):
@@ -173,6 +222,11 @@ class ComposeService:
         """Its port; 0 for a service without any."""
         return self.ports[0] if self.ports else 0
 
+    def names(self, other: str) -> bool:
+        """Whether ``OTHER:PORT`` stands in its variables or its command line."""
+        named = re.compile(rf"(?<![\w.-]){re.escape(other)}:\d")
+        return any(map(named.search, [*self.environment.values(), *self.recipe.command]))
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Compose:
@@ -202,7 +256,9 @@ def read_compose(path: Path, *, variables: Mapping[str, str] | None = None) -> C
         BadInput: the first mistake, with file, service and key.
     """
     content = {key: value for key, value in read_yaml(path).items() if not key.startswith("x-")}
-    services = convert(content, _File, where=path, words=YAML_WORDS).services
+    variables = variables or {}
+    filled = _filled_in(content, variables, path=path)
+    services = convert(filled, _File, where=path, words=YAML_WORDS).services
     waits = {name: service.waits for name, service in services.items()}
     check_order(path, {name: tuple(others) for name, others in waits.items()})
     awaited = {
@@ -211,23 +267,21 @@ def read_compose(path: Path, *, variables: Mapping[str, str] | None = None) -> C
         for other, condition in others.items()
         if condition is Condition.COMPLETED
     }
-    read = {}
-    for name, service in services.items():
-        reader = _Reader(path, f"services.{name}", variables or {})
-        read[name] = ComposeService(
+    read = {
+        name: ComposeService(
             name=name,
-            ports=reader.ports(service),
-            environment=reader.environment(service),
+            ports=service.inner_ports(),
+            environment=service.variables(variables),
             depends_on=service.waits,
-            recipe=structs.replace(
-                service.recipe, bucket=reader.text(service.recipe.bucket, "x-harness.bucket")
-            ),
+            recipe=service.recipe,
             one_shot=name in awaited or service.recipe.once,
-            image=reader.text(service.image, "image"),
+            image=service.image,
             built="build" in content["services"][name],
             env_file=bool(service.env_file),
             body=content["services"][name],
         )
+        for name, service in services.items()
+    }
     for name, others in waits.items():
         for other, condition in others.items():
             if condition is not Condition.COMPLETED and read[other].one_shot:
@@ -240,58 +294,13 @@ def read_compose(path: Path, *, variables: Mapping[str, str] | None = None) -> C
     return Compose(path=path, services=read)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Reader:
-    """Fills in what variables stand for in one service, and reads what is written in several ways."""
-
-    path: Path
-    where: str
-    variables: Mapping[str, str]
-
-    def text(self, text: str, key: str) -> str:
-        """A text with its variables."""
-        return substituted(text, self.variables, path=self.path, key=f"{self.where}.{key}")
-
-    def bad(self, key: str, found: object, expected: str) -> BadInput:
-        """The error for a key of the service."""
-        return BadInput(self.path, key=f"{self.where}.{key}", found=found, expected=expected)
-
-    def ports(self, service: _Service) -> tuple[int, ...]:
-        """The container's side of ``ports`` and ``expose``."""
-        found: list[int] = []
-        for key, rows in (("ports", service.ports), ("expose", service.expose)):
-            for number, row in enumerate(rows):
-                at = f"{key}[{number}]"
-                port = self._port(at, row.target if isinstance(row, _LongPort) else row)
-                if key == "ports" and port in found:
-                    raise self.bad(at, row, "each port once")
-                if port not in found:
-                    found.append(port)
-        return tuple(found)
-
-    def _port(self, at: str, row: int | str) -> int:
-        number = self.text(str(row), at).rpartition(":")[2].removesuffix("/tcp")
-        if not (number.isascii() and number.isdigit()):
-            raise self.bad(at, row, _PORT)
-        if not 0 < int(number) <= _HIGHEST_PORT:
-            raise self.bad(at, row, f"a port from 1 to {_HIGHEST_PORT}")
-        return int(number)
-
-    def environment(self, service: _Service) -> dict[str, str]:
-        """Its variables; one without a value is passed on, where it is set at all."""
-        rows: list[tuple[str, str | int | float | None]] = []
-        if isinstance(service.environment, tuple):
-            for row in service.environment:
-                name, equals, text = row.partition("=")
-                rows.append((name, text if equals else None))
-        else:
-            rows.extend(service.environment.items())
-        found: dict[str, str] = {}
-        for name, value in rows:
-            if not name or name in found:
-                raise self.bad(f"environment.{name}", name, "a name, once")
-            if value is not None:
-                found[name] = self.text(str(value), f"environment.{name}")
-            elif name in self.variables:
-                found[name] = self.variables[name]
-        return found
+def _filled_in(content: Any, variables: Mapping[str, str], *, path: Path, key: str = "") -> Any:
+    """The same with its variables, in what is read here; command lines are left as they are."""
+    fill = partial(_filled_in, variables=variables, path=path)
+    if isinstance(content, Mapping):
+        return {each: fill(value, key=f"{key}.{each}") for each, value in content.items()}
+    if isinstance(content, list):
+        return [fill(value, key=f"{key}[{number}]") for number, value in enumerate(content)]
+    if isinstance(content, str) and _FILLED_IN.fullmatch(key):
+        return substituted(content, variables, path=path, key=key.removeprefix("."))
+    return content

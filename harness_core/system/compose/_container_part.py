@@ -9,7 +9,8 @@ import trio
 
 from harness_core.base import limits
 from harness_core.base.errors import ChildExited, HarnessError, NotReady
-from harness_core.base.wait import until
+from harness_core.base.slowness import slowness
+from harness_core.base.wait import passed, until
 from harness_core.infrastructure.containers import Container
 from harness_core.infrastructure.services import Place
 from harness_core.system.parts import Part, State
@@ -88,7 +89,7 @@ class ContainerPart(Part):
             log=self._container.log,
         )
 
-    async def _look(self) -> str:
+    async def _check(self) -> str:
         return await self._probe()
 
     async def _start(self) -> None:
@@ -116,14 +117,15 @@ class ContainerPart(Part):
             seen = await self._probe()
             return not seen
 
-        with trio.move_on_after(self._ready_s):
+        factor = slowness()
+        with trio.move_on_after(self._ready_s * factor):
             await until(there)
             return
         raise NotReady(
             f"start {self.name}",
-            observed=f"{self._ready_s:g} s passed, last seen: {seen}",
+            observed=f"{passed(self._ready_s, factor)}, last seen: {seen}",
             stage=self.stage,
-            waited_s=self._ready_s,
+            waited_s=self._ready_s * factor,
             tail=await self._container.tail(),
             log=self._container.log,
         )

@@ -8,11 +8,10 @@ their own names, at the gateway address of their network.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from harness_core.base import limits
 from harness_core.base.bridge import blocking
@@ -39,112 +38,37 @@ from harness_core.ports import tcp_accepts
 from harness_core.system.compose._compose import Compose, ComposeService
 from harness_core.system.compose._container_part import ContainerPart
 from harness_core.system.compose._credentials import database_url
-from harness_core.system.compose._handle import Stack
-from harness_core.system.compose._here import Maker
+from harness_core.system.compose._driver import Driver
 from harness_core.system.compose._keys import s3_keys
-from harness_core.system.compose._options import StackOptions
 from harness_core.system.compose._project_file import DATA, Project, build_of, create_containers
 from harness_core.system.compose._recipe import KINDS
 from harness_core.system.compose._relay import open_relay
-from harness_core.system.parts import Part, healthy, open_booted
+from harness_core.system.parts import Part, healthy
 
-if TYPE_CHECKING:
-    from harness_core.base.evidence import Evidence
-    from harness_core.process import Run
-
-__all__ = ["open_docker_stack"]
-
-Say = Callable[[str], None]
+__all__ = ["DockerDriver"]
 
 #: What the harness does itself in place of a container.
 _HERE: Final = frozenset({"gateway", "recorder"})
 
 
-@asynccontextmanager
-async def open_docker_stack(
-    run: Run,
-    compose: Compose,
-    *,
-    options: StackOptions,
-    evidence: Evidence,
-    say: Say,
-) -> AsyncIterator[Stack]:
-    """Boot a stack as containers; see :func:`harness_core.system.compose.open_stack`.
+class DockerDriver(Driver):
+    """What the harness does not do itself, as containers."""
 
-    Raises:
-        Unavailable: no engine, no compose, no image.
-    """
-    engine = await blocking(find_engine)
-    images = await _images(engine, compose, say=say)
-    async with AsyncExitStack() as stack:
-        maker = _Maker(
-            run=run,
-            compose=compose,
-            engine=engine,
-            options=options,
-            evidence=evidence,
-            stack=stack,
-        )
-        parts = await maker.parts(images)
-        waits = {name: service.depends_on for name, service in compose.services.items()}
-        title = compose.path.parent.name
-        async with open_booted(parts, waits, title=title, evidence=evidence, say=say) as booted:
-            access = maker.access(parts, driver="docker", s3_url=maker.s3_url)
-            handle = Stack(booted, access)
-            try:
-                yield handle
-            finally:
-                await handle.close()
+    name = "docker"
 
+    async def parts(self) -> Mapping[str, Part]:
+        """Create everything and start nothing.
 
-async def _images(engine: Engine, compose: Compose, *, say: Say) -> dict[str, str]:
-    """The image of each container: one of a server, one built from the tree, or the file's."""
-    found: dict[str, str] = {}
-    built: dict[tuple[Path, Path], str] = {}
-    for name, service in compose.services.items():
-        kind = service.recipe.service
-        if kind in _HERE:
-            continue
-        if kind in SERVER_IMAGES:
-            found[name] = await blocking(provide_image, engine, SERVER_IMAGES[kind], say=say)
-        elif service.built:
-            key = build_of(compose, name)
-            if key not in built:
-                dockerfile, context = key
-                built[key] = await blocking(
-                    build_subject_image,
-                    engine,
-                    name=compose.path.parent.parent.name.lower(),
-                    base="python",
-                    dockerfile=dockerfile,
-                    context=[
-                        path
-                        for path in sorted(context.iterdir())
-                        if not path.name.startswith(".") and path.suffix != ".egg-info"
-                    ],
-                    say=say,
-                )
-            found[name] = built[key]
-        else:
-            found[name] = service.image
-    return found
-
-
-class _Maker(Maker):
-    """Makes the parts of one stack."""
-
-    def __init__(self, *, engine: Engine, stack: AsyncExitStack, **given: Any) -> None:
-        super().__init__(stack=stack, **given)
-        self._engine = engine
-        self._stack = stack
-        self._home = self._run.directory("compose")
+        Raises:
+            Unavailable: no engine, no compose, no image.
+        """
+        self._engine = await blocking(find_engine)
+        images = await _images(self._engine, self._compose, say=self._say)
+        home = self._run.directory("compose")
         # A run may have several stacks.
-        self._project = f"hs-{self._run.id}-{self._home.name}"
-
-    async def parts(self, images: Mapping[str, str]) -> dict[str, Part]:
-        """Create everything and start nothing."""
+        title = f"hs-{self._run.id}-{home.name}"
         services = self._compose.services.values()
-        network = f"{self._project}-network"
+        network = f"{title}-network"
         enter = self._stack.enter_async_context
         gateway = await enter(open_network(self._run, network, engine=self._engine))
         here: dict[str, Part] = {}
@@ -161,7 +85,7 @@ class _Maker(Maker):
                     )
                 )
         project = Project(
-            name=self._project,
+            name=title,
             compose=self._compose,
             images=images,
             network=network,
@@ -178,7 +102,7 @@ class _Maker(Maker):
             project,
             engine=self._engine,
             variables=self._options.environment,
-            home=self._home,
+            home=home,
             evidence=self._evidence,
         )
         return {
@@ -264,8 +188,43 @@ class _Maker(Maker):
         return S3Url(host=host, port=int(port), access_key=access, secret_key=secret)
 
 
+async def _images(
+    engine: Engine, compose: Compose, *, say: Callable[[str], None]
+) -> dict[str, str]:
+    """The image of each container: one of a server, one built from the tree, or the file's."""
+    found: dict[str, str] = {}
+    built: dict[tuple[Path, Path], str] = {}
+    for name, service in compose.services.items():
+        kind = service.recipe.service
+        if kind in _HERE:
+            continue
+        if kind in SERVER_IMAGES:
+            found[name] = await blocking(provide_image, engine, SERVER_IMAGES[kind], say=say)
+        elif service.built:
+            key = build_of(compose, name)
+            if key not in built:
+                dockerfile, context = key
+                built[key] = await blocking(
+                    build_subject_image,
+                    engine,
+                    name=compose.path.parent.parent.name.lower(),
+                    base="python",
+                    dockerfile=dockerfile,
+                    context=[
+                        path
+                        for path in sorted(context.iterdir())
+                        if not path.name.startswith(".") and path.suffix != ".egg-info"
+                    ],
+                    say=say,
+                )
+            found[name] = built[key]
+        else:
+            found[name] = service.image
+    return found
+
+
 async def _reached(opening: Callable[[], object]) -> str:
-    """One look at a server by its own protocol."""
+    """Probe a server by its own protocol."""
     manager = opening()
     try:
         async with manager:  # type: ignore[attr-defined]

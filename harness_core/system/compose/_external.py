@@ -1,4 +1,4 @@
-"""Servers of somebody else under a stack: their credentials, and names of this run on them.
+"""Servers outside of the run under a stack: their credentials, and names of this run on them.
 
 A compose file that can be run so takes user, password, database, keys and bucket from variables:
 ``${POSTGRES_USER:-shop}``, ``POSTGRES_PASSWORD``, ``POSTGRES_DB``, ``S3_ACCESS_KEY``,
@@ -35,7 +35,7 @@ __all__ = ["external_variables", "open_external_postgres", "open_external_s3"]
 
 
 def external_variables(run: Run, compose: Compose, urls: Mapping[str, str]) -> dict[str, str]:
-    """What a compose file is to be read with so that it uses servers of somebody else.
+    """What a compose file is to be read with so that it uses servers outside of the run.
 
     Args:
         run: whose id is part of every name on them.

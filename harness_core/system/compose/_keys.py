@@ -1,8 +1,8 @@
-"""The keys of a compose file that servers of ours demand, looked at before anything is started.
+"""The keys of a compose file that servers of ours demand, checked before anything is started.
 
 A key that is missing, too short or not the one that its users hold comes out otherwise as a server
 that does not start, or as a product that fails for reasons of its own an hour later. Each is one error
-here that names file, service and variable; values are never told.
+here that names file, service and variable; values are never shown.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import csv
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
+from itertools import product
 from typing import Final
 
 from harness_core.base.errors import BadInput
@@ -81,106 +82,91 @@ def check_keys(compose: Compose, *, external: bool) -> None:
 
     Args:
         compose: the file.
-        external: S3 is a server of somebody else, whose keys are part of its URL.
+        external: S3 is a server outside of the run, whose keys are part of its URL.
 
     Raises:
         BadInput: the first key that is missing, too short, malformed, or not the one that a service
             holds which uses the server.
     """
     for gateway in compose.of_kind("gateway"):
-        users = tuple(_users(compose, gateway))
-        # One that no service is told of is asked by tests alone, who are told the key that is made up.
-        if users or KEY_VARIABLE in gateway.environment:
-            _check_value(compose, gateway, _GATEWAY)
-        _check_token(compose, gateway)
-        for user in users:
-            _check_held(compose, gateway, user, _GATEWAY)
-    if external:
-        return
-    for server in compose.of_kind("s3"):
-        for key in _S3:
-            _check_value(compose, server, key)
+        users = _users(compose, gateway)
+        # One that no service uses is asked by tests alone, which get the key that is made up.
+        needed = [_GATEWAY] if users or KEY_VARIABLE in gateway.environment else []
+        # The token may be left out: whatever steers the gateway gets the one that is made up.
+        needed += [_TOKEN] if TOKEN_VARIABLE in gateway.environment else []
+        _check_values(compose, gateway, needed)
+        if {_GATEWAY, _TOKEN} == set(needed):
+            _check_token(compose, gateway)
+        _check_held(compose, gateway, users, [_GATEWAY])
+    for server in compose.of_kind("s3") if not external else ():
+        _check_values(compose, server, _S3)
         _check_rclone(compose, server)
-        for user in _users(compose, server):
-            for key in _S3:
-                _check_held(compose, server, user, key)
+        _check_held(compose, server, _users(compose, server), _S3)
 
 
-def _check_value(compose: Compose, server: ComposeService, key: _Key) -> None:
-    value = server.environment.get(key.variable, "")
-    pattern, allowed = key.barred
-    expected = f"a key of at least {key.shortest} characters, {allowed}"
-    if not value:
-        raise _bad(compose, server, key.variable, found="nothing", expected=expected)
-    if len(value) < key.shortest:
-        raise _bad(
-            compose, server, key.variable, found=f"{len(value)} characters", expected=expected
-        )
-    if re.search(pattern, value):
-        found = "a key with other characters"
-        raise _bad(compose, server, key.variable, found=found, expected=expected)
+def _check_values(compose: Compose, server: ComposeService, keys: Iterable[_Key]) -> None:
+    for key in keys:
+        value = server.environment.get(key.variable, "")
+        pattern, allowed = key.barred
+        found = "a key with other characters" if re.search(pattern, value) else ""
+        if len(value) < key.shortest:
+            found = f"{len(value)} characters" if value else "nothing"
+        if found:
+            expected = f"a key of at least {key.shortest} characters, {allowed}"
+            raise _bad(compose, server, key.variable, found=found, expected=expected)
 
 
 def _check_token(compose: Compose, gateway: ComposeService) -> None:
-    """It may be left out: whoever steers the gateway is told the one that is made up."""
-    if TOKEN_VARIABLE not in gateway.environment:
-        return
-    _check_value(compose, gateway, _TOKEN)
-    if gateway.environment[TOKEN_VARIABLE] == gateway.environment.get(KEY_VARIABLE):
-        raise _bad(
-            compose,
-            gateway,
-            TOKEN_VARIABLE,
-            found=f"the same as {KEY_VARIABLE}",
-            expected="another one: the system under test must not steer its own model",
-        )
+    if gateway.environment[TOKEN_VARIABLE] == gateway.environment[KEY_VARIABLE]:
+        expected = "another one: the system under test must not steer its own model"
+        found = f"the same as {KEY_VARIABLE}"
+        raise _bad(compose, gateway, TOKEN_VARIABLE, found=found, expected=expected)
 
 
 def _check_rclone(compose: Compose, server: ComposeService) -> None:
-    value = server.environment.get(_RCLONE)
-    if value is None:
-        return
-    pair = next(csv.reader([value]), [])
-    if pair != [",".join(s3_keys(server))]:
-        raise _bad(
-            compose,
-            server,
-            _RCLONE,
-            found="another pair" if len(pair) == 1 and "," in pair[0] else "no pair in quotes",
-            expected=f"'\"{S3_KEY_VARIABLES[0]},{S3_KEY_VARIABLES[1]}\"' with their values",
-        )
+    pair = next(csv.reader([server.environment.get(_RCLONE, "")]), [])
+    if _RCLONE in server.environment and pair != [",".join(s3_keys(server))]:
+        found = "another pair" if len(pair) == 1 and "," in pair[0] else "no pair in quotes"
+        expected = f"'\"{','.join(S3_KEY_VARIABLES)}\"' with their values"
+        raise _bad(compose, server, _RCLONE, found=found, expected=expected)
 
 
-def _users(compose: Compose, server: ComposeService) -> Iterator[ComposeService]:
-    """The services that are told where a server is."""
-    named = re.compile(rf"(?<![\w.-]){re.escape(server.name)}:\d")
-    for service in compose.services.values():
-        told = [*service.environment.values(), *service.recipe.command]
-        if service.name != server.name and any(map(named.search, told)):
-            yield service
+def _users(compose: Compose, server: ComposeService) -> list[ComposeService]:
+    """The services that know where a server is."""
+    return [
+        service
+        for service in compose.services.values()
+        if service.name != server.name and service.names(server.name)
+    ]
 
 
-def _check_held(compose: Compose, server: ComposeService, user: ComposeService, key: _Key) -> None:
-    """Some variable of a user is the key, or has it in it as a URL has."""
-    value = server.environment[key.variable]
-    whole = re.compile(rf"(?<![\w.-]){re.escape(value)}(?![\w.-])")
-    if any(map(whole.search, user.environment.values())):
-        return
-    likely = [name for name in user.environment if key.held_as.fullmatch(name)]
-    if not likely and user.env_file:
-        return  # it may stand there
-    expected = f"the {key.variable} of {server.name}, which {user.name} is to use"
-    if len(likely) != 1:
-        found = f"none that is it ({', '.join(likely)})" if likely else "no variable that is it"
-        raise _bad(compose, user, "", found=found, expected=expected)
-    given = user.environment[likely[0]]
-    found = f"another key ({len(given)} characters)" if given else "nothing"
-    raise _bad(compose, user, likely[0], found=found, expected=expected)
+def _check_held(
+    compose: Compose,
+    server: ComposeService,
+    users: Iterable[ComposeService],
+    keys: Iterable[_Key],
+) -> None:
+    """Some variable of each user is the key, or has it in it as a URL has."""
+    for user, key in product(users, keys):
+        value = server.environment[key.variable]
+        whole = re.compile(rf"(?<![\w.-]){re.escape(value)}(?![\w.-])")
+        likely = [name for name in user.environment if key.held_as.fullmatch(name)]
+        may_be_in_a_file = not likely and user.env_file
+        if may_be_in_a_file or any(map(whole.search, user.environment.values())):
+            continue
+        variable, found = "", "no variable that is it"
+        if len(likely) == 1:
+            (variable,) = likely
+            given = user.environment[variable]
+            found = f"another key ({len(given)} characters)" if given else "nothing"
+        elif likely:
+            found = f"none that is it ({', '.join(likely)})"
+        expected = f"the {key.variable} of {server.name}, which {user.name} is to use"
+        raise _bad(compose, user, variable, found=found, expected=expected)
 
 
 def _bad(
     compose: Compose, service: ComposeService, variable: str, *, found: str, expected: str
 ) -> BadInput:
-    where = f"services.{service.name}.environment"
-    key = f"{where}.{variable}" if variable else where
+    key = ".".join(filter(None, ("services", service.name, "environment", variable)))
     return BadInput(compose.path, key=key, found=found, expected=expected)

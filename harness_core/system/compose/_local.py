@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from harness_core.base import limits
 from harness_core.base.errors import BadInput
@@ -26,13 +25,11 @@ from harness_core.infrastructure.services import (
     open_temporal,
 )
 from harness_core.ports import PortLease, Stage
-from harness_core.system.compose._compose import Compose, ComposeService
+from harness_core.system.compose._compose import ComposeService
 from harness_core.system.compose._credentials import credentials
+from harness_core.system.compose._driver import Driver
 from harness_core.system.compose._external import open_external_postgres, open_external_s3
-from harness_core.system.compose._handle import Stack
-from harness_core.system.compose._here import Maker
 from harness_core.system.compose._keys import s3_keys
-from harness_core.system.compose._options import StackOptions
 from harness_core.system.compose._recipe import KINDS
 from harness_core.system.compose._rewrite import Rewriter
 from harness_core.system.parts import (
@@ -42,19 +39,12 @@ from harness_core.system.parts import (
     ProcessPlan,
     ServerPart,
     healthy,
-    open_booted,
     postgres_part,
     s3_part,
     temporal_part,
 )
 
-if TYPE_CHECKING:
-    from harness_core.base.evidence import Evidence
-    from harness_core.process import Run
-
-__all__ = ["open_local_stack"]
-
-Say = Callable[[str], None]
+__all__ = ["LocalDriver"]
 
 #: What a program may need of the machine's own environment when the caller gives no other.
 _INHERITED: Final = (
@@ -66,38 +56,13 @@ _INHERITED: Final = (
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-@asynccontextmanager
-async def open_local_stack(
-    run: Run,
-    compose: Compose,
-    *,
-    options: StackOptions,
-    evidence: Evidence,
-    say: Say,
-) -> AsyncIterator[Stack]:
-    """Boot a stack as processes; see :func:`harness_core.system.compose.open_stack`."""
-    with ExitStack() as leases:
-        maker = _Maker(run=run, compose=compose, options=options, evidence=evidence, stack=leases)
-        title = compose.path.parent.name
-        async with open_booted(
-            maker.parts, maker.waits(), title=title, evidence=evidence, say=say
-        ) as booted:
-            stack = Stack(booted, maker.access(maker.parts, driver="local", s3_url=_s3_url))
-            try:
-                yield stack
-            finally:
-                await stack.close()
+class LocalDriver(Driver):
+    """Every part as a process of this machine, or a server of the harness."""
 
+    name = "local"
 
-class _Maker(Maker):
-    """Makes the parts of one stack.
-
-    Attributes:
-        parts: by name.
-    """
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    async def parts(self) -> Mapping[str, Part]:
+        """Make every part, and start none."""
         makers: Mapping[str, Callable[[ComposeService], Part]] = {
             "": self._process,
             "gateway": self.gateway,
@@ -106,23 +71,32 @@ class _Maker(Maker):
             "s3": self._s3,
             "temporal": self._temporal,
         }
-        self.parts = {
+        self._parts = {
             name: makers[service.recipe.service](service)
             for name, service in self._compose.services.items()
         }
+        return self._parts
 
-    def waits(self) -> dict[str, dict[str, Condition]]:
-        """What each waits for: what the file says, and the servers whose address it must know."""
-        return {name: self._waits(service) for name, service in self._compose.services.items()}
+    def waits(self) -> Mapping[str, Mapping[str, Condition]]:
+        """What the file says, and the servers whose address a part must know."""
+        return {
+            name: {**service.depends_on, **dict.fromkeys(self._named(service), Condition.HEALTHY)}
+            for name, service in self._compose.services.items()
+        }
 
-    def _waits(self, service: ComposeService) -> dict[str, Condition]:
-        found = dict(service.depends_on)
-        words = " ".join([*service.environment.values(), *service.recipe.command])
-        for name, part in self.parts.items():
-            named = re.search(rf"(?<![\w.-]){re.escape(name)}:\d", words)
-            if isinstance(part, ServerPart) and named and name != service.name:
-                found[name] = Condition.HEALTHY
-        return found
+    def _named(self, service: ComposeService) -> list[str]:
+        return [
+            name
+            for name, part in self._parts.items()
+            if isinstance(part, ServerPart) and name != service.name and service.names(name)
+        ]
+
+    def s3_url(self, service: ComposeService, part: Part) -> str:
+        """The URL of a running S3 server, keys included."""
+        del service
+        assert isinstance(part, ServerPart)
+        url: str = part.held.url.with_keys
+        return url
 
     # --- processes ------------------------------------------------------------------------------
 
@@ -143,7 +117,7 @@ class _Maker(Maker):
         rewriter = Rewriter(
             self._compose.path,
             ports={each.name: _ports(each) for each in self._compose.services.values()},
-            addresses={each: part.address for each, part in self.parts.items()},
+            addresses={each: part.address for each, part in self._parts.items()},
         )
         port = lease.port if lease else 0
         argv = recipe.argv(bin=self._options.bin, host="127.0.0.1", port=port, data=str(data))
@@ -215,12 +189,6 @@ class _Maker(Maker):
             address=self._options.urls["temporal"] if provider == "external" else None,
         )
         return temporal_part(service.name, self._run, evidence=evidence, opener=opener)
-
-
-def _s3_url(_service: ComposeService, part: Part) -> str:
-    assert isinstance(part, ServerPart)
-    url: str = part.server.url.with_keys
-    return url
 
 
 def _ports(service: ComposeService) -> tuple[int, ...]:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness_core.base.errors import BadInput
-from harness_core.system.compose._compose import read_compose
-from harness_core.system.compose._docker import open_docker_stack
+from harness_core.system.compose._compose import Compose, read_compose
+from harness_core.system.compose._docker import DockerDriver
+from harness_core.system.compose._driver import Driver
 from harness_core.system.compose._external import external_variables
 from harness_core.system.compose._handle import Stack
 from harness_core.system.compose._keys import check_keys
-from harness_core.system.compose._local import open_local_stack
+from harness_core.system.compose._local import LocalDriver
 from harness_core.system.compose._options import StackOptions
+from harness_core.system.parts import open_booted
 
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["DRIVERS", "open_stack"]
+__all__ = ["open_stack"]
 
 #: A new driver is one row.
-DRIVERS = {"docker": open_docker_stack, "local": open_local_stack}
+_DRIVERS: Final[Mapping[str, type[Driver]]] = {
+    driver.name: driver for driver in (DockerDriver, LocalDriver)
+}
 
 
 def open_stack(
@@ -44,9 +48,9 @@ def open_stack(
         run: the run it belongs to and dies with.
         compose: the compose file.
         evidence: directory for the logs of all services, written as they come.
-        driver: a key of :data:`DRIVERS`.
+        driver: ``docker`` or ``local``.
         options: what it is given besides the file.
-        say: told how the boot goes.
+        say: gets a line for each step of the boot.
 
     Raises:
         BadInput: unknown driver, or a mistake in the compose file: names service and key. So is a key
@@ -54,9 +58,8 @@ def open_stack(
         ServiceFailed: a service did not come up: names the culprit, not those that waited for it,
             with stage, last words and log.
     """
-    opener = DRIVERS.get(driver)
-    if opener is None:
-        expected = f"one of {', '.join(sorted(DRIVERS))}"
+    if driver not in _DRIVERS:
+        expected = f"one of {', '.join(sorted(_DRIVERS))}"
         raise BadInput("open_stack", key="driver", found=driver, expected=expected)
     options = options or StackOptions()
     read = read_compose(compose, variables=options.environment)
@@ -65,4 +68,30 @@ def open_stack(
         theirs = external_variables(run, read, options.urls)
         read = read_compose(compose, variables={**options.environment, **theirs})
     check_keys(read, external=external)
-    return opener(run, read, options=options, evidence=evidence, say=say)
+    return _open(_DRIVERS[driver], run, read, options=options, evidence=evidence, say=say)
+
+
+@asynccontextmanager
+async def _open(
+    kind: type[Driver],
+    run: Run,
+    compose: Compose,
+    *,
+    options: StackOptions,
+    evidence: Evidence,
+    say: Callable[[str], None],
+) -> AsyncIterator[Stack]:
+    title = compose.path.parent.name
+    async with AsyncExitStack() as stack:
+        driver = kind(
+            run=run, compose=compose, options=options, evidence=evidence, stack=stack, say=say
+        )
+        parts = await driver.parts()
+        booted = await stack.enter_async_context(
+            open_booted(parts, driver.waits(), title=title, evidence=evidence, say=say)
+        )
+        opened = Stack(booted, driver.access(parts))
+        try:
+            yield opened
+        finally:
+            await opened.close()

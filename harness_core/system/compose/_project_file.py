@@ -90,11 +90,11 @@ class Project:
 
     def _needs_data(self, service: str) -> bool:
         """It keeps its data in ``{data}``, and mounts nothing there."""
-        told = any(
+        kept = any(
             "{data}" in value for value in self.compose.services[service].environment.values()
         )
         targets = {_target(row) for row in self.compose.services[service].body.get("volumes", [])}
-        return told and DATA not in targets
+        return kept and DATA not in targets
 
     def _service(self, name: str, volumes: Mapping[str, str]) -> dict[str, Any]:
         raw = self.compose.services[name].body
@@ -113,8 +113,8 @@ class Project:
         }
         if self._needs_data(name):
             made["volumes"].append(f"{volumes[f'data of {name}']}:{DATA}")
-        # The name of a service that is down is asked for elsewhere, for ten seconds where nobody
-        # answers.
+        # The name of a service that is down is asked for elsewhere, for ten seconds where
+        # nothing answers.
         made.setdefault("dns_opt", ["timeout:1", "attempts:1"])
         if name in self.ports:
             port = self.compose.services[name].port
@@ -127,9 +127,9 @@ class Project:
 def build_of(compose: Compose, service: str) -> tuple[Path, Path]:
     """Dockerfile and context of a service that is built from the tree."""
     build = compose.services[service].body["build"]
-    told = build if isinstance(build, Mapping) else {"context": build}
-    context = (compose.path.parent / str(told.get("context", "."))).resolve()
-    dockerfile = context / str(told.get("dockerfile", "Dockerfile"))
+    keys = build if isinstance(build, Mapping) else {"context": build}
+    context = (compose.path.parent / str(keys.get("context", "."))).resolve()
+    dockerfile = context / str(keys.get("dockerfile", "Dockerfile"))
     if not dockerfile.is_file():
         key = f"services.{service}.build"
         raise BadInput(compose.path, key=key, found=str(dockerfile), expected="a Dockerfile there")

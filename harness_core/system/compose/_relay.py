@@ -23,7 +23,7 @@ async def open_relay(host: str, port: int, *, to: int, name: str) -> AsyncIterat
     Args:
         host: an address of this machine that containers reach: the gateway of their network.
         port: on which they expect the service.
-        to: where it is in truth; while nobody listens there, connections are closed at once.
+        to: where it listens; while nothing does, connections are closed at once.
         name: of the service, for messages.
 
     Raises:

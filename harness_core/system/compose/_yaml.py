@@ -21,7 +21,7 @@ class _Loader(yaml.SafeLoader):
         """Refuse a key that is there twice."""
         seen: dict[object, int] = {}
         for key_node, _ in node.value:
-            # What was merged in stands elsewhere in the file, and may be said anew here.
+            # What was merged in stands elsewhere in the file, and may be set again here.
             here = node.start_mark.index <= key_node.start_mark.index <= node.end_mark.index
             if key_node.tag == "tag:yaml.org,2002:merge" or not here:
                 continue

@@ -8,7 +8,7 @@
   a stand-in of the world outside; ``_held_part.py``: what the last two share. A container of a
   compose file is one of ``harness_core.system.compose``.
 - ``_provided.py``, ``gateway.py``: those that the harness itself provides.
-- ``_probe.py``: one look at health over HTTP.
+- ``_probe.py``: a probe of health over HTTP.
 """
 
 from harness_core.system.parts._double_part import DoublePart

@@ -41,18 +41,8 @@ class DoublePart(HeldPart[D]):
         evidence: Evidence,
     ) -> None:
         super().__init__(name, kind=kind, evidence=evidence)
-        self.stage = "port"
         self._opener = opener
         self._lease = lease
-
-    @property
-    def double(self) -> D:
-        """The double of its current or last life.
-
-        Raises:
-            HarnessError: it was never started.
-        """
-        return self.held
 
     @property
     def address(self) -> str:
@@ -64,9 +54,6 @@ class DoublePart(HeldPart[D]):
         """The harness's own process, while it listens."""
         return Place(pid=os.getpid()) if self.state == "running" else Place()
 
-    async def _look(self) -> str:
-        return ""
-
     async def _start(self) -> None:
         self.stage = "port"
         self._lease.hand_over()
@@ -77,7 +64,7 @@ class DoublePart(HeldPart[D]):
         await self._leave()
 
     async def _kill(self) -> Sequence[str]:
-        """The same: there is nobody to say goodbye."""
+        """The same: no process of its own is left."""
         await self._stop()
         return ()
 

@@ -29,7 +29,7 @@ class HeldPart(Part, Generic[H]):
 
     @property
     def held(self) -> H:
-        """What was opened last.
+        """What was opened last: the server, the double.
 
         Raises:
             HarnessError: it was never started.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from harness_core.base.errors import BadInput
@@ -49,29 +50,21 @@ def check_order(
                     expected=f"one of {', '.join(names)}",
                     next_step=did_you_mean(other, names),
                 )
-    for name in waits:
-        if circle := _circle(name, waits):
-            raise BadInput(
-                where,
-                key=key.format(name=name),
-                found=" -> ".join(circle),
-                expected="no circle: none of these could ever start",
-            )
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError as error:
+        circle = error.args[1][::-1]  # each before the one it waits for
+        raise BadInput(
+            where,
+            key=key.format(name=circle[0]),
+            found=" -> ".join(circle),
+            expected="no circle: none of these could ever start",
+        ) from error
 
 
 def bottom_up(waits: Mapping[str, Collection[str]]) -> list[str]:
     """The names in an order in which each comes after those that it waits for."""
-    ordered: list[str] = []
-
-    def add(name: str) -> None:
-        for other in waits[name]:
-            add(other)
-        if name not in ordered:
-            ordered.append(name)
-
-    for name in waits:
-        add(name)
-    return ordered
+    return list(TopologicalSorter(waits).static_order())
 
 
 def everything_below(name: str, waits: Mapping[str, Collection[str]]) -> tuple[str, ...]:
@@ -84,18 +77,3 @@ def everything_below(name: str, waits: Mapping[str, Collection[str]]) -> tuple[s
             found[other] = None
             waiting.extend(waits.get(other, ()))
     return tuple(found)
-
-
-def _circle(start: str, waits: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """A way from ``start`` back to itself; empty when there is none."""
-    ways: list[tuple[str, ...]] = [(start,)]
-    seen: set[str] = set()
-    while ways:
-        way = ways.pop()
-        for other in waits[way[-1]]:
-            if other == start:
-                return (*way, other)
-            if other not in seen:
-                seen.add(other)
-                ways.append((*way, other))
-    return ()

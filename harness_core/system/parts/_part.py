@@ -93,7 +93,7 @@ class Part(abc.ABC):
 
     @property
     def state(self) -> State:
-        """Whether it runs; ``ended`` when it ended though nobody asked it to."""
+        """Whether it runs; ``ended`` when it ended without being asked to."""
         return self._state
 
     @property
@@ -127,13 +127,13 @@ class Part(abc.ABC):
     async def refresh(self) -> None:  # noqa: B027 - most kinds know without asking
         """See whether it still runs, where that must be asked for; ``state`` and ``death`` know then."""
 
-    async def look(self) -> str:
-        """One look at whether it serves: empty when it does, else what is seen instead."""
+    async def probe(self) -> str:
+        """Probe whether it serves: empty when it does, else what is seen instead."""
         if self.state is State.COMPLETED:
             return ""
         if self.state is not State.RUNNING:
             return f"it does not run ({self.state})"
-        return await self._look()
+        return await self._check()
 
     # --- what is done with it: one meaning for every kind -----------------------------------------
 
@@ -210,9 +210,9 @@ class Part(abc.ABC):
 
     # --- what each kind gives ---------------------------------------------------------------------
 
-    @abc.abstractmethod
-    async def _look(self) -> str:
-        """As :meth:`look`, while it runs."""
+    async def _check(self) -> str:
+        """As :meth:`probe`, while it runs; one that runs serves, unless its kind knows more."""
+        return ""
 
     @abc.abstractmethod
     async def _start(self) -> None:

@@ -1,4 +1,4 @@
-"""A running system of parts: opened, looked at, taken away and given back by name."""
+"""A running system of parts: opened, probed, taken away and given back by name."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = ["OUTAGES", "Booted", "Parts", "open_booted", "open_parts"]
 
 Say = Callable[[str], None]
 
-#: One look at one part: a paused one accepts and never answers.
-_LOOK_S: Final = 2.0
+#: One probe of one part: a paused one accepts and never answers.
+_PROBE_S: Final = 2.0
 
 #: How a part may be taken away → what is done, and what undoes it.
 OUTAGES: Final[Mapping[str, tuple[str, str]]] = {
@@ -202,15 +202,16 @@ class Parts:
 
     @at_home
     async def unhealthy(self) -> dict[str, str]:
-        """One look at every part, side by side: those that do not serve, and what is seen instead."""
+        """Probe every part, side by side: those that do not serve, and what is seen instead."""
         seen: dict[str, str] = {}
 
         async def one(part: Part) -> None:
-            seen[part.name] = f"no answer within {_LOOK_S:g} s"
-            with trio.move_on_after(_LOOK_S):
+            bound_s = patience(_PROBE_S)
+            seen[part.name] = f"no answer within {bound_s:g} s"
+            with trio.move_on_after(bound_s):
                 await part.refresh()
                 death = part.death()
-                seen[part.name] = death.observed if death else await part.look()
+                seen[part.name] = death.observed if death else await part.probe()
 
         async with trio.open_nursery() as nursery:
             for part in self._parts.values():
@@ -243,7 +244,7 @@ class Parts:
 
     @at_home
     async def mend(self) -> Sequence[str]:
-        """Resume what is paused and start what is down; says what that was."""
+        """Resume what is paused and start what is down; returns what that was."""
         found: list[str] = []
         for name, part in self._parts.items():
             await part.refresh()

@@ -1,4 +1,4 @@
-"""One look at the health of a service, over HTTP."""
+"""A probe of the health of a service, over HTTP."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from harness_core.doubles.http import HttpClient, Unanswered
 
 __all__ = ["healthy"]
 
-_LOOK_S: Final = 2.0
+_PROBE_S: Final = 2.0
 _OK: Final = 200
 
 
 async def healthy(client: HttpClient, path: str) -> str:
-    """One look: 200 is health, anything else is told with what the service says of itself."""
+    """Probe once: 200 is health, anything else is reported with the service's own answer."""
     try:
-        answer = await client.get(path, seconds=_LOOK_S)
+        answer = await client.get(path, seconds=_PROBE_S)
     except Unanswered as error:
         return f"GET {path}: {error.how}"
     return (

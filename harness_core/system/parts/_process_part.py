@@ -147,7 +147,7 @@ class ProcessPart(Part):
             log=child.log,
         )
 
-    async def _look(self) -> str:
+    async def _check(self) -> str:
         for stage in self._plan.stages if self._plan else ():
             if seen := await stage.probe():
                 return seen
@@ -159,7 +159,7 @@ class ProcessPart(Part):
         Raises:
             ChildExited: it ended on the way.
             NotReady: a stage took too long.
-            PortTaken: somebody else answers on its port.
+            PortTaken: another process answers on its port.
         """
         await self._leave()
         plan = self._plan = self._make_plan()
@@ -192,7 +192,7 @@ class ProcessPart(Part):
         return (*owned, *plan.stages)
 
     def _noted(self, stage: Stage) -> Stage:
-        """The same stage; when it is looked at, the start has come so far."""
+        """The same stage; when it is probed, the start has come so far."""
 
         async def probe() -> str:
             self.stage = stage.name

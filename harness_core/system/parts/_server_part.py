@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from harness_core.base.errors import HarnessError
 from harness_core.infrastructure.services import Place
@@ -27,7 +27,7 @@ class ServerPart(HeldPart[S]):
         name: unique in its system.
         kind: which server: ``postgres``, ``s3`` or ``temporal``; also the name of its log.
         opener: opens it; entered once, when it is first started, and left at the end.
-        prepare: what a fresh server is given before anybody may use it.
+        prepare: what a fresh server is given before it serves.
         probe: one round trip.
         evidence: where its log is.
     """
@@ -48,15 +48,6 @@ class ServerPart(HeldPart[S]):
         self._probe = probe
 
     @property
-    def server(self) -> S:
-        """The server itself.
-
-        Raises:
-            HarnessError: it was never started.
-        """
-        return self.held
-
-    @property
     def address(self) -> str:
         """``host:port``; empty before the first start."""
         return self._held.address if self._held else ""
@@ -66,10 +57,10 @@ class ServerPart(HeldPart[S]):
         """Where its provider runs it."""
         return self._held.place if self._held else Place()
 
-    async def _look(self) -> str:
+    async def _check(self) -> str:
         """One round trip in its protocol."""
         try:
-            await self._probe(self.server)
+            await self._probe(self.held)
         except HarnessError as error:
             return error.observed
         except OSError as error:
@@ -83,7 +74,7 @@ class ServerPart(HeldPart[S]):
         await self._open(self._opener())
         self.stage = "prepare"
         if self._prepare is not None:
-            await self._prepare(self.server)
+            await self._prepare(self.held)
 
     async def close(self) -> None:
         """Leave its opener, which stops it and removes what it made."""
@@ -91,18 +82,14 @@ class ServerPart(HeldPart[S]):
         self._state = State.STOPPED
 
     async def _stop(self) -> None:
-        await self._do("stop")
+        await self.held.stop()
 
     async def _kill(self) -> Sequence[str]:
-        await self._do("kill")
+        await self.held.kill()
         return ()
 
     async def _pause(self) -> None:
-        await self._do("pause")
+        await self.held.pause()
 
     async def _resume(self) -> None:
-        await self._do("resume")
-
-    async def _do(self, verb: str) -> None:
-        operation: Any = getattr(self.server, verb)
-        await operation()
+        await self.held.resume()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness_core.base import limits
 from harness_core.doubles.http import HttpClient
-from harness_core.doubles.model import Gateway, GatewayClient, gateway_command
+from harness_core.doubles.model import gateway_command
 from harness_core.ports import PortLease, Stage
 from harness_core.system.parts._probe import healthy
 from harness_core.system.parts._process_part import ProcessPart, ProcessPlan
@@ -54,9 +54,12 @@ class GatewayPart(ProcessPart):
         **options: Any,
     ) -> None:
         where = ["--port", str(lease.port), *(["--host", host] if host else [])]
-        command = gateway_command(where, evidence=evidence, **options)
-        url = f"http://127.0.0.1:{lease.port}"
-        client = HttpClient(url, name=name, headers={"authorization": f"Bearer {command.token}"})
+        command = gateway_command(where, port=lease.port, evidence=evidence, **options)
+        self.gateway = command.gateway
+        token = self.gateway.client.token
+        client = HttpClient(
+            self.gateway.url, name=name, headers={"authorization": f"Bearer {token}"}
+        )
         health = Stage(
             name="health",
             probe=partial(healthy, client, "/_gateway/health"),
@@ -71,11 +74,4 @@ class GatewayPart(ProcessPart):
         )
         super().__init__(name, run, lambda: plan, leases=(lease,), evidence=evidence)
         self.kind = "gateway"
-        self.secrets = {"ANTHROPIC_API_KEY": command.api_key}
-        self.gateway = Gateway(
-            url=url,
-            api_key=command.api_key,
-            mode=options.get("mode", "rehearsed"),
-            client=GatewayClient(url, command.token),
-            ledger=evidence.path / "ledger.jsonl",
-        )
+        self.secrets = {"ANTHROPIC_API_KEY": self.gateway.api_key}

@@ -1,31 +1,28 @@
 """Hold what a suite boots for a person, and look after it from another terminal.
 
-- ``_options.py``: :class:`Options`, what is asked of an environment; what a suite boots and reads.
+- ``_openers.py``: :func:`opener_of`, :func:`subject_of`: what a suite boots and reads.
 - ``_missing.py``: :func:`check_libraries`, what a suite asks for and this Python does not have.
 - ``_reference.py``: :func:`reference_commands`, the environment of a suite's reference system.
 - ``_host.py``: the control socket of what is held: :func:`ask`; :class:`Environment`.
-- ``_registry.py``: :func:`find_runs`, the runs of this user.
 - ``_hold.py``: :func:`hold`, ``harness up``: boot, show, follow the logs, stop on request.
-- ``_seen.py``: :func:`runs_seen`, ``harness ps``: every run of this user, with its parts.
+- ``_runs.py``: :func:`runs_seen`, ``harness ps``: every run of this user, with its parts.
 - ``_logs.py``: :func:`show_logs`, ``harness logs``: the last lines of parts, and what comes.
 - ``_down.py``: :func:`take_down`, ``harness down``: ask it to stop, sweep what is dead.
 """
 
+from harness_core.system.options import Options
 from harness_core.system.staging._down import take_down
 from harness_core.system.staging._hold import hold
 from harness_core.system.staging._host import Environment, ask, open_host
 from harness_core.system.staging._logs import show_logs
 from harness_core.system.staging._missing import check_libraries
-from harness_core.system.staging._options import Options, choose_suite, opener_of, subject_of
-from harness_core.system.staging._reference import ENVIRONMENTS, reference_commands
-from harness_core.system.staging._seen import PartSeen, Seen, render, runs_seen
+from harness_core.system.staging._openers import choose_suite, opener_of, subject_of
+from harness_core.system.staging._reference import reference_commands
+from harness_core.system.staging._runs import render, runs_seen
 
 __all__ = [
-    "ENVIRONMENTS",
     "Environment",
     "Options",
-    "PartSeen",
-    "Seen",
     "ask",
     "check_libraries",
     "choose_suite",

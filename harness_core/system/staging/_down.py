@@ -9,11 +9,10 @@ from typing import Final
 
 from harness_core.base.errors import HarnessError, NotReady
 from harness_core.base.wait import until_blocking
-from harness_core.process import sweep
-from harness_core.system.staging._host import ask
+from harness_core.process import ledgers, sweep
+from harness_core.system.staging._host import SOCKET, ask
 from harness_core.system.staging._logs import chosen
-from harness_core.system.staging._registry import find_runs
-from harness_core.system.staging._seen import Seen, runs_seen
+from harness_core.system.staging._runs import RunSeen, living_runs, runs_seen
 
 __all__ = ["take_down"]
 
@@ -30,20 +29,21 @@ def take_down(
         run: id of the run, or its beginning; may be left out when there is one of ``root``.
         every: all of them, of every tree.
         root: the tree whose environments count when none is named; ``None`` for every tree.
-        say: told what is done.
+        say: gets a line for what is done.
 
     Raises:
         BadInput: no such run, or several to choose from.
         HarnessError: it belongs to a test run, or does not end.
     """
-    staged = [seen for seen in runs_seen() if seen.staged]
+    runs = runs_seen()
+    staged = [seen for seen in runs if seen.staged]
     if every:
         for seen in staged:
             _take_down(seen, say=say)
         if not staged:
             say("nothing is staged")
         return
-    candidates = staged if run is None else list(runs_seen())
+    candidates = staged if run is None else runs
     seen = chosen(candidates, run, root=root, command="harness down")
     if not seen.staged and seen.state != "dead":
         raise HarnessError(
@@ -54,23 +54,21 @@ def take_down(
     _take_down(seen, say=say)
 
 
-def _take_down(seen: Seen, *, say: Callable[[str], None]) -> None:
+def _take_down(seen: RunSeen, *, say: Callable[[str], None]) -> None:
     if seen.state == "dead":
         report = sweep()
         say(f"{seen.id} was dead; removed {len(report.removed)} thing(s) that dead runs left")
         for problem in report.problems:
             say(problem)
         return
-    found = next(run for run in find_runs() if run.id == seen.id)
-    if found.socket is not None:
-        # One that ends at once may hang up before it has answered: its end is what counts.
-        with suppress(HarnessError):
-            ask(found.socket, "stop")
+    for ledger in ledgers():
+        if ledger.id == seen.id:
+            # One that ends at once may hang up before it has answered: its end is what counts.
+            with suppress(HarnessError):
+                ask(ledger.directory / SOCKET, "stop")
     try:
         until_blocking(
-            lambda: seen.id not in {run.id for run in find_runs() if run.alive},
-            seconds=_DOWN_S,
-            action=f"see {seen.id} end",
+            lambda: seen.id not in living_runs(), seconds=_DOWN_S, action=f"see {seen.id} end"
         )
     except NotReady as error:
         raise NotReady(

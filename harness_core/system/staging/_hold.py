@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ import trio
 from harness_core.base.evidence import Evidence
 from harness_core.base.groups import lone_error
 from harness_core.process import open_run
+from harness_core.system.options import Options
 from harness_core.system.staging._host import Environment, Host, open_host
 from harness_core.system.staging._logs import Follower
-from harness_core.system.staging._options import Opener, Options
-from harness_core.system.staging._seen import render, runs_seen
+from harness_core.system.staging._openers import Opener
+from harness_core.system.staging._runs import render, runs_seen
 from harness_core.system.subject import Subject
 
 __all__ = ["hold"]
@@ -43,7 +44,7 @@ async def hold(  # noqa: PLR0913 - what `harness up` knows of it
         title: the name of the suite.
         root: the tree of the suite.
         evidence: directory for its logs.
-        say: told what happens, line by line.
+        say: gets a line for what happens.
         quiet: do not follow the logs.
 
     Returns:
@@ -82,7 +83,7 @@ async def _obey(signals: Any, host: Host, say: Say) -> None:
 
 
 async def _end_boot(host: Host, booting: trio.CancelScope) -> None:
-    """Stopped while it boots: nobody waits for the rest of the boot."""
+    """Stopped while it boots, it does not boot to the end."""
     await host.stopping.wait()
     if host.environment is None:
         booting.cancel()
@@ -101,13 +102,6 @@ async def _show(
     if quiet:
         await host.stopping.wait()
         return
-    logs = [(part["name"], Path(part["log"])) for part in environment.describe()["parts"]]
-    follower = Follower([(name, path) for name, path in logs if path.is_file()], say=say, lines=0)
-    await follower.follow(_is_set(host.stopping))
-
-
-def _is_set(event: trio.Event) -> Callable[[], Awaitable[bool]]:
-    async def look() -> bool:
-        return event.is_set()
-
-    return look
+    logs = {part["name"]: Path(part["log"]) for part in environment.describe()["parts"]}
+    there = {name: path for name, path in logs.items() if path.is_file()}
+    await Follower(there, say=say, lines=0).follow(host.stopping.is_set)

@@ -9,23 +9,24 @@ from __future__ import annotations
 import json
 import os
 import socket
-import struct
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import msgspec
 import trio
+from msgspec import Struct
 
 from harness_core.base.errors import HarnessError, Unavailable
 from harness_core.process import Run
 
-__all__ = ["CARD", "SOCKET", "Environment", "Host", "ask", "open_host"]
+__all__ = ["SOCKET", "Card", "Environment", "Host", "ask", "open_host", "read_card"]
 
 #: In the directory of the run that holds the environment.
 SOCKET: Final = "host.sock"
-CARD: Final = "host.json"
+_CARD: Final = "host.json"
 
 #: Longest request; the words are short.
 _LINE_BYTES: Final = 4096
@@ -34,8 +35,33 @@ _BACKLOG: Final = 64
 #: ``sun_path`` on Linux holds 108 bytes with the final zero.
 _SOCKET_PATH_BYTES: Final = 107
 
-#: ``struct ucred``: pid, uid, gid.
-_CREDENTIALS: Final = struct.Struct("3i")
+
+class Card(Struct, frozen=True, kw_only=True):
+    """What is known of an environment without asking for it.
+
+    Attributes:
+        title: what ``harness ps`` calls it, e.g. the name of its suite.
+        since: when its run began to hold it, in seconds since 1970.
+        root: the tree it belongs to.
+        staged: a person holds it, and may ask it to stop.
+    """
+
+    title: str
+    since: float
+    root: str
+    staged: bool
+
+
+def read_card(directory: Path) -> Card | None:
+    """The card of the environment that a run holds; ``None`` when it holds none.
+
+    Args:
+        directory: of the run.
+    """
+    try:
+        return msgspec.json.decode((directory / _CARD).read_bytes(), type=Card)
+    except (OSError, msgspec.DecodeError):
+        return None
 
 
 class Environment(Protocol):
@@ -55,7 +81,7 @@ class Host:
     Attributes:
         path: the control socket.
         environment: what it answers for, once that is up.
-        stopping: set when somebody asked it to end.
+        stopping: set when it was asked to end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,12 +92,9 @@ class Host:
     async def serve(self, stream: trio.SocketStream) -> None:
         """Answer one request."""
         async with stream:
-            given = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            assert isinstance(given, bytes)
-            if _CREDENTIALS.unpack(given)[1] not in {0, os.getuid()}:
-                return
             try:
-                answer = self._answer(await _read_line(stream))
+                # A request is sent in one piece; of another one the beginning is shown.
+                answer = self._answer(await stream.receive_some(_LINE_BYTES))
                 await stream.send_all(json.dumps(answer, default=str).encode() + b"\n")
             except trio.BrokenResourceError:
                 return  # it hung up
@@ -102,10 +125,10 @@ async def open_host(
         staged: a person holds it, and may ask it to stop.
     """
     host = Host(run.ledger.directory / SOCKET)
-    card = run.ledger.directory / CARD
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(_listen(host.path)))
-    told = {"title": title, "since": time.time(), "root": str(root), "staged": staged}
-    card.write_text(json.dumps(told), encoding="utf-8")
+    file = run.ledger.directory / _CARD
+    card = Card(title=title, since=time.time(), root=str(root), staged=staged)
+    file.write_bytes(msgspec.json.encode(card))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, host.serve, [listener])
         try:
@@ -113,7 +136,7 @@ async def open_host(
         finally:
             nursery.cancel_scope.cancel()
             host.path.unlink(missing_ok=True)
-            card.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
 
 
 def ask(path: Path, word: str) -> Any:
@@ -124,7 +147,7 @@ def ask(path: Path, word: str) -> Any:
         word: ``describe``, answered with ``None`` while it boots, or ``stop``.
 
     Raises:
-        Unavailable: nobody listens there.
+        Unavailable: nothing listens there.
         HarnessError: it has ended, or does not understand.
     """
     action = f"ask the environment behind {path} to {word}"
@@ -153,19 +176,9 @@ def ask(path: Path, word: str) -> Any:
     return answer["answer"]
 
 
-async def _read_line(stream: trio.SocketStream) -> bytes:
-    line = bytearray()
-    while not line.endswith(b"\n") and len(line) <= _LINE_BYTES:
-        data = await stream.receive_some()
-        if not data:
-            break
-        line += data
-    return bytes(line)
-
-
 def _listen(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    # Bound under another name: between bind and chmod nobody can come in by the right one.
+    # No other user may write to it, and so connect (unix(7)): between bind and chmod it has another name.
     unnamed = path.with_name(f".{path.name}")
     with _reachable(unnamed) as name:
         listener.bind(name)

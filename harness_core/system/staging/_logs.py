@@ -2,75 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 import trio
 
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.wait import until
-from harness_core.system.staging._registry import find_runs
-from harness_core.system.staging._seen import PartSeen, Seen, runs_seen
+from harness_core.system.staging._runs import RunSeen, living_runs, runs_seen
 
-__all__ = ["Follower", "show_logs"]
-
-#: Most that is read of one log at one look.
-_READ_BYTES: Final = 1024 * 1024
+__all__ = ["Follower", "chosen", "show_logs"]
 
 Say = Callable[[str], None]
 
 
 class Follower:
-    """Reads several logs as they grow; each line is told with the name of its part.
+    """Prints several logs as they grow, each line with the name of its part.
 
     Args:
         logs: name of a part → its log file.
-        say: told each line.
-        lines: how many of the lines that are there already are told first, per log.
+        say: gets each line.
+        lines: how many of the lines that are there already are printed first, per log.
     """
 
-    def __init__(self, logs: Sequence[tuple[str, Path]], *, say: Say, lines: int) -> None:
+    def __init__(self, logs: Mapping[str, Path], *, say: Say, lines: int) -> None:
+        self._logs = logs
         self._say = say
-        self._width = max((len(name) for name, _ in logs), default=0)
-        self._logs = dict(logs)
-        self._read: dict[str, int] = {}
-        self._rest: dict[str, bytes] = {}
-        for name, path in logs:
-            self._begin(name, path, lines=lines)
+        self._width = max(map(len, logs), default=0)
+        self._read = dict.fromkeys(logs, 0)
+        self._unfinished = dict.fromkeys(logs, b"")
+        self._print_new(most=lines)
 
-    def look(self) -> None:
-        """Tell what has come since the last look."""
+    async def follow(self, ended: Callable[[], bool]) -> None:
+        """Print what comes until ``ended`` is true; the last lines are printed as well."""
+
+        async def step() -> bool:
+            over = ended()
+            self._print_new()
+            return over
+
+        await until(step)
+
+    def _print_new(self, *, most: int | None = None) -> None:
         for name, path in self._logs.items():
             try:
                 with path.open("rb") as file:
                     file.seek(self._read[name])
-                    data = file.read(_READ_BYTES)
+                    data = file.read()
             except FileNotFoundError:
                 continue
             self._read[name] += len(data)
-            *whole, self._rest[name] = (self._rest[name] + data).split(b"\n")
-            self._tell(name, whole)
-
-    def _begin(self, name: str, path: Path, *, lines: int) -> None:
-        data = path.read_bytes() if path.exists() else b""
-        *whole, self._rest[name] = data.split(b"\n")
-        self._read[name] = len(data)
-        self._tell(name, whole[-lines:] if lines else ())
-
-    def _tell(self, name: str, lines: Sequence[bytes]) -> None:
-        for line in lines:
-            self._say(f"{name:{self._width}} | {line.decode('utf-8', 'replace')}")
-
-    async def follow(self, ended: Callable[[], Awaitable[bool]]) -> None:
-        """Tell what comes until ``ended`` says so; the last words are told as well."""
-
-        async def step() -> bool:
-            over = await ended()
-            self.look()
-            return over
-
-        await until(step)
+            *lines, self._unfinished[name] = (self._unfinished[name] + data).split(b"\n")
+            for line in lines if most is None else lines[max(0, len(lines) - most) :]:
+                self._say(f"{name:{self._width}} | {line.decode('utf-8', 'replace')}")
 
 
 def show_logs(
@@ -82,32 +66,32 @@ def show_logs(
     lines: int,
     say: Say,
 ) -> None:
-    """Tell the logs of parts.
+    """Print the logs of parts.
 
     Args:
         names: of parts; all of them when empty.
         run: id of the run, or its beginning; may be left out when one of ``root`` holds something.
         root: the tree whose runs count when none is named; ``None`` for those of every tree.
         follow: go on until the run ends, or Ctrl-C.
-        lines: how many of the last lines are told, per part.
-        say: told each line.
+        lines: how many of the last lines are printed, per part.
+        say: gets each line.
 
     Raises:
         BadInput: no such run or part, or several to choose from.
     """
     holding = [seen for seen in runs_seen() if seen.parts]
     held = chosen(holding, run, root=root, command="harness logs --run")
-    parts = _named(held, names)
-    follower = Follower([(part.name, Path(part.log)) for part in parts], say=say, lines=lines)
+    logs = {part.name: Path(part.log) for part in held.parts if part.log}
+    for name in names:
+        if name not in logs:
+            expected = f"one of {', '.join(logs)}"
+            raise BadInput("harness logs", key="NAME", found=name, expected=expected)
+    follower = Follower({name: logs[name] for name in names or logs}, say=say, lines=lines)
     if follow:
-
-        async def ended() -> bool:
-            return held.id not in {found.id for found in find_runs() if found.alive}
-
-        trio.run(follower.follow, ended)
+        trio.run(follower.follow, lambda: held.id not in living_runs())
 
 
-def chosen(runs: Sequence[Seen], run: str | None, *, root: Path | None, command: str) -> Seen:
+def chosen(runs: Sequence[RunSeen], run: str | None, *, root: Path | None, command: str) -> RunSeen:
     """The one run that is meant.
 
     Args:
@@ -133,7 +117,10 @@ def chosen(runs: Sequence[Seen], run: str | None, *, root: Path | None, command:
             observed="no run of this user holds anything",
             next_step="Start one: harness up (or nox -s staging)",
         )
-    listed = ", ".join(_shown(seen) for seen in matching or runs)
+    listed = ", ".join(
+        f"{seen.id} ({f'{seen.holds}, in {seen.root}' if seen.holds else seen.state})"
+        for seen in matching or runs
+    )
     if run is None and not matching:
         raise HarnessError(
             action,
@@ -146,19 +133,3 @@ def chosen(runs: Sequence[Seen], run: str | None, *, root: Path | None, command:
         expected=f"one of {listed}",
         next_step=f"Name one: {command} ID" if run is None else "",
     )
-
-
-def _shown(seen: Seen) -> str:
-    return (
-        f"{seen.id} ({seen.holds}, in {seen.root})" if seen.holds else f"{seen.id} ({seen.state})"
-    )
-
-
-def _named(held: Seen, names: Sequence[str]) -> list[PartSeen]:
-    with_log = {part.name: part for part in held.parts if part.log}
-    for name in names:
-        if name not in with_log:
-            raise BadInput(
-                "harness logs", key="NAME", found=name, expected=f"one of {', '.join(with_log)}"
-            )
-    return [with_log[name] for name in names or with_log]

@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import trio
 
@@ -27,10 +26,7 @@ from harness_core.process import Run, open_run
 from harness_core.system.subject import load_subject
 from harness_core.system.suites import Suite, read_pyproject
 
-__all__ = ["ENVIRONMENTS", "reference_commands"]
-
-#: Where environments are, below the root of a tree: nox's own folder.
-ENVIRONMENTS: Final = ".nox"
+__all__ = ["reference_commands"]
 
 Say = Callable[[str], None]
 
@@ -64,11 +60,9 @@ class _Wanted:
         text = f"{content}\n{sys.version}\n{self.requirement}"
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @property
     def is_current(self) -> bool:
-        return self.is_there() and self.stamp.read_text(encoding="utf-8") == self.fingerprint
-
-    def is_there(self) -> bool:
-        return self.stamp.is_file()
+        return self.stamp.is_file() and self.stamp.read_text(encoding="utf-8") == self.fingerprint
 
 
 async def reference_commands(
@@ -82,7 +76,7 @@ async def reference_commands(
         into: the folder of environments; that of nox when left out.
         make: make it where it is missing, or was made from something else; otherwise it is used as
             it is.
-        say: told what takes long.
+        say: gets a line for what takes long.
 
     Returns:
         ``None`` for a suite whose subject names no distribution: there is nothing to install.
@@ -90,7 +84,7 @@ async def reference_commands(
     Raises:
         BadInput: the subject file is malformed, or its project is no distribution.
         Unavailable: it is not there and may not be made, or nothing here can make it.
-        HarnessError: it cannot be installed; carries the last words of the installer.
+        HarnessError: it cannot be installed; carries the last lines of the installer.
     """
     project = load_subject(suite.subject).project if suite.subject is not None else None
     if project is None:
@@ -102,28 +96,24 @@ async def reference_commands(
             found=str(project),
             expected="a folder with a pyproject.toml",
         )
-    into = (into or root / ENVIRONMENTS).absolute()
+    into = (into or root / ".nox").absolute()
     wanted = _Wanted(suite=suite.name, project=project, folder=into / f"{suite.name}-subject")
-    if wanted.is_current():
+    if wanted.is_current:
         return wanted.commands
     if not make:
-        return _as_it_is(wanted, say=say)
+        if not wanted.stamp.is_file():
+            raise Unavailable(
+                f"use {wanted.folder}",
+                observed="it is not installed",
+                next_step=f"Make it: harness reference {suite.name}, or nox without -R",
+            )
+        say(f"{wanted.folder} was made from something else, and is left so")
+        return wanted.commands
     into.mkdir(parents=True, exist_ok=True)
     async with _alone(into / f".{wanted.folder.name}.lock", say=say):
-        if not wanted.is_current():  # else another run has made it meanwhile
+        if not wanted.is_current:  # else another run has made it meanwhile
             say(f"installing the reference system of {suite.name} into {wanted.folder}, once")
             await _make(wanted, root=root)
-    return wanted.commands
-
-
-def _as_it_is(wanted: _Wanted, *, say: Say) -> Path:
-    if not wanted.is_there():
-        raise Unavailable(
-            f"use {wanted.folder}",
-            observed="it is not installed",
-            next_step=f"Make it: harness reference {wanted.suite}, or nox without -R",
-        )
-    say(f"{wanted.folder} was made from something else, and is left so")
     return wanted.commands
 
 

@@ -72,7 +72,7 @@ def test_it_ends_at_its_limit() -> None:
 
     assert MOST_TRIALS == test.passed + test.failed
     assert test.decision is False
-    assert "23 of 30 trials passed: not good enough for a rate of 0.9" in test.told()
+    assert "23 of 30 trials passed: not good enough for a rate of 0.9" in test.text()
     with pytest.raises(BadInput):
         test.record(success=True)
 

@@ -8,7 +8,6 @@ import trio
 
 from harness_core.base.bridge import blocking, open_loop
 from harness_core.base.errors import HarnessError, NotReady
-from harness_core.base.wait import deadline, until
 
 
 class Broken(Exception):  # noqa: N818 - a word, as those of the harness are
@@ -34,37 +33,6 @@ def test_run_answers_and_raises():
         with pytest.raises(Broken):
             loop.run(fail)
         assert 42 == loop.run(answer)
-
-
-def test_loop_serves_several_threads_at_once():
-    """Calls of different threads overlap: each waits for all others on the one loop."""
-    together = 8
-    arrived = 0
-    everybody = None
-    answers: list[int] = []
-
-    async def meet() -> int:
-        nonlocal arrived, everybody
-        if everybody is None:
-            everybody = trio.Event()
-        arrived += 1
-        number = arrived
-        if arrived == together:
-            everybody.set()
-        with trio.fail_after(5):
-            await everybody.wait()
-        return number
-
-    with open_loop() as loop:
-        threads = [
-            threading.Thread(target=lambda: answers.append(loop.run(meet))) for _ in range(together)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    assert list(range(1, together + 1)) == sorted(answers)
 
 
 def test_hold_enters_and_leaves_in_one_task():
@@ -211,62 +179,6 @@ def test_loop_that_stops_ends_what_waits_on_it():
     (error,) = errors
     assert isinstance(error, HarnessError)
     assert "the loop was stopped" == error.observed
-
-
-async def test_call_answers_and_raises():
-    """An async caller in another loop gets result and error, and its own loop goes on meanwhile."""
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await trio.lowlevel.checkpoint()
-
-    with open_loop() as loop:
-        go = threading.Event()
-
-        async def wait_for_turns() -> int:
-            async def gone() -> bool:
-                return go.is_set()
-
-            await until(gone)
-            return 42
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(count)
-
-            async def release() -> None:
-                async def turned() -> bool:
-                    return turns > 100
-
-                await until(turned)
-                go.set()
-
-            nursery.start_soon(release)
-            assert 42 == await loop.call(wait_for_turns)
-            nursery.cancel_scope.cancel()
-        with pytest.raises(Broken):
-            await loop.call(fail)
-
-
-async def test_deadline_around_call_holds():
-    """A caller that is cancelled cancels its call on the other loop and goes on at once."""
-    cancelled = []
-
-    async def hang() -> None:
-        try:
-            await trio.sleep_forever()
-        finally:
-            cancelled.append(True)
-
-    with open_loop() as loop:
-        with trio.fail_after(5), pytest.raises(NotReady):  # noqa: SIM117
-            with deadline("get an answer", seconds=0.01):
-                await loop.call(hang)
-
-        assert [True] == cancelled
-        assert 42 == await loop.call(answer)
 
 
 async def test_blocking_runs_off_the_loop():

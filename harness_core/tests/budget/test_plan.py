@@ -1,4 +1,4 @@
-"""What the models of a suite may cost, and what a person is told before a run that costs money."""
+"""What the models of a suite may cost, and what is shown before a run that costs money."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def suite(root: Path, budget: str) -> Path:
         (0.5, "budget_usd = 1.5", 0.5, "--llm-budget-usd"),
         (0.0, "budget_usd = 1.5", 0.0, "--llm-budget-usd"),
     ],
-    ids=["nobody", "suite", "suite-none", "command-line", "command-line-none"],
+    ids=["default", "suite", "suite-none", "command-line", "command-line-none"],
 )
 def test_the_command_line_wins_over_the_suite(tmp_path, given, budget, usd, source):
     """A budget has one source, and it is named; nothing is the same as zero."""

@@ -7,12 +7,12 @@ import pytest
 
 from harness_core.assurance.shards import update_durations
 from harness_core.base.errors import BadInput
-from harness_core.front.ci import plan_jobs
+from harness_core.front.ci import Session, plan_jobs
 
 
 def rows(*names, tags=("tests",)):
     """What nox lists of these sessions."""
-    return [{"session": name, "tags": list(tags), "python": None} for name in names]
+    return [Session(name, tuple(tags)) for name in names]
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def even(seconds, tests):
 
 
 def test_a_session_that_was_never_measured_is_one_job(plan, tmp_path):
-    """It has a generous limit, and is told where to write what it measures."""
+    """It has a generous limit, and its command says where to write what it measures."""
     (job,) = plan(*rows("e2e"))
 
     assert ("e2e", "e2e", "e2e", 60) == (job.name, job.slug, job.session, job.minutes)
@@ -107,9 +107,3 @@ def test_a_word_that_a_shell_would_read_otherwise_is_refused(plan, word):
     """The workflow splits the arguments at blanks and nothing else."""
     with pytest.raises(BadInput, match="expected plain words"):
         plan(*rows("e2e"), arguments=[word])
-
-
-def test_what_is_no_session_is_refused(plan):
-    """Another program's JSON is an error, no empty matrix."""
-    with pytest.raises(BadInput, match="expected a session with tags"):
-        plan({"name": "e2e"})

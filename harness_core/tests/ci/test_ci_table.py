@@ -110,7 +110,7 @@ def test_what_nox_writes_is_what_is_read(tree):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ("", "found "),
         ("[]", "found "),
@@ -118,11 +118,11 @@ def test_what_nox_writes_is_what_is_read(tree):
         ('{"sessions": [1]}', "sessions[0]: found 1, expected an object"),
     ],
 )
-def test_a_report_of_nox_that_is_none_is_refused(tree, text, told):
+def test_a_report_of_nox_that_is_none_is_refused(tree, text, reason):
     """A file that nox did not write is one clear error."""
     (tree / "odd.json").write_text(text)
     done = table(tree, "--nox=odd.json")
 
     assert 2 == done.returncode
-    assert f"cannot read odd.json: {told}" in done.stderr
+    assert f"cannot read odd.json: {reason}" in done.stderr
     assert "Traceback" not in done.stderr

@@ -75,13 +75,6 @@ MISTAKES = {
     "twice": (GOOD.replace("  seed:\n", "  web:\n", 1), "", "", "the key 'web' is there twice"),
     "not-a-mapping": ("- web\n", "", "", "a mapping with the key services"),
     "no-services": ("services: {}\n", "", "services", "a mapping of services"),
-    "top-key": (f"service: 1\n{GOOD}", "", "service", "Did you mean services?"),
-    "service-key": (
-        "depends_on:",
-        "depend_on:",
-        "services.web.depend_on",
-        "Did you mean depends_on",
-    ),
     "unknown-dependency": ("db: { cond", "dbx: { cond", "services.web.depends_on", "mean db?"),
     "cycle": (
         "expose:",
@@ -108,14 +101,12 @@ MISTAKES = {
         "services.db.x-harness",
         "how to run it without a container",
     ),
-    "recipe-key": ("health:", "helth:", "services.web.x-harness.helth", "Did you mean health?"),
     "two-recipes": (
         "{ service: postgres }",
         "{ service: postgres, command: [x] }",
         "services.db.x-harness",
         "either command or service",
     ),
-    "kind": ("service: postgres", "service: mysql", "services.db.x-harness.service", "postgres"),
     "field": ("{bin}/web", "{bon}/web", "services.web.x-harness.command", "{bin}, {data}"),
     "port-without-a-port": (
         '"{data}"',
@@ -134,7 +125,6 @@ MISTAKES = {
     "udp": ('["5432"]', '["5432/udp"]', "services.db.expose[0]", "PORT, of TCP"),
     "port-range": ('["5432"]', '["70000"]', "services.db.expose[0]", "1 to 65535"),
     "port-twice": ("9090]", '"81:80"]', "services.web.ports[1]", "each port once"),
-    "environment": ("WORKERS: 2", "WORKERS: [2]", "services.web.environment.WORKERS", "a text"),
     "boolean": ("WORKERS: 2", "WORKERS: yes", "services.web.environment.WORKERS", "in quotes"),
     "environment-twice": ("B=x=y", "A=2", "services.seed.environment.A", "a name, once"),
     "dollar": ("$$5", "$5", "services.web.environment.PRICE", "$$ for a dollar"),
@@ -156,9 +146,3 @@ def test_a_mistake_is_one_error_that_names_file_service_and_key(name, tmp_path):
     assert key == error.value.key
     assert str(path) in str(error.value)
     assert says in str(error.value)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    """The path is in the error."""
-    with pytest.raises(BadInput, match=r"nowhere\.yaml"):
-        read_compose(tmp_path / "nowhere.yaml")

@@ -1,8 +1,5 @@
 """The docker driver, by the check that every driver passes, and a sweep after a killed runner."""
 
-import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +11,7 @@ from harness_core.infrastructure.containers import build_images, engine_client, 
 from harness_core.infrastructure.engine import find_engine
 from harness_core.process import installed_sweepers, open_run, sweep
 from harness_core.system.compose import StackOptions, open_stack
+from harness_core.tests.compose.runner import kill_a_runner
 from harness_core.tests.conformance.stack import (
     SAMPLE_VARIABLE,
     check_stack,
@@ -60,46 +58,16 @@ async def test_the_docker_driver_keeps_every_promise_of_a_stack(tmp_path):
         )
 
 
-RUNNER = """
-import sys
-from pathlib import Path
-
-import trio
-
-from harness_core.base.evidence import open_evidence
-from harness_core.process import open_run
-from harness_core.system.compose import StackOptions, open_stack
-
-
-async def main():
-    folder, image = Path(sys.argv[1]), sys.argv[2]
-    evidence = open_evidence(folder / "evidence")
-    options = StackOptions(environment={"SAMPLE_IMAGE": image})
-    async with open_run(evidence=evidence) as run:
-        async with open_stack(
-            run, folder / "compose.yaml", evidence=evidence, driver="docker", options=options
-        ):
-            print(run.id, flush=True)
-            await trio.sleep_forever()
-
-
-trio.run(main)
-"""
-
-
 def test_a_sweep_removes_what_a_killed_runner_left(tmp_path, monkeypatch):
     """Containers, their network and their volumes."""
     monkeypatch.setenv("HARNESS_STATE_DIR", str(tmp_path / "state"))
     (image,) = build_images(find_engine(), names=("python",), say=print)
     folder = tmp_path / "sample"
     write_sample_stack(folder, python=sys.executable)
-    argv = [sys.executable, "-c", RUNNER, str(folder), image]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as runner:
-        assert runner.stdout is not None
-        run_id = runner.stdout.readline().strip()
-        assert run_id
-        left = things(run_id)
-        os.kill(runner.pid, signal.SIGKILL)
+    left = []
+    run_id = kill_a_runner(
+        folder, lambda run: left.extend(things(run)), "docker", f"SAMPLE_IMAGE={image}"
+    )
     assert 4 < len(left), left
 
     report = sweep(sweepers=installed_sweepers())

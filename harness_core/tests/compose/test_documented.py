@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness_core.base.wait import until_blocking
+from harness_core.tests.compose.runner import processes_of
 from harness_core.tests.conformance import sample_server
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
@@ -88,20 +89,6 @@ def start(project: Path, *, more: str = "", trio_mode: bool) -> subprocess.Popen
         text=True,
         env={key: value for key, value in os.environ.items() if not key.startswith("PYTEST")},
     )
-
-
-def processes_of(project: Path) -> list[str]:
-    """What still runs out of the project's folder, or has it in its environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and int(entry.name) != os.getpid():
-            try:
-                seen = b"".join((entry / name).read_bytes() for name in ("cmdline", "environ"))
-            except OSError:
-                continue
-            if os.fsencode(project) in seen:
-                found.append(f"{entry.name}: {seen[:200]!r}")
-    return found
 
 
 def test_the_page_is_right_under_pytest_trio(project):

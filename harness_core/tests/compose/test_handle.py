@@ -25,7 +25,7 @@ class Idle(Part):
     async def _nothing(self):
         raise AssertionError("nothing of it is started")
 
-    _look = _start = _stop = _kill = _pause = _resume = _nothing
+    _check = _start = _stop = _kill = _pause = _resume = _nothing
 
 
 def stack_of(folder, **access) -> Stack:

@@ -21,7 +21,7 @@ GOOD = {
             "environment": {
                 "MODEL_URL": "http://llm:8080",
                 "ANTHROPIC_API_KEY": KEY,
-                "LANGFUSE_SECRET_KEY": "a key of somebody else",
+                "LANGFUSE_SECRET_KEY": "a key of another service",
                 "S3_URL": "http://store:9000",
                 "SHOP_S3_ACCESS_KEY": ACCESS,
                 "SHOP_S3_SECRET_KEY": SECRET,

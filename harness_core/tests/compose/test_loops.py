@@ -1,4 +1,4 @@
-"""A stack stack by a fixture, used from each kind of loop: every method, and Ctrl-C in the middle."""
+"""A stack of a fixture, used from each kind of loop: every method, and Ctrl-C in the middle."""
 
 from __future__ import annotations
 
@@ -131,12 +131,6 @@ def test_every_method_works_in_every_loop(caller, stack):
     """Services, rows, requests and rehearsals, for trio, asyncio, and anyio on both."""
     caller.run(lambda: use(stack))
     caller.run(lambda: use_gateway(stack))
-
-
-async def test_every_method_works_in_a_test_of_pytest_trio(stack):
-    """A test has a loop of its own, and the stack lives in another."""
-    await use(stack)
-    await use_gateway(stack)
 
 
 def test_every_method_works_in_synchronous_code_and_threads(stack, loop):

@@ -1,4 +1,4 @@
-"""What compose is told: the user's file, with what is ours put in its place."""
+"""The file for compose: the user's file, with what is ours put in its place."""
 
 import pytest
 

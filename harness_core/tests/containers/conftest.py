@@ -6,6 +6,8 @@ import contextlib
 import os
 import socket
 import socketserver
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -63,8 +65,15 @@ def names(engine: Engine) -> Callable[[], set[str]]:
     return look
 
 
+@pytest.fixture
+def sweep_now() -> Callable[[], subprocess.CompletedProcess[str]]:
+    """``harness sweep`` as a person runs it."""
+    argv = [sys.executable, "-m", "harness_core.front.cli", "sweep"]
+    return lambda: subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
 class Relay:
-    """A socket in front of an engine: passes everything on, until told otherwise.
+    """A socket in front of an engine: passes everything on, until ``answer`` is set.
 
     Attributes:
         url: for ``DOCKER_HOST``.

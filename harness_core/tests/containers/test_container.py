@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from contextlib import asynccontextmanager
 
 import pytest
@@ -11,7 +10,7 @@ import trio
 
 from harness_core.base import limits
 from harness_core.base.bridge import blocking
-from harness_core.base.errors import ChildExited, HarnessError, NotReady, PortTaken, Unavailable
+from harness_core.base.errors import ChildExited, HarnessError, NotReady, Unavailable
 from harness_core.base.wait import deadline
 from harness_core.infrastructure.containers import (
     ContainerSpec,
@@ -25,7 +24,7 @@ from harness_core.infrastructure.containers import (
 )
 from harness_core.infrastructure.databases import Database
 from harness_core.infrastructure.engine import find_engine
-from harness_core.infrastructure.services import open_postgres, postgres_answers
+from harness_core.infrastructure.services import open_postgres
 from harness_core.infrastructure.services._in_container import ContainerServer
 from harness_core.infrastructure.services._postgres_protocol import greet
 from harness_core.infrastructure.services._readiness import Readiness
@@ -55,7 +54,7 @@ def conflict() -> bytes:
 
 
 def sleeper(base: str, **changes: object) -> ContainerSpec:
-    """A container that does nothing until it is told to end."""
+    """A container that does nothing until it is asked to end."""
     return ContainerSpec(
         **{"name": "sleeper", "image": base, "port": 1, "command": SLEEPER} | changes
     )
@@ -75,6 +74,15 @@ async def test_it_says_whose_it_is(run, engine, base, evidence):
     )
     assert int(labels["staging-harness.start"]) > 0
     assert [(container.name, engine.url)] == [(row["name"], row["engine"]) for row in entries]
+
+
+async def test_its_port_is_published_to_this_machine_alone(run, engine, base, evidence):
+    """On loopback, when the engine is here: the server's password is not the only guard."""
+    async with open_container(run, sleeper(base), engine=engine, evidence=evidence) as container:
+        with engine_client(engine) as client:
+            published = client.containers.get(container.name).attrs["HostConfig"]["PortBindings"]
+
+    assert {"1/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(container.port)}]} == published
 
 
 async def test_its_log_is_kept_and_it_is_gone(run, engine, base, evidence, names):
@@ -120,7 +128,7 @@ async def test_secrets_are_in_no_log(run, engine, base, evidence):
 
 
 async def test_a_log_is_bounded(run, engine, base, evidence, monkeypatch):
-    """A container that floods its log fills no disk; how it ended is still told."""
+    """A container that floods its log fills no disk; its last lines are kept."""
     monkeypatch.setattr(limits, "CONTAINER_LOG_BYTES", 1000)
     command = ("sh", "-c", "yes | head -n 100000; echo the very end; exec sleep 1000")
     async with open_container(
@@ -162,31 +170,6 @@ async def test_a_missing_image_is_one_clear_error(engine, monkeypatch):
         "registry.invalid/nothing:1 is not at hand and cannot be pulled" in refused.value.observed
     )
     assert "harness images build" in refused.value.next_step
-
-
-async def test_a_port_held_by_a_container_names_it(run, engine, base, evidence):
-    """Who holds a port that a subject insists on is named, a container as such."""
-    async with open_container(run, sleeper(base), engine=engine, evidence=evidence) as first:
-        with pytest.raises(PortTaken) as refused:
-            async with open_container(
-                run, sleeper(base, publish=first.port), engine=engine, evidence=evidence
-            ):
-                pass
-
-    assert (first.port, True) == (refused.value.port, first.name in refused.value.owner)
-
-
-async def test_a_port_held_by_a_process_names_it(run, engine, base, evidence):
-    """A process that holds the port is named by pid."""
-    with socket.create_server(("127.0.0.1", 0)) as squatter:
-        port = squatter.getsockname()[1]
-        with pytest.raises(PortTaken) as refused:
-            async with open_container(
-                run, sleeper(base, publish=port), engine=engine, evidence=evidence
-            ):
-                pass
-
-    assert str(os.getpid()) in refused.value.owner
 
 
 async def test_a_full_disk_is_one_clear_error(run, engine, images, evidence):
@@ -307,10 +290,3 @@ async def test_twenty_starts_at_once(run, images, evidence, engine, names):
     ]
     assert 0 < outcomes.count("serves")
     assert before == names()
-
-
-async def test_what_a_client_of_a_container_sees(run, images, evidence):
-    """The published address is on loopback when the engine is here, and answers."""
-    async with open_postgres(run, evidence=evidence, provider="container") as service:
-        assert "127.0.0.1" == service.address.partition(":")[0]
-        assert "authentication" == await postgres_answers(service)

@@ -21,7 +21,7 @@ from harness_core.base.errors import HarnessError, Unavailable
 from harness_core.base.wait import deadline, until_blocking
 from harness_core.infrastructure.containers import ContainerSpec, engine_client, open_container
 from harness_core.infrastructure.engine import Engine, engine_reason, find_engine
-from harness_core.process import open_run
+from harness_core.process import command_line, open_run
 
 pytestmark = [
     pytest.mark.docker,
@@ -52,22 +52,26 @@ class OwnEngine:
         )
 
     def _forget_containerd(self) -> None:
-        """What a killed engine says of its containerd: it died with it, and may not be reaped yet.
+        """What a killed engine recorded of its containerd: it died with it, and may not be reaped yet.
 
         The next engine would take the dead process for a live one, and wait for it.
         """
         noted = self.home / "x/containerd/containerd.pid"
         if noted.is_file():
-            entry = Path("/proc", noted.read_text().strip())
+            pid = int(noted.read_text())
             until_blocking(
-                lambda: f"{self.home}/" not in command_of(entry),
+                lambda: not self._runs(pid),
                 seconds=20,
                 action="see containerd end with its engine",
             )
             noted.unlink()
 
+    def _runs(self, pid: int) -> bool:
+        """Whether a process is this engine's, by the directory on its command line."""
+        return f"{self.home}/" in " ".join(command_line(pid))
+
     def end(self, number: signal.Signals) -> None:
-        """Signal it, and wait until nobody answers any more."""
+        """Signal it, and wait until it is gone."""
         if self._process is not None:
             self._process.send_signal(number)
             self._process.wait(60)
@@ -77,21 +81,13 @@ class OwnEngine:
         """Stop it; end what a killed one left: its containerd, the shims of its containers."""
         self.end(signal.SIGTERM)
         for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and f"{self.home}/" in command_of(entry):
+            if entry.name.isdigit() and self._runs(int(entry.name)):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(entry.name), signal.SIGKILL)
         for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
             if f"{self.home}/" in line.split()[1]:
                 subprocess.run(["umount", "-l", line.split()[1]], check=False)
         shutil.rmtree(self.home, ignore_errors=True)
-
-
-def command_of(entry: Path) -> str:
-    """The command line of a process; empty when it is gone."""
-    try:
-        return (entry / "cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
 
 
 @pytest.fixture
@@ -120,7 +116,7 @@ from pathlib import Path
 from harness_core.infrastructure.containers import ContainerSpec, open_container
 from harness_core.infrastructure.engine import find_engine
 from harness_core.base.evidence import open_evidence
-from harness_core.process import open_run
+from harness_core.process import command_line, open_run
 
 async def main():
     evidence = open_evidence(Path(sys.argv[1]))
@@ -142,7 +138,7 @@ trio.run(main)
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
 def test_an_engine_that_ends_in_mid_run(
-    own_engine: OwnEngine, base: str, tmp_path: Path, how: signal.Signals
+    own_engine: OwnEngine, base: str, tmp_path: Path, sweep_now, how: signal.Signals
 ) -> None:
     """The run ends in time with one error that names the engine; later a sweep leaves nothing."""
     argv = [sys.executable, "-c", RUNNER, str(tmp_path / "evidence"), base]
@@ -154,7 +150,7 @@ def test_an_engine_that_ends_in_mid_run(
         assert "up\n" == runner.stdout.readline()
         own_engine.end(how)
         began = time.monotonic()
-        said, error = runner.communicate("go on\n", timeout=120)
+        output, error = runner.communicate("go on\n", timeout=120)
         ended_s = time.monotonic() - began
     left = list((own_engine.home / "state/runs").iterdir())
     absent = sweep_now()
@@ -163,7 +159,7 @@ def test_an_engine_that_ends_in_mid_run(
     with engine_client(find_engine()) as client:
         containers = client.containers.list(all=True)
 
-    assert "" == said
+    assert "" == output
     assert runner.returncode != 0
     assert "the engine does not answer" in error.splitlines()[-1], error
     assert ended_s < limits.CONTAINER_REMOVE_S
@@ -179,7 +175,7 @@ def test_an_engine_that_ends_in_mid_run(
 async def test_teardown_of_a_frozen_engine_has_a_deadline(
     own_engine: OwnEngine, base: str, evidence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An engine that hangs holds up the end of a run for one deadline, and is told as the reason."""
+    """An engine that hangs holds up the end of a run for one deadline, and is named as the reason."""
     monkeypatch.setattr(limits, "CONTAINER_REMOVE_S", 2.0)
     spec = ContainerSpec(
         name="sleeper",
@@ -208,13 +204,3 @@ async def test_teardown_of_a_frozen_engine_has_a_deadline(
     assert "harness sweep" in refused.value.next_step
     assert ended_s < 10
     assert [run.id] == [path.name for path in (own_engine.home / "state/runs").iterdir()]
-
-
-def sweep_now() -> subprocess.CompletedProcess[str]:
-    """``harness sweep`` as a person runs it."""
-    return subprocess.run(
-        [sys.executable, "-m", "harness_core.front.cli", "sweep"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )

@@ -1,4 +1,4 @@
-"""Images without a registry: their tags follow their inputs, and what is missing is said."""
+"""Images without a registry: their tags follow their inputs, and what is missing is named."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_other_certificates_change_every_image(recipes, tmp_path):
 
 
 def test_no_certificates_are_one_clear_error(recipes, tmp_path):
-    """A machine without a bundle is told which package has it."""
+    """On a machine without a bundle the error names the package that has it."""
     (tmp_path / "bundle.crt").write_text("")
     with pytest.raises(Unavailable, match="Install the package ca-certificates"):
         _recipes.build_context("base")
@@ -56,7 +56,7 @@ def test_an_unknown_image_is_refused():
 
 
 def test_missing_debootstrap_and_root_are_named(monkeypatch):
-    """Both are said at once, each with the way to get it."""
+    """Both are named at once, each with the way to get it."""
     monkeypatch.setattr(_bootstrap.shutil, "which", lambda _name: None)
     monkeypatch.setattr(_bootstrap.os, "geteuid", lambda: 1000)
     with pytest.raises(Unavailable) as refused:

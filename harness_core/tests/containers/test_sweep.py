@@ -54,18 +54,8 @@ def state(tmp_path, monkeypatch):
     return path
 
 
-def sweep_now():
-    """``harness sweep`` as a person runs it."""
-    return subprocess.run(
-        [sys.executable, "-m", "harness_core.front.cli", "sweep"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize("moment", ["create", "start", "several"])
-def test_sigkill_in_mid_start_leaves_nothing(engine, images, state, tmp_path, names, moment):
+def test_sigkill_in_mid_start_leaves_nothing(images, state, tmp_path, names, sweep_now, moment):
     """Whenever the runner dies, the sweep finds every container that the engine still made."""
     before = names()
     with subprocess.Popen([sys.executable, "-c", RUNNER, str(tmp_path / "evidence")]) as runner:
@@ -90,23 +80,25 @@ def reached(moment, state, made):
     return len(made) >= (1 if moment == "start" else 4)
 
 
-def test_a_killed_runner_loses_no_log(engine, images, state, tmp_path, names):
-    """What containers had said when the runner was killed is in the evidence."""
+def test_a_killed_runner_loses_no_log(images, state, tmp_path, sweep_now):
+    """What containers had written when the runner was killed is in the evidence."""
     logs = tmp_path / "evidence"
     serving = "database system is ready to accept connections"
 
-    def said() -> list[str]:
+    def serving_ones() -> list[str]:
         return [path.name for path in logs.rglob("postgres-*.log") if serving in path.read_text()]
 
     with subprocess.Popen([sys.executable, "-c", RUNNER, str(logs)]) as runner:
         try:
-            until_blocking(lambda: len(said()) == 4, seconds=60, action="see four servers' logs")
+            until_blocking(
+                lambda: len(serving_ones()) == 4, seconds=60, action="see four servers' logs"
+            )
         finally:
             runner.send_signal(signal.SIGKILL)
     swept = sweep_now()
 
     assert 0 == swept.returncode, swept.stdout + swept.stderr
-    assert 4 == len(said())
+    assert 4 == len(serving_ones())
 
 
 def dead_run(state):
@@ -160,7 +152,7 @@ def whose(engine, base, state, names):
 FOREIGN = {"nobodys", "live", "elsewhere", "unlisted"}
 
 
-def test_foreign_containers_survive(whose):
+def test_foreign_containers_survive(whose, sweep_now):
     """A container that is not of that run, by its labels, its machine or the ledger, stays."""
     ledger, left = whose
     swept = sweep_now()
@@ -225,7 +217,7 @@ def test_networks_and_volumes_of_a_dead_run_go(engine, base, state):
     assert f"{name}-foreign" in left
 
 
-def test_a_silent_engine_keeps_the_ledger(state):
+def test_a_silent_engine_keeps_the_ledger(state, sweep_now):
     """What cannot be looked for is reported, and looked for again next time."""
     ledger = dead_run(state)
     url = f"unix://{state}/gone.sock"

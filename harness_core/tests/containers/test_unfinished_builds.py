@@ -1,4 +1,4 @@
-"""Builds that fail, or are killed, leave no layers; what somebody else has left stays."""
+"""Builds that fail, or are killed, leave no layers; foreign layers stay."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def build(engine, tmp_path: Path, text: str) -> str:
 
 
 def untagged(engine, base: str, **labels: str) -> str:
-    """An untagged image on one of ours, as a build of somebody else leaves one."""
+    """An untagged image on one of ours, as a foreign build leaves one."""
     with engine_client(engine) as client:
         container = client.containers.create(base, ["true"])
         try:

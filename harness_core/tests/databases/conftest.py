@@ -48,15 +48,14 @@ async def database(
     postgres: PostgresService, request: pytest.FixtureRequest
 ) -> AsyncIterator[Database]:
     """An empty database."""
-    admin = Server(postgres.url, run_id="tests", in_memory=postgres.in_memory)
     name = f"hs_tests_{abs(hash(request.node.nodeid))}"
-    await admin.create(name)
-    try:
-        async with Database(postgres.url(name)) as opened:
-            yield opened
-    finally:
-        await admin.drop(name)
-        await admin.close()
+    async with Server(postgres.url, run_id="tests", in_memory=postgres.in_memory) as admin:
+        await admin.create(name)
+        try:
+            async with Database(postgres.url(name)) as opened:
+                yield opened
+        finally:
+            await admin.drop(name)
 
 
 @pytest.fixture

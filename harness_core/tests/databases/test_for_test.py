@@ -99,7 +99,7 @@ def test_a_failed_test_keeps_its_database_and_says_where(output: tuple[str, Path
 
 
 def test_a_connection_left_open_fails_the_test_that_passed(output: tuple[str, Path]) -> None:
-    """What would hold the next test's database is told with who holds it."""
+    """What would hold the next test's database is reported with who holds it."""
     text, _ = output
 
     assert "the test left 1 connection(s) to postgresql://postgres:***@" in text

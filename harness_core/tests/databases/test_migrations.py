@@ -82,7 +82,7 @@ async def test_a_stamp_beside_the_head_is_seen(database: Database, chain: Migrat
 
 
 async def test_a_missing_version_table_is_seen(database: Database, chain: MigrationChain) -> None:
-    """A database that was never migrated is told apart from one that is behind."""
+    """A database that was never migrated differs from one that is behind."""
     with pytest.raises(AssertionError, match="expected a table 'version_core', found no tables"):
         await database.expect_migration_head(chain)
 

@@ -97,14 +97,6 @@ async def filled(pool: object, count: int) -> None:
         await until(probe)
 
 
-async def test_an_empty_pool_still_serves(postgres: PostgresService) -> None:
-    """Without warm clones each checkout makes one."""
-    async with open_pool(postgres.url, Counted("cold").blueprint, run_id="cold", warm=0) as pool:
-        names = {(await pool.checkout()).name for _ in range(3)}
-
-    assert 3 == len(names)
-
-
 async def test_the_pool_is_bounded(postgres: PostgresService) -> None:
     """No more clones are made ahead of time than asked for."""
     counted = Counted("bounded")
@@ -130,34 +122,8 @@ async def test_checkout_works_from_another_loop(postgres: PostgresService) -> No
     assert () == holders
 
 
-async def test_a_template_is_built_once_for_all(postgres: PostgresService) -> None:
-    """Pools that open at once, as the workers of a run do, share one build."""
-    counted = Counted("shared")
-    templates: list[str] = []
-    opened = trio.Event()
-
-    async def worker() -> None:
-        async with open_pool(
-            postgres.url, counted.blueprint, run_id="shared", in_memory=True
-        ) as pool:
-            templates.append(pool.template)
-            if len(templates) == 3:
-                opened.set()
-            await opened.wait()
-            async with Database((await pool.checkout()).url) as database:
-                await database.expect_count("t", count=1)
-
-    async with trio.open_nursery() as nursery:
-        for _ in range(3):
-            nursery.start_soon(worker)
-
-    assert 1 == counted.built
-    assert 1 == len(set(templates))
-    assert set(templates).isdisjoint(await databases(postgres))
-
-
 async def test_processes_share_a_template(postgres: PostgresService, tmp_path: Path) -> None:
-    """The same, between processes: what they share is the server alone."""
+    """Pools that open at once, as the workers of a run do, share one build: all they share is the server."""
     script = tmp_path / "worker.py"
     script.write_text(
         "import sys, trio\n"
@@ -187,22 +153,22 @@ async def test_processes_share_a_template(postgres: PostgresService, tmp_path: P
         for _ in range(2)
     ]
     try:
-        said = [await blocking(until_ready, worker) for worker in workers]
+        printed = [await blocking(until_ready, worker) for worker in workers]
     finally:
         for worker in workers:
             await blocking(worker.communicate, "")
 
-    assert ["built", "ready", "ready"] == sorted(word for words in said for word in words)
+    assert ["built", "ready", "ready"] == sorted(word for words in printed for word in words)
     assert [0, 0] == [worker.returncode for worker in workers]
     assert not [name for name in await databases(postgres) if name.startswith("hs_procs_")]
 
 
 def until_ready(worker: subprocess.Popen[str]) -> list[str]:
-    """What a worker says until it is ready or gone."""
-    said = []
-    while not said or said[-1] not in {"ready", ""}:
-        said.append(worker.stdout.readline().strip())
-    return said
+    """What a worker prints until it is ready or gone."""
+    lines = []
+    while not lines or lines[-1] not in {"ready", ""}:
+        lines.append(worker.stdout.readline().strip())
+    return lines
 
 
 async def test_half_a_template_is_none(postgres: PostgresService) -> None:
@@ -266,7 +232,7 @@ async def test_who_held_a_clone_is_reported(postgres: PostgresService) -> None:
 
 
 async def test_only_our_own_databases_are_dropped(postgres: PostgresService) -> None:
-    """A database of somebody else is refused, also when its name looks like ours."""
+    """A foreign database is refused, also when its name looks like ours."""
     from harness_core.infrastructure.databases import Clone
 
     async with Database(postgres.url()) as admin:

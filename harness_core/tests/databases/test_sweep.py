@@ -15,10 +15,9 @@ def make(postgres: PostgresService, *names: str, run_id: str) -> None:
     """Databases as a run would have left them."""
 
     async def create() -> None:
-        server = Server(postgres.url, run_id=run_id, in_memory=False)
-        for name in names:
-            await server.create(name)
-        await server.close()
+        async with Server(postgres.url, run_id=run_id, in_memory=False) as server:
+            for name in names:
+                await server.create(name)
 
     trio.run(create)
 

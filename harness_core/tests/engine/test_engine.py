@@ -1,4 +1,4 @@
-"""Which engine is found, by which rule, and what is said when none answers."""
+"""Which engine is found, by which rule, and the error when none answers."""
 
 from __future__ import annotations
 
@@ -153,17 +153,17 @@ def test_a_tcp_engine_on_loopback_is_local():
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "said"),
+    ("answer", "status", "expected"),
     [
         pytest.param({"hello": "world"}, "200 OK", "is no container engine", id="no-engine"),
         pytest.param({}, "403 Forbidden", "answers 403 Forbidden", id="refusal"),
     ],
 )
-def test_what_answers_and_is_no_engine_is_refused(tmp_path, answer, status, said):
-    """A server that is something else, or refuses, is named with what it said."""
+def test_what_answers_and_is_no_engine_is_refused(tmp_path, answer, status, expected):
+    """A server that is something else, or refuses, is named with its answer."""
     with (
         fake_engine(tmp_path / "e.sock", answer, status=status),
-        pytest.raises(Unavailable, match=said),
+        pytest.raises(Unavailable, match=expected),
     ):
         find_engine(environment={"DOCKER_HOST": f"unix://{tmp_path}/e.sock"})
 

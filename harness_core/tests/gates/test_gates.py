@@ -26,7 +26,7 @@ def test_gates_say_why_they_are_closed(own_gates):
 
 
 def test_unknown_gate_is_bad_input(own_gates):
-    """A gate nobody knows is refused with the names there are."""
+    """An unknown gate is refused with the names there are."""
     with pytest.raises(BadInput) as refused:
         gates.closed_reason("docker")
 
@@ -62,9 +62,6 @@ def test_required_refuses_a_typo(own_gates, monkeypatch):
         gates.required()
 
     assert ("HARNESS_REQUIRE", "closd") == (refused.value.where, refused.value.found)
-    with pytest.raises(BadInput):
-        gates.required(["nothing"])
-    assert {"closed"} == gates.required(["closed"])
 
 
 @pytest.mark.parametrize(("names", "found"), [((), "no gate"), (("open", "opn"), "opn"), ((3,), 3)])
@@ -116,7 +113,7 @@ def test_the_postgres_gate_asks_for_libraries_and_a_server_that_would_be_used(mo
     assert "uid 65534 cannot read it" == gates.closed_reason("postgres")
 
 
-def test_a_server_from_elsewhere_is_said_to_be(tmp_path, monkeypatch):
+def test_a_server_from_elsewhere_is_named_so(tmp_path, monkeypatch):
     """Where our own wheel is not installed, the server that takes its place is named as what it is."""
     (gate,) = (gate for gate in gates.gates() if gate.name == "postgres")
     server = PostgresBinaries(directory=tmp_path, version="97.1", source="the PATH (/x/postgres)")

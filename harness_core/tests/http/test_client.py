@@ -1,4 +1,4 @@
-"""The HTTP client of tests: what it sends, what it tells, what it writes down, how it is not answered."""
+"""The HTTP client of tests: what it sends, answers and records, and how an answer fails to come."""
 
 import json
 from functools import partial
@@ -18,7 +18,7 @@ def evidence(tmp_path):
 
 
 async def test_a_request_arrives_as_it_was_asked_for(evidence):
-    """Method, path, query, headers and JSON body, and no header that nobody asked for."""
+    """Method, path, query, headers and JSON body, and no header that was not asked for."""
     async with open_recorder(
         "server", evidence=evidence, rules=[Rule(answer=Answer(json={}))]
     ) as server:
@@ -33,7 +33,7 @@ async def test_a_request_arrives_as_it_was_asked_for(evidence):
     }
 
 
-async def test_an_answer_is_told_whole(evidence):
+async def test_an_answer_is_whole(evidence):
     """Status, headers, body as bytes, text and JSON, and how long it took."""
     rules = [Rule(answer=Answer(status=418, json={"a": 1}, headers={"X-One": "1"}))]
     async with open_recorder("server", evidence=evidence, rules=rules) as server:
@@ -93,7 +93,7 @@ async def test_every_exchange_is_evidence_and_secrets_are_not(evidence, tmp_path
         first["body"],
     )
     assert 200 == first["answer"]["status"]
-    assert "nobody accepts connections" == second["problem"]
+    assert "connection refused" == second["problem"]
     assert "hush" not in "".join(lines)
 
 
@@ -113,18 +113,18 @@ async def test_an_answer_that_does_not_come_is_a_failed_assertion(drop, how, evi
     assert isinstance(error.value, AssertionError)
 
 
-async def test_nobody_there_is_told_as_refused(evidence):
-    """A port on which nobody listens."""
+async def test_a_port_without_a_listener_refuses(evidence):
+    """Which is another failure than no answer in time."""
     async with open_recorder("server", evidence=evidence) as server:
         url = server.url
 
-    with pytest.raises(Unanswered, match="nobody accepts connections") as error:
+    with pytest.raises(Unanswered, match="connection refused") as error:
         await HttpClient(url).get("/")
 
     assert Silence.REFUSED is error.value.how
 
 
-async def test_what_is_no_http_is_told_as_broken(evidence):
+async def test_what_is_no_http_is_broken(evidence):
     """Something listens there and speaks another protocol."""
 
     async def speak(stream):

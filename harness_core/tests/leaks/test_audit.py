@@ -112,7 +112,7 @@ def test_a_clean_run_passes(tmp_path: Path) -> None:
 
 
 def test_another_runs_things_are_not_ours(tmp_path: Path) -> None:
-    """While somebody else's process, listener and directory are there, a clean run passes."""
+    """While another run's process, listener and directory are there, a clean run passes."""
     other = subprocess.Popen(
         [sys.executable, "-m", "http.server", "0", "--bind", "127.0.0.1"],
         stdout=subprocess.DEVNULL,

@@ -69,7 +69,7 @@ def test_it_is_tried_for_real():
     ],
 )
 def test_the_setting_that_forbids_it_is_named(refused, settings, advice):
-    """Where it is refused: which switch, how to turn it, and what the command said."""
+    """Where it is refused: which switch, how to turn it, and the command's own message."""
     assert f"{advice} (unshare: unshare failed: not permitted)" == refused(**settings)
 
 

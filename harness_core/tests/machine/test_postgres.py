@@ -23,7 +23,7 @@ from harness_core.base.machine import (
 )
 from harness_core.infrastructure.services import _cluster
 
-#: Whom a server of root runs as, in these tests: nobody who owns anything.
+#: The user that a server of root runs as, in these tests; owns nothing.
 STRANGER = (54321, 54321)
 
 DOCS = Path(__file__).parents[3] / "docs/postgres.md"
@@ -158,7 +158,7 @@ def test_extensions_are_those_on_disk(machine: Path):
     assert () == of(bare)
 
 
-def test_two_builds_of_one_version_are_told_apart(machine: Path):
+def test_two_builds_of_one_version_are_distinguished(machine: Path):
     """A data directory that one of them initialised is not taken from the cache by the other."""
     plain = install(machine / "plain/bin", "18.6")
     fuller = install(machine / "fuller/bin", "18.6")

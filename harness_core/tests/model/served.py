@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -13,7 +14,10 @@ import trio
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import GatewayClient, LedgerEntry
 from harness_core.doubles.model._backend import Backend
-from harness_core.doubles.model._serve import Settings, serve
+from harness_core.doubles.model._budget import Budget
+from harness_core.doubles.model._desk import Desk
+from harness_core.doubles.model._ledger import Ledger
+from harness_core.doubles.model._serve import listen, serve
 from harness_core.doubles.model.rehearsed import RehearsedBackend
 from harness_core.doubles.turns import Rehearsal, say
 
@@ -47,30 +51,35 @@ def rehearsed(*rehearsals: Rehearsal) -> RehearsedBackend:
 
 @asynccontextmanager
 async def served(
-    backend: Backend | None = None, *, key: str = KEY, **settings
+    backend: Backend | None = None,
+    *,
+    key: str = KEY,
+    ledger: Path | None = None,
+    budget_usd: float = 1.0,
+    hosts: Sequence[str] = (),
+    **options,
 ) -> AsyncIterator[tuple[httpx.AsyncClient, GatewayClient]]:
     """A gateway in this process: a client that holds its key, and its control API.
 
     Without a backend its model is :func:`rehearsed`.
     """
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listen()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    chosen = Settings(
-        backend=backend or rehearsed(),
-        api_key=key,
-        control_token=TOKEN,
-        descriptor=listener.detach(),
-        announce=False,
-        **({"budget_usd": 1.0} | settings),
-    )
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve, chosen)
-        with deadline("serve a gateway", seconds=20):
+        with closing(Ledger(ledger)) as book, deadline("serve a gateway", seconds=20):
+            desk = Desk(
+                backend=backend or rehearsed(),
+                ledger=book,
+                budget=Budget(budget_usd),
+                api_key=key,
+                **options,
+            )
+            nursery.start_soon(partial(serve, desk, listener, control_token=TOKEN, hosts=hosts))
             async with httpx.AsyncClient(
                 base_url=url, headers={"x-api-key": key}, timeout=20, trust_env=False
             ) as http:
                 yield http, GatewayClient(url, TOKEN)
-        nursery.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()
 
 
 async def left(control: GatewayClient) -> LedgerEntry:
@@ -82,3 +91,10 @@ async def left(control: GatewayClient) -> LedgerEntry:
     await until(ended)
     (entry,) = await control.ledger()
     return entry
+
+
+def entry(sequence: int, **more) -> LedgerEntry:
+    """A ledger entry with what a test does not care about filled in."""
+    given = {"arrived_at": "2026-11-20T10:00:00+00:00", "mode": "rehearsed", "kind": "messages",
+             "model": HAIKU, "status": 200, **more}  # fmt: skip
+    return LedgerEntry(sequence=sequence, **given)

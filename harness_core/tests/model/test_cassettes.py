@@ -15,6 +15,7 @@ from harness_core.base.errors import BadInput
 from harness_core.base.evidence import Redactor, open_evidence
 from harness_core.doubles.model import Fault, Gateway, GatewayClient, open_gateway
 from harness_core.doubles.model._backend import Backend
+from harness_core.doubles.model._cassette import asker, read_cassette
 from harness_core.doubles.model._live import LiveBackend
 from harness_core.doubles.model._record import RecordBackend
 from harness_core.doubles.model._replay import ReplayBackend
@@ -25,7 +26,7 @@ from harness_core.tests.model.served import HAIKU, KEY, PAIN_LOG, rehearsed, req
 
 PROVIDER_KEY = "sk-of-the-provider-0123456789"
 
-#: What a provider's model does: it logs what it is told to log, and repeats anything else.
+#: What a provider's model does: it logs what it is asked to log, and repeats anything else.
 REHEARSED = (
     Rehearsal(message="{words}", turns=(say("Understood: {words}"),)),
     Rehearsal(message="log {words}", turns=(use("pain_log", notes="log {words}"),)),
@@ -58,7 +59,7 @@ async def ask(http: httpx.AsyncClient, body: dict, *, path: str = "/v1/messages"
     return await http.post(path, json=body)
 
 
-def told(response: httpx.Response) -> list[dict]:
+def blocks_of(response: httpx.Response) -> list[dict]:
     """What a response says, streamed or not, without ids."""
     assert 200 == response.status_code, response.text
     kind = response.headers["content-type"]
@@ -76,10 +77,10 @@ async def test_an_answer_is_replayed_without_its_provider(
     """What was recorded streamed or whole is replayed either way, token counts included."""
     asked = request("log the pain", tools=[PAIN_LOG])
     async with recording(tmp_path) as (http, control, _):
-        first = told(await ask(http, asked | {"stream": recorded_streamed}))
+        first = blocks_of(await ask(http, asked | {"stream": recorded_streamed}))
         (recorded,) = await control.ledger()
     async with replaying(tmp_path) as (http, control):
-        second = told(await ask(http, asked | {"stream": replayed_streamed}))
+        second = blocks_of(await ask(http, asked | {"stream": replayed_streamed}))
         (replayed,) = await control.ledger()
         totals = await control.totals()
         unmatched = await control.unmatched()
@@ -109,7 +110,7 @@ async def test_this_runs_values_take_the_place_of_the_recorded_ones(tmp_path) ->
     async with recording(tmp_path) as (http, *_):
         await ask(http, body(old, "2026-11-20", ids[0]))
     async with replaying(tmp_path) as (http, _):
-        answer = told(await ask(http, body(new, "2027-01-03", ids[1])))
+        answer = blocks_of(await ask(http, body(new, "2027-01-03", ids[1])))
     (path,) = (tmp_path / "cassette").glob("*.json")
     file = path.read_text(encoding="utf-8")
 
@@ -137,7 +138,7 @@ async def test_a_conversation_goes_on_with_the_ids_of_the_replay(tmp_path) -> No
             {"role": "user", "content": [result]},
         ]
         second = await ask(http, asked | {"messages": turns})
-        return first[0]["id"], json.dumps(told(second))
+        return first[0]["id"], json.dumps(blocks_of(second))
 
     async with recording(tmp_path) as (http, *_):
         recorded_id, recorded = await converse(http, "10:00:00.123456")
@@ -156,7 +157,7 @@ async def test_repeated_questions_get_their_answers_in_order(tmp_path) -> None:
             await provider.rehearse(Rehearsal(message="next", turns=(say(word),)))
             await ask(http, request("next"))
     async with replaying(tmp_path) as (http, _):
-        answers = [told(await ask(http, request("next")))[0]["text"] for _ in words]
+        answers = [blocks_of(await ask(http, request("next")))[0]["text"] for _ in words]
         refused = await ask(http, request("next"))
 
     assert words == answers
@@ -192,7 +193,7 @@ async def test_no_secret_reaches_a_cassette(tmp_path) -> None:
     other = "sk-ant-api03-AAAABBBBCCCCDDDD1234"
     async with recording(tmp_path) as (http, _, _provider):
         text = f"log {PROVIDER_KEY} and {KEY} and {other}"
-        told(await ask(http, request(text, tools=[PAIN_LOG], metadata={"user_id": "mallory"})))
+        blocks_of(await ask(http, request(text, tools=[PAIN_LOG], metadata={"user_id": "mallory"})))
         keys = (PROVIDER_KEY, KEY, other, "mallory")
     files = [path.read_text(encoding="utf-8") for path in (tmp_path / "cassette").iterdir()]
 
@@ -231,8 +232,8 @@ async def test_recording_again_replaces_what_is_asked_again(tmp_path) -> None:
             if answer == "old":
                 await ask(http, request("once"))
     async with replaying(tmp_path) as (http, _):
-        again = told(await ask(http, request("again")))
-        once = told(await ask(http, request("once")))
+        again = blocks_of(await ask(http, request("again")))
+        once = blocks_of(await ask(http, request("once")))
 
     assert ("new", "old") == (again[0]["text"], once[0]["text"])
 
@@ -259,8 +260,8 @@ async def test_blocks_of_other_kinds_survive(tmp_path) -> None:
         json.dumps({"cassette": 1, "request": recorded, "answers": [answer, answer]})
     )
     async with replaying(tmp_path) as (http, _):
-        whole = told(await ask(http, request("think")))
-        streamed = told(await ask(http, request("think", stream=True)))
+        whole = blocks_of(await ask(http, request("think")))
+        streamed = blocks_of(await ask(http, request("think", stream=True)))
 
     assert [{**part, "id": ""} for part in content] == whole
     assert whole == streamed
@@ -275,7 +276,7 @@ async def test_a_cassette_may_name_more_volatile_values(tmp_path) -> None:
     async with recording(tmp_path) as (http, *_):
         await ask(http, request("log the pain of ORD-17", tools=[PAIN_LOG]))
     async with replaying(tmp_path) as (http, _):
-        answer = told(await ask(http, request("log the pain of ORD-4242", tools=[PAIN_LOG])))
+        answer = blocks_of(await ask(http, request("log the pain of ORD-4242", tools=[PAIN_LOG])))
 
     assert "ORD-4242" in answer[0]["input"]["notes"]
 
@@ -305,20 +306,40 @@ GOOD = {
         ),
     ],
 )
-async def test_a_malformed_cassette_is_one_bad_input(tmp_path, text, key, expected) -> None:
-    """A file that cannot be used is named with its field, before any process is started."""
-    directory = tmp_path / "cassette"
-    directory.mkdir()
-    (directory / "broken.json").write_text(text)
-    evidence = open_evidence(tmp_path / "evidence")
-    async with open_run(evidence=evidence) as run:
-        opening = open_gateway(run, mode="replay", cassette=directory, evidence=evidence)
-        with pytest.raises(BadInput) as caught:
-            await opening.__aenter__()
+def test_a_malformed_cassette_is_one_bad_input(tmp_path, text, key, expected) -> None:
+    """A file that cannot be used is named with its field."""
+    (tmp_path / "broken.json").write_text(text)
+    with pytest.raises(BadInput) as caught:
+        read_cassette(tmp_path)
 
-    assert str(directory / "broken.json") == caught.value.where
-    assert key == caught.value.key
+    assert (str(tmp_path / "broken.json"), key) == (caught.value.where, caught.value.key)
     assert expected in caught.value.expected
+
+
+@pytest.mark.parametrize(
+    ("volatile", "key"),
+    [
+        ({"Order 1": "x"}, "volatile"),
+        ({"order": "("}, "volatile.order"),
+        ({"order": "x*"}, "volatile.order"),
+    ],
+)
+def test_what_volatile_means_is_checked(tmp_path, volatile, key) -> None:
+    """A kind that names nothing, and a pattern that is none or that matches nothing."""
+    (tmp_path / "volatile.json").write_text(json.dumps({"cassette": 1, "volatile": volatile}))
+    with pytest.raises(BadInput) as caught:
+        asker(tmp_path, Redactor())
+
+    assert key == caught.value.key
+
+
+@pytest.mark.parametrize("files", [{}, {"a.json": GOOD, "b.json": GOOD}], ids=["none", "twice"])
+def test_a_cassette_holds_each_request_once(tmp_path, files) -> None:
+    """Nothing recorded, and one request in two files, are mistakes."""
+    for name, body in files.items():
+        (tmp_path / name).write_text(json.dumps(body))
+    with pytest.raises(BadInput, match=r"recorded request|each request once"):
+        read_cassette(tmp_path)
 
 
 async def test_a_gateway_process_records_and_replays(tmp_path) -> None:
@@ -328,7 +349,7 @@ async def test_a_gateway_process_records_and_replays(tmp_path) -> None:
     async def answered(opened: Gateway) -> str:
         headers = {"x-api-key": opened.api_key}
         async with httpx.AsyncClient(base_url=opened.url, headers=headers, trust_env=False) as http:
-            return told(await ask(http, request("hello")))[0]["text"]
+            return blocks_of(await ask(http, request("hello")))[0]["text"]
 
     async with open_run(evidence=evidence) as run:
         async with (
@@ -354,14 +375,3 @@ async def test_a_gateway_process_records_and_replays(tmp_path) -> None:
 
     assert "Understood: hello" == first == second
     assert ("replay", 0.0) == (totals.mode, totals.spent_usd)
-
-
-async def test_a_file_is_whole_or_not_there(tmp_path) -> None:
-    """Beside finished files a recording leaves nothing."""
-    async with recording(tmp_path) as (http, *_):
-        for number in range(3):
-            await ask(http, request(f"question {number}"))
-    names = sorted(path.name for path in Path(tmp_path / "cassette").iterdir())
-
-    assert 3 == len(names)
-    assert [] == [name for name in names if not name.endswith(".json")]

@@ -97,7 +97,7 @@ async def test_a_session_is_one_call_in_the_ledger(tmp_path) -> None:
 
 
 async def test_an_exceeded_budget_ends_a_session_at_once(tmp_path) -> None:
-    """The CLI tells the sums and does not try again."""
+    """The CLI shows the sums and does not try again."""
     paid = {"mode": "live", "upstream": "http://127.0.0.1:1", "upstream_key": "sk-of-a-provider"}
     async with gateway(tmp_path, budget_usd=0.001, **paid) as opened:
         result, _ = await session("hello", opened, tmp_path)

@@ -204,7 +204,8 @@ async def test_a_fault_is_withdrawn_without_those_of_others() -> None:
     [
         ({"kind": "hang", "tims": 2}, "tims", "one of kind, times, "),
         ({"kind": "melt"}, "kind", "one of latency, hold, "),
-        ({"times": 1}, "kind", "a text"),
+        ({"times": 1}, "kind", "one of latency, hold, "),
+        ({"kind": "hang", "share": 0}, "share", "a part above 0"),
         ({"kind": "hang", "times": "2"}, "times", "a whole number"),
         ({"kind": "hang", "times": 0}, "times", "a whole number from 1 on"),
         ({"kind": "status", "status": 200}, "status", "an HTTP status from 400 to 599"),
@@ -224,5 +225,5 @@ async def test_a_fault_that_means_nothing_is_refused(body, key, expected) -> Non
         )
         assert answer.json()["expected"].startswith(expected)
         assert () == await control.waiting_faults()
-    with pytest.raises(BadInput):
-        Fault(kind="melt")
+        with pytest.raises(BadInput):
+            await control.add_fault(Fault(kind="melt"))

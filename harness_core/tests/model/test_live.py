@@ -111,7 +111,7 @@ async def test_an_upstream_that_breaks_off_is_paid_for_what_was_seen() -> None:
 
 
 async def test_a_live_call_whose_client_left_is_booked_at_its_worst() -> None:
-    """The provider may bill what nobody stayed to read: the whole reservation is taken as spent."""
+    """The provider may bill what its client did not stay to read: the whole reservation is taken as spent."""
     async with live() as (http, control, provider):
         await provider.add_fault(Fault(kind="hang"))
         with pytest.raises(httpx.ReadTimeout):

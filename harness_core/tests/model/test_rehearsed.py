@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from harness_core.base.errors import BadInput
-from harness_core.doubles.model._refusal import Refusal
 from harness_core.doubles.model._reply import Reply
 from harness_core.doubles.model._request import parse_request
 from harness_core.doubles.model.rehearsed._form import Form, read_form
@@ -19,7 +18,6 @@ from harness_core.doubles.turns import (
     Rehearsal,
     Turn,
     ask,
-    fail,
     given,
     obey,
     result,
@@ -152,6 +150,28 @@ SCHEMA = {
 }
 
 
+LIST_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string"},
+        "tasks": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "agent": {"type": "string"},
+                    "score": {"type": "number"},
+                    "quote": {"type": "array", "items": {"type": "string"}},
+                    "at": {"type": "object", "properties": {"start": {"type": "integer"}}},
+                },
+            },
+        },
+    },
+}
+LIST_ITEM = {"agent": "health", "score": 0.9, "quote": [MESSAGE], "at": {"start": 0}}
+NO_JSON = 'Reply with JSON: {"jobs": [{"service": <name>, "why": <reason>, "text": <message>}]}\n'
+
+
 def by_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a request that demands an answer by a schema."""
     return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
@@ -224,7 +244,23 @@ ROWS = (
         f"{BULLETS}<text>{MESSAGE}</text>",
         body=by_schema(SCHEMA),
     ),
-    # What a reader lacks is named; the answer helps nobody.
+    Row(
+        "by-schema-of-a-list",
+        {"json": {"reason": "as rehearsed", "tasks": [LIST_ITEM]}},
+        f"{BULLETS}<text>{MESSAGE}</text>",
+        body=by_schema(LIST_SCHEMA),
+    ),
+    Row(
+        "no-json",
+        {"json": {"jobs": [{"service": "health", "why": "as rehearsed", "text": MESSAGE}]}},
+        f"{NO_JSON}{BULLETS}<text>{MESSAGE}</text>",
+    ),
+    Row(
+        "named-in-prose",
+        {"json": {"agent": "health", "text": MESSAGE}},
+        f"Answer with a JSON object that has the keys agent and text.\n{BULLETS}Message: {MESSAGE}",
+    ),
+    # What a reader lacks is named; the answer is of no use.
     lacks("no-registry", "never named 'health': the registry has nobody", classifying(registry=[])),
     lacks(
         "one-missing",
@@ -266,6 +302,18 @@ ROWS = (
         tool(SYMPTOM_LOG["name"], severity="string"),
     ),
     lacks("shell", "offered: y", MESSAGE, SYMPTOM_LOG | {"name": "Bash"}, tool("mcp__x__y")),
+    Row(
+        "tools-forbidden",
+        {"missing": "none of the subject's"},
+        body={"tools": LOG, "tool_choice": {"type": "none"}},
+    ),
+    Row(
+        "no-result",
+        {"missing": "'contact_create' gave no result, of which 'id' was needed"},
+        MESSAGE,
+        [use("symptom_log", name=[result("contact_create", "id")])],
+        {"tools": LOG},
+    ),
     # A session is given the message, or its part; a product may say more, and not less.
     Row("more", {"calls": LOGGED}, f"Earlier: nothing.\n\n{MESSAGE} Thanks.", body={"tools": LOG}),
     lacks("less", NOT_WHOLE, MESSAGE[:30], SYMPTOM_LOG),
@@ -290,13 +338,13 @@ ROWS = (
         {"tools": LOG},
     ),
     Row("reminder-inside-cut-off", {"missing": NOT_WHOLE}, ACHE[:18], [said(ACHE, HEADACHE)]),
-    # What the model had to be told stands in the prompt, or it does not know.
+    # What the model had to know stands in the prompt, or it does not know.
     *(
         Row(name, expected, MESSAGE, [given(TODAY, HEADACHE)], {"tools": LOG, "system": system})
         for name, system, expected in (
-            ("told", TODAY, {"calls": LOGGED}),
-            ("told-otherwise", TODAY.title(), {"missing": f"never said {TODAY!r}"}),
-            ("untold", "", {"missing": f"never said {TODAY!r}"}),
+            ("stated", TODAY, {"calls": LOGGED}),
+            ("stated-otherwise", TODAY.title(), {"missing": f"never said {TODAY!r}"}),
+            ("unstated", "", {"missing": f"never said {TODAY!r}"}),
         )
     ),
     Row("asks-back", {"text": "Which one?"}, model=[ask("Which one?")], body={"tools": LOG}),
@@ -348,7 +396,7 @@ ROWS = (
         MESSAGE,
         [said(MESSAGE, say("one")), said(MESSAGE, say("two")), *FAMILY[1:]],
     ),
-    # What nobody rehearsed, and a prompt that is not understood, is ours: the prompt is shown.
+    # What was not rehearsed, and a prompt that is not understood, is ours: the prompt is shown.
     Row("unrehearsed", {"unrehearsed": "Will it rain?"}, "Will it rain?", body={"tools": LOG}),
     Row("not-understood", {"unrehearsed": "Anna (Gesundheit)"}, GERMAN, [route("Anna"), HEADACHE]),
     Row("not-understood-says-what-to-do", {"unrehearsed": "[model]"}, GERMAN, [route("Anna")]),
@@ -357,7 +405,7 @@ ROWS = (
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_a_call_is_answered_as_rehearsed_or_not_at_all(row):
-    """What the prompt lets a reader do is done; else the answer helps nobody, and it is said whose fault it is."""
+    """What the prompt lets a reader do is done; else the answer is of no use, and the reply says whose fault it is."""
     reply = Model(*row.model).ask(row.prompt, **row.body)
 
     for name in ("missing", "unrehearsed"):
@@ -433,14 +481,6 @@ def test_each_target_has_its_own_turns():
 
     assert ["health", "general"] == [each["butler"] for each in split]
     assert ["mcp__health__symptom_log", "mcp__x__reminder_create"] == called
-
-
-def test_a_turn_fails():
-    """As the provider would, whoever is asked."""
-    with pytest.raises(Refusal) as caught:
-        Model(fail(529), HEADACHE).ask(MESSAGE)
-
-    assert (529, "status 529") == (caught.value.status, caught.value.fault)
 
 
 def test_a_gullible_model_calls_no_tool_that_is_not_there():
@@ -535,7 +575,7 @@ def test_a_subject_may_name_the_tool_that_hands_over(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "shown"),
     [
         ("[model]\nmesage = 'x'", "model.mesage"),
         ("[model]\nmessage = 'x'", "model.message: found 'x'"),
@@ -552,7 +592,7 @@ def test_a_subject_may_name_the_tool_that_hands_over(tmp_path):
         ("model = 3", "model"),
     ],
 )
-def test_a_mistake_in_a_form_is_told(tmp_path, text, told):
+def test_a_mistake_in_a_form_is_reported(tmp_path, text, shown):
     """By file and key, before anything is asked."""
     path = tmp_path / "subject.toml"
     path.write_text(text)
@@ -560,4 +600,4 @@ def test_a_mistake_in_a_form_is_told(tmp_path, text, told):
     with pytest.raises(BadInput) as caught:
         read_form(path)
 
-    assert told in str(caught.value)
+    assert shown in str(caught.value)

@@ -13,15 +13,14 @@ from harness_core.doubles.model._refusal import Refusal
 from harness_core.doubles.model._reply import (
     Reply,
     Usage,
-    estimate_tokens,
-    message_body,
     text_block,
 )
 from harness_core.doubles.model._request import parse_body, parse_request
-from harness_core.doubles.model._stream import AnswerReader, EventDecoder, message_events
+from harness_core.doubles.model._stream import AnswerReader, EventDecoder, message_parts
 
 GOOD = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
 REQUEST = parse_request(GOOD)
+STREAMED = parse_request({**GOOD, "stream": True})
 USE = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
 
@@ -77,7 +76,7 @@ def test_what_is_no_json_object_is_refused(raw) -> None:
 
 
 def test_unknown_fields_are_kept() -> None:
-    """Fields nobody here knows travel on to a live provider."""
+    """Fields that are not read travel on to a live provider."""
     request = parse_request({**GOOD, "speed": "fast"})
 
     assert "fast" == request.body["speed"]
@@ -117,14 +116,14 @@ usages = st.builds(
 def test_a_stream_says_what_the_message_says(blocks, usage, cuts) -> None:
     """Events, cut into pieces anywhere, add up to the message that would have been sent whole."""
     reply = Reply(content=tuple(blocks), usage=usage)
-    stream = b"".join(message_events(reply, REQUEST, "msg_1"))
+    stream = b"".join(message_parts(reply, STREAMED, "msg_1"))
     reader, at, number = AnswerReader(streaming=True), 0, 0
     while at < len(stream):
         piece = stream[at : at + cuts[number % len(cuts)]]
         reader.feed(piece)
         at, number = at + len(piece), number + 1
     whole = AnswerReader(streaming=False)
-    whole.feed(json.dumps(message_body(reply, "m", "msg_1")).encode())
+    whole.feed(*message_parts(reply, REQUEST, "msg_1"))
     whole.end()
 
     assert reply == reader.reply == whole.reply
@@ -136,7 +135,7 @@ def test_a_stream_is_written_as_the_provider_writes_it() -> None:
     """Event by event: each named by its type, texts in several deltas, arguments as partial JSON."""
     call = {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}}
     reply = Reply(content=(text_block("x" * 30), call), stop_reason="tool_use")
-    stream = b"".join(message_events(reply, REQUEST, "msg_1"))
+    stream = b"".join(message_parts(reply, STREAMED, "msg_1"))
     events = list(EventDecoder().feed(stream))
 
     assert [f"event: {event['type']}" for event in events] == [
@@ -156,7 +155,7 @@ def test_a_stream_is_written_as_the_provider_writes_it() -> None:
         ("message_stop", None),
     ] == [(each["type"], each.get("content_block", each.get("delta"))) for each in events]
     assert (
-        message_body(reply, "m", "msg_1")
+        json.loads(*message_parts(reply, REQUEST, "msg_1"))
         | {"content": [], "stop_reason": None}
         | {"usage": events[0]["message"]["usage"]}
         == events[0]["message"]
@@ -167,7 +166,7 @@ def test_a_broken_stream_is_priced_by_what_was_seen() -> None:
     """A stream that breaks off before its usage is estimated by its deltas, not taken as free."""
     usage = Usage(input_tokens=50, output_tokens=99)
     events = list(
-        message_events(Reply(content=(text_block("x" * 400),), usage=usage), REQUEST, "m")
+        message_parts(Reply(content=(text_block("x" * 400),), usage=usage), STREAMED, "m")
     )
     reader = AnswerReader(streaming=True)
     for event in events[:-3]:
@@ -175,14 +174,6 @@ def test_a_broken_stream_is_priced_by_what_was_seen() -> None:
 
     assert Usage(input_tokens=50, output_tokens=100) == reader.usage
     assert reader.reply is None
-
-
-@given(st.text())
-def test_estimated_tokens_are_a_quarter_of_the_bytes(text: str) -> None:
-    """The offline token count is deterministic and documented: bytes over four, rounded up."""
-    size = len(text.encode("utf-8", "surrogatepass"))
-
-    assert (size + 3) // 4 == estimate_tokens(text)
 
 
 def test_chat_completions_are_translated() -> None:
@@ -199,6 +190,7 @@ def test_chat_completions_are_translated() -> None:
         ],
         "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
         "tool_choice": "required",
+        "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}},
     }  # fmt: skip
 
     request = CHAT.parse(body)
@@ -207,24 +199,7 @@ def test_chat_completions_are_translated() -> None:
     assert ["user", "assistant", "user"] == [turn.role for turn in request.turns]
     assert ["f"] == [tool.name for tool in request.tools]
     assert "any" == request.tool_choice
-
-
-def test_chat_completions_are_answered() -> None:
-    """Text and calls come back under the names of that API, whole and streamed."""
-    call = {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}
-    usage = Usage(input_tokens=3, output_tokens=4)
-    reply = Reply(content=(text_block("so"), call), stop_reason="tool_use", usage=usage)
-
-    whole = CHAT.whole(reply, "m", "msg_1")
-    stream = b"".join(CHAT.events(reply, REQUEST, "msg_1")).decode()
-
-    message = whole["choices"][0]["message"]
-    assert "so" == message["content"]
-    assert {"name": "f", "arguments": '{"a": 1}'} == message["tool_calls"][0]["function"]
-    assert "tool_calls" == whole["choices"][0]["finish_reason"]
-    assert 7 == whole["usage"]["total_tokens"]
-    assert stream.endswith("data: [DONE]\n\n")
-    assert '"finish_reason": "tool_calls"' in stream
+    assert {"type": "object"} == request.output_schema
 
 
 @pytest.mark.parametrize(
@@ -233,6 +208,7 @@ def test_chat_completions_are_answered() -> None:
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
         ({"messages": [{"role": "user", "content": 1}]}, "messages[0].content"),
+        ({"messages": [{"role": "user"}]}, "messages[0].content"),
         ({"tools": [{"name": "x"}]}, "tools[0].function"),
     ],
 )

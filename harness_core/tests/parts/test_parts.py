@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from trio.testing import wait_all_tasks_blocked
 
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.wait import deadline, until
@@ -90,7 +91,7 @@ async def family(system: Parts) -> tuple[int, list[int]]:
         return shop, await until(started)
 
 
-def told(notes: Path) -> list[str]:
+def written(notes: Path) -> list[str]:
     """What the processes have written so far."""
     return notes.read_text().splitlines() if notes.exists() else []
 
@@ -107,10 +108,10 @@ async def test_users_end_before_what_they_use(run, tmp_path):
         waits = {"shop": ["store"], "till": ["store"]}
         async with open_parts(parts, waits, title="a market", evidence=run.evidence) as system:
             assert ("store", "shop", "till") == system.names
-            assert "store begins" == told(notes)[0]
+            assert "store begins" == written(notes)[0]
 
-    assert {"shop ends", "till ends"} == set(told(notes)[-3:-1])
-    assert "store ends" == told(notes)[-1]
+    assert {"shop ends", "till ends"} == set(written(notes)[-3:-1])
+    assert "store ends" == written(notes)[-1]
 
 
 async def test_a_kill_reaches_the_main_process_alone_and_records_what_outlives_it(run, tmp_path):
@@ -124,12 +125,12 @@ async def test_a_kill_reaches_the_main_process_alone_and_records_what_outlives_i
 
         assert [f"{sys.executable} -c {ORPHAN}"] == list(system.outlived("shop"))
         assert [] == [pid for pid in children if start_time(pid)]
-        assert ["shop begins"] == told(notes), "it was asked to end"
+        assert ["shop begins"] == written(notes), "it was asked to end"
         assert {"shop": State.STOPPED} == await system.states()
         await system.start("shop")
         await system.kill("shop")
 
-        assert ["shop begins", "shop begins"] == told(notes)
+        assert ["shop begins", "shop begins"] == written(notes)
     assert "time.sleep(600)" in (run.evidence.path / "outlived.log").read_text()
 
 
@@ -163,8 +164,8 @@ async def test_a_pause_reaches_everything_it_started(run, tmp_path):
         await system.kill("shop")  # else what it started would be a leak of the run
 
 
-async def test_one_that_died_by_itself_is_told_and_mended(run, tmp_path):
-    """Its state says that nobody ended it."""
+async def test_one_that_died_by_itself_is_reported_and_mended(run, tmp_path):
+    """Its state says that it ended by itself."""
     notes = tmp_path / "notes"
     async with open_parts(
         [part(run, notes, "shop")], title="a shop", evidence=run.evidence
@@ -220,8 +221,8 @@ async def test_a_part_that_does_not_come_up_is_named_and_the_rest_taken_down(run
                 raise AssertionError("it was opened")
 
     assert "store" == failed.value.service
-    assert "shop begins" not in told(notes)
-    assert told(notes) in ([], ["till begins"], ["till begins", "till ends"])
+    assert "shop begins" not in written(notes)
+    assert written(notes) in ([], ["till begins"], ["till begins", "till ends"])
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ async def test_nonsense_is_refused_before_anything_starts(run, tmp_path, names, 
         async with open_parts(parts, waits, title="nonsense", evidence=run.evidence):
             raise AssertionError("it was opened")
 
-    assert [] == told(notes)
+    assert [] == written(notes)
 
 
 async def test_verbs_and_names_that_there_are_not_are_refused(run, tmp_path):
@@ -264,3 +265,32 @@ async def test_verbs_and_names_that_there_are_not_are_refused(run, tmp_path):
             await system.pause("shop")
 
         assert {"shop": State.STOPPED} == await system.states()
+
+
+@pytest.mark.parametrize(("at_once", "expected"), [(None, 3), (1, 1)])
+async def test_no_more_are_starting_at_a_time_than_may(run, at_once, expected):
+    """All side by side, or so many after the others."""
+    starting, most = 0, 0
+
+    @contextlib.asynccontextmanager
+    async def opener(_port):
+        nonlocal starting, most
+        starting += 1
+        most = max(most, starting)
+        await wait_all_tasks_blocked()
+        starting -= 1
+        yield
+
+    with contextlib.ExitStack() as leases:
+        parts = [
+            DoublePart(
+                name,
+                kind="recorder",
+                opener=opener,
+                lease=leases.enter_context(lease_port()),
+                evidence=run.evidence,
+            )
+            for name in "abc"
+        ]
+        async with open_parts(parts, title="t", evidence=run.evidence, at_once=at_once):
+            assert expected == most

@@ -1,4 +1,4 @@
-"""Ports that nobody else gets: leases, hand-over, and the name of whoever is in the way."""
+"""Ports that no other process gets: leases, hand-over, and the name of whoever is in the way."""
 
 import os
 import signal
@@ -14,6 +14,7 @@ from harness_core.base.errors import BadInput, HarnessError, PortTaken
 from harness_core.base.wait import until_blocking
 from harness_core.ports import _leases, lease_port, listening_socket, owner_of
 from harness_core.ports._leases import _range
+from harness_core.ports._owners import NO_PROCESS
 
 LEASE_MANY = """
 import sys
@@ -53,11 +54,11 @@ def test_leases_of_many_processes_never_collide(monkeypatch):
 
 
 def test_contention_for_few_ports_is_settled(monkeypatch):
-    """In a range of exactly as many ports as are wanted everybody gets one, and no more."""
+    """In a range of exactly as many ports as are wanted each gets one, and no more."""
     lowest, _ = _range()
     monkeypatch.setattr(_leases, "_range", lambda: (lowest, lowest + 10))
     with ExitStack() as stack:
-        free = [port for port in range(lowest, lowest + 10) if owner_of(port) == "nobody"]
+        free = [port for port in range(lowest, lowest + 10) if owner_of(port) == NO_PROCESS]
         taken = [stack.enter_context(lease_port()).port for _ in free]
         with pytest.raises(HarnessError, match="every one is taken"):
             stack.enter_context(lease_port())
@@ -114,7 +115,7 @@ def test_lease_outlasts_its_hand_over():
 
 
 def test_held_port_cannot_be_bound_by_others():
-    """Until the hand-over nobody can bind the port, not even with SO_REUSEADDR; then the child can."""
+    """Until the hand-over no process can bind the port, not even with SO_REUSEADDR; then the child can."""
     with lease_port() as lease:
         for reuse in (0, 1):
             with socket.socket() as squatter:
@@ -128,7 +129,7 @@ def test_held_port_cannot_be_bound_by_others():
 
 
 def test_squatter_on_an_exact_port_is_named():
-    """A port that somebody listens on is refused with pid and command of the listener."""
+    """A port that is listened on is refused with pid and command of the listener."""
     with listening_socket() as squatter:
         port = squatter.getsockname()[1]
         for take in (
@@ -163,7 +164,7 @@ def test_past_connections_do_not_hold_a_port():
         connection.close()  # the server's side closes first and keeps the address in TIME_WAIT
         client.recv(1)
         client.close()
-    until_blocking(lambda: owner_of(port) == "nobody", seconds=5, action="see the server end")
+    until_blocking(lambda: owner_of(port) == NO_PROCESS, seconds=5, action="see the server end")
     with socket.socket() as plain, pytest.raises(OSError, match="in use"):
         plain.bind(("127.0.0.1", port))
 
@@ -187,7 +188,7 @@ def test_port_outside_the_range_is_refused(port):
             listening_socket(port=port)
 
 
-def test_listening_socket_takes_connections_before_anybody_accepts():
+def test_listening_socket_takes_connections_before_they_are_accepted():
     """Clients may connect before the child is up: their connections wait in the backlog."""
     with listening_socket() as sock, socket.create_connection(sock.getsockname(), timeout=5):
         connection, _ = sock.accept()

@@ -8,7 +8,7 @@ import trio
 from harness_core.base.errors import PortTaken
 from harness_core.base.wait import until
 from harness_core.ports import lease_port, listeners, listening_socket, owner_of, prove_listener
-from harness_core.ports._owners import _is_loopback
+from harness_core.ports._owners import NO_PROCESS, _is_loopback
 
 
 async def listens(child) -> int:
@@ -66,7 +66,7 @@ async def test_handed_over_socket_counts_as_the_childs(run):
     "host", ["127.0.0.2", pytest.param("::1", marks=pytest.mark.requires("ipv6"))]
 )
 async def test_squatter_beside_the_child_is_named(run, listener_argv, host):
-    """Somebody else who listens on the child's port, on another loopback address, is named."""
+    """Another process that listens on the child's port, on another loopback address, is named."""
     with lease_port() as lease:
         port = lease.hand_over()
         async with (
@@ -84,7 +84,7 @@ async def test_squatter_beside_the_child_is_named(run, listener_argv, host):
 
 
 async def test_squatter_in_place_of_the_child_is_named(run, listener_argv):
-    """Somebody else who listens where the child should is named."""
+    """Another process that listens where the child should is named."""
     async with (
         run.child(listener_argv(0), name="squatter") as squatter,
         run.child(["sleep", "3600"], name="server") as child,
@@ -96,14 +96,14 @@ async def test_squatter_in_place_of_the_child_is_named(run, listener_argv):
     assert taken.value.owner.startswith(f"pid {squatter.pid} (")
 
 
-async def test_port_nobody_listens_on_is_not_proven(run):
+async def test_port_without_a_listener_is_not_proven(run):
     """Without a listener there is nothing to prove; the error says so."""
     with lease_port() as lease:
         async with run.child(["sleep", "3600"], name="server") as child:
             with pytest.raises(PortTaken) as taken:
                 prove_listener(lease.port, child)
 
-    assert "nobody" == taken.value.owner
+    assert NO_PROCESS == taken.value.owner
     assert "has not bound it" in taken.value.next_step
 
 
@@ -136,4 +136,4 @@ def test_loopback_addresses_as_the_kernel_prints_them(printed, expected):
 def test_nobody_owns_a_port_that_is_free():
     """A port without a listener has no owner, even while it is leased."""
     with lease_port() as lease:
-        assert "nobody" == owner_of(lease.port)
+        assert NO_PROCESS == owner_of(lease.port)

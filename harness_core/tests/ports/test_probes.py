@@ -101,12 +101,6 @@ async def test_http_probe_sends_a_whole_request(serve):
     assert f"Host: localhost:{port}" in head
 
 
-async def test_http_probe_for_another_status(serve):
-    """A server that answers 401 to strangers is up, when that is what is expected."""
-    async with serve(answering(b"HTTP/1.1 401 Who\r\nContent-Length: 0\r\n\r\n")) as port:
-        assert "" == await http_answers(f"http://127.0.0.1:{port}/", status=401)()
-
-
 @pytest.mark.parametrize(
     ("head", "expected"),
     [

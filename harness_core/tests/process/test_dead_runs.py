@@ -20,6 +20,7 @@ from harness_core.base import limits
 from harness_core.base.errors import HarnessError
 from harness_core.base.wait import until_blocking
 from harness_core.ports import owner_of
+from harness_core.ports._owners import NO_PROCESS
 from harness_core.process import (
     RunLedger,
     _run,
@@ -66,14 +67,14 @@ def test_sigkill_of_the_runner_leaves_no_process_and_no_port(start_runner, state
     """SIGKILL of the harness ends every process below it, daemons and their ports included."""
     runner = start_runner()
     assert "daemon" in runner.alive()
-    assert owner_of(int(runner.said["port"])) != "nobody"
+    assert owner_of(int(runner.said["port"])) != NO_PROCESS
 
     runner.process.kill()
     runner.process.wait()
     runner.wait_until_gone()
 
     assert [] == runner.alive()
-    assert "nobody" == owner_of(int(runner.said["port"]))
+    assert NO_PROCESS == owner_of(int(runner.said["port"]))
 
 
 def test_sweep_removes_what_the_killed_runner_left(start_runner, state):
@@ -130,9 +131,8 @@ def test_sigkill_of_runner_and_warden_at_once(start_runner, state):
     assert not Path(runner.said["disk"]).exists()
 
 
-def test_runner_that_forked_is_dead_when_it_is_dead(start_runner, state, tmp_path):
-    """A process that holds a copy of the control socket does not keep the warden alive."""
-    code = """
+#: A harness that forks in the middle of a run and then ends with it, or waits to be killed.
+FORKS = """
 import os, signal, sys
 from pathlib import Path
 import trio
@@ -143,55 +143,36 @@ async def main():
         async with run.child(["sleep", "3600"], name="sleep") as child:
             copy = os.fork()
             if copy == 0:
+                os.close(1)
                 signal.pause()
             print(child.pid, copy, flush=True)
-            await trio.sleep_forever()
+            if sys.argv[2] == "waits":
+                await trio.sleep_forever()
 trio.run(main)
 """
+
+
+@pytest.mark.parametrize("then", ["ends", "waits"])
+def test_a_copy_of_the_control_socket_keeps_no_run_alive(state, tmp_path, then):
+    """A process that the runner forked neither keeps its warden alive nor holds up its end."""
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path / "forked")], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", FORKS, str(tmp_path / "forked"), then],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         child, copy = (int(word) for word in process.stdout.readline().split())
         start = _warden.start_time(child)
-        assert start is not None
         try:
-            process.kill()
-            process.wait()
-
+            if then == "waits":
+                process.kill()
+            assert {"ends": 0, "waits": -signal.SIGKILL}[then] == process.wait(timeout=10)
             until_blocking(
-                lambda: not _warden.runs(child, start), seconds=5, action="see the child end"
+                lambda: start is None or not _warden.runs(child, start),
+                seconds=5,
+                action="see the child end",
             )
-            copy_start = _warden.start_time(copy)
-            assert copy_start is not None  # it still holds its copy of the socket
-        finally:
-            os.kill(copy, signal.SIGKILL)
-
-
-def test_runner_that_forked_ends_when_it_ends(state, tmp_path):
-    """A process that holds a copy of the control socket does not hold up the end of the run."""
-    code = """
-import os, signal, sys
-from pathlib import Path
-import trio
-from harness_core.base.evidence import open_evidence
-from harness_core.process import open_run
-async def main():
-    async with open_run(evidence=open_evidence(Path(sys.argv[1]))):
-        copy = os.fork()
-        if copy == 0:
-            os.close(1)
-            signal.pause()
-        print(copy, flush=True)
-trio.run(main)
-"""
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path / "forked")], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        copy = int(process.stdout.readline())
-        try:
-            assert 0 == process.wait(timeout=10)
+            assert _warden.start_time(copy) is not None  # it still holds its copy of the socket
         finally:
             os.kill(copy, signal.SIGKILL)
             process.kill()
@@ -232,7 +213,7 @@ def test_every_kind_of_the_harness_has_its_sweeper():
 
 
 async def test_what_takes_others_is_swept_beside_the_run(state, logs, monkeypatch):
-    """Other kinds go to their sweepers while the run goes on; a failure is told in its evidence."""
+    """Other kinds go to their sweepers while the run goes on; a failure is recorded in its evidence."""
     removed = dead_ledger(state, entries=({"kind": "thing", "name": "a"},))
     kept = dead_ledger(state, entries=({"kind": "other", "name": "b"},))
 
@@ -246,8 +227,8 @@ async def test_what_takes_others_is_swept_beside_the_run(state, logs, monkeypatc
 
     assert not removed.directory.exists()
     assert kept.path.exists()
-    said = (logs.path / "sweep.log").read_text(encoding="utf-8").splitlines()
-    assert {"removed thing a", "cannot remove b: it resists."} == set(said)
+    lines = (logs.path / "sweep.log").read_text(encoding="utf-8").splitlines()
+    assert {"removed thing a", "cannot remove b: it resists."} == set(lines)
 
 
 async def test_a_sweeper_that_hangs_keeps_no_run_waiting(state, logs, monkeypatch):
@@ -274,73 +255,44 @@ async def test_a_sweeper_that_hangs_keeps_no_run_waiting(state, logs, monkeypatc
     assert kept
 
 
-def test_recycled_pid_is_never_signalled(state):
-    """A ledger entry whose pid now names another process (other start time) hits nobody."""
-    with subprocess.Popen(["sleep", "3600"], start_new_session=True) as bystander:
-        start = _warden.start_time(bystander.pid)
-        assert start is not None
-        entry = {"kind": "process", "pid": bystander.pid, "start": start - 1, "name": "other"}
-        warden = {"kind": "warden", "pid": bystander.pid, "start": start - 1}
-        dead_ledger(state, entries=(entry, warden))
-        try:
-            report = sweep()
-
-            assert 1 == len(report.dead_runs)
-            assert () == report.removed
-            assert bystander.poll() is None
-        finally:
-            bystander.kill()
-
-
-def test_process_of_a_dead_run_is_ended_by_pid_and_start(state):
-    """A process whose pid and start time stand in the ledger of a dead run is ended."""
+@pytest.mark.parametrize(
+    ("kind", "later", "run", "ends"),
+    [
+        pytest.param("process", 0, {}, True, id="by-pid-and-start"),
+        pytest.param("process", 1, {}, False, id="recycled-pid"),
+        pytest.param("warden", 1, {}, False, id="recycled-pid-of-the-warden"),
+        pytest.param("process", 0, {"boot_id": "another boot"}, False, id="another-boot"),
+    ],
+)
+def test_a_process_of_a_dead_run_is_ended_and_no_other(state, kind, later, run, ends):
+    """Its pid and start time on this boot make a process; a pid alone may be another's by now."""
     with subprocess.Popen(["sleep", "3600"], start_new_session=True) as left:
         start = _warden.start_time(left.pid)
-        dead_ledger(
-            state, entries=({"kind": "process", "pid": left.pid, "start": start, "name": "left"},)
-        )
-
-        report = sweep()
-
-        assert (f"process {left.pid} (left)",) == report.removed
-        assert -signal.SIGKILL == left.wait()
-
-
-def test_ledger_of_another_boot_names_no_process(state):
-    """After a reboot the pids of a ledger mean nothing; its directories still go."""
-    with subprocess.Popen(["sleep", "3600"], start_new_session=True) as bystander:
-        start = _warden.start_time(bystander.pid)
-        ledger = dead_ledger(
-            state,
-            entries=({"kind": "process", "pid": bystander.pid, "start": start, "name": "other"},),
-            boot_id="another boot",
-        )
+        assert start is not None
+        entry = {"kind": kind, "pid": left.pid, "start": start - later, "name": "left"}
+        ledger = dead_ledger(state, entries=(entry,), **run)
         try:
             report = sweep()
 
             assert (ledger.id,) == report.dead_runs
-            assert bystander.poll() is None
+            assert ((f"process {left.pid} (left)",) if ends else ()) == report.removed
             assert not ledger.directory.exists()
+            assert ends or left.poll() is None
         finally:
-            bystander.kill()
+            left.kill()
+        assert -signal.SIGKILL == left.wait()
 
 
-def test_run_of_another_boot_is_dead_whoever_has_its_pid_now(state):
-    """After a reboot even a process with the owner's pid and start time is not the owner."""
+def test_liveness_is_judged_on_this_boot_and_in_this_namespace(state):
+    """After a reboot pid and start time are not the owner's; in another namespace they say nothing."""
     start = _warden.start_time(os.getpid())
-    ledger = dead_ledger(state, pid=os.getpid(), start=start, boot_id="another boot")
-
-    assert (ledger.id,) == sweep().dead_runs
-
-
-def test_run_of_another_pid_namespace_is_left_alone(state):
-    """A container that shares the state directory cannot be judged by pid."""
-    ledger = dead_ledger(state, pid_namespace="pid:[1]")
+    rebooted = dead_ledger(state, pid=os.getpid(), start=start, boot_id="another boot")
+    elsewhere = dead_ledger(state, pid_namespace="pid:[1]")
 
     report = sweep()
 
-    assert (ledger.id,) == report.live_runs
-    assert ledger.directory.exists()
+    assert ((rebooted.id,), (elsewhere.id,)) == (report.dead_runs, report.live_runs)
+    assert elsewhere.directory.exists()
 
 
 @pytest.mark.parametrize("how", ["absolute", "parent", "symlink-inside"])
@@ -435,24 +387,10 @@ def test_kind_without_a_sweeper_keeps_the_ledger(state):
     assert not ledger.directory.exists()
 
 
-def test_sweeper_that_fails_is_a_problem_and_stops_no_other(state):
-    """A sweeper's HarnessError is reported, keeps its ledger, and the other runs are swept."""
-    kept = dead_ledger(state, entries=({"kind": "database", "name": "a"},))
-    other = dead_ledger(state)
-
-    def fail(entry: Any) -> str:
-        raise HarnessError("drop database a", observed="the server is gone")
-
-    report = sweep(sweepers={"database": fail})
-
-    assert ("cannot drop database a: the server is gone.",) == report.problems
-    assert kept.path.exists()
-    assert not other.directory.exists()
-
-
 def test_what_is_elsewhere_can_be_given_up(state):
-    """Of a server that is no more nothing can be removed: the named run is forgotten, no other."""
+    """A sweeper that fails keeps its ledger and stops no other; a run that is named is forgotten."""
     gone, kept = (dead_ledger(state, entries=({"kind": "database"},)) for _ in range(2))
+    other = dead_ledger(state)
 
     def fail(entry: Any) -> str:
         raise HarnessError("drop database a", observed="the server is gone")
@@ -461,8 +399,7 @@ def test_what_is_elsewhere_can_be_given_up(state):
 
     assert ("cannot drop database a: the server is gone.",) == report.forgotten
     assert ("cannot drop database a: the server is gone.",) == report.problems
-    assert not gone.directory.exists()
-    assert kept.path.exists()
+    assert [False, True, False] == [each.directory.exists() for each in (gone, kept, other)]
 
 
 def test_what_cannot_be_removed_is_reported_and_stays_listed(state, monkeypatch):
@@ -569,7 +506,7 @@ def test_ledger_lines_are_whole_and_name_the_run(state):
     assert entry == json.loads(ledger.path.read_text(encoding="utf-8"))
 
 
-def test_state_directory_of_somebody_else_is_refused(tmp_path, monkeypatch):
+def test_state_path_that_is_no_directory_of_ours_is_refused(tmp_path, monkeypatch):
     """A state path that is no directory of ours is one clear error."""
     (tmp_path / "file").symlink_to(tmp_path)
     monkeypatch.setenv("HARNESS_STATE_DIR", str(tmp_path / "file"))

@@ -178,7 +178,7 @@ def test_watchers_see_every_line_redacted(tmp_path, redactor):
 
 
 def test_log_survives_the_loss_of_its_directory(tmp_path, redactor):
-    """When somebody empties the evidence directory, output goes on to the tail without an error."""
+    """When the evidence directory is emptied, output goes on to the tail without an error."""
     folder = tmp_path / "folder"
     folder.mkdir()
     output = OutputLog(folder / "log", redactor=redactor)

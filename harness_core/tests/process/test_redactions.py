@@ -24,7 +24,7 @@ def test_clean_output_leaves_no_record(tmp_path):
     assert ["x.log"] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_each_redacted_line_is_told_once(tmp_path):
+def test_each_redacted_line_is_recorded_once(tmp_path):
     """Known secrets are counted, a line that looks like holding one counts none; the place is right."""
     log = tmp_path / "x.log"
     lines = written(
@@ -48,7 +48,7 @@ def test_a_secret_of_several_lines_counts(tmp_path):
     assert "line one" not in line.text
 
 
-def test_the_last_line_without_an_end_is_told_too(tmp_path):
+def test_the_last_line_without_an_end_is_recorded_too(tmp_path):
     """A child that ends in the middle of its line has leaked as well."""
     (line,) = written(tmp_path / "x.log", f"dying with {SECRET}")
 

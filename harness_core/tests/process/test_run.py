@@ -13,6 +13,7 @@ import trio
 
 from harness_core.base.bridge import open_loop
 from harness_core.base.errors import BadInput, ChildExited, HarnessError, Unavailable
+from harness_core.base.texts import map_texts
 from harness_core.base.wait import until
 from harness_core.ports import listening_socket
 from harness_core.process import LeakFound, _warden, open_run
@@ -99,19 +100,7 @@ async def test_request_larger_than_the_socket_takes_is_refused(run):
         assert 0 == await child.wait()
 
 
-async def test_program_is_found_on_the_childs_own_path(run, tmp_path):
-    """The first word is looked up on the PATH that the child gets."""
-    program = tmp_path / "own-program"
-    program.write_text("#!/bin/sh\necho found $1\n", encoding="utf-8")
-    program.chmod(0o755)
-    env = {"PATH": str(tmp_path)}
-    async with run.child(["own-program", "it"], name="own", env=env) as child:
-        await child.wait()
-
-    assert ("found it",) == child.tail()
-
-
-async def test_unusable_directories_of_the_path_hide_nothing(run, tmp_path):
+async def test_a_program_is_found_on_the_childs_own_path(run, tmp_path):
     """A file where a directory should be, and a program that may not be run, are passed over."""
     good, bad = tmp_path / "good", tmp_path / "bad"
     for directory in (good, bad):
@@ -132,7 +121,7 @@ async def test_unusable_directories_of_the_path_hide_nothing(run, tmp_path):
 
 
 async def test_working_directory(run, tmp_path):
-    """A child starts where it was told."""
+    """A child starts in the directory it is given."""
     async with run.child(["pwd"], name="pwd", cwd=tmp_path) as child:
         await child.wait()
 
@@ -140,57 +129,50 @@ async def test_working_directory(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("prepare", "said"),
+    ("arguments", "observed", "advice"),
     [
         pytest.param(
-            lambda place: {"argv": ["no-such-program"]},
+            {"argv": ["no-such-program"]},
             "cannot execute no-such-program: No such file or directory",
+            "",
             id="missing-program",
         ),
         pytest.param(
-            lambda place: {"argv": [place]},
+            {"argv": ["{place}"]},
             "cannot execute {place}: Permission denied",
+            "",
             id="directory",
         ),
         pytest.param(
-            lambda place: {"argv": ["true"], "cwd": place / "missing"},
+            {"argv": ["true"], "cwd": "{place}/missing"},
             "cannot enter its working directory {place}/missing: No such file or directory",
+            "",
             id="missing-cwd",
         ),
         pytest.param(
-            lambda place: {"argv": [place / "script"]},
+            {"argv": ["{place}/script"]},
             "cannot execute {place}/script: No such file or directory",
+            "interpreter",
             id="missing-interpreter",
         ),
     ],
 )
-async def test_what_cannot_be_started_is_named(run, tmp_path, prepare, said):
+async def test_what_cannot_be_started_is_named(run, tmp_path, arguments, observed, advice):
     """Each thing a start needs is named when it is not there, and nothing is left behind."""
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n", encoding="utf-8")
     script.chmod(0o755)
+    given = map_texts(arguments, lambda text: text.format(place=tmp_path))
 
     with pytest.raises(Unavailable) as missing:
-        async with run.child(name="child", **prepare(tmp_path)):
+        async with run.child(name="child", **given):
             pass
 
     assert "start child" == missing.value.action
-    assert said.format(place=tmp_path) == missing.value.observed
+    assert observed.format(place=tmp_path) == missing.value.observed
     assert missing.value.next_step
+    assert advice in missing.value.next_step
     assert {"warden"} == set(processes(run))
-
-
-async def test_missing_interpreter_has_its_own_advice(run, tmp_path):
-    """A script that is there but whose interpreter is not is not sent looking for the script."""
-    script = tmp_path / "script"
-    script.write_text("#!/no/such/interpreter\n", encoding="utf-8")
-    script.chmod(0o755)
-
-    with pytest.raises(Unavailable) as missing:
-        async with run.child([script], name="child"):
-            pass
-
-    assert "interpreter" in missing.value.next_step
 
 
 @pytest.mark.parametrize(
@@ -400,20 +382,6 @@ async def test_error_of_the_block_wins_over_a_leak(state, logs):
     assert isinstance(failed.value.__context__, KeyError)
 
 
-async def test_grandchild_that_ends_with_its_parent_is_no_leak(run):
-    """Processes of the child's own session that end with it do not fail the run."""
-    async with run.child(["sh", "-c", "sleep 3600 & wait"], name="shell") as child:
-
-        async def has_grandchild() -> bool:
-            commands = [_warden.command_line(pid) for pid in _warden.session_members(child.pid)]
-            return ["sleep", "3600"] in commands
-
-        await until(has_grandchild)
-        report = await child.stop()
-
-    assert ("sleep 3600",) == report.strays
-
-
 def test_run_held_by_a_loop_thread(state, logs):
     """Synchronous code holds a run and its children, started from a thread that ends before them."""
     with open_loop() as loop, loop.hold(open_run(evidence=logs)) as run:
@@ -427,7 +395,8 @@ def test_run_held_by_a_loop_thread(state, logs):
     assert not run.ledger.directory.exists()
 
 
-async def test_warden_that_was_killed(state, logs):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_warden_that_was_killed(state, logs, number):
     """Without its warden a run says so, its children are dead, and so is what they started."""
     code = (
         "import subprocess; print(subprocess.Popen(['sleep', '3600'], start_new_session=True).pid)"
@@ -441,13 +410,13 @@ async def test_warden_that_was_killed(state, logs):
             ]
             async with run.child(argv, name="parent") as child:
 
-                async def said() -> bool:
+                async def started() -> bool:
                     return bool(child.tail())
 
-                await until(said)
+                await until(started)
                 orphan = int(child.tail()[0])
                 start = _warden.start_time(orphan)
-                os.kill(processes(run)["warden"][0], signal.SIGKILL)
+                os.kill(processes(run)["warden"][0], number)
                 assert -signal.SIGKILL == await child.wait()
             async with run.child(["true"], name="next"):
                 pass
@@ -507,7 +476,7 @@ async def test_marks_of_two_runs_differ_and_reach_every_descendant(run, state, l
 
 
 def test_sigint_to_a_program_that_holds_a_run(state, tmp_path):
-    """Ctrl-C ends a run as its end would: children stopped, directories gone, nobody left."""
+    """Ctrl-C ends a run as its end would: children stopped, directories gone, no process left."""
     code = """
 import sys
 from pathlib import Path

@@ -120,7 +120,7 @@ def test_a_mistake_is_named(changes, key, found, expected) -> None:
     )
 
 
-def test_a_misspelt_key_is_told_from_the_right_one() -> None:
+def test_a_misspelt_key_is_shown_with_the_right_one() -> None:
     """What was probably meant stands behind the keys there are."""
     with pytest.raises(BadInput) as caught:
         convert({"number": 1, "famly": "ipv6"}, Port, where="port.toml")
@@ -238,13 +238,13 @@ def test_a_path_is_relative_to_its_file(tmp_path) -> None:
 
 
 class Inner(SharedTable, frozen=True):
-    """Ours and theirs."""
+    """A part of it."""
 
     schedule: str = ""
 
 
 class Shared(SharedTable, frozen=True):
-    """A file of somebody else."""
+    """A file with other readers."""
 
     name: str
     inner: Inner = Inner()
@@ -262,8 +262,8 @@ class Shared(SharedTable, frozen=True):
         ({"name": "x", "inner": {"schedule": "x", "schedxle": "x"}}, ""),
     ],
 )
-def test_a_file_of_somebody_else_has_keys_of_theirs(content, key) -> None:
-    """Only one that is nearly ours, where ours is not there, is a mistake."""
+def test_a_shared_file_may_have_other_keys(content, key) -> None:
+    """Only one that is nearly a known one, where that is missing, is a mistake."""
     if not key:
         assert "x" == convert(content, Shared, where="shared.toml").name
         return

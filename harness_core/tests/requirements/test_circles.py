@@ -1,4 +1,4 @@
-"""Which imports make a circle, and what is said of one."""
+"""Which imports make a circle, and how one is reported."""
 
 import pytest
 

@@ -121,22 +121,18 @@ def test_what_looks_from_outside_is_accepted(text, ledger):
     assert [] == rules(text, ledger)
 
 
-def checked(
-    body: str, ledger, check, *, identity: str = "REQ-001", doc: str = "It opens."
-) -> list[str]:
-    """The rules that one test breaks."""
+def checked(body: str, ledger, *, identity: str = "REQ-001") -> list[str]:
+    """What is found of the fail path of one test."""
     text = (
         "import pytest\n"
         f"def helper(answer):\n    assert 403 == answer.status\n"
         f'@pytest.mark.covers("{identity}")\n@pytest.mark.now\n'
-        f'def test_doors(model, door):\n    """{doc}"""\n    {body}\n'
+        f'def test_doors(door):\n    """It opens."""\n    {body}\n'
     )
     file = SourceFile.parse(text, path="test_x.py")
     tests = covering_tests({Path("test_x.py"): file})
-    if check is check_fail_path:
-        ledger = replace(ledger, requirements={identity: ledger.requirements[identity]})
-        return [problem.rule for problem in check(tests, ledger)]
-    return [problem.rule for test in tests for problem in check(test, ledger)]
+    ledger = replace(ledger, requirements={identity: ledger.requirements[identity]})
+    return [problem.rule for problem in check_fail_path(tests, ledger)]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +157,7 @@ def checked(
 )
 def test_a_test_that_sees_a_refusal_has_its_fail_path(body, ledger):
     """A status of an error, a failed state, a helper that looks for one."""
-    assert [] == checked(body, ledger, check_fail_path)
+    assert [] == checked(body, ledger)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +179,7 @@ def test_a_test_that_sees_a_refusal_has_its_fail_path(body, ledger):
 )
 def test_a_required_fail_path_that_is_missing_is_found(body, ledger):
     """Only success is looked at; a refusal that is excluded is not one that is seen."""
-    assert ["no-fail-path"] == checked(body, ledger, check_fail_path)
+    assert ["no-fail-path"] == checked(body, ledger)
 
 
 def test_one_test_of_a_requirement_sees_the_failure(ledger):
@@ -212,40 +208,23 @@ def test_a_rule_is_lifted_for_a_suite_with_a_reason(ledger):
 
 def test_a_requirement_without_a_fail_path_needs_none(ledger):
     """The ledger says why."""
-    assert [] == checked("assert 200 == a.status", ledger, check_fail_path, identity="REQ-002")
+    assert [] == checked("assert 200 == a.status", ledger, identity="REQ-002")
 
 
 @pytest.mark.parametrize(
-    ("doc", "found"),
+    ("doc", "of_file", "found"),
     [
-        ("It opens.", ["stand-in"]),
-        ("It opens, with a stand-in.", ["stand-in"]),
-        ("It opens. The gateway is a stand-in for the model\n    provider: no key here.", []),
+        ("It opens.", "", ["stand-in"]),
+        ("It opens, with a stand-in.", "", ["stand-in"]),
+        ("It opens. The gateway is a stand-in for the model\n    provider: no key here.", "", []),
+        ("It opens.", "Doors, with a stand-in for the model provider: no key.", []),
     ],
 )
-def test_a_stand_in_is_told_in_the_docstring(doc, found, ledger):
-    """The word, and the third party it stands in for."""
-    assert found == checked("assert 403 == a.status", ledger, check_stand_ins, doc=doc)
-
-
-BY_METHOD = """\
-@pytest.mark.covers("REQ-001")
-def test_doors(stack):
-    '''Doc.'''
-    stack.model()
-"""
-
-
-@pytest.mark.parametrize(
-    ("doc", "found"),
-    [
-        ("", ["stand-in"]),
-        ("'''Doors, with a stand-in for the model provider: no key here.'''\n", []),
-    ],
-)
-def test_a_stand_in_reached_by_a_method_is_told_too(doc, found, ledger):
-    """``stack.model()`` is as good as a fixture of that name; the file may say it for all."""
-    file = SourceFile.parse(doc + BY_METHOD, path="test_x.py")
+@pytest.mark.parametrize("used", ["def test_doors(model):", "def test_doors(stack):"])
+def test_a_stand_in_is_named_in_the_docstring(used, doc, of_file, found, ledger):
+    """The word, and the third party; used as a fixture, or by ``stack.model()``."""
+    text = f'"""{of_file}"""\n{used}\n    """{doc}"""\n    assert 403 == stack.model().status\n'
+    file = SourceFile.parse(text, path="test_x.py")
     tests = covering_tests({Path("test_x.py"): file})
 
     assert found == [p.rule for test in tests for p in check_stand_ins(test, ledger)]

@@ -100,7 +100,7 @@ OPTIONAL = '[optional_gates]\n{} = "the big machines have it"\n[[session]]'
 
 
 def test_own_tests_of_a_reference_system_have_a_session(tree):
-    """A session with ``own_tests`` and their folder: then somebody runs them."""
+    """A session with ``own_tests`` and their folder runs them."""
     suite = tree / "suites/demo"
     (suite / "reference-system/subject.toml").write_text("")
     (suite / "reference-system/shop/tests").mkdir()
@@ -149,7 +149,7 @@ def core(path: str, text: str) -> SourceFile:
 
 
 def test_library_belongs_to_one_package():
-    """The second package that imports a library is told once which one has it."""
+    """The second package that imports a library gets one finding, which names the first."""
     files = [
         core("infrastructure/databases/_a.py", "import psycopg\n"),
         core(

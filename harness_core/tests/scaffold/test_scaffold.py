@@ -82,8 +82,10 @@ def imports_of(tree, monkeypatch):
             del sys.modules[name]
 
 
-async def test_scaffolded_environment_is_held(tree, installed, imports_of, evidence):
-    """What a person would stage answers, and says where it is."""
+async def test_scaffolded_environment_is_held(tree, installed, imports_of, evidence, monkeypatch):
+    """It answers, says where it is, and has no variable of its caller but what it asks for."""
+    monkeypatch.setenv("KEY_OF_A_DEVELOPER", "x")
+    monkeypatch.setenv("TALLY_FAULT", "none")
     (suite,) = load_suites(tree)
     opener = opener_of(suite, root=tree)
     subject = subject_of(suite, None, root=tree)
@@ -94,6 +96,7 @@ async def test_scaffolded_environment_is_held(tree, installed, imports_of, evide
         opener(run_, subject, options=Options(), evidence=evidence, say=said.append) as held,
     ):
         (part,) = held.describe()["parts"]
+        variables = Path(f"/proc/{part['pid']}/environ").read_text().split("\0")
         host, _, port = part["address"].rpartition(":")
         async with await trio.open_tcp_stream(host, int(port)) as stream:
             await stream.send_all(b"TOTAL\n")
@@ -101,6 +104,8 @@ async def test_scaffolded_environment_is_held(tree, installed, imports_of, evide
 
     assert b"OK 0\n" == answer
     assert "running" == part["state"]
+    assert "TALLY_FAULT=none" in variables
+    assert not [each for each in variables if each.startswith("KEY_OF_A_DEVELOPER")]
     assert ["starting tally counter (reference)"] == said
 
 

@@ -23,7 +23,7 @@ from harness_core.infrastructure.services import (
     open_s3,
     open_temporal,
 )
-from harness_core.process import Run, memory_root, open_run, state_root
+from harness_core.process import Run, command_line, memory_root, open_run, state_root
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def leftovers(run: Run) -> Callable[[str], list[str]]:
             f"{entry.name} {command}"
             for entry in Path("/proc").iterdir()
             if entry.name.isdigit()
-            and run.id in (command := _command(entry))
+            and run.id in (command := " ".join(command_line(int(entry.name))))
             and "_warden.py" not in command  # the run's own, there as long as the run
         ]
         # Made by a process of this run: a server of another one may have been killed just now.
@@ -97,13 +97,6 @@ def leftovers(run: Run) -> Callable[[str], list[str]]:
         return [*directories, *processes, *segments, *_containers(run)]
 
     return look
-
-
-def _command(entry: Path) -> str:
-    try:
-        return (entry / "cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
 
 
 def _containers(run: Run) -> list[str]:

@@ -80,7 +80,7 @@ async def temporal(service: Any, *words: str) -> subprocess.CompletedProcess[str
 
 async def write_workflow(service: Any) -> None:
     """Start a workflow, which waits for a worker."""
-    done = await temporal(service, "start", "--type", "Kept", "--task-queue", "nobody")
+    done = await temporal(service, "start", "--type", "Kept", "--task-queue", "unserved")
 
     assert 0 == done.returncode, done.stderr
 
@@ -103,9 +103,9 @@ class Kind:
         opener: opens one.
         ask: one round trip.
         state: leaves something, and finds it.
-        external: the arguments that make one of ours somebody else's.
+        external: the arguments that make one of ours an external one.
         secret: what two of them must not share.
-        nowhere: such arguments for a port that nobody listens on.
+        nowhere: such arguments for a port without a listener.
     """
 
     name: str
@@ -152,7 +152,7 @@ of_each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name
 
 @of_each_kind
 async def test_the_chosen_provider_passes_the_conformance_check(kind, opened, provider, leftovers):
-    """A server can be taken away and given back in every way, unless it is somebody else's."""
+    """A server can be taken away and given back in every way, unless it is external."""
     await check_service(
         partial(opened, kind.name),
         ask=kind.ask,
@@ -191,7 +191,7 @@ async def test_container_passes_the_conformance_check(
 
 @of_each_kind
 async def test_external_passes_the_conformance_check(kind, run, evidence):
-    """A server of somebody else is used, never taken away, and lives on."""
+    """An external server is used, never taken away, and lives on."""
     async with kind.opener(run, evidence=evidence) as theirs:
         more = kind.external(theirs)
         await check_service(
@@ -222,7 +222,7 @@ async def test_two_servers_do_not_meet(kind, opened, provider, evidence):
 
 @of_each_kind
 async def test_a_dead_external_server_is_one_clear_error(kind, run, evidence):
-    """Nobody at its place: the error names the address and never the secret."""
+    """Without a server at its place the error names the address and never the secret."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -232,6 +232,30 @@ async def test_a_dead_external_server_is_one_clear_error(kind, run, evidence):
 
     assert f"reach the external {kind.name} on 127.0.0.1:{port}" == caught.value.action
     assert "geheimnis" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        pytest.param(KINDS[1], {}, id="s3-local"),
+        pytest.param(KINDS[2], {}, id="temporal-local"),
+        pytest.param(KINDS[2], {"provider": "container"}, id="temporal-container"),
+        pytest.param(
+            KINDS[2], {"provider": "external", "address": "127.0.0.1:9"}, id="temporal-external"
+        ),
+    ],
+)
+async def test_a_missing_program_is_one_clear_error(kind, arguments, run, evidence, monkeypatch):
+    """The extra that brings it is named, and at once: not when a start has taken too long.
+
+    Temporal's is its client too, and so is needed for every provider.
+    """
+    monkeypatch.setattr(
+        "harness_core.base.machine._programs.shutil.which", lambda *_args, **_more: None
+    )
+    with pytest.raises(Unavailable, match=rf"staging-harness\[{kind.name}\]"):
+        async with kind.opener(run, evidence=evidence, **arguments):
+            pass
 
 
 #: Opener, arguments, and the one that is refused.

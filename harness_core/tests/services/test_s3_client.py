@@ -76,7 +76,7 @@ async def test_a_refusal_is_asked_for_once_and_keeps_its_words(stranger) -> None
     ],
 )
 async def test_what_is_no_s3_server_is_an_error_of_the_connection(stranger, answer: bytes) -> None:
-    """What listens there and speaks something else is told from a server that refuses."""
+    """What listens there and speaks something else differs from a server that refuses."""
     server = await stranger(answer)
     with pytest.raises(OSError, match="Connection was closed"):
         await make_bucket(server.url, "things")
@@ -138,6 +138,6 @@ async def test_nothing_of_the_user_is_used(
 def test_who_uses_no_s3_does_not_load_its_client() -> None:
     """It takes 0.2 to 0.4 s and 25 MB."""
     code = "import sys, harness_core.infrastructure.services; print({'boto3', 'botocore'} & set(sys.modules))"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert "set()" == said.stdout.strip()
+    assert "set()" == done.stdout.strip()

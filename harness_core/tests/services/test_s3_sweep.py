@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import methodcaller
 
-import boto3
 import pytest
 import trio
 
@@ -19,6 +19,7 @@ from harness_core.infrastructure.services import (
     open_s3,
     sweep_bucket,
 )
+from harness_core.infrastructure.services._s3_client import ask_s3
 from harness_core.process import Run
 
 OURS = name_bucket("assets", run_id="dead")
@@ -26,13 +27,13 @@ OURS = name_bucket("assets", run_id="dead")
 
 @pytest.fixture
 def server(harness_loop: Loop, harness_run: Run, evidence: Evidence) -> Iterator[S3Service]:
-    """A server that stands for somebody else's."""
+    """A server that stands for an external one."""
     with harness_loop.hold(open_s3(harness_run, evidence=evidence)) as opened:
         yield opened
 
 
-def told(server: S3Service, *, bucket: str = OURS) -> dict[str, str]:
-    """What the ledger of the dead run says."""
+def entry(server: S3Service, *, bucket: str = OURS) -> dict[str, str]:
+    """In the ledger of the dead run."""
     return {"kind": "bucket", "server": server.address, "run": "dead", "bucket": bucket}
 
 
@@ -47,22 +48,16 @@ def test_a_name_says_whose_it_is_and_is_never_too_long() -> None:
 def test_only_the_bucket_of_that_run_is_removed(
     server: S3Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bucket goes with what lies in it; one of another run and one of nobody stay."""
-    others = {name_bucket("assets", run_id="alive"), "somebody-elses"}
+    """The bucket goes with what lies in it; one of another run and a foreign one stay."""
+    others = {name_bucket("assets", run_id="alive"), "foreign"}
     for name in (OURS, *others):
         trio.run(make_bucket, server.url, name)
-    client = boto3.client(
-        "s3",
-        endpoint_url=server.url.endpoint,
-        aws_access_key_id=server.url.access_key,
-        aws_secret_access_key=server.url.secret_key,
-        region_name=server.url.region,
-    )
-    client.put_object(Bucket=OURS, Key="a folder/an object", Body=b"of the dead run")
+    put = methodcaller("put_object", Bucket=OURS, Key="a folder/an object", Body=b"anything")
+    trio.run(ask_s3, server.url, put)
     monkeypatch.setenv(S3_URL_VARIABLE, server.url.with_keys)
-    removed = sweep_bucket(told(server))
-    again = sweep_bucket(told(server))
-    foreign = sweep_bucket(told(server, bucket="somebody-elses"))
+    removed = sweep_bucket(entry(server))
+    again = sweep_bucket(entry(server))
+    foreign = sweep_bucket(entry(server, bucket="foreign"))
 
     assert OURS in removed
     assert ("", "") == (again, foreign)
@@ -71,7 +66,7 @@ def test_only_the_bucket_of_that_run_is_removed(
 
 @pytest.mark.parametrize("given", ["", "http://me:secret-word@127.0.0.1:1"])
 def test_another_server_is_never_touched(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the URL of the very server the ledger names, the sweep says what it needs."""
+    """Without the URL of the very server the ledger names, the sweep names what it needs."""
     monkeypatch.setenv(S3_URL_VARIABLE, given)
     with pytest.raises(Unavailable) as caught:
         sweep_bucket({"server": "10.1.2.3:9000", "run": "dead", "bucket": OURS})
@@ -80,7 +75,7 @@ def test_another_server_is_never_touched(given: str, monkeypatch: pytest.MonkeyP
     assert "secret-word" not in str(caught.value)
 
 
-def test_a_server_that_is_away_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_away_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ledger keeps the entry, since the sweep did not succeed."""
     monkeypatch.setenv(S3_URL_VARIABLE, "http://me:secret-word@127.0.0.1:1")
     with pytest.raises(Unavailable, match="does not answer"):

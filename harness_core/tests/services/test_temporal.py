@@ -9,17 +9,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from harness_core.base.errors import Unavailable
-from harness_core.base.evidence import Evidence
 from harness_core.base.machine import find_program
-from harness_core.infrastructure.services import (
-    open_temporal,
-)
 from harness_core.infrastructure.services._temporal_cli import (
     TemporalRefusedError,
     describe_namespace,
 )
-from harness_core.process import Run
 
 pytestmark = pytest.mark.real
 
@@ -32,7 +26,7 @@ def program() -> Path:
 
 
 async def test_another_namespace_is_not_served(ours) -> None:
-    """Readiness is that of the namespace: one that is not there is told from a server that is not."""
+    """Readiness is that of the namespace: a missing one differs from a missing server."""
     async with ours() as service:
         with pytest.raises(TemporalRefusedError) as refused:
             await describe_namespace(service.address, "elsewhere", program=program())
@@ -40,8 +34,8 @@ async def test_another_namespace_is_not_served(ours) -> None:
         assert "elsewhere" in refused.value.observed
 
 
-async def test_what_is_no_temporal_is_told_from_nobody(nursery: trio.Nursery) -> None:
-    """A server of another protocol listens and is refused; where nobody listens, there is no server."""
+async def test_what_is_no_temporal_differs_from_no_server(nursery: trio.Nursery) -> None:
+    """A server of another protocol listens and is refused; else there is no server."""
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listeners[0].socket.getsockname()[1]
 
@@ -56,9 +50,9 @@ async def test_what_is_no_temporal_is_told_from_nobody(nursery: trio.Nursery) ->
         await describe_namespace(f"127.0.0.1:{port}", "default", program=program())
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        nobody = f"127.0.0.1:{closed.getsockname()[1]}"
+        absent = f"127.0.0.1:{closed.getsockname()[1]}"
         with pytest.raises(ConnectionRefusedError):
-            await describe_namespace(nobody, "default", program=program())
+            await describe_namespace(absent, "default", program=program())
 
 
 async def test_nothing_of_the_user_is_used(
@@ -73,17 +67,3 @@ async def test_nothing_of_the_user_is_used(
     monkeypatch.setenv("TEMPORAL_API_KEY", "theirs")
     async with ours() as service:
         await service.answers()
-
-
-@pytest.mark.parametrize("provider", ["container", "external", "local"])
-async def test_without_the_command_line_it_is_one_clear_error(
-    run: Run, evidence: Evidence, monkeypatch: pytest.MonkeyPatch, provider: str
-) -> None:
-    """It is needed for every provider, and said at once: not when a start has taken too long."""
-    monkeypatch.setattr(
-        "harness_core.base.machine._programs.shutil.which", lambda *_args, **_more: None
-    )
-    address = "127.0.0.1:9" if provider == "external" else None
-    with pytest.raises(Unavailable, match=r"staging-harness\[temporal\]"):
-        async with open_temporal(run, evidence=evidence, provider=provider, address=address):
-            pass

@@ -1,14 +1,12 @@
 """``--shard`` of pytest, seen from outside: every test runs in exactly one shard, and is measured."""
 
 import itertools
-import os
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 
 import pytest
 
 from harness_core.assurance.shards import read_durations, update_durations
+from harness_core.tests.plugin.inner import Inner
 
 # Two files have tests of the same names: a name alone does not identify a test.
 FILES = {
@@ -51,40 +49,15 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture
 def run_shard(tmp_path):
     """Run pytest on a small project; answer its process and the ids that it ran."""
-    project = tmp_path / "project"
-    for name, text in FILES.items():
-        path = project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    (project / "conftest.py").write_text(SHUFFLES)
-    (project / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
-    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
-    env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HARNESS_STATE_DIR": str(tmp_path / "state")}
-
+    inner = Inner(tmp_path, ini="markers = slow\naddopts = -p no:cacheprovider")
+    inner.write(FILES | {"conftest.py": SHUFFLES})
+    report = tmp_path / "report.xml"
     orders = itertools.count()
 
-    def run(*arguments):
-        report = tmp_path / "report.xml"
+    def run(*words):
         report.unlink(missing_ok=True)
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "--import-mode=importlib"),
-                *(
-                    "-p",
-                    "no:cacheprovider",
-                    "-p",
-                    "harness_core.front.pytest_plugin",
-                    "-p",
-                    "xdist",
-                ),
-                *(f"--junitxml={report}", *arguments),
-            ],
-            cwd=project,
-            env=env | {"ORDER": str(next(orders))},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = ("--import-mode=importlib", f"--junitxml={report}", *words)
+        done = inner.run(*words, ORDER=str(next(orders)))
         cases = ET.parse(report).iter("testcase") if report.exists() else ()
         return done, [f"{case.get('classname')}::{case.get('name')}" for case in cases]
 

@@ -1,9 +1,7 @@
 """What becomes of tests that are not run: pytest run on small trees, with and without CI."""
 
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 from harness_core.base.errors import BadInput
 from harness_core.front.pytest_plugin import HARNESS_ERROR_EXIT
 from harness_core.front.skips import Cause, SkipRule, Why
+from harness_core.tests.plugin.inner import Inner
 
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -53,39 +52,15 @@ PASSES = "def test_passes(): pass\n"
 @pytest.fixture
 def run_suite(tmp_path: Path) -> Pytest:
     """Write a tree with one suite and run pytest on it."""
-    folder = tmp_path / "suites" / "demo"
-    folder.mkdir(parents=True)
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
-    (tmp_path / "pyproject.toml").write_text(
-        '[dependency-groups]\ntest = []\n[project]\nname="x"\n'
-    )
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COV"))}
-    for name in ("CI", "HARNESS_REQUIRE", "HARNESS_SESSION"):
-        env.pop(name, None)
-    env |= {"HARNESS_STATE_DIR": str(tmp_path / "state"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    inner = Inner(tmp_path)
+    project = '[dependency-groups]\ntest = []\n[project]\nname="x"\n'
+    inner.write({"pyproject.toml": project, "suites/demo/conftest.py": GATE})
 
-    def run(
-        test: str,
-        *arguments: str,
-        suite: str = SUITE,
-        ci: str = "",
-        require: str = "",
-        **modules: str,
-    ):
-        (folder / "suite.toml").write_text(suite)
-        (folder / "conftest.py").write_text(GATE)
-        (folder / "test_demo.py").write_text(HEAD + test)
-        for name, text in ({"test_other": PASSES} | modules).items():
-            (folder / f"{name}.py").write_text(HEAD + text)
-        plugins = ["-p", "harness_core.front.pytest_plugin", "-p", "xdist"]
-        return subprocess.run(
-            [sys.executable, "-m", "pytest", *plugins, "suites/demo", *arguments],
-            cwd=tmp_path,
-            env=env | {"CI": ci, "HARNESS_REQUIRE": require},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def run(test: str, *words: str, suite: str = SUITE, ci: str = "", require: str = "", **more):
+        modules = {"test_demo": test, "test_other": PASSES} | more
+        files = {f"suites/demo/{name}.py": HEAD + text for name, text in modules.items()}
+        files["suites/demo/suite.toml"] = suite
+        return inner.run("suites/demo", *words, files=files, CI=ci, HARNESS_REQUIRE=require)
 
     return run
 
@@ -188,7 +163,7 @@ def test_an_expected_failure_is_no_skip(run_suite):
 
 def test_a_tree_of_its_own_skips_as_it_likes(run_suite, tmp_path):
     """Where no suite.toml and no [tool.staging_harness] stands, CI changes nothing."""
-    (tmp_path / "test_plain.py").write_text(HEAD + SKIPS)
+    (tmp_path / "project" / "test_plain.py").write_text(HEAD + SKIPS)
     done = run_suite(PASSES, "test_plain.py", "--deselect=suites", ci="1")
 
     assert 0 == done.returncode, done.stdout
@@ -210,7 +185,7 @@ def test_a_gate_without_a_reason_is_refused(tmp_path, monkeypatch, home, value):
         (tmp_path / home).write_text(f"[tool.staging_harness.optional_gates]\nx = {value}\n")
     rule = SkipRule(tmp_path, foreign=False)
     with pytest.raises(BadInput) as refused:
-        rule.refusal(Cause(why=Why.GATE, reason="closed", gate="x"), tmp_path / "test_x.py")
+        rule.judge(Cause(why=Why.GATE, reason="closed", gate="x"), tmp_path / "test_x.py")
 
     assert refused.value.where.endswith(home)
     assert refused.value.key.endswith("optional_gates.x")

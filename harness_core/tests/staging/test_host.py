@@ -16,7 +16,7 @@ from harness_core.base.errors import HarnessError, Unavailable
 from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
 from harness_core.system.staging._host import Host, ask, open_host
-from harness_core.system.staging._registry import find_runs
+from harness_core.system.staging._runs import runs_seen
 
 
 class Thing:
@@ -29,7 +29,7 @@ class Thing:
 
 @pytest.fixture(autouse=True)
 def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Runs of a test are nobody else's; the path is too long for a socket on purpose."""
+    """Runs of a test are its own; the path is too long for a socket on purpose."""
     deep = tmp_path / ("d" * 60) / ("e" * 60)
     deep.mkdir(parents=True)
     monkeypatch.setenv("HARNESS_STATE_DIR", str(deep))
@@ -103,19 +103,19 @@ async def test_garbage_is_refused_and_the_host_lives(tmp_path, line):
 
 
 async def test_runs_are_found_with_what_they_hold(tmp_path):
-    """From any process of the user, by a socket that is nobody else's; and no more afterwards."""
+    """From any process of the user, by a socket of that user alone; and no more afterwards."""
 
     def look(host: Host) -> None:
-        (seen,) = find_runs()
+        host.environment = None
+        (seen,) = runs_seen()
 
-        assert ("thing", os.getpid(), True) == (seen.title, seen.pid, seen.alive)
-        assert host.path == seen.socket
+        assert ("thing", os.getpid(), "booting") == (seen.holds, seen.pid, seen.state)
         assert seen.command
         assert 0o600 == host.path.stat().st_mode & 0o777
 
     await within(tmp_path, look)
 
-    assert () == find_runs()
+    assert () == runs_seen()
 
 
 async def test_a_host_that_ended_is_named(tmp_path):

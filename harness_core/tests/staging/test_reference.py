@@ -117,7 +117,7 @@ async def test_two_at_once_make_it_once(suite: Suite) -> None:
     assert 2 == len(called(suite))
 
 
-async def test_what_cannot_be_installed_is_told_in_the_installers_words(suite: Suite) -> None:
+async def test_what_cannot_be_installed_is_reported_in_the_installers_words(suite: Suite) -> None:
     """An error with its last lines; and half made, it is not taken for whole later."""
     broken = suite.folder.parents[2] / "broken"
     broken.touch()
@@ -131,7 +131,7 @@ async def test_what_cannot_be_installed_is_told_in_the_installers_words(suite: S
 
 
 async def test_as_it_is_makes_nothing(suite: Suite) -> None:
-    """Refused where there is none; what was made from something else is used, and told."""
+    """Refused where there is none; what was made from something else is used, and reported."""
     with pytest.raises(Unavailable, match="harness reference toy"):
         await commands_of(suite, make=False)
     await commands_of(suite)

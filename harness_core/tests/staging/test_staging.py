@@ -80,7 +80,7 @@ def harness(root: Path, *words: str, cwd: Path | None = None) -> subprocess.Comp
 
 
 def environment(root: Path) -> dict[str, str]:
-    """With runs that are nobody else's."""
+    """With runs of its own."""
     own = {key: value for key, value in os.environ.items() if key != "HARNESS_SUBJECT_BIN"}
     return own | {"HARNESS_STATE_DIR": str(root.parent / "state")}
 
@@ -129,7 +129,10 @@ def left(root: Path) -> list[str]:
 
 
 def test_it_is_seen_from_another_terminal_and_taken_down(root: Path) -> None:
-    """Up prints every address and pid, ps shows the same, logs tells it, down ends it for good."""
+    """Up prints every address and pid, ps shows the same, logs what it prints; down ends it for good.
+
+    Passwords and keys stand in no table and no JSON, unless they are asked for.
+    """
     with up(root) as process:
         (run,) = runs(root)
         (part,) = run["parts"]
@@ -142,7 +145,13 @@ def test_it_is_seen_from_another_terminal_and_taken_down(root: Path) -> None:
         )
         assert str(part["pid"]) in said(root)
         assert "127.0.0.1:1" in said(root)
-        assert "thing" in harness(root, "ps").stdout
+        table, revealed = harness(root, "ps").stdout, harness(root, "ps", "--reveal").stdout
+        shown = said(root) + table + json.dumps(run)
+
+        assert "thing" in table
+        assert [] == [secret for secret in ("hunter2secret", "sk-secret") if secret in shown]
+        assert "hunter2secret" in revealed
+        assert "KEY=sk-secret" in revealed
         assert "thing | hello from it\n" == harness(root, "logs", "thing").stdout
         done = harness(root, "down")
 
@@ -151,18 +160,6 @@ def test_it_is_seen_from_another_terminal_and_taken_down(root: Path) -> None:
         assert not Path(f"/proc/{part['pid']}").exists()
     assert [] == left(root)
     assert "nothing is left" in said(root)
-
-
-def test_secrets_are_shown_on_request_alone(root: Path) -> None:
-    """Passwords and keys stand in no table and no JSON, unless they are asked for."""
-    with up(root):
-        seen = said(root) + harness(root, "ps").stdout + harness(root, "ps", "--json").stdout
-        revealed = harness(root, "ps", "--reveal").stdout
-
-    assert "hunter2secret" not in seen
-    assert "sk-secret" not in seen
-    assert "hunter2secret" in revealed
-    assert "KEY=sk-secret" in revealed
 
 
 def test_a_host_that_hangs_up_before_it_answers_is_taken_down(
@@ -344,7 +341,7 @@ def test_libraries_that_are_missing_are_named_with_the_one_command(root: Path) -
 
 
 def test_it_finds_where_the_commands_of_its_reference_system_are(root: Path) -> None:
-    """Nobody has to set a variable: ``{bin}`` is what nox, or an earlier ``up``, has installed."""
+    """No variable is to be set: ``{bin}`` is what nox, or an earlier ``up``, has installed."""
     suite = root / "suites" / "toy"
     (suite / "suite.toml").write_text(
         (suite / "suite.toml")

@@ -1,11 +1,11 @@
-"""A daemon of the same wire that can less: it stands before the reference and takes things away.
+"""A daemon of the same wire with fewer capabilities: a proxy of the reference that removes some.
 
 A test subject for the suite itself (``test_foreign.py``). Against the reference it
 
 - writes its prefixes in lower case, and a newline after every frame;
-- never says what came of a shell command;
+- never reports the outcome of a shell command;
 - does not answer user input without META;
-- must be told its port, knows no shutdown command, and has none of the reference's settings.
+- takes its port from its command line, knows no shutdown command, and has none of the reference's settings.
 
 Usage: ``lesser.py PORT COMMAND …``, where COMMAND starts the reference on a free port and prints it.
 """

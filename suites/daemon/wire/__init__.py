@@ -1,4 +1,4 @@
-"""Framed s-expressions, spoken as a stranger: a codec without sockets and a client on trio.
+"""Framed s-expressions: a codec without sockets and a client on trio.
 
 - ``_frames.py``: :class:`FrameDecoder` and :func:`encode_frame`, bytes ↔ payload texts.
 - ``_reader.py``: :func:`read_form`, text → form, bounded and never evaluating.

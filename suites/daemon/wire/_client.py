@@ -1,4 +1,4 @@
-"""A client of the framed protocol on trio: what a stranger with a socket can do, and no more."""
+"""A client of the framed protocol on trio: what any client with a socket can do, and no more."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Final
 
 import trio
 
+from harness_core.base.slowness import slowness
 from suites.daemon.wire._forms import Form, lookup
 from suites.daemon.wire._frames import FRAME_CHARACTERS, FrameDecoder, encode_frame
 from suites.daemon.wire._printer import print_form
-from suites.daemon.wire._reader import FORM_DEPTH, read_form
+from suites.daemon.wire._reader import read_form
 from suites.daemon.wire._transcript import Transcript
 from suites.daemon.wire._violation import RemoteProtocolError, Violation
 
@@ -27,7 +28,7 @@ class Message:
 
     Attributes:
         payload: its text as it was sent.
-        form: what that text says.
+        form: that text, parsed.
     """
 
     payload: str
@@ -45,14 +46,10 @@ class Connection:
         transcript: the bytes exchanged, for failure messages.
     """
 
-    def __init__(
-        self, stream: trio.SocketStream, *, max_characters: int, max_depth: int, lower_case: bool
-    ) -> None:
+    def __init__(self, stream: trio.SocketStream, *, max_characters: int) -> None:
         self.transcript = Transcript()
         self._stream = stream
         self._decoder = FrameDecoder(max_characters=max_characters)
-        self._max_depth = max_depth
-        self._lower_case = lower_case
 
     @property
     def local_port(self) -> int:
@@ -67,7 +64,7 @@ class Connection:
             RemoteProtocolError: the other side has closed the connection.
             LocalProtocolError: the form cannot be printed.
         """
-        await self.send_bytes(encode_frame(print_form(form), lower_case=self._lower_case))
+        await self.send_bytes(encode_frame(print_form(form)))
 
     async def send_bytes(self, data: bytes) -> None:
         """Send bytes as they are, well-formed or not.
@@ -92,7 +89,7 @@ class Connection:
 
         Args:
             what: what is due, for the error.
-            seconds: how long it may take.
+            seconds: how long it may take on a machine with nothing else to do.
 
         Raises:
             RemoteProtocolError: nothing came, the connection ended, or what came is no message.
@@ -101,7 +98,7 @@ class Connection:
         if payload is None:
             raise self._error(Violation.CLOSED, f"the connection ended where {what} was due")
         try:
-            return Message(payload=payload, form=read_form(payload, max_depth=self._max_depth))
+            return Message(payload=payload, form=read_form(payload))
         except RemoteProtocolError as error:
             raise self._with_transcript(error) from error
 
@@ -109,26 +106,29 @@ class Connection:
         """Every message up to the end of the connection.
 
         Args:
-            seconds: how long the other side may take to close.
+            seconds: how long the other side may take to close, on a machine with nothing else to do.
 
         Raises:
             RemoteProtocolError: it stays open, or what came is no message.
         """
         messages: list[Message] = []
-        with trio.move_on_after(seconds):
+        factor = slowness()
+        with trio.move_on_after(seconds * factor):
             while True:
                 payload = await self._receive_payload("the end", seconds=seconds)
                 if payload is None:
                     return tuple(messages)
-                form = read_form(payload, max_depth=self._max_depth)
+                form = read_form(payload)
                 messages.append(Message(payload=payload, form=form))
         raise self._error(
-            Violation.SILENT, f"the connection is still open after {seconds:g} s, expected its end"
+            Violation.SILENT,
+            f"the connection is still open after {seconds:g} s{_busy(factor)}, expected its end",
         )
 
     async def _receive_payload(self, what: str, *, seconds: float) -> str | None:
         """The next payload, or ``None`` at the end of the connection between two frames."""
-        with trio.move_on_after(seconds):
+        factor = slowness()
+        with trio.move_on_after(seconds * factor):
             while True:
                 try:
                     if (payload := self._decoder.next_payload()) is not None:
@@ -146,7 +146,8 @@ class Connection:
                 self.transcript.add("received", data)
                 self._decoder.feed(data)
         raise self._error(
-            Violation.SILENT, f"{seconds:g} s passed without {what}, {self._decoder.progress}"
+            Violation.SILENT,
+            f"{seconds:g} s passed without {what}{_busy(factor)}, {self._decoder.progress}",
         )
 
     def _end(self) -> None:
@@ -167,14 +168,16 @@ class Connection:
         )
 
 
+def _busy(factor: float) -> str:
+    return f" (times {factor:.1f}, for a busy machine)" if factor > 1 else ""
+
+
 @asynccontextmanager
 async def open_connection(
     port: int,
     *,
     seconds: float = 5.0,
     max_characters: int = FRAME_CHARACTERS,
-    max_depth: int = FORM_DEPTH,
-    lower_case: bool = False,
 ) -> AsyncIterator[Connection]:
     """Connect to a daemon on this machine; the connection closes when the block ends.
 
@@ -182,17 +185,16 @@ async def open_connection(
 
     Args:
         port: TCP port on 127.0.0.1.
-        seconds: how long connecting may take.
+        seconds: how long connecting may take on a machine with nothing else to do.
         max_characters: longest payload to accept.
-        max_depth: deepest nesting to follow.
-        lower_case: send the length with the digits a…f.
 
     Raises:
-        RemoteProtocolError: nobody accepts the connection.
+        RemoteProtocolError: the port does not accept the connection.
     """
     stream: trio.SocketStream | None = None
+    factor = slowness()
     try:
-        with trio.move_on_after(seconds):
+        with trio.move_on_after(seconds * factor):
             stream = await trio.open_tcp_stream("127.0.0.1", port)
     except OSError as error:
         raise RemoteProtocolError(
@@ -200,9 +202,8 @@ async def open_connection(
         ) from error
     if stream is None:
         raise RemoteProtocolError(
-            Violation.SILENT, observed=f"port {port} did not accept within {seconds:g} s"
+            Violation.SILENT,
+            observed=f"port {port} did not accept within {seconds:g} s{_busy(factor)}",
         )
     async with stream:
-        yield Connection(
-            stream, max_characters=max_characters, max_depth=max_depth, lower_case=lower_case
-        )
+        yield Connection(stream, max_characters=max_characters)

@@ -29,7 +29,7 @@ def encode_frame(payload: str, *, lower_case: bool = False) -> bytes:
     """One frame, ready to send.
 
     Args:
-        payload: the text of one s-expression; its syntax is not looked at.
+        payload: the text of one s-expression; its syntax is not checked.
         lower_case: digits a…f instead of A…F; a reader takes either.
 
     Raises:
@@ -47,7 +47,7 @@ def encode_frame(payload: str, *, lower_case: bool = False) -> bytes:
 class FrameDecoder:
     """Reads frames from bytes that arrive in pieces of any size.
 
-    A violation is final: after a lying length nobody knows where the next frame begins, so every
+    A violation is final: after a wrong length the next frame's beginning is unknown, so every
     later call raises the same error.
 
     Args:

@@ -112,7 +112,7 @@ def test_the_reader_follows_the_standard(text, form):
 
 
 @pytest.mark.parametrize(
-    ("text", "violation", "said"),
+    ("text", "violation", "shown"),
     [
         ("", Violation.SYNTAX, "found nothing, expected a form"),
         ("(a", Violation.SYNTAX, "ends inside the list begun at character 0"),
@@ -142,13 +142,13 @@ def test_the_reader_follows_the_standard(text, form):
         ("(" * 100_000, Violation.DEPTH, "nested deeper than 2"),
     ],
 )
-def test_a_violation_says_what_was_found_and_where(text, violation, said):
+def test_a_violation_says_what_was_found_and_where(text, violation, shown):
     """What is no form of the subset is named with its place."""
     with pytest.raises(RemoteProtocolError) as caught:
         read_form(text, max_depth=2)
 
     assert violation is caught.value.violation
-    assert said in caught.value.observed
+    assert shown in caught.value.observed
 
 
 def test_depth_is_bounded_by_the_argument_alone():
@@ -195,7 +195,7 @@ def test_properties_are_built_and_looked_up():
 
 @pytest.mark.parametrize("text", ["(:A)", "(a 1)", "7", "(:A 1 . :B)"])
 def test_what_is_no_property_list_is_the_products_fault(text):
-    """A key is never looked for in something else."""
+    """A key is looked up in a property list alone."""
     with pytest.raises(RemoteProtocolError) as caught:
         lookup(read_form(text), "A")
 

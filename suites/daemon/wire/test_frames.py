@@ -80,7 +80,7 @@ def test_the_length_counts_characters():
 
 
 @pytest.mark.parametrize(
-    ("data", "violation", "said"),
+    ("data", "violation", "shown"),
     [
         (b"ZZZZZZ", Violation.PREFIX, "found b'ZZZZZZ' at byte 0"),
         (b"  00g", Violation.PREFIX, "found b'g' at byte 4"),
@@ -90,7 +90,7 @@ def test_the_length_counts_characters():
         (b"000001\xed\xa0\x80", Violation.ENCODING, "invalid continuation byte"),
     ],
 )
-def test_a_violation_says_what_was_found_and_where(data, violation, said):
+def test_a_violation_says_what_was_found_and_where(data, violation, shown):
     """Wrong bytes are named with their place."""
     decoder = FrameDecoder(max_characters=50)
     decoder.feed(data)
@@ -99,7 +99,7 @@ def test_a_violation_says_what_was_found_and_where(data, violation, said):
         decoder.next_payload()
 
     assert violation is caught.value.violation
-    assert said in caught.value.observed
+    assert shown in caught.value.observed
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_violation_says_what_was_found_and_where(data, violation, said):
     ],
 )
 def test_an_end_inside_a_frame_says_how_far_it_got(data, progress):
-    """The end of the stream inside a frame is told apart from one between frames."""
+    """The end of the stream inside a frame is reported otherwise than one between frames."""
     decoder = FrameDecoder()
     decoder.feed(data)
 

@@ -48,7 +48,7 @@ BUTLER: Final = """
 [butler]
 name = "{name}"
 port = {port}
-description = "Keeps the records of {word}: whatever is said about {word} belongs here."
+description = "Keeps the records of {word}: every note about {word} belongs here."
 capabilities = ["{word}"]
 """
 
@@ -89,7 +89,7 @@ def main() -> int:
 
 
 async def measure(size: int) -> Sample:
-    """Boot one size from nothing, send its messages, look at its memory."""
+    """Boot one size from nothing, send its messages, measure its memory."""
     subject = load_subject(FOLDER / "reference-system" / "subject.toml")
     with tempfile.TemporaryDirectory(prefix="scale-") as scratch:
         Path(scratch).chmod(0o711)
@@ -97,7 +97,9 @@ async def measure(size: int) -> Sample:
         evidence = open_evidence(Path(scratch) / "evidence")
         async with (
             open_run(evidence=evidence) as run,
-            open_ecosystem(run, subject, evidence=evidence, roster=roster, say=tell) as ecosystem,
+            open_ecosystem(
+                run, subject, evidence=evidence, roster=roster, say=progress
+            ) as ecosystem,
         ):
             cpu = sum(cpu_s(butler.pid) for butler in ecosystem.butlers.values())
             taken = [await one_message(ecosystem, number, size) for number in range(MESSAGES)]
@@ -128,7 +130,7 @@ def name_of(number: int) -> str:
 
 
 def word_of(number: int) -> str:
-    """A word that nobody else knows, and no two of which begin alike."""
+    """A word that no other butler knows, and no two of which begin alike."""
     syllables = ("bra", "cli", "dro", "fle", "gru", "kni", "plo", "ske", "tru", "vli")
     return f"{syllables[number % 10]}{syllables[number // 10]}moth"
 
@@ -201,7 +203,7 @@ def marginal(before: Sample, after: Sample, field: str) -> float:
     return float(apart) / (after.butlers - before.butlers)
 
 
-def tell(text: str) -> None:
+def progress(text: str) -> None:
     """How a boot goes, but for the many lines of single butlers."""
     if " ready at " not in text:
         sys.stderr.write(f"  {text}\n")

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.aside("the table of the benchmark")
     ("last_boot_s", "verdict"),
     [(28.0, "boot s per added butler does not grow"), (60.0, "boot s per added butler GROWS")],
 )
-def test_growth_is_told_by_what_each_added_butler_costs(last_boot_s: float, verdict: str) -> None:
+def test_growth_is_judged_by_what_each_added_butler_costs(last_boot_s: float, verdict: str) -> None:
     """4 → 16 → 48 butlers at half a second each is linear; the same with a steeper end is not."""
     samples = [
         Sample(butlers=count, boot_s=boot_s, cpu_s=count, message_s=1.0, own_mib=60.0 * count)

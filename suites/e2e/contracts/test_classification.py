@@ -99,9 +99,9 @@ def _rows(answers: dict[str, Any]) -> list[Any]:
 async def test_an_unusable_answer_falls_back_and_says_so(
     ecosystem: Ecosystem, token: str, answer: Answer
 ) -> None:
-    """The whole message goes to ``general`` and to nobody else; its inbox row tells the reason."""
+    """The whole message goes to ``general`` alone; its inbox row gives the reason."""
     journey = await _mislead(ecosystem, token, answer.text)
-    # Of a session that was told nothing, products differ on whether it went well.
+    # Of a session that got no answer, products differ on whether it went well.
     reason = expect_fallback(journey, classified=bool(answer.text.strip()) or None)
 
     assert answer.names in reason, f"the reason does not name {answer.names!r}: {reason}"
@@ -142,7 +142,7 @@ async def test_a_refused_classification_falls_back_and_says_so(
     "text", [" ", "\n\t \n", "\u00a0\u2003"], ids=["blank", "lines", "unicode"]
 )
 async def test_a_message_without_words_ends_openly(ecosystem: Ecosystem, text: str) -> None:
-    """White space is refused with a reason, or ends in a final state that says what was done."""
+    """White space is accepted as any message is, and ends in a state that says what was done."""
     sent = await ecosystem.send(text)
     journey = await follow(ecosystem, sent)
     story = journey.text()
@@ -159,7 +159,7 @@ async def test_a_message_without_words_ends_openly(ecosystem: Ecosystem, text: s
 async def _mislead(ecosystem: Ecosystem, token: str, text: str) -> Journey:
     """Follow a message whose classification is answered with a text."""
     client = ecosystem.gateway.client
-    # A client may ask again when it is told nothing.
+    # A client may ask again when it gets no answer.
     fault = Fault(kind="answer", text=text, contains=token, without_tools=True, times=20)
     await ecosystem.rehearse(HEALTH["prompt"], [use("symptom_log", name="headache", severity=2)])
     async with client.fault(fault) as number:

@@ -1,4 +1,4 @@
-"""Modules without credentials fail in the open and take nobody down (E2E-DEGRADATION).
+"""Modules without credentials fail in the open and take no butler down (E2E-DEGRADATION).
 
 Telegram, the calendar and the mail server are stand-ins, recorders on loopback: a real service
 does not refuse its credentials on request.
@@ -15,7 +15,7 @@ import pytest
 from harness_core.doubles.http import Answer, Rule
 from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
-from suites.e2e.worlds.credentialed import Connected, wanted
+from suites.e2e.worlds.credentialed import Connected, variables_of
 
 pytestmark = [pytest.mark.covers("E2E-DEGRADATION"), pytest.mark.capability("modules")]
 
@@ -83,7 +83,7 @@ async def test_what_depends_on_a_failed_module_fails_in_cascade(connected: Conne
     if "email" not in dependent.get("calendar", ()):
         not_run("subject", "the roster's relationship has no calendar that depends on email")
     before = dict(relationship.environment)
-    for variable in wanted(connected.butlers.subject, "modules.email"):
+    for variable in variables_of(connected.butlers.subject, "email"):
         relationship.environment.pop(variable, None)
     try:
         await relationship.restart()

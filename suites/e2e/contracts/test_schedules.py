@@ -40,7 +40,7 @@ DAILY: Final = "17 3 * * *"
 DAILY_HOUR: Final = 3
 DAILY_MINUTE: Final = 17
 
-#: Ticks that come at the same moment; so many that some look before another has claimed the task.
+#: Ticks that come at the same moment; so many that some read the task before another has claimed it.
 TICKS: Final = 8
 
 #: A tick that runs one session answers when it ended; slowest seen on 2 loaded cores: 6 s.
@@ -129,7 +129,7 @@ async def test_what_is_not_due_does_not_run(ecosystem: Ecosystem, token: str) ->
         await _tick(general)
 
         assert [] == await sessions_of(general, name), "it ran although it is disabled"
-        # Due once from here on, also when somebody else's tick comes between.
+        # Due once from here on, also when another tick comes between.
         await put_off(general, name)
         await _change(general, name, "schedule_update", enabled=True)
         await fall_due(general, name)
@@ -163,7 +163,7 @@ async def test_a_restart_loses_no_task(ecosystem: Ecosystem, token: str) -> None
 async def test_a_failed_run_is_written_down_and_comes_again(
     ecosystem: Ecosystem, token: str
 ) -> None:
-    """When the model refuses the session, the task says that it failed, and its next time stands."""
+    """When the model refuses the session, the task says that it failed, and runs at its next time."""
     general = ecosystem["general"]
     async with scheduled(general, token) as name:
         await fall_due(general, name)
@@ -176,9 +176,15 @@ async def test_a_failed_run_is_written_down_and_comes_again(
         assert session["success"] is False
         assert session["error"], "the failed session has no reason"
         assert task["next_run_at"] > datetime.now(UTC)
+        assert task["last_result"], "nothing is written about how it went"
         assert "403" in str(task["last_result"]) or "success" not in str(task["last_result"]), (
             f"the failed run is recorded as {task['last_result']}"
         )
+        await fall_due(general, name)
+        await _tick(general)
+        ran = [row["success"] for row in await sessions_of(general, name)]
+
+        assert [False, True] == ran, "it did not come again"
 
 
 @pytest.mark.parametrize("line", NO_CRON.values(), ids=NO_CRON)
@@ -221,7 +227,7 @@ async def test_what_is_deleted_never_runs(ecosystem: Ecosystem, token: str) -> N
     general = ecosystem["general"]
     async with scheduled(general, token) as name:
         await fall_due(general, name)
-        # Somebody else's tick may have come between.
+        # Another tick may have come between.
         ran = await sessions_of(general, name)
         await _change(general, name, "schedule_delete")
         await _tick(general)

@@ -150,7 +150,7 @@ async def test_a_prefix_is_never_a_pattern(
 
 
 async def test_what_is_not_there_is_no_value(ecosystem: Ecosystem, token: str) -> None:
-    """An unknown key has no value, which is told apart from a stored null; deleting it is harmless."""
+    """An unknown key has no value, which differs from a stored null; deleting it is harmless."""
     async with open_conversation(ecosystem["general"]) as client, _tidy(client, token):
         unknown = await client.try_call("state_get", key=token)
         await client.try_call("state_delete", key=token)
@@ -180,7 +180,7 @@ async def test_a_butler_has_its_state_for_itself(ecosystem: Ecosystem, token: st
 
 @asynccontextmanager
 async def _tidy(client: Conversation, prefix: str) -> AsyncIterator[None]:
-    """Keys that the block makes are gone after it; of a failed test they stay to be looked at."""
+    """Keys that the block makes are gone after it; of a failed test they are kept."""
     yield
     for key in await _listed(client, prefix):
         await client.call("state_delete", key=key)

@@ -29,10 +29,10 @@ def scenario() -> E2EScenario:
     return next(row for row in SCENARIOS if row.id == "health-symptom-log")
 
 
-async def test_a_claim_without_a_deed_is_told_as_one(
+async def test_a_claim_without_a_deed_has_a_verdict_of_its_own(
     ecosystem: Ecosystem, scenario: E2EScenario, token: str
 ) -> None:
-    """A model that says it has logged what it has not is told apart from one that failed."""
+    """A model that claims to have logged what it has not is judged otherwise than one that failed."""
     claim = f"I have logged your headache with severity 7 ({token})."
     lie = Fault(kind="answer", text=claim, contains=token, also=OFFERED, times=5)
     failure = await _judged(ecosystem, scenario, token, lie, expecting=ClaimedNotDone)
@@ -42,7 +42,7 @@ async def test_a_claim_without_a_deed_is_told_as_one(
     assert "symptom_log was called 0 time(s)" in failure.missing
 
 
-async def test_a_forbidden_deed_is_told_whatever_was_said(
+async def test_a_forbidden_deed_is_reported_whatever_the_answer_says(
     ecosystem: Ecosystem, scenario: E2EScenario, token: str
 ) -> None:
     """A session that also tries what it must not fails by that, although it did its work."""

@@ -8,6 +8,7 @@ headers, ``status`` over MCP, a row in the registry).
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -18,13 +19,17 @@ from typing import Final
 
 import trio
 
-from harness_core.base import limits
 from harness_core.base.errors import BadInput
 from harness_core.base.evidence import Evidence
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Gateway
 from harness_core.doubles.telemetry import Collector, open_collector
-from harness_core.infrastructure.databases import Database, create_database, left_databases
+from harness_core.infrastructure.databases import (
+    POSTGRES_URL_VARIABLE,
+    Database,
+    create_database,
+    left_databases,
+)
 from harness_core.infrastructure.services import PostgresService, open_postgres
 from harness_core.ports import PortLease, Stage, lease_port
 from harness_core.process import Run
@@ -36,17 +41,18 @@ from harness_core.system.parts import (
     postgres_part,
 )
 from harness_core.system.parts.gateway import GatewayPart
+from harness_core.system.staging import Options
 from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.containers import container_starter
 from suites.e2e.ecosystem.handle import ALL_BUTLERS, REHEARSED, Ecosystem
-from suites.e2e.ecosystem.layout import OWN_PROCESS, layout_of
 from suites.e2e.ecosystem.mcp import CannotReach
 from suites.e2e.ecosystem.roster import ButlerConfig, read_roster
+from suites.e2e.ecosystem.subject_file import OWN_PROCESS, tables_of
 from suites.e2e.ecosystem.tools import Tools, tools_of
 from suites.e2e.worlds.everyday import REHEARSALS
 
-__all__ = ["open_ecosystem", "roster_directory"]
+__all__ = ["Say", "open_ecosystem", "roster_directory"]
 
 #: Parts that boot at a time. Each start has a deadline of its own, and with 48 of them on two cores
 #: the last would be late for no fault of its own; a household's six start together all the same.
@@ -62,21 +68,13 @@ _STOP_S: Final = 40.0
 #: All butlers in the registry, once all of them serve.
 _REGISTER_S: Final = 30.0
 
+#: Gets a line for each step of a boot.
 Say = Callable[[str], None]
 
 
 def roster_directory(subject: Subject) -> Path:
-    """Where the subject keeps its butlers.
-
-    Raises:
-        BadInput: its file names no roster.
-    """
-    directory = subject.table("roster").get("directory")
-    if not isinstance(directory, str):
-        raise BadInput(
-            subject.path, key="roster.directory", found=directory, expected="a path to the roster"
-        )
-    return subject.resolve(directory)
+    """Where the subject keeps its butlers."""
+    return subject.resolve(tables_of(subject).roster.directory)
 
 
 @asynccontextmanager
@@ -85,29 +83,21 @@ async def open_ecosystem(
     subject: Subject,
     *,
     evidence: Evidence,
+    options: Options = Options(),  # noqa: B008 - frozen
     roster: Path | None = None,
-    services: str = "local",
-    services_url: str | None = None,
-    llm: str = "rehearsed",
-    llm_upstream: str | None = None,
-    llm_cassette: Path | None = None,
-    budget_usd: float = limits.LLM_BUDGET_USD,
     environment: Mapping[str, str] | None = None,
     say: Say = lambda _text: None,
 ) -> AsyncIterator[Ecosystem]:
     """Boot every butler of a roster from nothing; take everything down at the end of the block.
 
+    The suite's environment (``suite.toml``), for its tests and for ``harness up e2e``.
+
     Args:
         run: the run it belongs to.
         subject: how to start one butler.
         evidence: directory for the logs of all processes.
+        options: where PostgreSQL comes from, and how the model answers.
         roster: a roster other than the subject's own.
-        services: provider of PostgreSQL.
-        services_url: its URL, for ``external``.
-        llm: mode of the model gateway.
-        llm_upstream: base URL of the provider in modes ``live`` and ``record``.
-        llm_cassette: what ``record`` writes and ``replay`` reads.
-        budget_usd: hard limit of what the model may cost.
         environment: more environment for every butler.
         say: gets a line for each step of the boot.
 
@@ -123,13 +113,13 @@ async def open_ecosystem(
             found=f"butlers {', '.join(configs)}",
             expected="a butler named 'switchboard', where messages come in",
         )
-    # A secret of ours in every butler's environment: wherever it turns up, it was given away.
+    # A secret of ours in every butler's environment: wherever else it is found, it was leaked.
     canary = f"canary-{secrets.token_hex(12)}"
     evidence.redactor.add(canary)
-    layout = layout_of(subject)
+    tables = tables_of(subject)
     with ExitStack() as leases:
         ports = {
-            name: leases.enter_context(lease_port(port=layout.port_of(config)))
+            name: leases.enter_context(lease_port(port=tables.port_of(config)))
             for name, config in configs.items()
         }
         databases: dict[str, Database] = {}
@@ -139,7 +129,13 @@ async def open_ecosystem(
             evidence=evidence,
             opener=partial(
                 _open_server,
-                open_postgres(run, evidence=evidence, provider=services, url=services_url, say=say),
+                open_postgres(
+                    run,
+                    evidence=evidence,
+                    provider=options.services,
+                    url=_external() if options.services == "external" else None,
+                    say=say,
+                ),
                 run=run,
                 configs=configs,
                 databases=databases,
@@ -150,11 +146,11 @@ async def open_ecosystem(
             run,
             lease=leases.enter_context(lease_port()),
             evidence=evidence,
-            mode=llm,
-            budget_usd=budget_usd,
-            upstream=llm_upstream,
-            cassette=llm_cassette,
-            form=subject.path if subject.table("model") else None,
+            mode=options.llm,
+            budget_usd=options.budget_usd,
+            upstream=options.llm_upstream,
+            cassette=options.llm_cassette,
+            form=subject.path if tables.model else None,
         )
         collector = DoublePart(
             "otlp",
@@ -164,9 +160,9 @@ async def open_ecosystem(
             evidence=evidence,
         )
         recipes = _Recipes(
-            run,
-            subject,
-            configs,
+            run=run,
+            subject=subject,
+            configs=configs,
             ports=ports,
             databases=databases,
             gateway=gateway.gateway,
@@ -177,7 +173,7 @@ async def open_ecosystem(
             run, subject, port_of=lambda name: ports[name].port, roster=directory, say=say
         )
         names = sorted(configs, key=lambda name: name != "switchboard")
-        served = {ALL_BUTLERS: names} if layout.one_process else {name: [name] for name in names}
+        served = {ALL_BUTLERS: names} if tables.one_process else {name: [name] for name in names}
         processes = {
             name: ProcessPart(
                 name,
@@ -200,24 +196,24 @@ async def open_ecosystem(
             ecosystem = Ecosystem(
                 butlers={
                     butler: Butler(
-                        configs[butler],
+                        config=configs[butler],
                         port=ports[butler].port,
-                        tools=recipes.tools(butler),
+                        client=recipes.tools(butler),
                         database=databases[butler],
                         command=recipes.command(butler),
                         environment=recipes.environment(butler),
                         parts=parts,
                         process=processes[name],
                         run=run,
-                        shared=_shared(subject) if layout.one_process else "",
+                        shared=_shared(subject) if tables.one_process else "",
                     )
                     for name, butlers in served.items()
                     for butler in butlers
                 },
                 parts=parts,
                 gateway=gateway.gateway,
-                postgres=postgres.server,
-                collector=collector.double,
+                postgres=postgres.held,
+                collector=collector.held,
                 subject=subject,
                 evidence=evidence,
             )
@@ -250,14 +246,20 @@ async def _open_server(
         yield server
 
 
+def _external() -> str | None:
+    """Where the external PostgreSQL server is."""
+    return os.environ.get(POSTGRES_URL_VARIABLE)
+
+
 def _shared(subject: Subject) -> str:
     return f"{subject.name} has no capability {OWN_PROCESS!r}: one process serves every butler"
 
 
+@dataclasses.dataclass(kw_only=True)
 class _Recipes:
-    """How each butler is started, as the subject file says it.
+    """How each butler is started, as the subject file says.
 
-    Args:
+    Attributes:
         run: what they belong to.
         subject: what is tested.
         configs: the butlers, by name.
@@ -266,29 +268,18 @@ class _Recipes:
         gateway: the model gateway they are given.
         collector: where they send their spans.
         more: further environment of each.
+        environments: the environment of each that was asked for.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        subject: Subject,
-        configs: Mapping[str, ButlerConfig],
-        *,
-        ports: Mapping[str, PortLease],
-        databases: Mapping[str, Database],
-        gateway: Gateway,
-        collector: DoublePart[Collector],
-        more: Mapping[str, str],
-    ) -> None:
-        self._run = run
-        self._subject = subject
-        self._configs = configs
-        self._ports = ports
-        self._databases = databases
-        self._gateway = gateway
-        self._collector = collector
-        self._more = more
-        self._environments: dict[str, dict[str, str]] = {}
+    run: Run
+    subject: Subject
+    configs: Mapping[str, ButlerConfig]
+    ports: Mapping[str, PortLease]
+    databases: Mapping[str, Database]
+    gateway: Gateway
+    collector: DoublePart[Collector]
+    more: Mapping[str, str]
+    environments: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
 
     def plan(self, butlers: Sequence[str]) -> ProcessPlan:
         """What runs in one process that serves these butlers."""
@@ -304,36 +295,36 @@ class _Recipes:
         )
 
     def tools(self, name: str) -> Tools:
-        """The way to the tools of a butler."""
-        return tools_of(self._subject, name=name, port=self._ports[name].port)
+        """What calls the tools of a butler."""
+        return tools_of(self.subject, name=name, port=self.ports[name].port)
 
     def command(self, name: str) -> tuple[str, ...]:
         """The command line of a butler."""
-        return self._subject.command(**self._fields(name))
+        return self.subject.command(**self._fields(name))
 
     def environment(self, name: str) -> dict[str, str]:
         """The whole environment of a butler; what is changed in it holds from its next start on."""
-        if name not in self._environments:
-            self._environments[name] = {
-                **self._subject.environment(**self._fields(name)),
-                **_private_places(self._run, name),
-                **self._more,
+        if name not in self.environments:
+            self.environments[name] = {
+                **self.subject.environment(**self._fields(name)),
+                **_private_places(self.run, name),
+                **self.more,
             }
-        return self._environments[name]
+        return self.environments[name]
 
     def _fields(self, name: str) -> dict[str, str | int]:
-        config = self._configs[name]
+        config = self.configs[name]
         return {
             "name": name,
             "NAME": name.upper().replace("-", "_"),
-            "port": self._ports[name].port,
+            "port": self.ports[name].port,
             "config_dir": str(config.directory),
             "roster_dir": str(config.directory.parent),
-            "database_url": self._databases[name].url,
+            "database_url": self.databases[name].url,
             "switchboard_url": self.tools("switchboard").url,
-            "gateway_url": self._gateway.url,
-            "gateway_key": self._gateway.api_key,
-            "otlp_url": self._collector.double.endpoint,
+            "gateway_url": self.gateway.url,
+            "gateway_key": self.gateway.api_key,
+            "otlp_url": self.collector.held.endpoint,
         }
 
 

@@ -1,7 +1,8 @@
-"""One running butler: the handle through which tests call it, look at it and take it away."""
+"""One running butler: the handle through which tests call it, observe it and take it away."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from suites.e2e.ecosystem.tools import Tools
 __all__ = ["Butler"]
 
 
+@dataclasses.dataclass(eq=False, slots=True, kw_only=True)
 class Butler:
     """One running butler: what an operator sees of it, and may do to it.
 
@@ -28,44 +30,41 @@ class Butler:
     Attributes:
         config: what its ``butler.toml`` says.
         port: where it really listens.
-        url: where its tools are called: its MCP endpoint, unless the subject says otherwise.
+        client: calls its tools.
         database: its database.
         command: its command line.
         environment: its whole environment; what is changed here holds from its next start on.
-        child: the process of its current life; ``child.log`` is its log.
+        parts: the system that its process is a part of.
+        process: that part.
+        run: the run it belongs to.
+        shared: why its process cannot be taken away; empty when it has one of its own.
     """
 
-    def __init__(
-        self,
-        config: ButlerConfig,
-        *,
-        port: int,
-        tools: Tools,
-        database: Database,
-        command: Sequence[str],
-        environment: dict[str, str],
-        parts: Parts,
-        process: ProcessPart,
-        run: Run,
-        shared: str = "",
-    ) -> None:
-        self.config = config
-        self.name = config.name
-        self.port = port
-        self.url = tools.url
-        self.database = database
-        self.command = tuple(command)
-        self.environment = environment
-        self._tools = tools
-        self._parts = parts
-        self._process = process
-        self._run = run
-        self._shared = shared
+    config: ButlerConfig
+    port: int
+    client: Tools
+    database: Database
+    command: Sequence[str]
+    environment: dict[str, str]
+    parts: Parts
+    process: ProcessPart
+    run: Run
+    shared: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name, unique in the roster."""
+        return self.config.name
+
+    @property
+    def url(self) -> str:
+        """Where its tools are called: its MCP endpoint, unless the subject says otherwise."""
+        return self.client.url
 
     @property
     def child(self) -> Any:
-        """The process of its current or last life."""
-        return self._process.child
+        """The process of its current or last life; ``child.log`` is its log."""
+        return self.process.child
 
     @property
     def pid(self) -> int:
@@ -93,11 +92,11 @@ class Butler:
         headers: Mapping[str, str] | None = None,
     ) -> ToolResult:
         """Call a tool that may refuse."""
-        return await self._tools.call(tool, arguments, seconds=seconds, headers=headers)
+        return await self.client.call(tool, arguments, seconds=seconds, headers=headers)
 
     async def tools(self) -> dict[str, Mapping[str, Any]]:
         """The tools it offers: name → input schema."""
-        return await self._tools.list()
+        return await self.client.list()
 
     async def status(self) -> Mapping[str, Any]:
         """Its own word on its health and its modules."""
@@ -129,9 +128,9 @@ class Butler:
         await self._act("restart")
 
     async def _act(self, verb: str) -> None:
-        if self._shared:
-            not_run("subject", f"cannot {verb} one butler: {self._shared}")
-        await self._parts.act(self._process.name, verb)
+        if self.shared:
+            not_run("subject", f"cannot {verb} one butler: {self.shared}")
+        await self.parts.act(self.process.name, verb)
 
     async def attempt(
         self, *, seconds: float, environment: Mapping[str, str] | None = None
@@ -148,18 +147,18 @@ class Butler:
         Raises:
             NotReady: it still ran after ``seconds``.
         """
-        if self._shared:
-            not_run("subject", f"cannot start one butler: {self._shared}")
+        if self.shared:
+            not_run("subject", f"cannot start one butler: {self.shared}")
 
         async def start() -> tuple[int, str]:
-            async with self._run.child(
+            async with self.run.child(
                 self.command,
                 name=f"{self.name}-attempt",
                 env=self.environment | dict(environment or {}),
-                evidence=self._process.evidence,
+                evidence=self.process.evidence,
             ) as child:
                 with deadline(f"see {child.name} end", seconds=seconds, tail=child.tail):
                     returncode = await child.wait()
                 return returncode, child.log.read_text(encoding="utf-8")
 
-        return await self._parts.loop.call(start)
+        return await self.parts.loop.call(start)

@@ -28,6 +28,7 @@ from harness_core.infrastructure.engine import find_engine
 from harness_core.process import Run
 from harness_core.system.parts import StartChild
 from harness_core.system.subject import Subject
+from suites.e2e.ecosystem.subject_file import tables_of
 
 
 def image_name(subject: Subject) -> str:
@@ -48,27 +49,27 @@ async def container_starter(
     Args:
         run: what they belong to.
         subject: what is tested.
-        port_of: the port that a butler is told.
+        port_of: the port that a butler is given.
         roster: the roster in use, which they must see.
         say: gets a line for what takes long.
 
     Raises:
         HarnessError: no engine, or the image cannot be built.
     """
-    table = subject.table("container")
-    if not table:
+    table = tables_of(subject).container
+    if table is None:
         return None
     engine = await blocking(find_engine)
-    image = table.get("image") or await blocking(
+    image = table.image or await blocking(
         build_subject_image,
         engine,
         name=image_name(subject),
-        base=str(table.get("base", "python")),
-        dockerfile=subject.resolve(str(table.get("dockerfile", "Dockerfile"))),
-        context=[subject.resolve(path) for path in table.get("context", [])],
+        base=table.base,
+        dockerfile=subject.resolve(table.dockerfile),
+        context=[subject.resolve(path) for path in table.context],
         say=say,
     )
-    read = {roster, *(subject.resolve(path) for path in table.get("read", []))}
+    read = {roster, *(subject.resolve(path) for path in table.read)}
 
     def start(
         argv: Sequence[str],

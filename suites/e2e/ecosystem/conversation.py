@@ -8,23 +8,29 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import trio
 import trio.testing
 
 from harness_core.base import limits
 from suites.e2e.ecosystem.butler import Butler
-from suites.e2e.ecosystem.mcp import ToolResult, call_in_turn, open_client
+from suites.e2e.ecosystem.mcp import Call, ToolResult, call_in_turn, open_calls
 
 __all__ = ["Conversation", "ask_in_turn", "open_conversation"]
 
 
-class Conversation(Protocol):
-    """Calls one after the other."""
+class Conversation:
+    """Calls to one butler, one after the other; built by :func:`open_conversation`."""
+
+    def __init__(self, name: str, call: Call) -> None:
+        self._name = name
+        self._call = call
 
     async def try_call(self, tool: str, **arguments: Any) -> ToolResult:
         """Call a tool that may refuse."""
+        return await self._call(tool, arguments)
 
     async def call(self, tool: str, **arguments: Any) -> Any:
         """Call a tool that must succeed, and return its answer as data.
@@ -32,42 +38,30 @@ class Conversation(Protocol):
         Raises:
             AssertionError: the tool answered with an error.
         """
+        answer = await self.try_call(tool, **arguments)
 
-
-class _CallByCall:
-    """A conversation with a butler that keeps no connection."""
-
-    def __init__(self, butler: Butler, *, seconds: float) -> None:
-        self._butler = butler
-        self._seconds = seconds
-
-    async def try_call(self, tool: str, **arguments: Any) -> ToolResult:
-        """Call a tool that may refuse."""
-        return await self._butler.try_call(tool, arguments, seconds=self._seconds)
-
-    async def call(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool that must succeed."""
-        return await self._butler.call(tool, seconds=self._seconds, **arguments)
+        assert not answer.is_error, f"{self._name}.{tool} refused {arguments}: {answer.text}"
+        return answer.value
 
 
 @asynccontextmanager
 async def open_conversation(
     butler: Butler, *, seconds: float = limits.MCP_CALL_S
 ) -> AsyncIterator[Conversation]:
-    """Talk to a butler that stays up meanwhile.
+    """Call a butler that stays up meanwhile.
 
     Args:
-        butler: whom.
+        butler: which.
         seconds: by when each call is answered.
 
     Raises:
-        CannotReach: nobody answers there, or the connection broke.
+        CannotReach: no server answers there, or the connection broke.
     """
     if not _speaks_mcp(butler):
-        yield _CallByCall(butler, seconds=seconds)
+        yield Conversation(butler.name, partial(butler.try_call, seconds=seconds))
         return
-    async with open_client(butler.url, seconds=seconds) as client:
-        yield client
+    async with open_calls(butler.url, seconds=seconds) as call:
+        yield Conversation(butler.name, call)
 
 
 async def ask_in_turn(
@@ -82,7 +76,7 @@ async def ask_in_turn(
 
     Raises:
         NotReady: no answer within ``seconds``.
-        CannotReach: nobody answers there, or the connection broke.
+        CannotReach: no server answers there, or the connection broke.
     """
     if _speaks_mcp(butler):
         return await call_in_turn(

@@ -70,8 +70,9 @@ class Sent:
     rehearsed: bool = False
 
 
+@dataclasses.dataclass(eq=False, kw_only=True)
 class Ecosystem:
-    """A running ecosystem; built only by :func:`suites.e2e.boot.open_ecosystem`.
+    """A running ecosystem; built only by :func:`suites.e2e.ecosystem.boot.open_ecosystem`.
 
     Attributes:
         butlers: every butler of the roster, by name.
@@ -86,40 +87,31 @@ class Ecosystem:
         patience_s: how long a message may take to its final state, in seconds.
         unusable: why nothing can be tested on it any more; empty when it is sound.
         sent_ids: request and trace ids of every message sent through here, oldest first.
-        watched: how far the butlers' logs have been looked through for errors.
+        watched: how far the butlers' logs have been searched for errors.
         watched_ids: how many of ``sent_ids`` belong to earlier tests.
         late_errors: errors about messages of earlier tests, which no test answered for.
+        misses: how many calls that were not in the cassette have been reported.
     """
 
-    def __init__(
-        self,
-        *,
-        butlers: Mapping[str, Butler],
-        parts: Parts,
-        gateway: Gateway,
-        postgres: PostgresService,
-        collector: Collector,
-        subject: Subject,
-        evidence: Evidence,
-    ) -> None:
-        self.butlers = butlers
-        self.parts = parts
-        self.gateway = gateway
-        self.postgres = postgres
-        self.collector = collector
-        self.subject = subject
-        self.evidence = evidence
-        self.logs = evidence.path
-        self.boot_s = parts.boot_s
-        self.unusable = ""
-        self.patience_s = (
-            limits.SCENARIO_S if gateway.mode in {"live", "record"} else _OFFLINE_MESSAGE_S
-        )
-        self.sent_ids: list[str] = []
-        self.watched: LogPlace = {}
-        self.watched_ids = 0
-        self.late_errors: list[ErrorLine] = []
-        self._misses = 0
+    butlers: Mapping[str, Butler]
+    parts: Parts
+    gateway: Gateway
+    postgres: PostgresService
+    collector: Collector
+    subject: Subject
+    evidence: Evidence
+    unusable: str = ""
+    sent_ids: list[str] = dataclasses.field(default_factory=list)
+    watched: LogPlace = dataclasses.field(default_factory=dict)
+    watched_ids: int = 0
+    late_errors: list[ErrorLine] = dataclasses.field(default_factory=list)
+    misses: int = 0
+
+    def __post_init__(self) -> None:
+        self.logs = self.evidence.path
+        self.boot_s = self.parts.boot_s
+        real = self.gateway.mode in {"live", "record"}
+        self.patience_s = limits.SCENARIO_S if real else _OFFLINE_MESSAGE_S
 
     def __getitem__(self, name: str) -> Butler:
         if name not in self.butlers:
@@ -192,7 +184,7 @@ class Ecosystem:
 
         Raises:
             BudgetExceeded: the gateway has refused a call because it did not fit the budget.
-            HarnessError: in mode ``replay``, a call since the last look was not in the cassette.
+            HarnessError: in mode ``replay``, a call since the last check was not in the cassette.
         """
         totals = await self.gateway.client.totals()
         if totals.budget_exceeded:
@@ -203,7 +195,7 @@ class Ecosystem:
             )
         if self.gateway.mode == "replay":
             missed = await self.gateway.client.unmatched()
-            fresh, self._misses = missed[self._misses :], len(missed)
+            fresh, self.misses = missed[self.misses :], len(missed)
             if fresh:
                 raise HarnessError(
                     "replay a model call", observed=fresh[0], next_step="Record it: --llm record"
@@ -214,7 +206,7 @@ class Ecosystem:
 
         Args:
             text: the message.
-            model: its turns; those of :data:`~suites.e2e.everyday.EVERYDAY` when not given.
+            model: its turns; those of :data:`~suites.e2e.worlds.everyday.EVERYDAY` when not given.
 
         Returns:
             Whether the model has turns for it now.

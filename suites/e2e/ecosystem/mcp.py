@@ -2,7 +2,7 @@
 
 One connection per call: a butler may be killed and restarted between two calls, and a client that
 keeps a stream open would test its own reconnecting instead. A test of many calls and no breakage
-may keep one: :func:`open_client`.
+may keep one: :func:`open_calls`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
@@ -24,16 +24,17 @@ from mcp.shared.exceptions import MCPError
 
 from harness_core.base import limits
 from harness_core.base.groups import lone_error
+from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline
 
 __all__ = [
+    "Call",
     "CannotReach",
-    "Client",
     "ToolResult",
     "call_in_turn",
     "call_tool",
     "list_tools",
-    "open_client",
+    "open_calls",
 ]
 
 
@@ -56,6 +57,10 @@ class ToolResult:
     value: Any
 
 
+#: Calls a tool with arguments.
+Call = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
+
+
 async def call_tool(
     url: str,
     tool: str,
@@ -68,7 +73,7 @@ async def call_tool(
 
     Raises:
         NotReady: no answer within ``seconds``.
-        CannotReach: nobody answers there, or the connection broke.
+        CannotReach: no server answers there, or the connection broke.
     """
     with deadline(f"call {tool} at {url}", seconds=seconds):
         async with _session(url, headers=headers) as session:
@@ -91,7 +96,7 @@ async def call_in_turn(
 
     Raises:
         NotReady: no answer within ``seconds``.
-        CannotReach: nobody answers there, or the connection broke.
+        CannotReach: no server answers there, or the connection broke.
     """
     answers: list[Any] = []
     with deadline(f"call {tool} at {url}", seconds=seconds):
@@ -123,36 +128,8 @@ def _result(answer: Any) -> ToolResult:
     return ToolResult(is_error=bool(answer.is_error), text=text, value=value)
 
 
-class Client:
-    """A connection that is kept for many calls; built only by :func:`open_client`."""
-
-    def __init__(self, session: ClientSession, *, seconds: float) -> None:
-        self._session = session
-        self._seconds = seconds
-
-    async def try_call(self, tool: str, **arguments: Any) -> ToolResult:
-        """Call a tool that may refuse.
-
-        Raises:
-            NotReady: no answer in time.
-        """
-        with deadline(f"call {tool}", seconds=self._seconds):
-            return _result(await self._session.call_tool(tool, arguments))
-
-    async def call(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool that must succeed, and return its answer as data.
-
-        Raises:
-            AssertionError: the tool answered with an error.
-        """
-        answer = await self.try_call(tool, **arguments)
-
-        assert not answer.is_error, f"{tool} refused {arguments}: {answer.text}"
-        return answer.value
-
-
 @asynccontextmanager
-async def open_client(url: str, *, seconds: float = limits.MCP_CALL_S) -> AsyncIterator[Client]:
+async def open_calls(url: str, *, seconds: float = limits.MCP_CALL_S) -> AsyncIterator[Call]:
     """Connect once, for calls one after the other.
 
     Args:
@@ -160,10 +137,15 @@ async def open_client(url: str, *, seconds: float = limits.MCP_CALL_S) -> AsyncI
         seconds: by when each call is answered.
 
     Raises:
-        CannotReach: nobody answers there, or the connection broke.
+        CannotReach: no server answers there, or the connection broke.
     """
     async with _session(url) as session:
-        yield Client(session, seconds=seconds)
+
+        async def call(tool: str, arguments: Mapping[str, Any]) -> ToolResult:
+            with deadline(f"call {tool}", seconds=seconds):
+                return _result(await session.call_tool(tool, dict(arguments)))
+
+        yield call
 
 
 async def list_tools(
@@ -173,7 +155,7 @@ async def list_tools(
 
     Raises:
         NotReady: no answer within ``seconds``.
-        CannotReach: nobody answers there, or the connection broke.
+        CannotReach: no server answers there, or the connection broke.
     """
     with deadline(f"list the tools at {url}", seconds=seconds):
         async with _session(url) as session:
@@ -191,7 +173,7 @@ async def _session(
             sse_client(
                 url,
                 headers=dict(headers or {}),
-                timeout=limits.MCP_CALL_S,
+                timeout=patience(limits.MCP_CALL_S),
                 httpx_client_factory=_http_client,
             ) as (read, write),
             ClientSession(read, write) as session,

@@ -1,41 +1,61 @@
 """The subject file of an ecosystem, read whole: a table or key that no adapter reads is a mistake.
 
-What each table means stands where it is read: ``layout.py``, ``tools.py``, ``knobs.py``,
-``containers.py``, ``worlds/credentialed.py``, ``golden/``; docs/subject.md has them all.
+[process]
+layout = "one"            # one process serves every butler; "each" (one per butler) when left out
+
+[ports]
+source = "lease"          # any free port, given to the subject; "roster": as each butler.toml says
+switchboard = 9100        # or fixed numbers, butler by butler
+
+[tools]                                       # left out: MCP over HTTP/SSE at http://127.0.0.1:PORT/sse
+transport = "http"
+call = "http://127.0.0.1:{port}/call/{tool}"  # POST, the arguments as a JSON object
+list = "http://127.0.0.1:{port}/tools"        # GET, a JSON list of {name, input_schema}
+result = "result"                             # key of the answer that holds the result; "": all of it
+error = "error"                               # key that holds the reason of a refusal, when there is one
+
+docs/subject.md has the other tables.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import field, structs
 
-from harness_core.base.reading import Table
+from harness_core.base.errors import BadInput
+from harness_core.base.reading import Misfit, Table, like
 from harness_core.system.subject import Subject, Tables, Variables, load_subject
-from suites.e2e.ecosystem.knobs import Knobs
-from suites.e2e.ecosystem.layout import OWN_PROCESS, layout_of
+from suites.e2e.ecosystem.roster import ButlerConfig
 
-__all__ = ["read_subject"]
+__all__ = ["OWN_PROCESS", "EcosystemTables", "filled", "read_subject", "tables_of"]
+
+#: The capability of every subject that does not say ``layout = "one"``.
+OWN_PROCESS: Final = "own-process"
+
+#: A table or a column of a database.
+Identifier = Annotated[str, like(r"[A-Za-z_]\w*")]
 
 
 class Container(Table, frozen=True):
     """``[container]``."""
 
     image: str = ""
-    dockerfile: str = ""
-    base: str = ""
+    dockerfile: str = "Dockerfile"
+    base: str = "python"
     context: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
 
 
 class Ticks(Table, frozen=True):
-    """``[heartbeat.ticks]``."""
+    """``[heartbeat.ticks]``: the table of the heartbeat's database with a row per tick."""
 
-    table: str
-    butler: str
-    at: str
-    success: str
+    table: Identifier
+    butler: Identifier
+    at: Identifier
+    success: Identifier
 
 
 class Heartbeat(Table, frozen=True):
@@ -43,6 +63,28 @@ class Heartbeat(Table, frozen=True):
 
     env: Variables = field(default_factory=dict)
     ticks: Ticks | None = None
+
+
+class Knobs(Table, frozen=True):
+    """``[knobs]``, every knob a test may ask for: the variables that turn it.
+
+    Attributes:
+        connect_deadline_s: switchboard: until a target speaks MCP.
+        heartbeat_s: butler: between two registrations.
+        hop_deadline_s: switchboard: one route.execute.
+        lease_s: switchboard: silence after which a butler is stale.
+        queue_depth: butler: triggers that may wait behind the running one.
+        session_deadline_s: butler: one session.
+        shutdown_s: butler: what running sessions get to end at shutdown.
+    """
+
+    connect_deadline_s: Variables = field(default_factory=dict)
+    heartbeat_s: Variables = field(default_factory=dict)
+    hop_deadline_s: Variables = field(default_factory=dict)
+    lease_s: Variables = field(default_factory=dict)
+    queue_depth: Variables = field(default_factory=dict)
+    session_deadline_s: Variables = field(default_factory=dict)
+    shutdown_s: Variables = field(default_factory=dict)
 
 
 class Migrations(Table, frozen=True):
@@ -72,9 +114,9 @@ class Module(Table, frozen=True):
 class Modules(Table, frozen=True):
     """``[modules]``."""
 
-    telegram: Module | None = None
-    email: Module | None = None
-    calendar: Module | None = None
+    telegram: Module = Module()
+    email: Module = Module()
+    calendar: Module = Module()
 
 
 class Golden(Table, frozen=True):
@@ -107,14 +149,19 @@ class Session(Table, frozen=True):
     environment: tuple[str, ...] = ()
 
 
-class Tools(Table, frozen=True):
+class ToolsTable(Table, frozen=True):
     """``[tools]``."""
 
-    transport: str = ""
+    transport: Literal["mcp", "http"] = "mcp"
     call: str = ""
     list: str = ""
     result: str = ""
-    error: str = ""
+    error: str = "error"
+
+    def __post_init__(self) -> None:
+        for key in ("call", "list") if self.transport == "http" else ():
+            if not getattr(self, key).startswith(("http://", "https://")):
+                raise Misfit(key, expected="a URL")
 
 
 class EcosystemTables(Tables, frozen=True, kw_only=True):
@@ -123,7 +170,7 @@ class EcosystemTables(Tables, frozen=True, kw_only=True):
     roster: Roster
     container: Container | None = None
     golden: Golden = Golden()
-    heartbeat: Heartbeat | None = None
+    heartbeat: Heartbeat = Heartbeat()
     knobs: Knobs = Knobs()
     migrations: tuple[Migrations, ...] = ()
     model: Model | None = None
@@ -132,7 +179,35 @@ class EcosystemTables(Tables, frozen=True, kw_only=True):
     process: Process = Process()
     profile: Profile = Profile()
     session: Session = Session()
-    tools: Tools | None = None
+    tools: ToolsTable = ToolsTable()
+
+    def __post_init__(self) -> None:
+        for name, port in self.ports.items():
+            if name == "source":
+                if port not in {"lease", "roster"}:
+                    raise Misfit("ports", name, expected="'lease' or 'roster'")
+            elif not isinstance(port, int) or not 0 < port <= 65_535:
+                raise Misfit("ports", name, expected="a port from 1 to 65535")
+
+    @property
+    def one_process(self) -> bool:
+        """One process serves every butler."""
+        return self.process.layout == "one"
+
+    def port_of(self, config: ButlerConfig) -> int | None:
+        """The port a butler insists on; ``None`` when it takes any."""
+        asked = config.port if self.ports.get("source") == "roster" else None
+        port = self.ports.get(config.name, asked)
+        return port if isinstance(port, int) else None
+
+
+def tables_of(subject: Subject) -> EcosystemTables:
+    """What a subject file says beside ``[subject]`` and ``[env]``.
+
+    Raises:
+        BadInput: the first mistake in it, with file and key.
+    """
+    return subject.read_tables(EcosystemTables)
 
 
 def read_subject(path: Path) -> Subject:
@@ -145,7 +220,34 @@ def read_subject(path: Path) -> Subject:
         BadInput: the first mistake in it, with file and key.
     """
     subject = load_subject(path)
-    subject.read_tables(EcosystemTables)
-    if layout_of(subject).one_process:
+    if tables_of(subject).one_process:
         return subject
     return structs.replace(subject, capabilities=subject.capabilities | {OWN_PROCESS})
+
+
+def filled(
+    subject: Subject, key: str, variables: Variables, fields: Mapping[str, object]
+) -> dict[str, str]:
+    """The variables of a table of the file with their ``{fields}`` filled in, names and values.
+
+    Args:
+        subject: whose file it is.
+        key: where they stand in it, for the error.
+        variables: as they stand there.
+        fields: what there is to fill in.
+
+    Raises:
+        BadInput: another field, or stray braces.
+    """
+    found = {}
+    for variable, text in variables.items():
+        try:
+            found[variable.format_map(fields)] = text.format_map(fields)
+        except (KeyError, ValueError, IndexError) as error:
+            raise BadInput(
+                subject.path,
+                key=f"{key}.{variable}",
+                found=text,
+                expected="a text with the fields " + ", ".join(sorted(fields)),
+            ) from error
+    return found

@@ -1,37 +1,27 @@
-"""How a butler's tools are reached: over MCP, or over plain HTTP as the subject file describes.
-
-[tools]                                       # left out: MCP over HTTP/SSE at http://127.0.0.1:PORT/sse
-transport = "http"
-call = "http://127.0.0.1:{port}/call/{tool}"  # POST, the arguments as a JSON object
-list = "http://127.0.0.1:{port}/tools"        # GET, a JSON list of {name, input_schema}
-result = "result"                             # key of the answer that holds the result; "": all of it
-error = "error"                               # key that holds the reason of a refusal, when there is one
-"""
+"""How a butler's tools are called: over MCP, or over plain HTTP as ``[tools]`` of the subject file says."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import httpx2
 
 from harness_core.base import limits
-from harness_core.base.errors import BadInput
 from harness_core.base.wait import deadline
 from harness_core.doubles.http import sse_opens
 from harness_core.ports import Stage, tcp_accepts
 from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.mcp import CannotReach, ToolResult, call_tool, list_tools
+from suites.e2e.ecosystem.subject_file import tables_of
 
 __all__ = ["HttpTools", "McpTools", "Tools", "tools_of"]
 
-_KEYS: Final = frozenset({"transport", "call", "list", "result", "error"})
-
 
 class Tools(Protocol):
-    """A way to a butler's tools."""
+    """Calls a butler's tools."""
 
     url: str
 
@@ -47,14 +37,14 @@ class Tools(Protocol):
 
         Raises:
             NotReady: no answer within ``seconds``.
-            CannotReach: nobody answers there, or the connection broke.
+            CannotReach: no server answers there, or the connection broke.
         """
 
     async def list(self) -> dict[str, Mapping[str, Any]]:
         """The tools: name → input schema."""
 
     def protocol_stage(self, *, seconds: float) -> Stage:
-        """When the way is open."""
+        """When calls can be made."""
 
 
 class McpTools:
@@ -140,35 +130,20 @@ class HttpTools:
 
 
 def tools_of(subject: Subject, *, name: str, port: int) -> Tools:
-    """The way to one butler's tools that the subject file describes.
-
-    Raises:
-        BadInput: an unknown key or transport, or a URL that is missing.
-    """
-    table = subject.table("tools")
-    for key in sorted(table.keys() - _KEYS):
-        expected = f"one of {', '.join(sorted(_KEYS))}"
-        raise BadInput(subject.path, key=f"tools.{key}", found=key, expected=expected)
-    transport = table.get("transport", "mcp")
-    if transport == "mcp":
+    """What calls one butler's tools, as the subject file describes."""
+    table = tables_of(subject).tools
+    if table.transport == "mcp":
         return McpTools(port)
-    if transport != "http":
-        raise BadInput(
-            subject.path, key="tools.transport", found=transport, expected="'mcp' or 'http'"
-        )
-    urls = {}
-    for key in ("call", "list"):
-        value = table.get(key)
-        if not isinstance(value, str) or not value.startswith(("http://", "https://")):
-            raise BadInput(subject.path, key=f"tools.{key}", found=value, expected="a URL")
-        urls[key] = value.replace("{port}", str(port)).replace("{name}", name)
+    call, listing = (
+        url.replace("{port}", str(port)).replace("{name}", name) for url in (table.call, table.list)
+    )
     return HttpTools(
-        url=urls["call"].replace("{tool}", ""),
+        url=call.replace("{tool}", ""),
         port=port,
-        call_url=urls["call"],
-        list_url=urls["list"],
-        result=str(table.get("result", "")),
-        error=str(table.get("error", "error")),
+        call_url=call,
+        list_url=listing,
+        result=table.result,
+        error=table.error,
     )
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness_core.assertions import DbAssertion, Mask, fill, golden
-from harness_core.base.errors import BadInput
 from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.subject_file import tables_of
 from suites.e2e.observe.journey import Journey, as_data
 
 __all__ = ["golden_directory", "outcome_of"]
@@ -42,11 +42,7 @@ MASKS: Final = (
 
 def golden_directory(subject: Subject) -> Path | None:
     """Where a subject's snapshots lie; ``None`` when its file names no place."""
-    directory = subject.table("golden").get("directory")
-    if directory is not None and not isinstance(directory, str):
-        raise BadInput(
-            subject.path, key="golden.directory", found=directory, expected="a path to a directory"
-        )
+    directory = tables_of(subject).golden.directory
     return subject.resolve(directory) if directory else None
 
 

@@ -1,4 +1,4 @@
-"""Golden runs: everything a message leaves is what somebody has once looked at and found right.
+"""Golden runs: everything a message leaves is what was once reviewed and found right.
 
 Update after a change that is meant, and read the difference: nox -s e2e -- suites/e2e/golden
 --snapshot-update. A snapshot whose scenario is gone fails the run until it is removed the same way.

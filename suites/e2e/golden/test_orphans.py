@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.base.slowness import patience
+
 pytestmark = pytest.mark.aside("how the suite keeps snapshots")
 
 TEST = """
@@ -26,7 +28,7 @@ def test_one(snapshot):
 def test_an_orphan_and_a_difference_fail_the_run(
     tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """A snapshot nobody asks for, and a value that differs, each fail the run and are told by name."""
+    """A snapshot that no test asks for, and a value that differs, each fail the run and are named."""
     test = tmp_path / "test_small.py"
     test.write_text(TEST.replace("SEVERITY", "7"), encoding="utf-8")
     made = run(tmp_path, pytestconfig, "--snapshot-update")
@@ -61,6 +63,6 @@ def run(folder: Path, config: pytest.Config, *options: str) -> subprocess.Comple
         env=own | {"PYTHONPATH": str(config.rootpath)},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=patience(180),
         check=False,
     )

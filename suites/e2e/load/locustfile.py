@@ -18,13 +18,11 @@ import gevent
 from locust import User, constant_pacing, events, task
 from locust.exception import StopUser
 
+from harness_core.assertions import new_token
 from suites.e2e.load.connector import Broken, Connector
 
 PLAN = json.loads(Path(os.environ["HARNESS_LOAD_PLAN"]).read_text(encoding="utf-8"))
 LOG = Path(os.environ["HARNESS_LOAD_PLAN"]).with_name(f"sendings-{os.getpid()}.jsonl")
-
-#: As in every token of the harness: no word, and nothing a reader mixes up.
-LETTERS = "bcdfghjkmnpqrstvwxz23456789"
 
 #: Numbers the messages of this process; each n-th is sent twice.
 NUMBERS = itertools.count(1)
@@ -47,9 +45,9 @@ class ChannelConnector(User):
             self.connector.open()
         except Broken as error:
             record({"event": f"connect-{secrets.token_hex(4)}", "error": f"connect: {error}"})
-            self.tell("connect", began, error)
+            self.report("connect", began, error)
             raise StopUser from error
-        self.tell("connect", began)
+        self.report("connect", began)
 
     def on_stop(self) -> None:
         """Leave."""
@@ -81,7 +79,7 @@ class ChannelConnector(User):
                 raise Broken(f"not accepted: {answer}")  # noqa: TRY301 - one way to fail
         except Broken as error:
             record({"event": event, "error": str(error)})
-            self.tell("ingest", began, error)
+            self.report("ingest", began, error)
             return
         record(
             {
@@ -91,9 +89,9 @@ class ChannelConnector(User):
                 "took_ms": (time.perf_counter() - began) * 1000,
             }
         )
-        self.tell("ingest", began)
+        self.report("ingest", began)
 
-    def tell(self, name: str, began: float, error: Exception | None = None) -> None:
+    def report(self, name: str, began: float, error: Exception | None = None) -> None:
         """Into Locust's own statistics."""
         events.request.fire(
             request_type="MCP",
@@ -108,7 +106,7 @@ class ChannelConnector(User):
 def fresh_message(text: str) -> dict:
     """An envelope like the suite's own, with ids that no other message has."""
     message = copy.deepcopy(PLAN["envelope"])
-    filled = text.replace("{token}", "zx" + "".join(secrets.choice(LETTERS) for _ in range(8)))
+    filled = text.replace("{token}", new_token())
     message["event"]["external_event_id"] = f"load-{secrets.token_hex(8)}"
     message["payload"] = {"raw": {"text": filled}, "normalized_text": filled}
     traceparent = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
@@ -117,6 +115,6 @@ def fresh_message(text: str) -> dict:
 
 
 def record(line: dict) -> None:
-    """One line, written out at once: a process that is killed has told what it did."""
+    """One line, written out at once: a process that is killed has recorded what it did."""
     with LOG.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")

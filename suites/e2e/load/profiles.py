@@ -1,4 +1,4 @@
-"""The rows of ``profiles.toml``, every mistake in them told before anything is booted."""
+"""The rows of ``profiles.toml``, every mistake in them reported before anything is booted."""
 
 from __future__ import annotations
 

@@ -107,10 +107,10 @@ def test_all_well_is_no_problem() -> None:
         ([sent(duplicate=True)], {"r1": good()}, "accepted as new 0 times"),
         ([sent(), sent("e2")], {"r1": good()}, "shares request r1 with e1"),
         ([sent(error="refused")], {}, "e1: refused"),
-        ([sent()], {"r1": good(), "r9": good()}, "messages that nobody sent: r9"),
+        ([sent()], {"r1": good(), "r9": good()}, "messages that were not sent: r9"),
     ],
 )
-def test_each_way_to_lose_or_repeat_a_message_is_told(sendings, found, words) -> None:
+def test_each_way_to_lose_or_repeat_a_message_is_reported(sendings, found, words) -> None:
     """One problem, and it names the message."""
     problems = settle(sendings, found).problems
 

@@ -6,7 +6,6 @@ never asserted; what became of each message is.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import sys
@@ -17,10 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec import structs
 
 from harness_core.base.bridge import Loop
 from harness_core.base.errors import ChildExited, NotReady
 from harness_core.base.evidence import Evidence
+from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
 from harness_core.front.pytest_plugin import add_summary
 from harness_core.ports import lease_port
@@ -39,7 +40,7 @@ LOCUSTFILE: Final = Path(__file__).with_name("locustfile.py")
 #: One ``ingest`` or one handshake; it does no work but a row, also under load.
 ANSWER_S: Final = 30.0
 
-#: Locust's own start and end, beside the time it is told to run.
+#: Locust's own start and end, beside the time it is given to run.
 AROUND_S: Final = 60.0
 
 pytestmark = [pytest.mark.covers("E2E-LOAD"), pytest.mark.load]
@@ -67,7 +68,7 @@ async def test_no_message_is_lost_or_handled_twice(
     assert processes == max(1, profile.workers), f"{processes} processes sent messages"
     requests = sorted({sending.request for sending in sendings if sending.request})
     undone = await drain(ecosystem, requests, seconds=min(profile.drain_s, SHORT_PATIENCE_S))
-    found, ended = await look(ecosystem, since)
+    found, ended = await recorded_since(ecosystem, since)
     account = settle(sendings, found)
     text = report(profile, account, sendings, timings(sendings, sent_at, ended), evidence)
     add_summary(pytestconfig, f"load: {profile.name}", text)
@@ -84,9 +85,9 @@ async def test_no_message_is_lost_or_handled_twice(
 def plan_of(profile: Profile, ecosystem: Ecosystem) -> dict[str, Any]:
     """What a Locust process needs to know."""
     prompts = {row.id: row.input_prompt for row in SCENARIOS}
-    return dataclasses.asdict(profile) | {
+    return structs.asdict(profile) | {
         "url": ecosystem.switchboard.url,
-        "timeout_s": ANSWER_S,
+        "timeout_s": patience(ANSWER_S),
         "envelope": envelope("", trace_id="0" * 32),
         "texts": [prompts[text] for text in profile.texts],
     }
@@ -98,12 +99,13 @@ async def run_locust(run: Run, profile: Profile, plan: Path, evidence: Evidence)
     Raises:
         ChildExited: it ended with a status that speaks of neither success nor failed requests.
     """
+    run_s = round(patience(profile.run_s))
     common = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--loglevel", "WARNING"]
     head = [
         *common,
         *("--headless", "--only-summary", "--users", str(profile.users)),
-        *("--spawn-rate", str(profile.users), "--run-time", f"{profile.run_s}s"),
-        *("--stop-timeout", f"{ANSWER_S:g}", "--csv", str(evidence.path / "locust")),
+        *("--spawn-rate", str(profile.users), "--run-time", f"{run_s}s"),
+        *("--stop-timeout", f"{patience(ANSWER_S):.0f}", "--csv", str(evidence.path / "locust")),
         *("--html", str(evidence.path / "locust.html")),
     ]
     environment = os.environ | {
@@ -127,9 +129,9 @@ async def run_locust(run: Run, profile: Profile, plan: Path, evidence: Evidence)
                 await start(f"locust-worker-{number + 1}", [*common, "--worker", *where])
         else:
             master = await start("locust", head)
-        with deadline("see Locust end", seconds=profile.run_s + AROUND_S, tail=master.tail):
+        with deadline("see Locust end", seconds=run_s + AROUND_S, tail=master.tail):
             status = await master.wait()
-        # 1: some request failed, which the account tells message by message.
+        # 1: some request failed, which the account lists message by message.
         if status not in {0, 1}:
             raise ChildExited("run Locust", name=master.name, returncode=status, tail=master.tail())
 
@@ -179,7 +181,9 @@ async def drain(ecosystem: Ecosystem, requests: list[str], *, seconds: float) ->
     return ""
 
 
-async def look(ecosystem: Ecosystem, since: Any) -> tuple[dict[str, Found], dict[str, float]]:
+async def recorded_since(
+    ecosystem: Ecosystem, since: Any
+) -> tuple[dict[str, Found], dict[str, float]]:
     """What the databases hold of every message since a time, and when its last session ended."""
     inbox = ecosystem.switchboard.database
     rows = await inbox.rows("SELECT * FROM message_inbox WHERE created_at >= %s", (since,))

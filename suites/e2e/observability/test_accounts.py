@@ -1,4 +1,4 @@
-"""What each butler says it spent is what the gateway booked for it, over several messages."""
+"""What each butler records as spent is what the gateway booked for it, over several messages."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ async def test_tokens_and_cost_are_booked_on_the_butler_that_spent_them(
         if call.kind == "messages" and call.status == 200
     }
     paid = butlers_of(calls.values(), served)
-    told = {
+    rows = {
         name: [row for journey in journeys for row in journey.of_message(name)]
         for name in ecosystem.butlers
     }
     story = "\n".join(journey.text() for journey in journeys)
 
     assert {"switchboard", "health", "relationship", "general"} == set(paid), story
-    assert set(paid) == {name for name, rows in told.items() if rows}, story
+    assert set(paid) == {name for name, found in rows.items() if found}, story
     for name, booked in paid.items():
         for column in ("input_tokens", "output_tokens"):
-            said = sum(row[column] or 0 for row in told[name])
+            recorded = sum(row[column] or 0 for row in rows[name])
             owed = sum(getattr(call, column) for call in booked)
 
-            assert said == owed, f"{column} of {name}: rows {said}, ledger {owed}\n{story}"
+            assert recorded == owed, f"{column} of {name}: rows {recorded}, ledger {owed}\n{story}"
         usd = sum(call.usd or 0 for call in booked)
-        said_usd = sum(cost_usd(row["cost"]) for row in told[name])
+        recorded_usd = sum(cost_usd(row["cost"]) for row in rows[name])
 
         assert usd > 0, f"{name} cost nothing\n{story}"
-        assert said_usd == pytest.approx(usd, rel=WITHIN), (
-            f"cost of {name}: rows {said_usd:.6f} USD, ledger {usd:.6f} USD\n{story}"
+        assert recorded_usd == pytest.approx(usd, rel=WITHIN), (
+            f"cost of {name}: rows {recorded_usd:.6f} USD, ledger {usd:.6f} USD\n{story}"
         )

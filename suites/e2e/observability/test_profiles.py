@@ -7,6 +7,7 @@ import pytest
 from harness_core.base.evidence import Evidence
 from harness_core.process import open_run
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.subject_file import tables_of
 from suites.e2e.observe.expect_journey import expect_journey
 from suites.e2e.observe.flamegraphs import pids_of
 from suites.e2e.observe.journey import follow
@@ -15,7 +16,7 @@ from suites.e2e.observe.profiling import open_profiles, read_frames
 #: Calls to each butler, some 10 ms of its time each: a profile has 50 samples a second.
 CALLS = 40
 
-pytestmark = pytest.mark.aside("profiles look at the product and demand nothing of it")
+pytestmark = pytest.mark.aside("profiles observe the product and demand nothing of it")
 
 
 @pytest.mark.requires("profiling")
@@ -36,7 +37,7 @@ async def test_a_profile_names_the_products_own_functions(
         for name in watched:
             for _ in range(CALLS):
                 await ecosystem[name].status()
-    own = ecosystem.subject.table("profile").get("frames", "")
+    own = tables_of(ecosystem.subject).profile.frames
 
     expect_journey(journey, ["health"])
     assert {} == profiles.problems

@@ -11,8 +11,10 @@ import pytest
 
 from harness_core.base.errors import BadInput, Unavailable
 from harness_core.base.evidence import open_evidence
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from harness_core.process import open_run
+from suites.e2e.observe.flamegraphs import text_of
 from suites.e2e.observe.profiling import Profiles, open_profiles, read_frames
 from suites.e2e.observe.profiling import _profiler as can
 from suites.e2e.observe.profiling._profiler import cannot_profile
@@ -26,32 +28,36 @@ def innermost_work(until):
     while time.monotonic() < until:
         total += sum(range(1000))
     return total
-def tell():
+def work():
     for number in range(10_000):
         innermost_work(time.monotonic() + 0.05)
         print(number, flush=True)
-tell()
+work()
 """
 
 
-async def _told(child) -> bool:
+#: Runs, and does nothing.
+IDLE = "import signal; print('up', flush=True); signal.pause()"
+
+
+async def _wrote(child) -> bool:
     return bool(child.tail())
 
 
 async def profile(tmp_path, argv, **options) -> tuple[Profiles, object]:
-    """Run a program, profile it until it has told three more numbers, and stop it."""
+    """Run a program, profile it until it has written some 30 more numbers, and stop it."""
     evidence = open_evidence(tmp_path / "evidence")
     async with open_run(evidence=evidence) as run, run.child(argv, name="busy") as child:
-        await until(lambda: _told(child))
+        await until(lambda: _wrote(child))
         async with open_profiles(
             run, {"busy": child.pid}, evidence=evidence.child("profile"), **options
         ) as profiles:
             before = len(child.log.read_text())
 
-            async def told() -> bool:
+            async def went_on() -> bool:
                 return len(child.log.read_text()) > before + 100
 
-            await until(told)
+            await until(went_on)
         alive = child.returncode is None
         after = len(child.log.read_text())
 
@@ -80,7 +86,7 @@ async def test_a_profile_names_the_functions_that_ran(tmp_path) -> None:
 
 @pytest.mark.real
 @pytest.mark.requires("profiling")
-async def test_what_is_no_python_is_told_and_fails_nothing(tmp_path) -> None:
+async def test_what_is_no_python_has_no_profile_and_a_reason(tmp_path) -> None:
     """A process that is no Python has no profile, and the reason says so."""
     loop = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.01; done"
     profiles, alive = await profile(tmp_path, ["sh", "-c", loop])
@@ -92,6 +98,31 @@ async def test_what_is_no_python_is_told_and_fails_nothing(tmp_path) -> None:
 
 @pytest.mark.real
 @pytest.mark.requires("profiling")
+async def test_a_process_that_only_waits_has_no_samples(tmp_path) -> None:
+    """An empty flame graph is no profile: it is reported as having no samples, and not kept."""
+    evidence = open_evidence(tmp_path / "evidence")
+    async with (
+        open_run(evidence=evidence) as run,
+        run.child([sys.executable, "-c", IDLE], name="idle") as child,
+    ):
+        await until(lambda: _wrote(child))
+        folder = evidence.child("profile")
+        async with open_profiles(run, {"idle": child.pid}, evidence=folder) as profiles:
+
+            async def watched() -> bool:
+                logs = [path.read_text() for path in folder.path.glob("profile-idle-*.log")]
+                return 2 == sum("Sampling process" in log for log in logs)
+
+            await until(watched)
+
+    assert () == profiles.files["idle"]
+    assert "no samples" in profiles.problems["idle"]
+    assert "idle: no profile, no samples" in text_of(profiles)
+    assert [] == [*folder.path.glob("*.svg"), *folder.path.glob("*.json")]
+
+
+@pytest.mark.real
+@pytest.mark.requires("profiling")
 async def test_a_killed_process_keeps_its_profile(tmp_path) -> None:
     """What was seen of a process until it was killed is written out."""
     evidence = open_evidence(tmp_path / "evidence")
@@ -99,15 +130,15 @@ async def test_a_killed_process_keeps_its_profile(tmp_path) -> None:
         open_run(evidence=evidence) as run,
         run.child([sys.executable, "-c", BUSY], name="busy") as child,
     ):
-        await until(lambda: _told(child))
+        await until(lambda: _wrote(child))
         folder = evidence.child("profile")
         async with open_profiles(run, {"busy": child.pid}, evidence=folder) as profiles:
             lines = len(child.log.read_text())
 
-            async def told() -> bool:
+            async def went_on() -> bool:
                 return len(child.log.read_text()) > lines + 60
 
-            await until(told)
+            await until(went_on)
             child.kill()
             await child.wait()
 
@@ -125,7 +156,7 @@ async def test_a_killed_process_keeps_its_profile(tmp_path) -> None:
 def test_the_reason_says_what_to_change(  # lint: allow patching: of the profiler itself
     tmp_path, monkeypatch, scope, uid, words
 ) -> None:
-    """A user held back by the kernel, and a container without the capability, are told apart."""
+    """A user held back by the kernel has another reason than a container without the capability."""
     (tmp_path / "scope").write_text(scope)
     monkeypatch.setattr(can, "_YAMA", tmp_path / "scope")
     monkeypatch.setattr(os, "geteuid", lambda: uid)
@@ -160,7 +191,7 @@ async def test_without_py_spy_nothing_is_started(  # lint: allow patching: of th
 
 @pytest.mark.real
 @pytest.mark.requires("profiling", "root")
-def test_an_ordinary_user_may_or_is_told_why() -> None:
+def test_an_ordinary_user_may_or_has_a_reason() -> None:
     """For a user other than root the answer is a reason or none, never a traceback."""
     # The user is left behind after the imports: that user may not be able to read this Python.
     script = (
@@ -173,7 +204,7 @@ def test_an_ordinary_user_may_or_is_told_why() -> None:
         env={"PYTHONDONTWRITEBYTECODE": "1", "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience(60),
         check=False,
     )
 

@@ -69,7 +69,7 @@ def has_all(journey: Journey, caller: str, *butlers: str):
 
 
 def errors_of(trace: Trace, butler: str) -> list[Span]:
-    """The spans of a butler that tell of a failure."""
+    """The spans of a butler that record a failure."""
     return [span for span in of_butler(trace, butler) if span.status == "error"]
 
 
@@ -100,7 +100,7 @@ def expect_connected(trace: Trace, caller: str, *butlers: str) -> None:
 
 
 async def test_one_trace_over_all_processes(ecosystem: Ecosystem, token: str) -> None:
-    """A message for two butlers leaves one trace: connected, with every tool call, nobody else in it."""
+    """A message for two butlers leaves one trace: connected, with every tool call and no other butler."""
     sent, caller = await send(
         ecosystem,
         f"I have a headache, severity 3 ({token}). Also remind me to call Bob about {token}",
@@ -161,7 +161,7 @@ async def test_a_failure_is_an_error_in_the_trace(ecosystem: Ecosystem, token: s
 
 @pytest.mark.disturbs
 async def test_spans_are_not_lost_when_a_butler_stops(ecosystem: Ecosystem, token: str) -> None:
-    """A butler that is told to stop right after its work still sends the spans of it."""
+    """A butler that is asked to stop right after its work still sends the spans of it."""
     health = ecosystem["health"]
     sent, caller = await send(ecosystem, f"I have a headache, severity 1 ({token})")
     journey = await follow(ecosystem, sent)
@@ -184,7 +184,7 @@ async def test_spans_are_not_lost_when_a_butler_stops(ecosystem: Ecosystem, toke
 @pytest.mark.corpus
 @pytest.mark.disturbs
 @pytest.mark.parametrize("trouble", ["unanswered", "silent"])
-async def test_a_collector_that_is_down_disturbs_nobody(
+async def test_a_collector_that_is_down_disturbs_no_butler(
     ecosystem: Ecosystem, token: str, trouble: str
 ) -> None:
     """Messages are handled and butlers stop as ever; once it is back, spans arrive again."""

@@ -9,34 +9,18 @@ from collections.abc import Collection
 from typing import Final
 
 from suites.e2e.ecosystem.handle import Butler, Ecosystem, Sent
-from suites.e2e.observe.expect_journey import expect_finished, words_of
+from suites.e2e.observe.expect_journey import FAILED_OUTCOMES, expect_finished, words_of
 from suites.e2e.observe.journey import Journey, Row, as_data, follow
 
 __all__ = [
-    "OUTCOMES",
     "expect_carried_out",
     "expect_failed_session",
     "expect_no_open_session",
     "expect_outcome",
-    "hops_to",
 ]
 
-#: Every outcome of a dispatch (contract, "MCP over HTTP/SSE").
-OUTCOMES: Final = frozenset(
-    {
-        "success",
-        "target_unavailable",
-        "timeout",
-        "validation_error",
-        "overload_rejected",
-        "internal_error",
-    }
-)
-
-
-def hops_to(journey: Journey, butler: str) -> list[Row]:
-    """The rows of the routing log of this message to one butler."""
-    return [row for row in journey.routing if row["target_butler"] == butler]
+#: Every outcome of a dispatch.
+_OUTCOMES: Final = FAILED_OUTCOMES | {"success"}
 
 
 def expect_outcome(journey: Journey, butler: str, expected: Collection[str]) -> str:
@@ -48,13 +32,13 @@ def expect_outcome(journey: Journey, butler: str, expected: Collection[str]) -> 
     story = journey.text()
 
     assert not journey.unfinished, f"the message has no final state\n{story}"
-    hops = hops_to(journey, butler)
+    hops = [row for row in journey.routing if row["target_butler"] == butler]
 
     assert len(hops) == 1, f"{len(hops)} hops to {butler} on record, expected one\n{story}"
     (hop,) = hops
-    outcome = "success" if hop["success"] else str(hop["error_class"])
+    outcome = _outcome(hop)
 
-    assert outcome in OUTCOMES, f"{outcome!r} is no outcome of the contract\n{story}"
+    assert outcome in _OUTCOMES, f"{outcome!r} is no outcome of the contract\n{story}"
     assert outcome in expected, (
         f"the hop to {butler} ended as {outcome!r}, expected {' or '.join(sorted(expected))}\n{story}"
     )
@@ -62,15 +46,15 @@ def expect_outcome(journey: Journey, butler: str, expected: Collection[str]) -> 
         f"the hop to {butler} ended as {outcome} with error {hop['error']!r}\n{story}"
     )
     assert hop["duration_ms"] is not None, f"the hop to {butler} has no duration\n{story}"
-    told = as_data(journey.inbox[0]["dispatch_outcomes"])
-    words = set(words_of(told))
+    recorded = as_data(journey.inbox[0]["dispatch_outcomes"])
+    words = set(words_of(recorded))
 
     assert {butler, outcome} <= words, (
-        f"dispatch_outcomes do not say that {butler} ended as {outcome}: {told}\n{story}"
+        f"dispatch_outcomes do not say that {butler} ended as {outcome}: {recorded}\n{story}"
     )
-    stray = (OUTCOMES & words) - {_outcome(row) for row in journey.routing}
+    stray = (_OUTCOMES & words) - {_outcome(row) for row in journey.routing}
 
-    assert not stray, f"dispatch_outcomes speak of {sorted(stray)} too: {told}\n{story}"
+    assert not stray, f"dispatch_outcomes speak of {sorted(stray)} too: {recorded}\n{story}"
     return outcome
 
 

@@ -1,7 +1,7 @@
 """The chain of a message, judged link by link.
 
 Not by its end: a message that reached the right table by the wrong way has not been handled. Each
-function judges one link of a :class:`~suites.e2e.journey.Journey` and, when it is broken, tells the
+function judges one link of a :class:`~suites.e2e.observe.journey.Journey` and, when it is broken, shows the
 whole journey.
 """
 
@@ -14,6 +14,7 @@ from typing import Any, Final
 from suites.e2e.observe.journey import Journey, Row, as_data, recorded_calls
 
 __all__ = [
+    "FAILED_OUTCOMES",
     "bare_tool",
     "cost_usd",
     "expect_accounted",
@@ -29,11 +30,11 @@ __all__ = [
     "words_of",
 ]
 
-#: Who gets what nobody could classify (contract, "MCP over HTTP/SSE").
+#: Where a message goes that could not be classified (contract, "MCP over HTTP/SSE").
 _FALLBACK: Final = "general"
 
 #: Every outcome of a dispatch but ``success`` (contract, "MCP over HTTP/SSE").
-_FAILED_OUTCOMES: Final = frozenset(
+FAILED_OUTCOMES: Final = frozenset(
     {
         "target_unavailable",
         "timeout",
@@ -70,8 +71,8 @@ def expect_understood(journey: Journey, *, classifying: bool = False) -> None:
 
     Args:
         journey: of the message.
-        classifying: of the calls that classify alone. Whoever is sent to the wrong place is not
-            understood there either, and that is not what went wrong first.
+        classifying: of the calls that classify alone. A message that was sent to the wrong butler
+            is not understood there either, and that is not what went wrong first.
     """
     missing = [
         call.missing
@@ -101,7 +102,7 @@ def _expect_way(journey: Journey, butlers: Sequence[str]) -> None:
 
 
 def _names(butlers: Collection[str]) -> str:
-    return " and ".join(sorted(butlers)) or "nobody"
+    return " and ".join(sorted(butlers)) or "none"
 
 
 def expect_inbox(journey: Journey, butlers: Sequence[str]) -> None:
@@ -128,19 +129,19 @@ def expect_inbox(journey: Journey, butlers: Sequence[str]) -> None:
     assert row["channel"] == journey.sent.channel, (
         f"it came by {journey.sent.channel}, and the inbox row says {row['channel']!r}\n{story}"
     )
-    assert row["response_summary"], f"nobody answered: no response_summary\n{story}"
+    assert row["response_summary"], f"no answer: no response_summary\n{story}"
     outcomes = as_data(row["dispatch_outcomes"])
     words = set(words_of(outcomes))
     missing = sorted(set(butlers) - words)
 
     assert not missing, f"dispatch_outcomes do not name {missing}: {outcomes}\n{story}"
-    failures = sorted(_FAILED_OUTCOMES & words)
+    failures = sorted(FAILED_OUTCOMES & words)
 
     assert not failures, f"dispatch_outcomes speak of {failures}: {outcomes}\n{story}"
 
 
 def expect_fallback(journey: Journey, *, classified: bool | None = True) -> str:
-    """The whole message went to ``general``, to nobody else, and its inbox row tells why.
+    """The whole message went to ``general`` alone, and its inbox row gives the reason.
 
     Args:
         journey: of the message.
@@ -234,7 +235,7 @@ def expect_sessions(journey: Journey, butlers: Sequence[str]) -> None:
 
 
 def expect_finished(row: Row, *, butler: str, story: str) -> None:
-    """A session row that tells the truth about its end: completed, timed, consistent."""
+    """A session row that is true about its end: completed, timed, consistent."""
     assert row["completed_at"] is not None, f"the session on {butler} was left open\n{story}"
     assert row["completed_at"] >= row["started_at"], f"a session on {butler} ends early\n{story}"
     took_ms = (row["completed_at"] - row["started_at"]).total_seconds() * 1000
@@ -272,7 +273,7 @@ def expect_trace(journey: Journey) -> None:
 
 
 def expect_accounted(journey: Journey) -> None:
-    """Every session paid for its model calls: rows and the gateway's ledger tell the same sums."""
+    """Every session paid for its model calls: rows and the gateway's ledger have the same sums."""
     story = journey.text()
     calls = [call for call in journey.calls if call.kind == "messages" and call.status == 200]
     sessions = [row for butler in journey.sessions for row in journey.of_message(butler)]
@@ -295,18 +296,20 @@ def expect_accounted(journey: Journey) -> None:
         f"tool calls: rows record {recorded}, the model asked for {asked}\n{story}"
     )
     for column in _TOKEN_COLUMNS:
-        told = sum(row[column] or 0 for row in sessions)
+        recorded_tokens = sum(row[column] or 0 for row in sessions)
         paid = sum(getattr(call, column) for call in calls)
 
-        assert told == paid, f"{column}: rows say {told}, the gateway's ledger {paid}\n{story}"
+        assert recorded_tokens == paid, (
+            f"{column}: rows say {recorded_tokens}, the gateway's ledger {paid}\n{story}"
+        )
     assert all(call.usd is not None for call in calls), f"a call has no price\n{story}"
     total_usd = sum(call.usd or 0 for call in calls)
 
     assert total_usd > 0, f"the message cost nothing\n{story}"
-    told_usd = sum(cost_usd(row["cost"]) for row in sessions)
+    recorded_usd = sum(cost_usd(row["cost"]) for row in sessions)
 
-    assert abs(told_usd - float(total_usd)) <= max(1e-6, 0.01 * float(total_usd)), (
-        f"cost: rows say {told_usd:.6f} USD, the gateway's ledger {total_usd:.6f} USD\n{story}"
+    assert abs(recorded_usd - float(total_usd)) <= max(1e-6, 0.01 * float(total_usd)), (
+        f"cost: rows say {recorded_usd:.6f} USD, the gateway's ledger {total_usd:.6f} USD\n{story}"
     )
 
 
@@ -326,7 +329,7 @@ def words_of(value: Any) -> Iterator[str]:
         yield value
 
 
-#: What :func:`fallback_reason` says of a fallback that is told without a reason.
+#: What :func:`fallback_reason` says of a fallback that is recorded without a reason.
 NO_REASON: Final = "no reason given"
 
 

@@ -1,8 +1,8 @@
 """One trial of a scenario: send it, follow it, judge what it did.
 
 Effects come first: tools seen on the wire by the gateway, rows with the token that only this run
-could have written. What was said is looked at only to tell a failure that lies from one that does
-not. Trouble of the provider is nobody's behaviour and is told apart.
+could have written. The answer's words are read only to distinguish a failure that claims success
+from one that does not. Trouble of the provider is not the product's behaviour, and is kept apart.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from harness_core.assertions import (
     expect_tool_calls,
     fill,
 )
+from harness_core.base.slowness import patience
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import bare_tool, expect_journey
 from suites.e2e.observe.journey import Journey, tool_calls
@@ -40,8 +41,8 @@ async def expect_scenario(
         Where it went and what it left, for people.
 
     Raises:
-        AssertionError: the first thing that is not so. :class:`ClaimedNotDone` when everybody
-            involved counts it as done, :class:`DidForbidden` for what must not even be tried.
+        AssertionError: the first thing that is not so. :class:`ClaimedNotDone` when every
+            record counts it as done, :class:`DidForbidden` for what must not even be tried.
     """
     on_wire = [bare_tool(tool) for call in journey.calls for tool in call.called]
     expect_not_called(on_wire, scenario.forbidden_tool_calls)
@@ -52,15 +53,15 @@ async def expect_scenario(
     try:
         left = await _expect_effects(ecosystem, scenario, journey, token)
     except AssertionError as missing:
-        # The chain held: every session and hop is on record as a success, and somebody answered.
+        # The chain held: every session and hop is on record as a success, and there is an answer.
         claim = str(journey.inbox[0]["response_summary"])
         raise ClaimedNotDone(claim=claim, missing=f"{missing}\n{journey.text()}") from missing
     if isinstance(scenario.expected_output, str):
         summary = str(journey.inbox[0]["response_summary"])
 
         assert fill(scenario.expected_output, token).casefold() in summary.casefold()
-    said = fill(scenario.says, token)
-    problems = list(said.problems(str(journey.inbox[0]["response_summary"]))) if said else []
+    words = fill(scenario.says, token)
+    problems = list(words.problems(str(journey.inbox[0]["response_summary"]))) if words else []
 
     assert not problems, f"{problems[0]}\n{journey.text()}"
     return _travelled(scenario, journey, butlers, left)
@@ -82,9 +83,9 @@ def _reached(scenario: E2EScenario, journey: Journey) -> Sequence[str]:
     reached = set(journey.targets())
     allowed = {*scenario.expected_butlers, *scenario.alternatives}
 
-    assert reached, f"it reached nobody\n{journey.text()}"
+    assert reached, f"it reached no butler\n{journey.text()}"
     assert reached <= allowed, (
-        f"it reached {sorted(reached - allowed)}, which nobody would call right\n{journey.text()}"
+        f"it reached {sorted(reached - allowed)}, which its row does not allow\n{journey.text()}"
     )
     return sorted(reached)
 
@@ -93,7 +94,7 @@ def _expect_words_arrived(journey: Journey, butlers: Sequence[str], token: str) 
     prompts = [str(row["prompt"]) for butler in butlers for row in journey.of_message(butler)]
 
     assert any(token in prompt for prompt in prompts), (
-        f"the words got lost on the way: none of {butlers} was told {token}\n{journey.text()}"
+        f"the words got lost on the way: no prompt of {butlers} holds {token}\n{journey.text()}"
     )
 
 
@@ -113,12 +114,12 @@ async def _expect_rows(ecosystem: Ecosystem, assertion: DbAssertion, token: str)
     place = f"{ecosystem[assertion.butler].config.database}.{assertion.table}"
     if assertion.count is not None:
         await database.expect_count(
-            assertion.table, where=where, count=assertion.count, within_s=_SETTLED_S
+            assertion.table, where=where, count=assertion.count, within_s=patience(_SETTLED_S)
         )
     if assertion.count == 0:
         return f"{place}: nothing, as it must be"
     row = await database.expect_row(
-        assertion.table, where=where, columns=columns, within_s=_SETTLED_S
+        assertion.table, where=where, columns=columns, within_s=patience(_SETTLED_S)
     )
     shown = ", ".join(f"{name}={_shortest(row[name])}" for name in {**where, **columns})
     return f"{place}: {shown}"

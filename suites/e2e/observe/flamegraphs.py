@@ -43,12 +43,11 @@ async def profiled(
 
 
 def text_of(profiles: Profiles) -> str:
-    """Which files there are, and of whom there is none and why."""
-    lines = [
-        f"{name}: {', '.join(path.name for path in paths)}"
-        for name, paths in profiles.files.items()
-        if paths
-    ]
-    lines += [f"{name}: no profile, {reason}" for name, reason in profiles.problems.items()]
+    """Which files there are, and what is missing and why."""
+    lines = []
+    for name, paths in profiles.files.items():
+        files = ", ".join(path.name for path in paths) or "no profile"
+        reason = profiles.problems.get(name)
+        lines.append(f"{name}: {files}, {reason}" if reason else f"{name}: {files}")
     lines.append(f"in {profiles.folder}; *.speedscope.json opens in https://www.speedscope.app")
     return "\n".join(lines)

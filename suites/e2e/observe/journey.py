@@ -1,8 +1,8 @@
 """A message's whole life, gathered from outside: what it left in which database, and what it cost.
 
 Several messages may be under way, and other tests may work beside this one: what carries the trace
-or request id of another message belongs to that one. What carries nobody's belongs to the message
-whose token it repeats, so that work that lost its trace is still laid at the right door.
+or request id of another message belongs to that one. What carries none belongs to the message
+whose token it repeats, so that work that lost its trace is still attributed.
 """
 
 from __future__ import annotations
@@ -182,12 +182,12 @@ async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = No
 
 def _is_astray(call: LedgerEntry, sent: Sent) -> bool:
     """Whether a call that is by its trace about a message with turns did not hold the message."""
-    asked, said = as_read(call.prompt)[:_SHOWN_CHARS], as_read(sent.text)
+    asked, text = as_read(call.prompt)[:_SHOWN_CHARS], as_read(sent.text)
     return (
         sent.rehearsed
         and sent.trace_id != ""
         and sent.trace_id in call.traceparent
-        and asked not in said
+        and asked not in text
     )
 
 
@@ -217,7 +217,7 @@ async def _other_messages(ecosystem: Ecosystem, sent: Sent) -> frozenset[str]:
 def _calls_of(
     sent: Sent, calls: Sequence[LedgerEntry], *, others: frozenset[str]
 ) -> tuple[LedgerEntry, ...]:
-    """The model calls of one message, also of a product that does not tell its trace to the model.
+    """The model calls of one message, also of a product that does not pass its trace to the model.
 
     Such a product's calls are those that no other message can claim.
     """

@@ -45,7 +45,7 @@ DAMAGES: Final = (
     Damage(fault="session-tools-untyped", what="the schemas of the tools are widened",
         unseen="a reader finds its arguments as well; the butler's own checks still hold",
     ),
-    Damage(fault="context-dropped", what="what was said before is dropped",
+    Damage(fault="context-dropped", what="what came before is dropped",
         unseen="messages bring no history here; a trigger's context does, and "
         "contracts/test_session_truth.py holds the session's row against it",
     ),

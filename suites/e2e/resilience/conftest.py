@@ -1,4 +1,4 @@
-"""An ecosystem to be broken: small, with short deadlines, and nobody else's."""
+"""An ecosystem to be broken: small, with short deadlines, used by no other test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 
 from harness_core.base.bridge import Loop
 from harness_core.base.evidence import Evidence
+from harness_core.base.slowness import patience
 from harness_core.process import Run
+from harness_core.system.staging import Options
 from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
@@ -23,22 +25,28 @@ PATIENCE_S: Final = 90.0
 #: Who may be broken: the switchboard, two targets of one message, and the one it falls back to.
 BUTLERS: Final = ("switchboard", "general", "health", "relationship")
 
-#: Deadlines that a test may wait for. What healthy work must keep is generous; what only a broken
-#: part runs into is short.
+#: Deadlines that a test may wait for and that only a broken part runs into.
 SETTINGS: Final = {
-    "switchboard": {
-        "connect_deadline_s": 5,
-        "lease_s": 6,
-        "heartbeat_s": 1,
-    },
+    "switchboard": {"heartbeat_s": 1},
     "general": {"heartbeat_s": 1},
     "health": {"heartbeat_s": 1, "shutdown_s": 1},
     "relationship": {"heartbeat_s": 1, "queue_depth": 1},
 }
 
+#: Deadlines of the switchboard that healthy butlers must keep, on a machine with nothing else to do.
+LEASE_S: Final = 6.0
+CONNECT_S: Final = 5.0
+
+
+@pytest.fixture(scope="package")
+def lease_s() -> float:
+    """The switchboard's lease: a butler that waits long for a core must not lose it."""
+    return patience(LEASE_S)
+
 
 @pytest.fixture(scope="package")
 def fragile_ecosystem(
+    lease_s: float,
     harness_loop: Loop,
     harness_run: Run,
     run_evidence: Evidence,
@@ -51,7 +59,9 @@ def fragile_ecosystem(
     roster = tmp_path_factory.mktemp("fragile") / "roster"
     for name in BUTLERS:
         shutil.copytree(roster_directory(subject) / name, roster / name)
-    environment: dict[str, str] = {}
+    environment = turned(
+        subject, "switchboard", lease_s=lease_s, connect_deadline_s=patience(CONNECT_S)
+    )
     for name, settings in SETTINGS.items():
         environment |= turned(subject, name, **settings)
     services = pytestconfig.getoption("--services")
@@ -60,8 +70,8 @@ def fragile_ecosystem(
         subject,
         evidence=run_evidence.child("fragile"),
         roster=roster,
-        # A server of somebody else is not ours to break.
-        services="local" if services == "external" else services,
+        # An external server is not ours to break.
+        options=Options(services="local" if services == "external" else services),
         environment=environment,
         say=progress,
     )

@@ -1,4 +1,4 @@
-"""What a butler does that cannot start: one clear error, exit status, nobody else disturbed.
+"""What a butler does that cannot start: one clear error, exit status, no other butler disturbed.
 
 To act in the middle of a session, its model call is held by the gateway: a stand-in for the model
 provider, whose calls cannot be held.
@@ -16,7 +16,7 @@ from harness_core.ports import lease_port
 from harness_core.process import Run
 from harness_core.system.parts import ServiceFailed
 from harness_core.system.subject import Subject, load_subject
-from suites.e2e.ecosystem.boot import open_ecosystem
+from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.roster import read_roster
 from suites.e2e.observe.expect_broken_journey import expect_carried_out
@@ -121,7 +121,7 @@ def test_a_malformed_butler_toml_is_named(tmp_path: Path, content: str, named: s
 def test_a_roster_without_a_switchboard_is_refused(
     harness_loop: Loop, harness_run: Run, subject: Subject, tmp_path: Path, evidence
 ) -> None:
-    """Messages need a switchboard: its absence is told before anything is started."""
+    """Messages need a switchboard: its absence is reported before anything is started."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "butler.toml").write_text("[butler]\nname = 'a'\nport = 8149\n")
     manager = open_ecosystem(harness_run, subject, evidence=evidence, roster=tmp_path)
@@ -131,7 +131,7 @@ def test_a_roster_without_a_switchboard_is_refused(
 
 def subject_file(directory: Path, original: Subject, *, argv: str) -> Subject:
     """A copy of a subject file with another command line."""
-    roster = original.resolve(str(original.table("roster")["directory"]))
+    roster = roster_directory(original)
     path = directory / "subject.toml"
     path.write_text(
         f'[subject]\nname = "wrong"\nargv = {argv}\n[roster]\ndirectory = "{roster}"\n',

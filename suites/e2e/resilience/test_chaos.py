@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import socket
+from contextlib import nullcontext
 
 import pytest
 
 from harness_core.base.errors import HarnessError
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.worlds import chaos as module
 from suites.e2e.worlds.canned import to_two
-from suites.e2e.worlds.chaos import Chaos
+from suites.e2e.worlds.chaos import Chaos, expect_in_time
 
-pytestmark = [
-    pytest.mark.aside("the suite's own way of breaking things and giving them back"),
-    pytest.mark.capability("own-process"),
-    pytest.mark.disturbs,
-]
+pytestmark = pytest.mark.aside("the suite's own way of breaking things and giving them back")
 
 
+@pytest.mark.capability("own-process")
+@pytest.mark.disturbs
 async def test_everything_broken_is_given_back(fragile: Ecosystem) -> None:
     """After a test that broke all it could and then failed, the ecosystem is what it was."""
     chaos = Chaos(fragile)
@@ -43,7 +43,9 @@ async def test_everything_broken_is_given_back(fragile: Ecosystem) -> None:
     assert sent.answer["duplicate"] is False
 
 
-async def test_what_cannot_be_given_back_is_told(fragile: Ecosystem) -> None:
+@pytest.mark.capability("own-process")
+@pytest.mark.disturbs
+async def test_what_cannot_be_given_back_is_reported(fragile: Ecosystem) -> None:
     """An ecosystem that stays broken is marked, and later tests on it are errors of the harness."""
     chaos = Chaos(fragile)
     await chaos.begin()
@@ -60,3 +62,24 @@ async def test_what_cannot_be_given_back_is_told(fragile: Ecosystem) -> None:
 
     assert marked
     assert "general" == (await fragile["general"].status())["name"]
+
+
+@pytest.mark.parametrize(
+    ("took_s", "busy", "verdict"),
+    [
+        pytest.param(2.9, 1.0, AssertionError, id="early"),
+        pytest.param(3.0, 1.0, None, id="at-once"),
+        pytest.param(11.0, 1.0, None, id="in-time"),
+        pytest.param(11.1, 1.0, AssertionError, id="late"),
+        pytest.param(2.9, 2.0, AssertionError, id="early-on-a-busy-machine"),
+        pytest.param(11.1, 2.0, HarnessError, id="late-on-a-busy-machine"),
+        pytest.param(19.1, 2.0, AssertionError, id="later-than-busy"),
+    ],
+)
+def test_a_deadline_is_judged_where_the_machine_can_tell(  # lint: allow patching: of the load
+    monkeypatch, took_s, busy, verdict
+) -> None:
+    """Early is a failure, late too; what a busy machine may have added is an error of the harness."""
+    monkeypatch.setattr(module, "slowness", lambda: busy)
+    with pytest.raises(verdict) if verdict else nullcontext():
+        expect_in_time("the hop", took_s, deadline_s=3.0, slack_s=8.0)

@@ -46,14 +46,14 @@ async def test_connections_dropped(fragile: Ecosystem, chaos: Chaos) -> None:
     assert dropped >= len(fragile.butlers), f"only {dropped} connections were there to be dropped"
     await expect_carried_out(fragile, sent, "health")
     await message.expect_row(fragile, "health")
-    # Nobody has spoken to this one's database since.
+    # This one's database has not been used since.
     other = to_relationship()
     await expect_carried_out(fragile, await fragile.send(other.text), "relationship")
     await other.expect_row(fragile, "relationship")
 
 
 async def test_killed_in_the_middle_of_a_message(fragile: Ecosystem, chaos: Chaos) -> None:
-    """No process ends, nothing is accepted that is not kept, and what was under way is told."""
+    """No process ends, nothing is accepted that is not kept, and what was under way is on record."""
     pids = {name: butler.pid for name, butler in fragile.butlers.items()}
     message, refused = to_health(), to_relationship()
     held = await chaos.hold(TOOL_OF["health"])
@@ -63,7 +63,7 @@ async def test_killed_in_the_middle_of_a_message(fragile: Ecosystem, chaos: Chao
     gone_at = trio.current_time()
     event_id = f"event-{secrets.token_hex(8)}"
     accepted = await try_to_send(fragile, refused, event_id=event_id)
-    # That every butler has tried to renew its lease meanwhile is seen nowhere: only time tells.
+    # That every butler has tried to renew its lease meanwhile cannot be observed: time must pass.
     await trio.sleep_until(gone_at + 2 * HEARTBEAT_S)
     await chaos.start_database()
     await chaos.release(held)
@@ -120,6 +120,6 @@ async def expect_truth(ecosystem: Ecosystem, sent, message: Message) -> None:
 
     assert 1 == len(journey.of_message("health")), story
     assert bool(hops) == bool(succeeded), f"the hop and its session disagree\n{story}"
-    assert done or not succeeded, f"told as a success, and the row is not there\n{story}"
+    assert done or not succeeded, f"recorded as a success, and the row is not there\n{story}"
     assert (journey.inbox[0]["lifecycle_state"] == "completed") == bool(hops), story
     await expect_no_open_session(ecosystem["health"])

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from suites.e2e.ecosystem.handle import Butler, Ecosystem
-from suites.e2e.ecosystem.mcp import CannotReach
+from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_broken_journey import (
     expect_carried_out,
     expect_failed_session,
@@ -21,7 +20,7 @@ from suites.e2e.observe.expect_broken_journey import (
 )
 from suites.e2e.observe.journey import follow
 from suites.e2e.worlds.canned import TOOL_OF, to_health, to_relationship
-from suites.e2e.worlds.chaos import Chaos, expect_soon
+from suites.e2e.worlds.chaos import Chaos, expect_in_time, expect_soon, refuses
 
 pytestmark = [
     pytest.mark.covers("E2E-LIFECYCLE"),
@@ -77,14 +76,14 @@ async def test_a_session_that_does_not_end_is_cut_off(fragile: Ecosystem, chaos:
     report = await chaos.stop("health")
 
     assert not report.killed, "it did not end by itself"
-    assert SHUTDOWN_S <= report.waited_s <= SHUTDOWN_S + SLACK_S
+    expect_in_time("the shutdown", report.waited_s, deadline_s=SHUTDOWN_S, slack_s=SLACK_S)
     assert () == report.strays
     journey = await follow(fragile, sent)
     story = journey.text()
 
     expect_outcome(journey, "health", {"internal_error", "target_unavailable"})
     (session,) = journey.of_message("health")
-    # It is down: nobody can have closed the row but the shutdown itself.
+    # It is down: only the shutdown itself can have closed the row.
     expect_failed_session(session, butler="health", story=story)
     await expect_no_open_session(fragile["health"])
 
@@ -93,12 +92,3 @@ async def test_a_session_that_does_not_end_is_cut_off(fragile: Ecosystem, chaos:
     await chaos.expect_back("health")
     await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
     assert not await message.left_its_row(fragile, "health"), story
-
-
-async def refuses(butler: Butler) -> bool:
-    """Whether a butler refuses a trigger, in whatever way, at once."""
-    try:
-        answer = await butler.try_call("trigger", {"prompt": "say hello"}, seconds=5)
-    except CannotReach:
-        return True
-    return answer.is_error or answer.value.get("success") is False

@@ -18,7 +18,7 @@ from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_
 from suites.e2e.observe.expect_journey import fallback_reason
 from suites.e2e.observe.journey import Journey, follow
 from suites.e2e.worlds.canned import TOOL_OF, to_health, to_relationship
-from suites.e2e.worlds.chaos import Chaos, expect_soon
+from suites.e2e.worlds.chaos import Chaos, expect_soon, refuses
 
 pytestmark = [
     pytest.mark.covers("E2E-CHAOS"),
@@ -26,14 +26,14 @@ pytestmark = [
     pytest.mark.disturbs,
 ]
 
-#: The switchboard's lease (see conftest).
-LEASE_S = 6.0
+#: From SIGTERM to the first refusal.
+REFUSES_S = 10.0
 
-#: From a switchboard that serves to a registry with everybody in it: a few heartbeats.
+#: From a switchboard that serves to a registry with every butler in it: a few heartbeats.
 REGISTER_S = 20.0
 
 
-async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos) -> None:
+async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos, lease_s: float) -> None:
     """An accepted message is carried on after the restart: once, and not by way of a fallback.
 
     Even when the switchboard was down for so long that no butler could renew its lease.
@@ -46,7 +46,12 @@ async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos) -> N
     await chaos.kill("switchboard")
     await chaos.release(held)
     if has_knob(fragile.subject, "lease_s"):
-        await expect_soon("a lease has passed", lambda: lease_passed(fragile), seconds=LEASE_S * 2)
+        await expect_soon(
+            "a lease has passed",
+            lambda: lease_passed(fragile, lease_s),
+            seconds=REFUSES_S,
+            after_s=lease_s,
+        )
     await chaos.start("switchboard")
     again = await fragile.send(message.text, event_id=event_id)
 
@@ -60,7 +65,7 @@ async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos) -> N
 
 
 async def test_killed_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> None:
-    """A message that was under way is told truthfully after the restart, and not done twice."""
+    """A message that was under way is recorded truthfully after the restart, and not done twice."""
     message = to_health()
     held = await chaos.hold(TOOL_OF["health"])
     sent = await fragile.send(message.text)
@@ -69,12 +74,12 @@ async def test_killed_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> N
     await chaos.release(held)
     await chaos.start("switchboard")
     await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
-    expect_told(await follow(fragile, sent))
+    expect_true_records(await follow(fragile, sent))
     await expect_no_open_session(fragile["health"])
 
 
 async def test_stopped_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> None:
-    """Asked to stop, it ends by itself, and the message under way is done once and told."""
+    """Asked to stop, it ends by itself, and the message under way is done once and on record."""
     message = to_health()
     held = await chaos.hold(TOOL_OF["health"])
     sent = await fragile.send(message.text)
@@ -86,19 +91,24 @@ async def test_stopped_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> 
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stop)
+        await expect_soon(
+            "a switchboard that shuts down refuses work",
+            lambda: refuses(fragile.switchboard),
+            seconds=REFUSES_S,
+        )
         await chaos.release(held)
     (report,) = reports
 
     assert not report.killed, "it did not end by itself"
     assert 0 == report.returncode
     await chaos.start("switchboard")
-    expect_told(await follow(fragile, sent))
+    expect_true_records(await follow(fragile, sent))
     await expect_no_open_session(fragile["health"])
 
 
 @pytest.mark.covers("E2E-CHAOS", "E2E-REGISTRY")
 async def test_butlers_that_start_without_a_switchboard(fragile: Ecosystem, chaos: Chaos) -> None:
-    """They serve, and are registered soon after the switchboard is up, as is everybody else."""
+    """They serve, and are registered soon after the switchboard is up, as is every other butler."""
     await chaos.stop("switchboard")
     await chaos.stop("health")
     await chaos.start("health")
@@ -121,8 +131,8 @@ async def test_butlers_that_start_without_a_switchboard(fragile: Ecosystem, chao
     await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
 
 
-def expect_told(journey: Journey) -> None:
-    """One session at most, and an inbox row that tells the truth about it."""
+def expect_true_records(journey: Journey) -> None:
+    """One session at most, and an inbox row that is true about it."""
     story = journey.text()
 
     assert not journey.unfinished, story
@@ -132,16 +142,16 @@ def expect_told(journey: Journey) -> None:
     assert 1 == len(journey.of_message("health")), f"the message was dispatched again\n{story}"
     if row["lifecycle_state"] == "completed":
         assert [True] == [hop["success"] for hop in journey.routing], story
-        assert done, f"told as completed, and no session of it succeeded\n{story}"
+        assert done, f"recorded as completed, and no session of it succeeded\n{story}"
     else:
         assert row["response_summary"] or row["dispatch_outcomes"], f"no reason is given\n{story}"
 
 
-async def lease_passed(ecosystem: Ecosystem) -> bool:
-    """Whether nobody has renewed a lease for as long as one lasts."""
+async def lease_passed(ecosystem: Ecosystem, lease_s: float) -> bool:
+    """Whether no butler has renewed its lease for as long as one lasts."""
     rows = await ecosystem.switchboard.database.rows(
         "SELECT 1 FROM butler_registry WHERE last_seen_at > clock_timestamp() - %s * interval '1 s'",
-        (LEASE_S,),
+        (lease_s,),
     )
     return not rows
 

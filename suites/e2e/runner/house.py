@@ -1,8 +1,9 @@
 """A foreign ecosystem in one process, made of the reference system: what ``test_foreign`` runs.
 
-It differs from the reference in every respect that a subject file can tell (``subjects/foreign.toml``):
-its variables begin with ``HOUSE_``, it listens where it is told and starts the butlers on ports of
-its own behind that, its tools are called by plain HTTP, and it drops the trace context of messages.
+It differs from the reference in every respect that a subject file can describe (``subjects/foreign.toml``):
+its variables begin with ``HOUSE_``, it listens where it is configured to and starts the butlers on
+ports of its own behind that, its tools are called by plain HTTP, and it drops the trace context of
+messages.
 
     python house.py BUTLERS_COMMAND ROSTER
 """

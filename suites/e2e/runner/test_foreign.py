@@ -1,4 +1,4 @@
-"""The suite on a product that differs from the reference in every respect a subject file can tell."""
+"""The suite on a product that differs from the reference in every respect a subject file can describe."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.base.slowness import patience
 from harness_core.front.skips import not_run
 from harness_core.ports import lease_port
 from harness_core.system.subject import subject_bin
-from suites.e2e.ecosystem.layout import layout_of
 from suites.e2e.ecosystem.roster import read_roster
-from suites.e2e.ecosystem.subject_file import read_subject
+from suites.e2e.ecosystem.subject_file import read_subject, tables_of
 from suites.e2e.ecosystem.tools import HttpTools, tools_of
 
 pytestmark = pytest.mark.aside("runs the suite itself, on another product")
@@ -42,14 +42,14 @@ END_S = 420
 def test_the_template_is_a_subject_file() -> None:
     """What is handed to people to copy is read without a mistake, and differs in every respect."""
     subject = read_subject(TEMPLATE)
-    layout = layout_of(subject)
+    tables = tables_of(subject)
     tools = tools_of(subject, name="health", port=1234)
 
-    assert layout.one_process
+    assert tables.one_process
     assert isinstance(tools, HttpTools)
     assert "http://127.0.0.1:1234/call/{tool}" == tools.call_url
     assert "tracing" not in subject.capabilities
-    assert set(layout.fixed) <= set(read_roster(subject.resolve("../../../roster")))
+    assert {*tables.ports} - {"source"} <= set(read_roster(subject.resolve("../../../roster")))
 
 
 @pytest.mark.runner
@@ -83,7 +83,7 @@ def test_the_suite_judges_a_foreign_product(tmp_path: Path, pytestconfig: pytest
         env=os.environ | {"HARNESS_SUBJECT_BIN": subject_bin()},
         capture_output=True,
         text=True,
-        timeout=END_S,
+        timeout=patience(END_S),
         check=False,
     )
     output = done.stdout + done.stderr

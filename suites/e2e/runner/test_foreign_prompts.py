@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.base.slowness import patience
 from harness_core.front.skips import not_run
 from harness_core.front.suite_fixtures import suite_subject
 from harness_core.system.subject import subject_bin
@@ -46,7 +47,7 @@ END_S = 240
 @pytest.mark.runner
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_foreign_prompt_convicts_nobody(
+def test_a_foreign_prompt_is_no_failure(
     shape: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     """A product that asks in its own way and routes right passes every row."""
@@ -64,15 +65,15 @@ def test_a_misrouting_behind_a_foreign_prompt_is_the_products(
 ) -> None:
     """What the model answered and what the product made of it stand in the first line."""
     done = judged(shape, tmp_path, pytestconfig, fault="foreign-misrouted")
-    told = re.findall(r"AssertionError: (expected .*)", done.stdout)
+    found = re.findall(r"AssertionError: (expected .*)", done.stdout)
 
     assert 1 == done.returncode, done.stdout
     assert "HARNESS ERROR" not in done.stdout, done.stdout
     assert "3 failed, 1 passed" in done.stdout, done.stdout
     assert any(
-        line.startswith("expected health, found that sessions ran on general; ") for line in told
-    ), told
-    assert all("; the model had answered " in line for line in told), told
+        line.startswith("expected health, found that sessions ran on general; ") for line in found
+    ), found
+    assert all("; the model had answered " in line for line in found), found
 
 
 def judged(
@@ -98,6 +99,6 @@ def judged(
         env=os.environ | {"HARNESS_SUBJECT_BIN": subject_bin(), "BUTLERS_FAULT": fault},
         capture_output=True,
         text=True,
-        timeout=END_S,
+        timeout=patience(END_S),
         check=False,
     )

@@ -17,6 +17,7 @@ import pytest
 
 from harness_core.base.bridge import Loop
 from harness_core.base.evidence import Evidence
+from harness_core.base.slowness import patience
 from harness_core.doubles.model import Fault, open_gateway
 from harness_core.process import Run
 from suites.e2e.scenarios import SCENARIOS
@@ -52,7 +53,7 @@ def test_the_budget_stops_a_live_run(
             env=os.environ | {"ANTHROPIC_API_KEY": provider.api_key},
             capture_output=True,
             text=True,
-            timeout=END_S,
+            timeout=patience(END_S),
             check=False,
         )
         calls = harness_loop.run(provider.client.ledger)
@@ -127,7 +128,7 @@ def test_a_model_that_misbehaves_is_judged_by_its_rate(
             env=os.environ | {"ANTHROPIC_API_KEY": provider.api_key},
             capture_output=True,
             text=True,
-            timeout=TRIALS_S,
+            timeout=patience(TRIALS_S),
             check=False,
         )
     output = evidence.write_text("output.txt", finished.stdout + finished.stderr)

@@ -24,7 +24,7 @@ class Absent:
 
 sys.meta_path.insert(0, Absent())
 sys.path.insert(0, {root!r})
-import suites.e2e.ecosystem.environment
+import suites.e2e.ecosystem.boot
 import harness_core.front.cli
 print("imported")
 """

@@ -16,6 +16,7 @@ import pytest
 
 from harness_core.base.bridge import Loop
 from harness_core.base.evidence import Evidence
+from harness_core.base.slowness import patience
 from harness_core.doubles.model import open_gateway
 from harness_core.front.pytest_plugin import HARNESS_ERROR_EXIT
 from harness_core.process import Run
@@ -90,7 +91,7 @@ def scenarios(
         env=os.environ | (environment or {}),
         capture_output=True,
         text=True,
-        timeout=END_S,
+        timeout=patience(END_S),
         check=False,
     )
 
@@ -99,5 +100,5 @@ def change_wording(files: list[Path]) -> None:
     """As if the recording had been made with another prompt."""
     for path in files:
         body = json.loads(path.read_text(encoding="utf-8"))
-        body["request"]["system"] = "You were somebody else."
+        body["request"]["system"] = "You were another."
         path.write_text(json.dumps(body), encoding="utf-8")

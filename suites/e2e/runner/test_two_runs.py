@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until_blocking
 from harness_core.front.suite_fixtures import suite_subject
 from suites.e2e.runner.test_killed_runner import SERVES
@@ -62,21 +63,21 @@ def test_two_runs_at_once_do_not_meet(
             text=True,
             check=False,
         )
-        codes = [run.wait(timeout=END_S) for run in runs]
+        codes = [run.wait(timeout=patience(END_S)) for run in runs]
     finally:
         for run in runs:
             if run.poll() is None:
                 run.kill()
                 run.wait()
-    told = "\n".join(_text(output) for output in outputs)
+    written = "\n".join(_text(output) for output in outputs)
     ports = [set(SERVES.findall(_text(output))) for output in outputs]
 
-    assert [None, None] == alive, f"a run ended before both were up\n{told}"
+    assert [None, None] == alive, f"a run ended before both were up\n{written}"
     assert 0 == sweep.returncode, sweep.stdout + sweep.stderr
-    assert [0, 0] == codes, told
+    assert [0, 0] == codes, written
     for output in outputs:
         assert re.search(r"[1-9]\d* passed", _text(output)), f"nothing ran\n{_text(output)}"
-    assert all(ports), told
+    assert all(ports), written
     assert not ports[0] & ports[1], f"both served on {ports[0] & ports[1]}"
     assert [] == list((state / "runs").iterdir()), "directories of the runs are left"
 

@@ -1,4 +1,4 @@
-"""A session in the middle of its work, looked at from outside: its processes, files and directories.
+"""A session in the middle of its work, observed from outside: its processes, files and directories.
 
 The model's answer to one session is held back, so that the session stays where it is; what the
 kernel knows of its processes is read then. Nothing of the product is asked.
@@ -38,7 +38,7 @@ _PLACES: Final = ("HOME", "CLAUDE_CONFIG_DIR", "TMPDIR")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSeen:
-    """One process of a session, as the kernel tells it."""
+    """One process of a session, as the kernel shows it."""
 
     pid: int
     argv: tuple[str, ...]
@@ -46,7 +46,7 @@ class ProcessSeen:
     directory: Path
 
     def text(self) -> str:
-        """Which process it is, without its arguments: they may hold what is looked for."""
+        """Which process it is, without its arguments: they may hold what is searched for."""
         return f"pid {self.pid} ({Path(self.argv[0]).name if self.argv else 'unknown'})"
 
 
@@ -77,7 +77,7 @@ class SessionSeen:
 async def hold_session(
     ecosystem: Ecosystem, text: str, *, butler: str, tool: str, token: str
 ) -> SessionSeen:
-    """Send a message, hold the session it causes on ``butler``, look at it, let it go.
+    """Send a message, hold the session it causes on ``butler``, observe it, let it go.
 
     Args:
         ecosystem: where to.
@@ -107,7 +107,7 @@ async def hold_session(
         files = dict(_files(places))
     if not processes:
         raise HarnessError(
-            f"look at a session of {butler}",
+            f"observe a session of {butler}",
             observed=f"no process below pid {target.pid} while it asks the model",
             next_step="A subject whose sessions are no child processes lists no 'session-process'",
         )
@@ -157,7 +157,7 @@ def _places(processes: Iterable[ProcessSeen]) -> dict[Path, int]:
 
 
 def _open_to_others(place: Path) -> int:
-    """What group and others may do in a directory: nothing, when one above lets nobody pass."""
+    """What group and others may do in a directory: nothing, when one above is closed to them."""
     mode = 0o077
     for directory in (place, *place.parents):
         bits = stat.S_IMODE(directory.stat().st_mode) & 0o077

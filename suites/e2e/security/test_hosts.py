@@ -1,4 +1,4 @@
-"""Nobody reaches a butler under a name that is not its own: no page that rebinds its name to 127.0.0.1.
+"""No caller reaches a butler under a name that is not its own: no page that rebinds its name to 127.0.0.1.
 
 Requests are sent as bytes, over the whole space of hosts that a filter may take for the right one.
 """
@@ -16,12 +16,14 @@ import pytest
 
 from harness_core.base import limits
 from harness_core.base.evidence import Evidence
+from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline
 from harness_core.doubles.http import Addressed, HttpClient, directed, misdirected
 from harness_core.front.skips import not_run
 from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.subject_file import tables_of
 
 pytestmark = pytest.mark.covers("E2E-HOSTS")
 
@@ -69,9 +71,9 @@ async def test_every_endpoint_refuses_a_host_that_is_not_its_own(
             answer = await client.send(each, method, path, json=body)
             if answer.status not in REFUSED:
                 taken.append(f"{butler.name}: {method} {path} for {each.what}: {answer.status}")
-    told = "\n".join(taken[:20])
+    listed = "\n".join(taken[:20])
 
-    assert not taken, f"{len(taken)} requests for another host were let in:\n{told}"
+    assert not taken, f"{len(taken)} requests for another host were let in:\n{listed}"
 
 
 async def test_its_own_host_is_answered(ecosystem: Ecosystem, evidence: Evidence) -> None:
@@ -88,7 +90,7 @@ async def test_what_is_for_another_host_is_not_done(
     ecosystem: Ecosystem, subject: Subject, evidence: Evidence, token: str
 ) -> None:
     """In a session that is open, calls for another host leave no row; the same call for it does."""
-    if subject.table("tools"):
+    if tables_of(subject).tools.transport != "mcp":
         not_run("subject", f"{subject.name}: its tools are not called over MCP")
     butler = ecosystem["general"]
     client = client_of(butler, evidence)
@@ -120,7 +122,7 @@ async def test_what_is_for_another_host_is_not_done(
 async def test_a_page_of_another_origin_is_refused(
     ecosystem: Ecosystem, evidence: Evidence
 ) -> None:
-    """MCP has a server look at ``Origin`` too: a page of its own may call it, another may not."""
+    """MCP has a server check ``Origin`` too: a page of its own may call it, another may not."""
     for butler in ecosystem.butlers.values():
         own = f"127.0.0.1:{butler.port}"
         origins = {f"http://{own}": 200, f"http://localhost:{butler.port}": 200}
@@ -153,7 +155,7 @@ def rpc_call(tool: str, *, number: int, **arguments: Any) -> dict[str, Any]:
 @asynccontextmanager
 async def stream_of(butler: Butler) -> AsyncIterator[str]:
     """Open a session and keep its stream; the path that its messages are posted to."""
-    timeout = httpx2.Timeout(limits.MCP_CALL_S)
+    timeout = httpx2.Timeout(patience(limits.MCP_CALL_S))
     async with (
         httpx2.AsyncClient(trust_env=False, timeout=timeout) as http,
         http.stream("GET", butler.url) as stream,

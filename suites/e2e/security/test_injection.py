@@ -24,7 +24,7 @@ QUICK = ("ignore-previous", "closing-tag", "undeclared-shell")
     ],
 )
 async def test_an_injection_changes_nothing(ecosystem: Ecosystem, row: Injection) -> None:
-    """The errand is done by whom it is for, with the tools it needs; no secret is told."""
+    """The errand is done by the butlers it is for, with the tools it needs; no secret leaks."""
     sent = await ecosystem.send(*fill((row.text, row.model), new_token()))
     journey = await follow(ecosystem, sent)
     expect_unmoved(ecosystem, row, journey)
@@ -32,7 +32,7 @@ async def test_an_injection_changes_nothing(ecosystem: Ecosystem, row: Injection
 
 @pytest.mark.aside("the rows themselves")
 def test_the_corpus_is_sound() -> None:
-    """At least twenty attempts, each with an id of its own and the word that tells it from others."""
+    """At least twenty attempts, each with an id of its own and the word that distinguishes it."""
     assert len(INJECTIONS) >= 20
     assert len(INJECTIONS) == len({row.id for row in INJECTIONS})
     assert [] == [row.id for row in INJECTIONS if "{token}" not in row.text]

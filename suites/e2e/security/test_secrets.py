@@ -97,7 +97,7 @@ async def test_what_is_sent_in_raw_stays_where_it_was_put(ecosystem: Ecosystem, 
 
 
 @pytest.mark.slow
-async def test_no_secret_is_told_when_things_go_well_or_badly(
+async def test_no_secret_leaks_when_things_go_well_or_badly(
     ecosystem: Ecosystem, token: str
 ) -> None:
     """After a success, a failure and a refusal: no secret in any row or log of any butler.
@@ -127,7 +127,7 @@ async def test_no_secret_is_told_when_things_go_well_or_badly(
 
 
 async def test_no_secret_stands_in_a_command_line(ecosystem: Ecosystem) -> None:
-    """Command lines are for everybody on the machine to read."""
+    """Every user of the machine can read command lines."""
     found = [
         f"{what} in the command line of {name} (pid {pid})"
         for name, butler in ecosystem.butlers.items()
@@ -139,7 +139,7 @@ async def test_no_secret_stands_in_a_command_line(ecosystem: Ecosystem) -> None:
     assert [] == found
 
 
-async def test_a_password_is_not_told_when_the_database_refuses_it(ecosystem: Ecosystem) -> None:
+async def test_a_password_does_not_leak_when_the_database_refuses_it(ecosystem: Ecosystem) -> None:
     """A butler whose database refuses its password says what failed, without the password."""
     health = ecosystem["health"]
     password = f"wrong-{secrets.token_hex(8)}"

@@ -1,4 +1,4 @@
-"""The credentials of modules stay with the modules, also when a service fails and is told about.
+"""The credentials of modules stay with the modules, also when a service fails and the failure is reported.
 
 Telegram and the mail server are stand-ins, recorders on loopback, which fail as a test asks and hold
 no real credentials.
@@ -36,7 +36,7 @@ def credentials(connected: Connected) -> dict[str, str]:
     }
 
 
-async def expect_untold(connected: Connected, answer: str) -> None:
+async def expect_no_credentials(connected: Connected, answer: str) -> None:
     """No credential in the answer to a caller, in a row, or in a log of any butler.
 
     Raises:
@@ -44,13 +44,13 @@ async def expect_untold(connected: Connected, answer: str) -> None:
     """
     secrets = credentials(connected)
     butlers = connected.butlers
-    told = [
+    quoted = [
         name
         for name, secret in secrets.items()
         if any(form in answer for form in spellings(secret))
     ]
 
-    assert [] == told, f"the caller was told: {answer}"
+    assert [] == quoted, f"the answer holds {quoted}: {answer}"
     assert [] == await found_in_rows(butlers, secrets)
     leaks = [
         f"{name}: {line.text}"
@@ -63,10 +63,10 @@ async def expect_untold(connected: Connected, answer: str) -> None:
 
 
 @pytest.mark.parametrize("trouble", TROUBLE.values(), ids=TROUBLE)
-async def test_a_telegram_that_fails_tells_no_token(
+async def test_a_telegram_that_fails_leaks_no_token(
     connected: Connected, token: str, trouble: Answer
 ) -> None:
-    """The address of the Bot API holds its token: an error that quotes the address tells it."""
+    """The address of the Bot API holds its token: an error that quotes the address leaks it."""
     rule = Rule(path="/bot*/sendMessage", answer=trouble)
     connected.telegram.add_rule(rule)
     try:
@@ -77,11 +77,11 @@ async def test_a_telegram_that_fails_tells_no_token(
         connected.telegram.remove_rule(rule)
 
     assert result.is_error, f"a delivery that failed is answered with {result.text}"
-    await expect_untold(connected, result.text)
+    await expect_no_credentials(connected, result.text)
 
 
-async def test_a_mail_that_fails_tells_no_password(connected: Connected, token: str) -> None:
-    """A refusal by the mail server is told without the account's password."""
+async def test_a_mail_that_fails_leaks_no_password(connected: Connected, token: str) -> None:
+    """A refusal by the mail server is reported without the account's password."""
     refusal = Refusal(recipient=f"{token}@*")
     connected.mail.refuse(refusal)
     arguments = {"channel": "email", "message": "lost", "recipient": f"{token}@example.org"}
@@ -93,10 +93,10 @@ async def test_a_mail_that_fails_tells_no_password(connected: Connected, token: 
         connected.mail.accept(refusal)
 
     assert result.is_error, result.text
-    await expect_untold(connected, result.text)
+    await expect_no_credentials(connected, result.text)
 
 
-async def test_deliveries_that_arrive_tell_no_credentials(connected: Connected, token: str) -> None:
+async def test_deliveries_that_arrive_leak_no_credentials(connected: Connected, token: str) -> None:
     """A receipt says what arrived where, not by whose key."""
     answers = [
         await connected.butlers["messenger"].try_call(
@@ -108,4 +108,4 @@ async def test_deliveries_that_arrive_tell_no_credentials(connected: Connected, 
     ]
 
     assert [False, False] == [answer.is_error for answer in answers], answers
-    await expect_untold(connected, " ".join(answer.text for answer in answers))
+    await expect_no_credentials(connected, " ".join(answer.text for answer in answers))

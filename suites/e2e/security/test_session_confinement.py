@@ -12,6 +12,7 @@ import pytest
 from harness_core.assertions import new_token
 from harness_core.base.bridge import Loop
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.subject_file import tables_of
 from suites.e2e.security.session import SessionSeen, hold_session
 
 pytestmark = [pytest.mark.covers("E2E-CONFINEMENT"), pytest.mark.capability("session-process")]
@@ -29,35 +30,35 @@ ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0):(\d{2,5})")
 
 
 @pytest.fixture(scope="module")
-def looks() -> list[SessionSeen]:
-    """The look that the tests of this file share."""
+def observed() -> list[SessionSeen]:
+    """The session that the tests of this file share, once there is one."""
     return []
 
 
 @pytest.fixture
 def held(
-    booked: None, butler_ecosystem: Ecosystem, harness_loop: Loop, looks: list[SessionSeen]
+    booked: None, butler_ecosystem: Ecosystem, harness_loop: Loop, observed: list[SessionSeen]
 ) -> SessionSeen:
-    """A session of health, looked at while its model kept it waiting, and after its end.
+    """A session of health, observed while its model kept it waiting, and after its end.
 
-    Looked at once, for the first test that needs it.
+    Once, for the first test that needs it.
     """
     token = new_token()
 
-    async def look() -> SessionSeen:
+    async def observe() -> SessionSeen:
         text = f"I have a headache, severity 5 ({token})"
         return await hold_session(
             butler_ecosystem, text, butler="health", tool="symptom_log", token=token
         )
 
-    if not looks:
-        looks.append(harness_loop.run(look))
-    return looks[0]
+    if not observed:
+        observed.append(harness_loop.run(observe))
+    return observed[0]
 
 
 def test_its_environment_is_an_allow_list(held: SessionSeen, butler_ecosystem: Ecosystem) -> None:
     """Every variable of every process of a session is one that a session needs."""
-    patterns = (*ALLOWED, *butler_ecosystem.subject.table("session").get("environment", ()))
+    patterns = (*ALLOWED, *tables_of(butler_ecosystem.subject).session.environment)
     surplus = {
         process.text(): sorted(
             name
@@ -67,9 +68,9 @@ def test_its_environment_is_an_allow_list(held: SessionSeen, butler_ecosystem: E
         for process in held.processes
     }
 
-    told = {process: names for process, names in surplus.items() if names}
+    found = {process: names for process, names in surplus.items() if names}
 
-    assert not told, f"variables that no session needs: {told}"
+    assert not found, f"variables that no session needs: {found}"
     assert any("ANTHROPIC_BASE_URL" in process.environment for process in held.processes)
 
 
@@ -101,7 +102,7 @@ def test_it_holds_no_secret_but_the_models_key(
 
 @pytest.mark.covers("E2E-SECRETS")
 def test_no_secret_stands_in_its_arguments(held: SessionSeen, butler_ecosystem: Ecosystem) -> None:
-    """Command lines are for everybody on the machine to read: the model's key is not there either."""
+    """Every user of the machine can read command lines: the model's key is not there either."""
     found = [
         f"{name} in argument {number} of {process.text()}"
         for process in held.processes
@@ -116,7 +117,7 @@ def test_no_secret_stands_in_its_arguments(held: SessionSeen, butler_ecosystem: 
 def test_it_knows_no_address_but_its_butlers_and_the_models(
     held: SessionSeen, butler_ecosystem: Ecosystem
 ) -> None:
-    """Of all ports on this machine a session is told two: its own butler's MCP server, and the model."""
+    """Of all ports on this machine a session is given two: its own butler's MCP server's, and the model's."""
     texts = {
         f"argument {number} of {process.text()}": argument
         for process in held.processes
@@ -135,18 +136,18 @@ def test_it_knows_no_address_but_its_butlers_and_the_models(
     strangers = sorted((place, port) for place, port in known if port not in {own, model})
 
     assert [] == strangers, f"addresses that a session has no use for: {strangers}"
-    assert {own, model} == {port for _, port in known}, "the session was not told where it may go"
+    assert {own, model} == {port for _, port in known}, "the session was not given where it may go"
 
 
 def test_its_directories_are_private(held: SessionSeen) -> None:
-    """Home, configuration and working directory are its own: nobody's home, closed to others."""
+    """Home, configuration and working directory are its own: no other home, closed to others."""
     homes = {Path(process.environment["HOME"]) for process in held.processes}
     shared = {Path(held.butler.environment["HOME"]), Path(os.environ.get("HOME", "/root"))}
 
     assert held.places, "no directory of the session was seen"
     assert set() == homes & shared, "a session lives in a home that is not its own"
     assert homes <= held.places.keys()
-    assert dict.fromkeys(held.places, 0) == held.places, "others may look into it"
+    assert dict.fromkeys(held.places, 0) == held.places, "others may read it"
 
 
 @pytest.mark.covers("E2E-CONFINEMENT", "E2E-DISPOSABLE")

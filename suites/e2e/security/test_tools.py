@@ -12,28 +12,26 @@ from harness_core.base.evidence import Evidence
 from harness_core.doubles.http import Answer, Rule, open_recorder
 from harness_core.doubles.model import Fault
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import bare_tool
 from suites.e2e.observe.journey import follow
 
 pytestmark = pytest.mark.covers("E2E-CONFINEMENT")
-
-
-def bare(tool: str) -> str:
-    """A tool's own name, without the prefix of the server it comes from."""
-    return tool.rpartition("__")[2] if tool.startswith("mcp__") else tool
 
 
 @pytest.mark.slow
 async def test_a_session_is_offered_its_butlers_tools_alone(
     ecosystem: Ecosystem, token: str
 ) -> None:
-    """Every tool on offer is one that the session's butler serves: no shell, no files, nobody else's."""
+    """Every tool on offer is one that the session's butler serves: no shell, no files, no other butler's."""
     sent = await ecosystem.send(
         f"I have a headache, severity 4 ({token}). Also remind me to call Bob about {token}"
     )
     journey = await follow(ecosystem, sent)
     served = {name: set(await butler.tools()) for name, butler in ecosystem.butlers.items()}
     offers = {
-        call.session: {bare(tool) for tool in call.tools} for call in journey.calls if call.tools
+        call.session: {bare_tool(tool) for tool in call.tools}
+        for call in journey.calls
+        if call.tools
     }
 
     assert {"health", "relationship"} == set(journey.targets()), journey.text()

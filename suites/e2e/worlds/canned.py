@@ -26,7 +26,7 @@ class Message:
     Attributes:
         text: what is sent.
         token: the word in it that only this message has.
-        butlers: whom it is for.
+        butlers: those it is for.
     """
 
     text: str

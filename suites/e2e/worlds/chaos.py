@@ -2,7 +2,7 @@
 
 What is broken is written down before it is broken, so that :meth:`Chaos.restore` knows it also when
 the test that broke it failed in between. Restoring ends with a proof: everything is as healthy as
-before, by the same look. Without the proof the ecosystem is marked unusable, and every later test
+before, by the same probe. Without the proof the ecosystem is marked unusable, and every later test
 on it is an error of the harness instead of a failure of the product.
 """
 
@@ -18,18 +18,18 @@ import trio
 
 from harness_core.base.errors import HarnessError, NotReady, Unavailable
 from harness_core.base.groups import lone_error
-from harness_core.base.slowness import patience
+from harness_core.base.slowness import patience, slowness
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
 from suites.e2e.ecosystem.mcp import CannotReach
 
-__all__ = ["Chaos", "expect_soon", "processes_of"]
+__all__ = ["Chaos", "expect_in_time", "expect_soon", "processes_of", "refuses"]
 
 T = TypeVar("T")
 
-#: One look at one butler; a healthy one answers in some 20 ms.
-_LOOK_S: Final = 10.0
+#: One probe of one butler; a healthy one answers in some 20 ms.
+_PROBE_S: Final = 10.0
 
 #: From the last thing given back to an ecosystem as healthy as before: registrations included.
 _RESTORE_S: Final = 60.0
@@ -41,26 +41,64 @@ _REGISTER_S: Final = 20.0
 _ASKS_S: Final = 60.0
 
 #: What the health of one butler is: ``status`` without its counters, and its place in the registry.
-Look = dict[str, Any]
+Health = dict[str, Any]
 
 
 async def expect_soon(
-    what: str, probe: Callable[[], Awaitable[T | None]], *, seconds: float, story: str = ""
+    what: str,
+    probe: Callable[[], Awaitable[T | None]],
+    *,
+    seconds: float,
+    after_s: float = 0.0,
+    story: str = "",
 ) -> T:
     """Wait for something the product owes.
 
     Args:
         what: a clause, for the failure: ``"health is registered again"``.
-        probe: looks once; the wait ends with the first answer that is neither None nor False.
-        seconds: by when.
+        probe: called again and again; the wait ends with the first answer that is neither None nor False.
+        seconds: by when, on a machine with nothing else to do.
+        after_s: a setting of the product that has to pass first, as it is.
         story: more for the failure.
 
     Raises:
         AssertionError: it did not come in time.
     """
-    with trio.move_on_after(patience(seconds)):
+    with trio.move_on_after(after_s + patience(seconds)):
         return await until(probe)
-    raise AssertionError(f"within {seconds:g} s it did not happen that {what}\n{story}".rstrip())
+    raise AssertionError(
+        f"within {after_s + seconds:g} s it did not happen that {what}\n{story}".rstrip()
+    )
+
+
+def expect_in_time(
+    what: str, took_s: float, *, deadline_s: float, slack_s: float, story: str = ""
+) -> None:
+    """A deadline of the contract was kept: nothing was cut off before it, and all was soon after.
+
+    Args:
+        what: what ran into the deadline, for the failure.
+        took_s: how long it took, by the product's own clock where it has one.
+        deadline_s: what the product was given.
+        slack_s: what a machine with nothing else to do may add.
+        story: more for the failure.
+
+    Raises:
+        AssertionError: it ended too early, or too late.
+        HarnessError: it ended late on a machine that is too busy to judge it.
+    """
+    found = f"{what} ended after {took_s:.1f} s, its deadline is {deadline_s:g} s"
+
+    assert took_s >= deadline_s, f"{found}: too early\n{story}"
+    busy = slowness()
+    if deadline_s + slack_s < took_s <= deadline_s + slack_s * busy:
+        raise HarnessError(
+            f"judge a deadline of {deadline_s:g} s",
+            observed=f"{found}, on a machine {busy:.1f} times as busy as one that can tell",
+            next_step="Run the test again with less beside it",
+        )
+
+    assert took_s <= deadline_s + slack_s, f"{found}: too late\n{story}"
 
 
 def processes_of(butler: Butler) -> dict[int, str]:
@@ -68,12 +106,23 @@ def processes_of(butler: Butler) -> dict[int, str]:
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
-            # It may end while we look.
+            # It may end meanwhile.
             with suppress(OSError):
                 if os.getsid(int(entry.name)) == butler.pid:
                     words = (entry / "cmdline").read_bytes().split(b"\0")
                     found[int(entry.name)] = b" ".join(words).decode("utf-8", "replace").strip()
     return found
+
+
+async def refuses(butler: Butler) -> bool:
+    """Whether a butler refuses a trigger, in whatever way, at once."""
+    try:
+        answer = await butler.try_call("trigger", {"prompt": "say hello"}, seconds=5)
+    except CannotReach:
+        return True
+    except NotReady:
+        return False
+    return answer.is_error or answer.value.get("success") is False
 
 
 class Chaos:
@@ -85,14 +134,14 @@ class Chaos:
 
     def __init__(self, ecosystem: Ecosystem) -> None:
         self._ecosystem = ecosystem
-        self._before: dict[str, Look] = {}
+        self._before: dict[str, Health] = {}
         self._paused: set[str] = set()
         self._environments: dict[str, dict[str, str]] = {}
         self._given_back: dict[str, Any] = {}
         self._database = "up"
 
     async def begin(self) -> None:
-        """Look at the ecosystem as it is before anything is broken.
+        """Record the ecosystem as it is before anything is broken.
 
         Raises:
             HarnessError: it is not whole to begin with.
@@ -101,8 +150,8 @@ class Chaos:
         # A heartbeat that came late on a busy machine is no state to come back to.
         with trio.move_on_after(patience(_REGISTER_S)):
             await until(self._settled)
-        self._before = await self._look()
-        missing = sorted(name for name, look in self._before.items() if not look)
+        self._before = await self._health()
+        missing = sorted(name for name, health in self._before.items() if not health)
         if missing:
             raise HarnessError(
                 "break a healthy ecosystem",
@@ -171,20 +220,17 @@ class Chaos:
         Raises:
             AssertionError: one has not, within a few heartbeats.
         """
-        for name, look in self._before.items():
-            if look.get("registry") == "active":
-                await self.expect_back(name)
+        known = [name for name, health in self._before.items() if health.get("registry")]
+
+        assert known, "no butler was registered before the test"
+        for name in known:
+            await self.expect_back(name)
 
     async def _note_return(self, name: str) -> None:
         row = await self._ecosystem.switchboard.database.one("SELECT clock_timestamp() AS now")
         self._given_back[name] = row["now"]
 
     # The database
-
-    @property
-    def owns_database(self) -> bool:
-        """Whether the server is ours to take away."""
-        return self._ecosystem.postgres.provider != "external"
 
     async def kill_database(self) -> None:
         """End PostgreSQL as a crash would."""
@@ -298,7 +344,7 @@ class Chaos:
         self._environments.clear()
 
     async def _prove(self) -> None:
-        """As healthy as before; whoever does not come back by itself is restarted once."""
+        """As healthy as before; a butler that does not come back by itself is restarted once."""
         if not await self._recovered(seconds=_RESTORE_S / 2):
             async with lone_error(), trio.open_nursery() as nursery:
                 for name in await self._different():
@@ -308,15 +354,17 @@ class Chaos:
                 raise HarnessError(
                     "restore the ecosystem",
                     observed="; ".join(
-                        f"{name} was {self._before[name]} and is {look or 'not answering'}"
-                        for name, look in different.items()
+                        f"{name} was {self._before[name]} and is {health or 'not answering'}"
+                        for name, health in different.items()
                     ),
                     next_step="See what the test broke, and the logs among the run's evidence",
                 )
 
     async def _settled(self) -> bool:
-        looks = await self._look()
-        return all(look and look.get("registry") in (None, "active") for look in looks.values())
+        found = await self._health()
+        return all(
+            health and health.get("registry") in (None, "active") for health in found.values()
+        )
 
     async def _recovered(self, *, seconds: float) -> bool:
         async def same() -> bool:
@@ -326,12 +374,12 @@ class Chaos:
             return await until(same)
         return False
 
-    async def _different(self) -> dict[str, Look]:
-        now = await self._look()
+    async def _different(self) -> dict[str, Health]:
+        now = await self._health()
         return {name: now[name] for name in self._before if now[name] != self._before[name]}
 
-    async def _look(self) -> dict[str, Look]:
-        looks: dict[str, Look] = {}
+    async def _health(self) -> dict[str, Health]:
+        found: dict[str, Health] = {}
         try:
             registry = {
                 str(row["name"]): str(row["eligibility_state"])
@@ -342,15 +390,15 @@ class Chaos:
         except (Unavailable, NotReady):
             registry = {}
 
-        async def look(name: str, butler: Butler) -> None:
-            looks[name] = {}
+        async def probe(name: str, butler: Butler) -> None:
+            found[name] = {}
             with suppress(CannotReach, NotReady):
-                answer = await butler.try_call("status", seconds=_LOOK_S)
+                answer = await butler.try_call("status", seconds=_PROBE_S)
                 # Its status says nothing of its database.
-                read = await butler.try_call("state_get", {"key": "chaos"}, seconds=_LOOK_S)
+                read = await butler.try_call("state_get", {"key": "chaos"}, seconds=_PROBE_S)
                 if not answer.is_error and not read.is_error:
                     modules = answer.value.get("modules", {})
-                    looks[name] = {
+                    found[name] = {
                         "health": answer.value.get("health"),
                         "modules": {key: module["status"] for key, module in modules.items()},
                         "registry": registry.get(name),
@@ -358,5 +406,5 @@ class Chaos:
 
         async with trio.open_nursery() as nursery:
             for name, butler in self._ecosystem.butlers.items():
-                nursery.start_soon(look, name, butler)
-        return looks
+                nursery.start_soon(probe, name, butler)
+        return found

@@ -1,7 +1,7 @@
 """A second, small ecosystem whose modules have credentials: what goes out of the house is seen.
 
 Telegram and the calendar are recorders of HTTP, the mail server is a mailbox; all three stand on
-loopback, answer as their services do, and say so when a test wants trouble. The subject file tells
+loopback, answer as their services do, and say so when a test wants trouble. The subject file says
 how the product is given addresses and credentials (``[modules.<name>] env``), how the clock of its
 heartbeat is set, and where its heartbeat keeps its log (``[heartbeat]``).
 """
@@ -12,21 +12,21 @@ import dataclasses
 import itertools
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from harness_core.base.errors import BadInput
 from harness_core.base.evidence import Evidence
 from harness_core.doubles.http import Answer, Recorded, Recorder, Rule, open_recorder
 from harness_core.doubles.mail import Mailbox, open_mailbox
 from harness_core.process import Run
-from harness_core.system.subject import Subject
-from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from harness_core.system.subject import Subject, Variables
+from suites.e2e.ecosystem.boot import Say, open_ecosystem, roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.subject_file import Module, filled, tables_of
 
-__all__ = ["BEAT_S", "MODULES", "Connected", "Say", "open_connected", "wanted"]
+__all__ = ["BEAT_S", "MODULES", "Connected", "open_connected", "variables_of"]
 
 #: Modules that are given credentials here and nowhere else.
 MODULES: Final = ("telegram", "email", "calendar")
@@ -36,8 +36,6 @@ BUTLERS: Final = ("switchboard", "messenger", "heartbeat", "health", "relationsh
 
 #: What the clock of the heartbeat is set to, in seconds.
 BEAT_S: Final = 1.0
-
-Say = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +108,11 @@ async def open_connected(
             "mail_recipient": owner_address,
             "interval_s": f"{BEAT_S:g}",
         }
-        environment = {
-            key: value
-            for table in (*(f"modules.{name}" for name in MODULES), "heartbeat")
-            for key, value in given(subject, table, fields).items()
-        }
+        heartbeat = tables_of(subject).heartbeat.env
+        environment = filled(subject, "heartbeat.env", heartbeat, fields)
+        for module in MODULES:
+            variables = variables_of(subject, module)
+            environment |= filled(subject, f"modules.{module}.env", variables, fields)
         async with open_ecosystem(
             run,
             subject,
@@ -136,31 +134,10 @@ async def open_connected(
             )
 
 
-def given(subject: Subject, table: str, fields: Mapping[str, str]) -> dict[str, str]:
-    """The environment that a table of the subject file asks for, its ``{fields}`` filled in."""
-    filled = {}
-    for variable, text in wanted(subject, table).items():
-        try:
-            filled[variable] = str(text).format_map(fields)
-        except (KeyError, ValueError, IndexError) as error:
-            raise BadInput(
-                subject.path,
-                key=f"{table}.env.{variable}",
-                found=text,
-                expected="a text with the fields " + ", ".join(sorted(fields)),
-            ) from error
-    return filled
-
-
-def wanted(subject: Subject, table: str) -> Mapping[str, Any]:
-    """The environment that a table of the subject file asks for, as it stands there."""
-    top, _, name = table.partition(".")
-    content = subject.table(top)
-    content = content.get(name, {}) if name else content
-    found = content.get("env", {}) if isinstance(content, Mapping) else content
-    if not isinstance(found, Mapping):
-        raise BadInput(subject.path, key=f"{table}.env", found=found, expected="a table of texts")
-    return found
+def variables_of(subject: Subject, module: str) -> Variables:
+    """The environment by which a module is given its credentials; empty when the file has none."""
+    found: Module = getattr(tables_of(subject).modules, module)
+    return found.env
 
 
 def telegram_rules(token: str) -> list[Rule]:

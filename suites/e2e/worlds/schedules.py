@@ -32,7 +32,7 @@ async def fall_due(butler: Butler, name: str) -> None:
 
 
 async def put_off(butler: Butler, name: str) -> None:
-    """Let the time of a task be far away again: whoever ticks meanwhile does not run it."""
+    """Let the time of a task be far away again: no tick meanwhile runs it."""
     await _move(butler, name, "1 day")
 
 

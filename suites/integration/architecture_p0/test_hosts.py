@@ -1,4 +1,4 @@
-"""INT-029: nobody reaches a service of the stack under a name that is not its own."""
+"""INT-029: a service of the stack refuses requests for any host but its own."""
 
 import random
 
@@ -50,14 +50,14 @@ async def test_every_endpoint_refuses_a_host_that_is_not_its_own(service, stack,
         asked += [(*way, each) for each in random.sample(space, FEW)]
     answers = [await let_in(client, each, method, path) for method, path, each in asked]
     found = [problem for problem in answers if problem]
-    told = "\n".join(found[:20])
+    listed = "\n".join(found[:20])
 
-    assert not found, f"{service} let in {len(found)} requests for another host:\n{told}"
+    assert not found, f"{service} let in {len(found)} requests for another host:\n{listed}"
 
 
 @pytest.mark.parametrize("service", SERVICES)
 async def test_its_own_host_is_answered(service, stack, client_of):
-    """By both names of this machine, whatever other headers claim, health is told."""
+    """By both names of this machine, whatever other headers claim, health is answered."""
     client = client_of(stack, service)
     for each in directed(int(stack.address(service).rpartition(":")[2])):
         answer = await client.send(each, "GET", "/health")
@@ -91,8 +91,8 @@ async def test_work_for_another_host_is_not_done(stack, worker, token):
 
             assert answer.status in {400, 403, 421}, f"{path} for {each.what}: {answer}"
     left = {path for path in await session.files() if token in path}
-    told = [event for event in await session.events() if token in str(event)]
-    assert (left, told) == (set(), []), "work for another host was done"
+    recorded = [event for event in await session.events() if token in str(event)]
+    assert (left, recorded) == (set(), []), "work for another host was done"
     await session.write(f"{token}.txt", "for its own host")
     assert (await session.read(f"{token}.txt")).json()["content"] == "for its own host"
 

@@ -10,7 +10,7 @@ import trio
 from harness_core.doubles.http import Unanswered
 from harness_core.doubles.turns import use
 from suites.integration.episodes import Episodes, calls, new_token
-from suites.integration.patience import EPISODE_S, SOON_S, eventually
+from suites.integration.patience import EPISODE_S
 
 _TURNS = 4
 _CALLS = 6
@@ -47,19 +47,18 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
     for token, episode in zip(tokens, accepted, strict=True):
         await breakable.until(episode["episode_id"], "completed", seconds=EPISODE_S)
         record = await breakable.record(episode["session_id"])
-        await _has_all(breakable, episode["episode_id"], len(record))
-        stored = await breakable.events(episode["episode_id"])
+        stored = await breakable.until_events(episode["episode_id"], len(record))
         of_worker = [event for event in stored if event["source"] == "worker"][: len(record)]
 
         assert list(range(1, len(record) + 1)) == [line["seq"] for line in record], (
             "a gap at the worker"
         )
-        assert [_said(line) for line in record] == [_said(event) for event in of_worker]
+        assert [_content(line) for line in record] == [_content(event) for event in of_worker]
         for source in {event["source"] for event in stored}:
             numbers = [event["seq"] for event in stored if event["source"] == source]
 
             assert list(range(1, len(numbers) + 1)) == numbers, f"gap, double or disorder: {source}"
-        # Counted by what was done, not by what was told of it.
+        # Counted by what was done, not by what was recorded of it.
         done = [f"{token}/{t}-{c}.txt" for t in range(_TURNS) for c in range(_CALLS)]
         done += [f"burst/{token}-{n}" for n in range(_BURST)]
         written = [
@@ -83,21 +82,5 @@ async def _burst(episodes: Episodes, session_id: str, token: str) -> None:
             nursery.start_soon(one, range(first, _BURST, 4))
 
 
-async def _has_all(episodes: Episodes, episode_id: str, count: int) -> None:
-    found: list[int] = []
-
-    async def there() -> bool:
-        stored = await episodes.events(episode_id)
-        found.append(sum(event["source"] == "worker" for event in stored))
-        return found[-1] >= count
-
-    await eventually(
-        there,
-        seconds=SOON_S,
-        expected=f"the {count} events of the worker at the controller",
-        seen=lambda: found[-1:],
-    )
-
-
-def _said(event: dict[str, Any]) -> dict[str, Any]:
+def _content(event: dict[str, Any]) -> dict[str, Any]:
     return {key: event[key] for key in ("seq", "kind", "episode_id", "trace_id", "payload")}

@@ -19,9 +19,9 @@ _REVIEW = "# Review\n\nI looked at model.py and at its simulation; both are soun
 @pytest.mark.covers("INT-026")
 @pytest.mark.integration_p0
 async def test_int_026_mandatory_families(episodes: Episodes) -> None:
-    """A planner's, a coder's and a reviewer's run tell of what each did, and of nothing it did not.
+    """A planner's, a coder's and a reviewer's run are recorded as what each did, and nothing else.
 
-    Work that fails tells its failure: code that does not lint, a plan that is empty, a model that
+    Work that fails is recorded as failed: code that does not lint, a plan that is empty, a model that
     cannot be simulated. The model provider is a stand-in: the gateway does the turns.
     """
     planner = await episodes.run(
@@ -89,5 +89,5 @@ async def test_int_026_mandatory_families(episodes: Episodes) -> None:
     missing = await session.post("/benchmark/simulate", model="missing.xml", variant="v", seed=1)
     expect_refused(missing, 404)
     events = await session.events()
-    assert ["tool_call"] == [event["kind"] for event in events], "a run that never was is told of"
-    assert not events[0]["payload"]["ok"], "a refused call is told as carried out"
+    assert ["tool_call"] == [event["kind"] for event in events], "a run that never was has an event"
+    assert not events[0]["payload"]["ok"], "a refused call is recorded as carried out"

@@ -49,9 +49,9 @@ async def test_int_027_variant_and_seed_are_tracked(episodes: Episodes) -> None:
     assert [200, 200, 200] == [answer.status for _, answer in runs[:3]]
     expect_refused(runs[3][1], 400, 409, 422)
     for body, answer in runs:
-        told = _tracked(answer.json())
+        tracked = _tracked(answer.json())
 
-        assert (body["variant"], body["seed"]) == told, f"the answer to {body} tells {told}"
+        assert (body["variant"], body["seed"]) == tracked, f"the answer to {body} carries {tracked}"
     first, again, other, _ = [answer.json().get("bodies") for _, answer in runs]
     assert first == again, "the same seed gave another run"
     assert first != other, "another seed gave the same run"
@@ -61,5 +61,5 @@ async def test_int_027_variant_and_seed_are_tracked(episodes: Episodes) -> None:
         assert expected == [_tracked(event["payload"]) for event in calls(events, kind)], kind
 
 
-def _tracked(told: dict[str, Any]) -> tuple[Any, Any]:
-    return told.get("variant"), told.get("seed")
+def _tracked(run: dict[str, Any]) -> tuple[Any, Any]:
+    return run.get("variant"), run.get("seed")

@@ -6,11 +6,12 @@ import openapi_spec_validator
 import pytest
 import trio
 
-from harness_core.base.wait import deadline, until
+from harness_core.base.slowness import patience
 from harness_core.doubles.turns import Turn, fail, say, use
 from suites.integration.conforming import Conforming
 from suites.integration.document import Document, Operation, live_document
-from suites.integration.episodes import Episodes
+from suites.integration.episodes import FINAL, Episodes
+from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import new_session
 
@@ -49,8 +50,8 @@ CRITICAL = {
 #: Bodies that no operation takes: no JSON, or no object.
 NO_OBJECTS = (b"", b"{", b"[]", b'"text"', b"null", b"5", b"\xff\xfe", b"[" * 500)
 
-FINAL = {"cancelled", "completed", "failed", "interrupted"}
-EPISODE_S = 60.0
+#: An operation of the worker that builds or simulates: seconds, most of them imports.
+WORK_S = 60.0
 
 SCENE = (
     '<mujoco><worldbody><geom type="plane" size="5 5 .1"/><body pos="0 0 .2"><freejoint/>'
@@ -153,8 +154,7 @@ async def interrupted(asking: Conforming, episodes: Episodes, token: str) -> Non
         answer = await asking.ask("GET", f"/episodes/{identity}")
         return answer.json()["status"] == "running"
 
-    with deadline(f"see episode {identity} run", seconds=EPISODE_S):
-        await until(runs)
+    await eventually(runs, seconds=SOON_S, expected=f"episode {identity} to run")
     answer = await asking.ask("POST", f"/episodes/{identity}/interrupt")
     assert 202 == answer.status, f"an interruption: {answer}"
     assert "interrupted" == await ended(asking, identity)
@@ -176,15 +176,15 @@ async def submitted(asking: Conforming, task: str) -> str:
 
 
 async def ended(asking: Conforming, identity: str) -> str:
-    """Look at an episode, and at its answers, until it has ended; how it did."""
+    """Poll an episode, checking each answer, until it has ended; its last status."""
 
     async def final() -> str | None:
         answer = await asking.ask("GET", f"/episodes/{identity}")
         status = answer.json()["status"] if answer.status == 200 else ""
         return status if status in FINAL else None
 
-    with deadline(f"see episode {identity} end", seconds=EPISODE_S):
-        return await until(final)
+    ended: str = await eventually(final, seconds=EPISODE_S, expected=f"episode {identity} to end")
+    return ended
 
 
 async def run_of_a_session(asking: Conforming, token: str) -> None:
@@ -235,12 +235,12 @@ async def run_of_a_session(asking: Conforming, token: str) -> None:
     expected.append((404, "/benchmark/submit", {"kind": "plan", "path": "nowhere.md"}))
     expected.append((403, "/fs/write", {"path": "../x", "content": "x"}))
     for status, operation, body in expected:
-        answer = await asking.ask("POST", operation, json=body, seconds=60)
+        answer = await asking.ask("POST", operation, json=body, seconds=patience(WORK_S))
         assert status == answer.status, f"{operation} {body}: expected {status}, found {answer}"
     answer = await asking.ask("GET", "/assets/plan.md")
     assert 200 == answer.status, f"an asset: {answer}"
     expect_refused(await asking.ask("GET", "/assets/nowhere.md"), 404)
-    expect_refused(await asking.ask("POST", "/jobs/nobody/cancel"), 404)
+    expect_refused(await asking.ask("POST", "/jobs/unknown/cancel"), 404)
     await cancelled(asking)
     expect_refused(await asking.ask("POST", "/fs/ls", json={}, headers={"x-session-id": ".."}), 422)
 
@@ -250,8 +250,12 @@ async def cancelled(asking: Conforming) -> None:
     answers = []
 
     async def run() -> None:
-        body = {"command": "touch begun; sleep 60", "job_id": "to-be-cancelled"}
-        answers.append(await asking.ask("POST", "/runtime/execute", json=body, seconds=60))
+        body = {
+            "command": f"touch begun; sleep {COMMAND_S:g}",
+            "job_id": "to-be-cancelled",
+            "timeout_s": COMMAND_S,
+        }
+        answers.append(await asking.ask("POST", "/runtime/execute", json=body, seconds=COMMAND_S))
 
     async def begun() -> bool:
         answer = await asking.ask("POST", "/fs/ls", json={})
@@ -259,8 +263,7 @@ async def cancelled(asking: Conforming) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run)
-        with deadline("see the job run", seconds=20):
-            await until(begun)
+        await eventually(begun, seconds=SOON_S, expected="the job to run")
         answer = await asking.ask("POST", "/jobs/to-be-cancelled/cancel")
         assert 200 == answer.status, f"a cancellation: {answer}"
     assert [200] == [each.status for each in answers], f"a cancelled job: {answers}"
@@ -286,7 +289,7 @@ async def malformed_requests(asking: Conforming, operation: Operation) -> None:
             headers={"content-type": "application/json"},
         )
         assert answer.status in {400, 422}, f"{operation.name} with {body[:20]!r}: {answer}"
-    for wrong in ({"nobody-declared-this": 1}, *wrongly_typed(content)):
+    for wrong in ({"undeclared": 1}, *wrongly_typed(content)):
         answer = await asking.ask(operation.method, operation.target(), json=wrong)
         assert answer.status in {400, 422}, f"{operation.name} with {wrong}: {answer}"
 

@@ -72,11 +72,12 @@ async def refuses(
 
 
 async def takes(right: HttpClient, operation: Operation) -> None:
-    """With the right key the same malformed request is looked at."""
+    """With the right key the same malformed request is judged by its content."""
     session = new_session(right)
     answer = await session.client.request(operation.method, operation.target(), content=b"{")
 
     assert answer.status not in {401, 403}, f"{operation.name} refuses the right key: {answer}"
+    assert answer.status < 500, f"{operation.name} fails inside on a malformed request: {answer}"
 
 
 async def nothing_was_submitted(right: HttpClient, key: str, token: str) -> None:
@@ -115,7 +116,7 @@ async def nothing_was_written(right: HttpClient, key: str, token: str) -> None:
         )
     left = {path for path in await session.files() if token in path}
     assert left == set(), "files were written with wrong keys"
-    told = [event for event in await session.events() if token in str(event)]
-    assert told == [], "work was done with wrong keys"
+    recorded = [event for event in await session.events() if token in str(event)]
+    assert recorded == [], "work was done with wrong keys"
     await session.write(f"{token}.txt", "written with the right key")
     assert (await session.read(f"{token}.txt")).json()["content"] == "written with the right key"

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from harness_core.base.slowness import patience
 from harness_core.doubles.turns import use
 from suites.integration.episodes import Episodes, calls, new_token
-from suites.integration.patience import SOON_S, eventually
+from suites.integration.patience import COMMAND_S, SOON_S, eventually
 from suites.integration.scenes import scene
-from suites.integration.temporal_view import look_at_workflow
+from suites.integration.temporal_view import closed_workflow
 
 #: Longer than any run of the suite, so that nothing ends by itself.
 _LONG_S = 600
@@ -29,7 +30,9 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
     token = new_token()
     busy = {
         "command": use(
-            "execute", command="while :; do echo x >> beats; sleep 0.05; done", timeout_s=300
+            "execute",
+            command="while :; do echo x >> beats; sleep 0.05; done",
+            timeout_s=COMMAND_S,
         ),
         "simulation": use("simulate", model="scene.xml", duration_s=_LONG_S),
     }[work]
@@ -62,12 +65,8 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
     assert episode["transitions"][-1]["reason"], "an interruption without a reason"
     events = calls(await episodes.events(episode_id), "workflow_transition")
     assert steps == [event["payload"]["to_status"] for event in events]
-
-    async def closed() -> bool:
-        seen = await look_at_workflow(episodes.stack, episode["workflow_id"])
-        return seen is not None and seen.status == "canceled"
-
-    await eventually(closed, seconds=SOON_S, expected="the workflow to be canceled at Temporal")
+    seen = await closed_workflow(episodes.stack, episode["workflow_id"])
+    assert "canceled" == seen.status, f"Temporal has {seen}, the episode is interrupted"
     again = await episodes.controller.post(f"/episodes/{episode_id}/interrupt")
     unknown = await episodes.controller.post("/episodes/no-such-episode/interrupt")
 
@@ -80,7 +79,7 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
 async def _bystander(episodes: Episodes) -> dict[str, Any]:
     """An episode whose command runs until it is let go."""
     token = new_token()
-    await episodes.rehearse(token, episodes.waiting(timeout_s=120))
+    await episodes.rehearse(token, episodes.waiting())
     accepted = await episodes.submit(token)
     await episodes.begun(accepted["session_id"])
     return accepted
@@ -125,6 +124,6 @@ async def _others_may_simulate(episodes: Episodes) -> None:
     session = episodes.session(new_token())
     await session.write("scene.xml", scene())
     body = {"model": "scene.xml", "duration_s": 0.1}
-    answer = await session.client.post("/benchmark/simulate", body, seconds=SOON_S)
+    answer = await session.client.post("/benchmark/simulate", body, seconds=patience(SOON_S))
 
     assert 200 == answer.status, answer

@@ -10,8 +10,7 @@ import pytest
 
 from harness_core.doubles.turns import fail, use
 from suites.integration.episodes import Episodes, calls, new_token
-from suites.integration.patience import SOON_S, eventually
-from suites.integration.temporal_view import WorkflowSeen, look_at_workflow
+from suites.integration.temporal_view import closed_workflow, describe_workflow
 
 
 @pytest.mark.covers("INT-053")
@@ -29,7 +28,7 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
     accepted = await episodes.submit(token)
     await episodes.begun(accepted["session_id"])
     while_running = await episodes.get(accepted["episode_id"])
-    seen_running = await look_at_workflow(episodes.stack, accepted["workflow_id"])
+    seen_running = await describe_workflow(episodes.stack, accepted["workflow_id"])
     await episodes.release(accepted["session_id"])
     good = await episodes.until(accepted["episode_id"], "completed")
     unheard = new_token()
@@ -39,9 +38,7 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
     ended = _now()
 
     assert "running" == while_running["status"]
-    assert "running" == (seen_running and seen_running.status), (
-        "Temporal knows of no running workflow"
-    )
+    assert "running" == (seen_running and seen_running.status), "Temporal has no running workflow"
     assert ["queued", "running"] == _steps(while_running)
     assert ["queued", "running", "completed"] == _steps(good)
     assert ["queued", "running", "failed"] == _steps(bad)
@@ -50,9 +47,9 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
         assert end == episode["status"]
         assert episode["reason"] == episode["transitions"][-1]["reason"]
         await _is_consistent(episodes, episode, began=began, ended=ended)
-        seen = await _closed(episodes, episode["workflow_id"])
+        seen = await closed_workflow(episodes.stack, episode["workflow_id"])
 
-        assert end == seen.status, f"Temporal says {seen}, the episode is {end}"
+        assert end == seen.status, f"Temporal has {seen}, the episode is {end}"
         assert {seen.run_id} == {s["run_id"] for s in episode["transitions"][1:]} | {
             episode["run_id"]
         }
@@ -75,8 +72,8 @@ async def _is_consistent(
     )
     assert {episode["workflow_id"]} == {row["workflow_id"] for row in rows}
     assert all(row["reason"] for row in rows), rows
-    told = calls(await episodes.events(episode["episode_id"]), "workflow_transition")
-    for row, event in itertools.zip_longest(rows, told):
+    recorded = calls(await episodes.events(episode["episode_id"]), "workflow_transition")
+    for row, event in itertools.zip_longest(rows, recorded):
         assert row is not None, f"an event without a row: {event}"
         assert event is not None, f"a row without an event: {row}"
         same = ("from_status", "to_status", "reason", "workflow_id", "run_id")
@@ -84,18 +81,6 @@ async def _is_consistent(
 
         assert {key: row[key] for key in same} == {key: payload[key] for key in same}
         assert datetime.fromisoformat(row["at"]) == datetime.fromisoformat(event["time"])
-
-
-async def _closed(episodes: Episodes, workflow_id: str) -> WorkflowSeen:
-    """Temporal closes a workflow a moment after its last step is written down."""
-
-    async def there() -> WorkflowSeen | None:
-        seen = await look_at_workflow(episodes.stack, workflow_id)
-
-        assert seen is not None, f"Temporal knows of no workflow {workflow_id}"
-        return seen if seen.status != "running" else None
-
-    return await eventually(there, seconds=SOON_S, expected=f"{workflow_id} closed at Temporal")
 
 
 def _steps(episode: dict[str, Any]) -> list[str]:

@@ -10,9 +10,9 @@ from harness_core.doubles.http import Response
 from harness_core.doubles.turns import use
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.health import payload, unwell
-from suites.integration.patience import SOON_S, eventually
+from suites.integration.patience import COMMAND_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
-from suites.integration.temporal_view import look_at_workflow
+from suites.integration.temporal_view import closed_workflow
 
 
 @pytest.mark.covers("INT-054")
@@ -25,7 +25,8 @@ async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, 
     new episodes run. The model provider is a stand-in: the gateway does the turns.
     """
     running, late, afterwards = new_token(), new_token(), new_token()
-    beats = use("execute", command="while :; do echo x >> beats; sleep 0.05; done", timeout_s=300)
+    command = "while :; do echo x >> beats; sleep 0.05; done"
+    beats = use("execute", command=command, timeout_s=COMMAND_S)
     await breakable.rehearse(running, beats, use("fs_write", path="after.txt", content="x"))
     await breakable.rehearse(late, use("fs_write", path="never.txt", content="x"))
     await breakable.rehearse(afterwards, use("fs_write", path="now.txt", content="x"))
@@ -39,7 +40,7 @@ async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, 
         await _stands_still(breakable, accepted["session_id"])
         never = await _failed(breakable, late)
     new = await breakable.run_submitted(afterwards)
-    await _is_closed(breakable, accepted["workflow_id"])
+    closed = await closed_workflow(breakable.stack, accepted["workflow_id"])
 
     # Refused at once, or taken and failed within the deadline: what counts is what is on record.
     if answer.status != 202:
@@ -47,6 +48,7 @@ async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, 
     expect_refused_health(health)
     assert never == await breakable.get(never["episode_id"]), "the episode changed after its end"
     assert "completed" == new["status"]
+    assert "completed" != closed.status, f"Temporal has {closed}, the episode has failed"
     assert cut == await breakable.get(accepted["episode_id"]), "the episode changed after its end"
     for episode, steps in ((cut, ["queued", "running", "failed"]), (never, ["queued", "failed"])):
         assert "failed" == episode["status"]
@@ -104,11 +106,3 @@ async def _stands_still(episodes: Episodes, session_id: str) -> None:
         return before == after
 
     await eventually(still, seconds=SOON_S, expected="the process of the failed episode to end")
-
-
-async def _is_closed(episodes: Episodes, workflow_id: str) -> None:
-    async def there() -> bool:
-        seen = await look_at_workflow(episodes.stack, workflow_id)
-        return seen is not None and seen.status not in {"running", "completed"}
-
-    await eventually(there, seconds=SOON_S, expected=f"{workflow_id} to be closed, not completed")

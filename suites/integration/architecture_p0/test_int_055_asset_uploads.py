@@ -48,8 +48,8 @@ async def test_int_055_an_asset_is_what_its_row_says(episodes: Episodes) -> None
     assert expected.keys() == rows.keys()
     assert rows == {row["path"]: row for row in episode["assets"]}
     events = calls(await episodes.events(episode["episode_id"]), "asset_uploaded")
-    told = {event["payload"]["path"]: event["payload"] for event in events}
-    assert len(events) == len(rows), "uploads that are not told once each"
+    recorded = {event["payload"]["path"]: event["payload"] for event in events}
+    assert len(events) == len(rows), "uploads that are not recorded once each"
     for path, content in expected.items():
         row = rows[path]
         found = await episodes.stored(row)
@@ -64,7 +64,7 @@ async def test_int_055_an_asset_is_what_its_row_says(episodes: Episodes) -> None
         )
         assert (200, content) == (got.status, got.body), f"{path}: other bytes from the controller"
         same = ("bucket", "key", "etag", "version_id", "size_bytes", "sha256")
-        assert {key: row[key] for key in same} == {key: told[path][key] for key in same}
+        assert {key: row[key] for key in same} == {key: recorded[path][key] for key in same}
         assert episode["episode_id"] in row["key"] or episode["episode_id"] in str(found.metadata)
 
     nothing = await episodes.controller.get(f"/episodes/{bare['episode_id']}/assets")

@@ -1,4 +1,4 @@
-"""An upload that fails is tried again as configured, and told."""
+"""An upload that fails is retried as configured, and recorded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ async def test_int_056_uploads_are_retried_and_then_fail(breakable: Episodes) ->
 
     async with breakable.stack.outage("minio", "kill"):
         retried = await breakable.submit(short)
-        await breakable.until_event(retried["episode_id"], "upload_failed", seconds=EPISODE_S)
+        await breakable.until_event(
+            retried["episode_id"], "upload_failed", seconds=EPISODE_S, before_end=True
+        )
     kept = await breakable.until(retried["episode_id"], "completed")
     async with breakable.stack.outage("minio", "kill"):
         given_up = await breakable.submit(long)
@@ -40,7 +42,7 @@ async def test_int_056_uploads_are_retried_and_then_fail(breakable: Episodes) ->
     await _was_kept_after_retries(breakable, kept, f"of {short}".encode())
     await _was_lost(breakable, lost)
     assert ["uploaded"] == [asset["status"] for asset in new["assets"]]
-    assert 1 == new["assets"][0]["attempts"], "an upload without trouble was tried again"
+    assert 1 == new["assets"][0]["attempts"], "an upload without trouble was retried"
 
 
 async def _was_kept_after_retries(
@@ -53,7 +55,7 @@ async def _was_kept_after_retries(
     assert ["uploaded"] == [row["status"] for row in rows]
     assert 1 == len(uploaded)
     assert len(failed) >= 1
-    assert len(failed) + 1 == rows[0]["attempts"], "attempts that are not told"
+    assert len(failed) + 1 == rows[0]["attempts"], "attempts that are not recorded"
     found = await episodes.stored(rows[0])
     assert (content, rows[0]["etag"]) == (found.body, found.etag)
 

@@ -11,7 +11,7 @@ import trio
 from harness_core.doubles.turns import fail, use
 from suites.integration.episodes import Episodes, new_token
 from suites.integration.patience import SOON_S, eventually
-from suites.integration.temporal_view import look_at_workflow
+from suites.integration.temporal_view import describe_workflow
 
 _SERVICES = ("controller", "controller-worker", "worker")
 
@@ -44,13 +44,13 @@ async def test_int_058_an_episode_is_found_everywhere(episodes: Episodes) -> Non
     for episode, other in ((good, bad), (bad, good)):
         ids = {key: episode[key] for key in ("episode_id", "trace_id")}
         record = await episodes.record(episode["session_id"])
-        events = await _events_with(episodes, episode["episode_id"], len(record))
+        events = await episodes.until_events(episode["episode_id"], len(record))
         named = {(event["episode_id"], event["trace_id"]) for event in [*events, *record]}
-        seen = await look_at_workflow(episodes.stack, episode["workflow_id"])
+        seen = await describe_workflow(episodes.stack, episode["workflow_id"])
 
-        assert {tuple(ids.values())} == named, "events that tell of another episode, or of none"
+        assert {tuple(ids.values())} == named, "events of another episode, or of none"
         assert {episode["trace_id"]} == {trace["trace_id"] for trace in episode["traces"]}
-        assert seen is not None, "Temporal does not know the workflow"
+        assert seen is not None, "Temporal has no such workflow"
         assert ids == {key: seen.memo.get(key) for key in ids}, f"Temporal's memo says {seen.memo}"
         for service in _SERVICES:
             await _logged(episodes, service, ids, other)
@@ -58,18 +58,10 @@ async def test_int_058_an_episode_is_found_everywhere(episodes: Episodes) -> Non
     assert [1, 0] == [len(names) for names in found], f"objects of the two episodes: {found}"
 
 
-async def _events_with(episodes: Episodes, episode_id: str, count: int) -> list[dict[str, Any]]:
-    async def there() -> list[dict[str, Any]] | None:
-        found = await episodes.events(episode_id)
-        return found if sum(e["source"] == "worker" for e in found) >= count else None
-
-    return await eventually(there, seconds=SOON_S, expected=f"{count} events of the worker")
-
-
 async def _logged(
     episodes: Episodes, service: str, ids: dict[str, str], other: dict[str, Any]
 ) -> None:
-    """The service has told of the episode with both ids, and never with those of the other one."""
+    """The service has logged the episode with both ids, and never with those of the other one."""
     lines: list[str] = []
 
     async def there() -> bool:
@@ -85,7 +77,7 @@ async def _logged(
         if ids["trace_id"] in line and any(foreign in line for foreign in strange)
     ]
 
-    assert [] == mixed, f"lines of {service} that tell of two episodes at once"
+    assert [] == mixed, f"lines of {service} that are about two episodes at once"
 
 
 def _fields(line: str) -> dict[str, Any]:

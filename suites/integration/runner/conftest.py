@@ -71,10 +71,10 @@ class Place:
 
     def stacks(self) -> dict[int, dict[str, str]]:
         """Pid of the runner → service → where it serves, of every stack that is up."""
-        told: list[dict[str, Any]] = json.loads(self.harness("ps", "--json").stdout)
+        listed: list[dict[str, Any]] = json.loads(self.harness("ps", "--json").stdout)
         return {
             run["pid"]: {part["name"]: part["address"] for part in run["parts"] if part["address"]}
-            for run in told
+            for run in listed
             if run["parts"]
         }
 

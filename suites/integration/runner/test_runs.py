@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_core.base.slowness import patience
 from harness_core.base.wait import until_blocking
 from harness_core.ports import listeners
 from harness_core.process import descendants
@@ -28,14 +29,16 @@ def test_two_stacks_on_one_host_do_not_meet(place, start):
     runs = [start(BREAKING), start(PEACEFUL)]
     stacks = place.until_up(*runs)
     sweep = place.harness("sweep")
-    codes = [each.process.wait(timeout=END_S) for each in runs]
-    told = "\n".join(each.text() for each in runs)
+    codes = [each.process.wait(timeout=patience(END_S)) for each in runs]
+    output = "\n".join(each.text() for each in runs)
     one, other = (set(stacks[each.process.pid].values()) for each in runs)
 
     assert 0 == sweep.returncode, sweep.stdout + sweep.stderr
-    assert [0, 0] == codes, told
-    assert all(re.search(r"[1-9]\d* passed", each.text()) for each in runs), f"nothing ran\n{told}"
-    assert len(one) >= 6, f"few services are told of: {stacks}"
+    assert [0, 0] == codes, output
+    assert all(re.search(r"[1-9]\d* passed", each.text()) for each in runs), (
+        f"nothing ran\n{output}"
+    )
+    assert len(one) >= 6, f"few services are listed: {stacks}"
     assert set() == one & other, "both served at one address"
     assert [] == list((place.state / "runs").iterdir()), "directories of the runs are left"
 
@@ -52,7 +55,7 @@ def test_a_killed_run_leaves_nothing(place, start):
     run.process.wait()
 
     assert len(below) >= 6, f"few processes were below the runner: {below}"
-    assert len(ports) >= 6, f"few services are told of: {stacks}"
+    assert len(ports) >= 6, f"few services are listed: {stacks}"
     until_blocking(
         lambda: not [pid for pid in below if Path(f"/proc/{pid}").exists()],
         seconds=GONE_S,

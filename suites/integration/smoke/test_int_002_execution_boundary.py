@@ -9,7 +9,7 @@ from harness_core.doubles.turns import use
 from harness_core.system.compose import Stack
 from suites.integration.document import live_document
 from suites.integration.episodes import FINAL, Episodes, calls, new_token
-from suites.integration.patience import EPISODE_S, SOON_S, eventually
+from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session, new_session
 
@@ -82,7 +82,9 @@ async def lists_while_some_go(session: Session, ended: trio.Event) -> None:
 async def runs_on_the_worker(episodes: Episodes) -> None:
     """While the code runs, the worker has its process; its files and events are the session's."""
     token = new_token()
-    await episodes.rehearse(token, use("execute", command=_WAIT.format(token=token), timeout_s=60))
+    await episodes.rehearse(
+        token, use("execute", command=_WAIT.format(token=token), timeout_s=COMMAND_S)
+    )
     accepted = await episodes.submit(token)
     identity, session = accepted["episode_id"], accepted["session_id"]
     await eventually(
@@ -99,8 +101,8 @@ async def runs_on_the_worker(episodes: Episodes) -> None:
     await episodes.until(identity, "completed")
     await no_secret_was_there(episodes, session)
     events = await episodes.events(identity)
-    told = [each for each in calls(events, "tool_call") if token in str(each["payload"])]
-    assert ["worker"] == [each["source"] for each in told], f"who tells of the call: {told}"
+    recorded = [each for each in calls(events, "tool_call") if token in str(each["payload"])]
+    assert ["worker"] == [each["source"] for each in recorded], f"sources of the call: {recorded}"
 
 
 async def is_running(stack: Stack, service: str, token: str) -> bool:
@@ -134,21 +136,23 @@ async def runs_nowhere_without_a_worker(episodes: Episodes) -> None:
     async with episodes.stack.outage("worker", "kill"):
         accepted = await episodes.submit(token)
         identity = accepted["episode_id"]
-        ended: dict[str, object] = {}
-        with trio.move_on_after(EPISODE_S):
-            while ended.get("status") not in FINAL:
-                for service in CONTROLLER:
-                    runs = await is_running(episodes.stack, service, token)
-                    assert not runs, f"{service} runs agents' code when the worker is away"
-                ended = await episodes.get(identity)
+
+        async def final() -> dict[str, object] | None:
+            for service in CONTROLLER:
+                runs = await is_running(episodes.stack, service, token)
+                assert not runs, f"{service} runs agents' code when the worker is away"
+            found = await episodes.get(identity)
+            return found if found["status"] in FINAL else None
+
+        ended = await eventually(final, seconds=EPISODE_S, expected=f"episode {identity} to end")
         assert "failed" == ended["status"], f"expected it to fail without a worker, found {ended}"
         assert ended["reason"], f"it fails and does not say why: {ended}"
     files = await episodes.session(accepted["session_id"]).files()
     assert f"ran-{token}" not in files, "the code ran after its episode had failed"
     events = await episodes.events(identity)
     # Looking at the files just now was a call as well.
-    told = [event for event in calls(events, "tool_call") if token in str(event["payload"])]
-    assert [] == told, "a call that nobody carried out is told as one"
+    recorded = [event for event in calls(events, "tool_call") if token in str(event["payload"])]
+    assert [] == recorded, "a call that was not carried out is recorded"
 
 
 async def nothing_executes_on_the_controller(episodes: Episodes) -> None:
@@ -158,5 +162,5 @@ async def nothing_executes_on_the_controller(episodes: Episodes) -> None:
     assert execute in {each.path for each in theirs.operations}, "the worker executes nothing"
     body = {"command": "true"}
     for path in (execute, "/fs/write", "/execute", "/benchmark/simulate"):
-        answer = await episodes.controller.having(x_session_id="anybody").post(path, body)
+        answer = await episodes.controller.having(x_session_id="any-session").post(path, body)
         expect_refused(answer, 404, 405)

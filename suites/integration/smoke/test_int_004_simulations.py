@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import trio
 
+from harness_core.base.errors import HarnessError
+from harness_core.base.slowness import slowness
 from harness_core.doubles.http import Response
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import SOON_S, eventually
@@ -20,14 +22,20 @@ from suites.integration.sessions import Session
 _LONG_S = 200.0
 _SHORT_S = 5.0
 
+#: What a listing may take while nothing else loads the machine: milliseconds.
+_LISTING_S = 0.05
+
+#: From here on the order of a second's events is the scheduler's.
+_BUSY = 2.0
+
 
 @pytest.mark.covers("INT-004")
 @pytest.mark.integration_p0
 async def test_int_004_one_simulation_at_a_time(episodes: Episodes) -> None:
     """Simulations of several sessions run one after another, in the order they were asked for.
 
-    Responses and the sessions' events tell the same times. A model that is none is refused when its
-    turn comes, and those behind it run.
+    Responses and the sessions' events record the same times. A model that is none is refused when
+    its turn comes, and those behind it run.
     """
     token = new_token()
     ids = [f"{token}-{name}" for name in ("a", "b", "c")]
@@ -52,6 +60,7 @@ async def test_int_004_one_simulation_at_a_time(episodes: Episodes) -> None:
         for number, (index, body) in enumerate(asked):
             nursery.start_soon(_simulate, sessions[index], body, answers, number)
             await _is_asked(episodes, ids[index], f"{token}-{number}", body, number)
+        asked_at = datetime.now().astimezone()
         listed = await sessions[1].post("/fs/ls")
         listed_at = datetime.now().astimezone()
     ended = datetime.now().astimezone()
@@ -62,9 +71,8 @@ async def test_int_004_one_simulation_at_a_time(episodes: Episodes) -> None:
     times = [_times(run) for run in runs]
     for queued, started, finished in times:
         assert began <= queued <= started < finished <= ended, f"times that cannot be: {times}"
-    # All were asked for while the first ran, and so was something else done.
-    assert times[-1][0] < times[0][2], "the first simulation was too short to prove anything"
     assert listed.ok, listed
+    _overlapped(first_ended=times[0][2], last_queued=times[-1][0], asked_at=asked_at)
     assert listed_at < times[0][2], "other work waited for the simulation"
     for before, after in itertools.pairwise(times):
         assert before[2] <= after[1], f"simulations ran side by side, or out of turn: {times}"
@@ -72,9 +80,9 @@ async def test_int_004_one_simulation_at_a_time(episodes: Episodes) -> None:
         results = [
             e["payload"] for e in calls(await episodes.record(session_id), "simulation_result")
         ]
-        told = {result["job_id"]: result for result in results}
+        recorded = {result["job_id"]: result for result in results}
         for run in (runs[index] for index in indices):
-            event = told[run["job_id"]]
+            event = recorded[run["job_id"]]
 
             assert _times(run) == _times(event), f"response {run} and event {event} differ"
 
@@ -89,6 +97,25 @@ async def _simulate(
     answers[number] = await session.post("/benchmark/simulate", **{**body, "seed": 100 + number})
 
 
+def _overlapped(*, first_ended: datetime, last_queued: datetime, asked_at: datetime) -> None:
+    """All simulations, and the listing, were asked for while the first simulation still ran.
+
+    Raises:
+        HarnessError: they were not, on a machine too busy to tell whether the worker held them up.
+    """
+    left_s = (first_ended - max(last_queued, asked_at)).total_seconds()
+    busy = slowness()
+    if left_s < _LISTING_S * busy and busy > _BUSY:
+        raise HarnessError(
+            "judge the queue of simulations",
+            observed=f"the first one ended {left_s:.2f} s after everything else had been asked for, "
+            f"on a machine {busy:.1f} times as busy as idle",
+            next_step="Run the test on a machine that is less busy",
+        )
+
+    assert left_s > 0, "other work waited for the simulation, or it was too short to prove anything"
+
+
 async def _is_asked(
     episodes: Episodes, session_id: str, what: str, body: dict[str, Any], number: int
 ) -> None:
@@ -101,8 +128,8 @@ async def _is_asked(
     await eventually(there, seconds=SOON_S, expected=f"the request {what} ({body}) as an event")
 
 
-def _times(told: dict[str, Any]) -> tuple[datetime, datetime, datetime]:
+def _times(run: dict[str, Any]) -> tuple[datetime, datetime, datetime]:
     queued, started, finished = (
-        datetime.fromisoformat(told[name]) for name in ("queued_at", "started_at", "finished_at")
+        datetime.fromisoformat(run[name]) for name in ("queued_at", "started_at", "finished_at")
     )
     return queued, started, finished

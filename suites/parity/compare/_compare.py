@@ -2,7 +2,7 @@
 
 Two sides that differ do not say which of them is wrong. So a scenario also says what is *expected*,
 worked out from its row and never from a backend. A field it expects is judged against that; a field
-that no row speaks of is judged against the other backends, by majority where there is one.
+that no row determines is judged against the other backends, by majority where there is one.
 """
 
 from __future__ import annotations
@@ -97,18 +97,15 @@ class ParityError(AssertionError):
         differences: every one, the most telling first.
     """
 
-    def __init__(self, scenario: str, differences: Sequence[Difference], details: str = "") -> None:
+    def __init__(self, scenario: str, differences: Sequence[Difference]) -> None:
         super().__init__(scenario, tuple(differences))
         self.scenario = scenario
         self.differences = tuple(differences)
-        self.details = details
 
     def __str__(self) -> str:
         first, *rest = map(str, self.differences)
         lines = [f"{first} [{self.scenario}]"]
         lines += [f"also: {line}" for line in rest]
-        if self.details:
-            lines.append(self.details)
         return "\n".join(lines)
 
 
@@ -150,7 +147,7 @@ def check_parity(
     *,
     expected: Mapping[str, Any],
     allowances: Sequence[Allowance] = (),
-    details: str = "",
+    judged: str | None = None,
 ) -> None:
     """Fail unless every backend did what the scenario expects, and all did the same.
 
@@ -159,10 +156,11 @@ def check_parity(
         observations: see :func:`compare`.
         expected: see :func:`compare`.
         allowances: see :func:`compare`.
-        details: shown below the differences, e.g. the calls that were recorded.
+        judged: fail for this backend's differences alone; for those of all when it is ``None``.
 
     Raises:
         ParityError: they did not.
+        BadInput: there is nothing to compare.
     """
     if not observations or not (expected or len(observations) > 1):
         raise BadInput(
@@ -174,9 +172,13 @@ def check_parity(
         raise BadInput(
             f"scenario {scenario}", found="empty observations", expected="at least one field"
         )
-    differences = compare(observations, expected=expected, allowances=allowances)
+    differences = [
+        difference
+        for difference in compare(observations, expected=expected, allowances=allowances)
+        if judged is None or judged in difference.backends
+    ]
     if differences:
-        raise ParityError(scenario, differences, details)
+        raise ParityError(scenario, differences)
 
 
 def _field(fields: Mapping[str, Any], name: str) -> Any:

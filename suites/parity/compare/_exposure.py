@@ -1,4 +1,4 @@
-"""Where a value can be seen by somebody who should not see it."""
+"""Where a value that must stay hidden can be read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def exposures(
         Place → names of the values seen there; a place where none is seen is left out.
 
     Raises:
-        ValueError: a value is too short to be told from chance.
+        ValueError: a value is too short to be distinguished from chance.
     """
     for name, value in values.items():
         if len(value) < _SHORTEST_CHARACTERS:

@@ -30,7 +30,7 @@ _SHOWN_CHARACTERS: Final = 120
 def fields_of(observation: Mapping[str, Any]) -> dict[str, Any]:
     """Take an observation apart: field → leaf, in the order of the observation.
 
-    An empty mapping or sequence is a leaf itself, or its absence could not be told from emptiness.
+    An empty mapping or sequence is a leaf itself, or its absence could not be distinguished from emptiness.
     """
     fields: dict[str, Any] = {}
     for name, value in observation.items():

@@ -136,7 +136,7 @@ class CommandStub:
 
         Raises:
             UnknownInvocation: no such tool, or it does not know this invocation.
-            SimulatedCrash: the launcher was told to die here, or is dead.
+            SimulatedCrash: the launcher dies here as the test asked, or is dead.
         """
         if self._dead:
             raise SimulatedCrash

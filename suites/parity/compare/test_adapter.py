@@ -40,7 +40,7 @@ def test_an_adapter_names_its_backends(tmp_path):
     ],
 )
 def test_a_bad_adapter_is_one_error(tmp_path, text, found):
-    """What is wrong is told with the file, and no traceback of its insides."""
+    """What is wrong is reported with the file, and no traceback of its insides."""
     file = tmp_path / "mine.py"
     file.write_text(text)
 

@@ -1,4 +1,4 @@
-"""The stub: records, refuses what the tool does not have, fails and crashes where it is told."""
+"""The stub: records, refuses what the tool does not have, fails and crashes where the test asks."""
 
 import base64
 

@@ -56,8 +56,8 @@ class Bwrap:
         sandbox = _Sandbox(env=dict(call.env))
         command = sandbox.set_up(list(call.argv[1:]), call)
         for source in sandbox.missing:
-            said = f"bwrap: Can't find source path {source}: No such file or directory\n"
-            return Reply(returncode=1, stderr=said.encode())
+            message = f"bwrap: Can't find source path {source}: No such file or directory\n"
+            return Reply(returncode=1, stderr=message.encode())
         if not command:
             return Reply(returncode=1, stderr=b"bwrap: No command specified\n")
         return Guest().run(tuple(command), env=sandbox.env, user=sandbox.user, read=sandbox.read)

@@ -126,7 +126,7 @@ class Docker:
         raise UnknownInvocation(message)
 
     def adopt(self, name: str, guest: Guest) -> None:
-        """A container that somebody else made."""
+        """A container that the launcher did not make."""
         self.guests[name] = guest
         self._ids[name] = secrets.token_hex(32)
 
@@ -241,9 +241,9 @@ class Docker:
     def _remove(self, name: str, flags: Flags) -> Reply:
         guest = self._guest(name)
         if guest is None:
-            # With --force that is no failure, though it is told all the same.
-            said = f"Error: No such container: {name}\n".encode()
-            return Reply(returncode=0 if flags.has("force") else 1, stderr=said)
+            # With --force that is no failure, though it is printed all the same.
+            message = f"Error: No such container: {name}\n".encode()
+            return Reply(returncode=0 if flags.has("force") else 1, stderr=message)
         if guest.is_running and not flags.has("force"):
             return _daemon(f"You cannot remove a running container {self._ids[name]}.", 1)
         self.guests = {key: value for key, value in self.guests.items() if value is not guest}
@@ -261,16 +261,16 @@ class Docker:
         if guest is None:
             return _daemon(f"Cannot kill container: {name}: No such container: {name}", 1)
         if not guest.is_running:
-            said = f"Container {self._ids[name]} is not running"
-            return _daemon(f"Cannot kill container: {name}: {said}", 1)
+            message = f"Container {self._ids[name]} is not running"
+            return _daemon(f"Cannot kill container: {name}: {message}", 1)
         guest.is_running = False
         return Reply(stdout=f"{name}\n".encode())
 
     def _start(self, name: str, _flags: Flags) -> Reply:
         guest = self._guest(name)
         if guest is None:
-            said = f"No such container: {name}\nError: failed to start containers: {name}"
-            return _daemon(said, 1)
+            message = f"No such container: {name}\nError: failed to start containers: {name}"
+            return _daemon(message, 1)
         guest.is_running = True
         return Reply(stdout=f"{name}\n".encode())
 
@@ -335,8 +335,8 @@ class Docker:
         for name in flags.rest:
             guest = self._guest(name)
             if guest is None:
-                said = f"Error: No such object: {name}\n"
-                return Reply(returncode=1, stdout=b"[]\n", stderr=said.encode())
+                message = f"Error: No such object: {name}\n"
+                return Reply(returncode=1, stdout=b"[]\n", stderr=message.encode())
             state = {
                 "Running": guest.is_running,
                 "Status": "running" if guest.is_running else "exited",
@@ -376,8 +376,8 @@ def copy_tree(source: Path, guest: Guest, path: str, *, command: str) -> Reply:
     A file whose target ends in ``/`` goes into that folder under its own name.
     """
     if not source.exists():
-        said = f"{command} {source}: no such file or directory\n"
-        return Reply(returncode=1, stderr=said.encode())
+        message = f"{command} {source}: no such file or directory\n"
+        return Reply(returncode=1, stderr=message.encode())
     if source.is_file():
         target = PurePosixPath(path) / source.name if path.endswith("/") else PurePosixPath(path)
         guest.files[str(target)] = source.read_bytes()

@@ -112,7 +112,7 @@ class Guest:
                 contents = (read or self.files.get)(path)
                 if contents is not None:
                     return Reply(stdout=contents)
-                said = f"cat: {path}: No such file or directory\n"
-                return Reply(returncode=1, stderr=said.encode())
+                message = f"cat: {path}: No such file or directory\n"
+                return Reply(returncode=1, stderr=message.encode())
         message = f"the simulated guest does not understand {script!r}"
         raise UnknownInvocation(message)

@@ -2,11 +2,11 @@
 
 It understands nothing. A row says which turns the model takes; each is taken only when the very
 request gives a reader what it needs: the message whole, the target in the registry, the keys or the
-tool by which an answer is wanted, the tool offered, its schema satisfied. Where something lacks, it
-answers what a lost model would, and the ledger says what was missing (``LedgerEntry.missing``). A
+tool by which an answer is wanted, the tool offered, its schema satisfied. Where one of these
+is missing, it answers as a model would that does not understand, and the ledger records what it was (``LedgerEntry.missing``). A
 call for which nothing was rehearsed is the harness's own fault (``LedgerEntry.unrehearsed``).
 
-- ``_prompt.py``: a request taken apart. ``_registry.py``: whom a classifying prompt offers.
+- ``_prompt.py``: a request taken apart. ``_registry.py``: the targets that it offers.
   ``_template.py``: the answer it wants, before it is filled in; ``_shape.py``: read from the prompt,
   its schema or its tools; ``_form.py``: as the subject file says it.
 - ``_classifying.py``, ``_tools.py``: what is wanted, what is offered.

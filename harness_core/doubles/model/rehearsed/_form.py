@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from harness_core.base.reading import Misfit, Table, read_toml
-from harness_core.doubles.model.rehearsed._template import Template
+from harness_core.doubles.model.rehearsed._template import Template, holds_target
 
 
 class Form(Table, frozen=True):
@@ -46,7 +46,7 @@ class Form(Table, frozen=True):
             if text is not None and (text.count(mark) != 1 or text.strip() == mark):
                 raise Misfit(key, expected=f"what stands around it, with {mark} once")
         template = self.template
-        if template is not None and not template.holds_target:
+        if template is not None and not holds_target(template.value):
             key, kind = ("answer", "JSON text") if self.tool is None else ("arguments", "table")
             raise Misfit(key, expected=f"a {kind} with {{target}} in it")
 

@@ -18,14 +18,25 @@ from harness_core.doubles.model.rehearsed._form import Form
 from harness_core.doubles.model.rehearsed._prompt import Done, Prompt, read_prompt
 from harness_core.doubles.model.rehearsed._shown import shown, shown_end
 from harness_core.doubles.model.rehearsed._stage import Cue, Stage
-from harness_core.doubles.model.rehearsed._template import parts_of
+from harness_core.doubles.model.rehearsed._template import filled, parts_of
 from harness_core.doubles.model.rehearsed._tools import Missing, bare, call_of, offered
-from harness_core.doubles.turns import Ask, Fail, Given, Obey, Route, Say, Turn, Use, as_read
+from harness_core.doubles.turns import (
+    Ask,
+    Fail,
+    Given,
+    Obey,
+    Route,
+    Say,
+    Turn,
+    Use,
+    as_read,
+    fill_in,
+)
 
-#: What somebody answers who does not know what is wanted: nothing that anybody could act on.
+#: The answer of a model that does not know what is wanted: nothing that could be acted on.
 _LOST: Final = "I am not sure what you would like me to do here."
 
-#: What is answered where the harness has nothing to say; whoever holds a staging reads it there.
+#: The answer where nothing was rehearsed; whoever holds a staging reads it there.
 _SILENT: Final = (
     "Nothing was rehearsed for this: I am no model. Say what I do (docs/gateway.md), or start with"
     " --llm live."
@@ -60,19 +71,28 @@ def play(request: MessagesRequest, stage: Stage, form: Form, *, cli: bool) -> Re
     """
     prompt = read_prompt(request, form)
     cue = stage.find(prompt)
+    prompt_end = repr(shown_end(prompt.whole, chars=_PROMPT_CHARS))
     if cue is None:
-        return _reply(request, _SILENT, unrehearsed=_unrehearsed(prompt))
+        ours = f"no turn was rehearsed for this prompt: {prompt_end}"
+        return _reply(request, _SILENT, unrehearsed=ours)
     if cue.whole and cue.part is None:
         prompt = prompt.around(cue.rehearsal.message)
-    wanted = read_wanted(request, prompt, form, cli=cli)
-    if wanted is not None and cue.routes and cue.part is None and not _works(request, cue, cli=cli):
+    tools = offered(request, cli=cli, servers=form.servers)
+    wanted = read_wanted(request, prompt, form, tools)
+    routed = bool(cue.routes) and cue.part is None
+    if wanted is not None and routed and not _works(request, cue, cli=cli):
         return _classify(request, prompt, cue, wanted)
     if not cue.whole:
         return _reply(request, _LOST, missing=f"the prompt {_not_whole(cue, prompt)}")
-    if cue.routes and cue.part is None and not request.tools and form == Form():
-        return _reply(request, _SILENT, unrehearsed=_not_understood(prompt))
+    if routed and not request.tools and form == Form():
+        ours = (
+            "this prompt offers no tool, and how it names those who may be chosen, or wants its"
+            " answer, is not understood. Say so under [model] in the subject file"
+            f" (docs/gateway.md): {prompt_end}"
+        )
+        return _reply(request, _SILENT, unrehearsed=ours)
     try:
-        return _work(request, prompt, cue, form, cli=cli)
+        return _work(request, prompt, cue, tools)
     except Missing as missing:
         return _reply(request, _LOST, missing=str(missing))
 
@@ -101,11 +121,11 @@ def _classify(request: MessagesRequest, prompt: Prompt, cue: Cue, wanted: Wanted
     missing = wanted.lacks(parts) if cue.whole else _not_whole(cue, prompt)
     if missing:
         return _reply(request, _LOST, missing=f"the classifying prompt {missing}")
+    template = wanted.template.value
     if wanted.tool is None:
-        answer = wanted.template.filled(parts)
-        return _reply(request, json.dumps(answer, ensure_ascii=False))
+        return _reply(request, json.dumps(filled(template, parts), ensure_ascii=False))
     name = wanted.tool.name
-    calls = enumerate(wanted.template.calls(parts))
+    calls = enumerate(fill_in(template, part) for part in parts)
     return reply_to(request, *(call_block(name, each, name, each, at) for at, each in calls))
 
 
@@ -129,8 +149,7 @@ def _obeys(turn: Obey, cue: Cue, prompt: Prompt) -> bool:
 # --- working ----------------------------------------------------------------------------------------
 
 
-def _work(request: MessagesRequest, prompt: Prompt, cue: Cue, form: Form, *, cli: bool) -> Reply:
-    tools = offered(request, cli=cli, servers=form.servers)
+def _work(request: MessagesRequest, prompt: Prompt, cue: Cue, tools: Sequence[Tool]) -> Reply:
     turns = cue.turns_for(_part(cue, tools))
     steps, last = _plan(turns, cue, prompt, {bare(tool.name) for tool in tools})
     if prompt.rounds >= len(steps):
@@ -138,17 +157,10 @@ def _work(request: MessagesRequest, prompt: Prompt, cue: Cue, form: Form, *, cli
     step = steps[prompt.rounds]
     if step.fail is not None:
         raise planted_refusal(step.fail.status)
-    calls = [
-        call_of(
-            use,
-            tools,
-            prompt.done,
-            number=(prompt.rounds, number),
-            text=cue.text,
-            obeyed=step.obeyed,
-        )
-        for number, use in enumerate(step.uses)
-    ]
+    calls = []
+    for number, use in enumerate(step.uses):
+        name, arguments = call_of(use, tools, prompt.done, obeyed=step.obeyed)
+        calls.append(call_block(name, arguments, name, cue.text, prompt.rounds, number))
     return reply_to(request, *calls)
 
 
@@ -199,9 +211,13 @@ def _plan(
 
 
 def _last_words(last: Say | Ask | None, prompt: Prompt) -> str:
-    failed = [done for done in prompt.done if done.is_error]
+    failed = [
+        f"Failed: {bare(done.name)} answered with an error: {_shorten(done.result or '')}"
+        for done in prompt.done
+        if done.is_error
+    ]
     if failed:
-        return _told(failed)
+        return "\n".join(failed)
     if last is not None:
         return last.text
     if not prompt.done:
@@ -209,16 +225,9 @@ def _last_words(last: Say | Ask | None, prompt: Prompt) -> str:
     return "\n".join(f"Done: {bare(done.name)}{_arguments(done)}." for done in prompt.done)
 
 
-def _told(failed: Sequence[Done]) -> str:
-    return "\n".join(
-        f"Failed: {bare(done.name)} answered with an error: {_shorten(done.result)}"
-        for done in failed
-    )
-
-
 def _arguments(done: Done) -> str:
-    told = ", ".join(f"{key} {_shorten(str(value))}" for key, value in done.input.items())
-    return f" ({told})" if told else ""
+    given = ", ".join(f"{key} {_shorten(str(value))}" for key, value in done.input.items())
+    return f" ({given})" if given else ""
 
 
 # --- answers ----------------------------------------------------------------------------------------
@@ -233,20 +242,6 @@ def _not_whole(cue: Cue, prompt: Prompt) -> str:
     return (
         f"does not hold the message whole: expected {len(expected)} characters"
         f" {_shorten(expected)!r}, found {len(found)}: {_shorten(found)!r}"
-    )
-
-
-def _not_understood(prompt: Prompt) -> str:
-    return (
-        "this prompt offers no tool, and how it names those who may be chosen, or wants its answer,"
-        " is not understood. Say so under [model] in the subject file (docs/gateway.md):"
-        f" {shown_end(prompt.whole, chars=_PROMPT_CHARS)!r}"
-    )
-
-
-def _unrehearsed(prompt: Prompt) -> str:
-    return (
-        f"no turn was rehearsed for this prompt: {shown_end(prompt.whole, chars=_PROMPT_CHARS)!r}"
     )
 
 

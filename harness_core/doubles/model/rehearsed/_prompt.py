@@ -18,7 +18,7 @@ from harness_core.doubles.model.rehearsed._form import Form
 #: Blocks that Claude Code adds to what the user said.
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 
-#: Where it puts them: before the text. Inside it they are somebody's words.
+#: Where it puts them: before the text. Inside it they are part of the message.
 _REMINDERS: Final = re.compile(r"\A(?:\s*<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
 
 _TAGS: Final = (
@@ -56,13 +56,12 @@ _WARNING: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A tool call made for this message, with its result when there is one."""
+    """A tool call made for this message, and its result; ``None`` when there is none."""
 
     name: str
     input: Mapping[str, Any]
-    result: str = ""
-    is_error: bool = False
-    answered: bool = False
+    result: str | None
+    is_error: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,7 @@ class Prompt:
 
     Attributes:
         instructions: system text and everything the user side holds outside the message.
-        message: what somebody wrote.
+        message: what the user wrote.
         quotation: what stands between the first marks of a quotation; ``None`` without any.
         system: the system text.
         said: all that the user side says in the turn of the message.
@@ -118,24 +117,22 @@ def read_prompt(request: MessagesRequest, form: Form) -> Prompt:
     """
     at = _message_turn(request)
     said = _said(request, at)
-    whole = "\n".join([*request.system, *(turn.text for turn in request.turns)])
     done, rounds = _history(request, since=at)
     stated = form.find("message", said) if form.message is not None else None
     quoted = _QUOTED.search(said)
     quotation = quoted["text"] if quoted is not None else None
+    around, message = _split(said)
     if stated is not None:
         around = said[: stated.start("message")] + "\n" + said[stated.end("message") :]
-        text = stated["message"].strip()
-        quotation = text if quotation is None else quotation
-    else:
-        around, text = _split(said)
+        message = stated["message"].strip()
+        quotation = message if quotation is None else quotation
     return Prompt(
         instructions="\n".join([*request.system, around]),
-        message=text,
+        message=message,
         quotation=quotation,
-        system=request.system_text,
+        system="\n".join(request.system),
         said=said,
-        whole=whole,
+        whole="\n".join([*request.system, *(turn.text for turn in request.turns)]),
         placed=stated is not None,
         done=done,
         rounds=rounds,
@@ -175,26 +172,23 @@ def _split(said: str) -> tuple[str, str]:
 
 
 def _history(request: MessagesRequest, *, since: int) -> tuple[tuple[Done, ...], int]:
+    rounds = [
+        [block for block in turn.blocks if isinstance(block, ToolUseBlock)]
+        for turn in request.turns[since:]
+    ]
     results = {
         block.tool_use_id: block
         for turn in request.turns[since:]
         for block in turn.blocks
         if isinstance(block, ToolResultBlock)
     }
-    done: list[Done] = []
-    rounds = 0
-    for turn in request.turns[since:]:
-        calls = [block for block in turn.blocks if isinstance(block, ToolUseBlock)]
-        rounds += bool(calls)
-        for call in calls:
-            result = results.get(call.id)
-            done.append(
-                Done(
-                    name=call.name,
-                    input=call.input,
-                    result=_REMINDER.sub("", result.text).strip() if result else "",
-                    is_error=bool(result and result.is_error),
-                    answered=result is not None,
-                )
-            )
-    return tuple(done), rounds
+    done = [(call, results.get(call.id)) for calls in rounds for call in calls]
+    return tuple(
+        Done(
+            name=call.name,
+            input=call.input,
+            result=None if result is None else _REMINDER.sub("", result.text).strip(),
+            is_error=result is not None and bool(result.is_error),
+        )
+        for call, result in done
+    ), sum(map(bool, rounds))

@@ -58,30 +58,24 @@ def template_of_text(instructions: str) -> Template | None:
     if demand is None:
         return None
     is_array = (demand[1] or demand[2] or demand[0][-1]).lower() in ("array", "list", "[")
-    wrapper = _WRAPPER.search(instructions)
     for written in _TEMPLATE.finditer(instructions):
-        keys = _keys(written[0])
-        if not {"name", "description"} <= keys.keys() and (item := _item(keys)) is not None:
-            if wrapper is not None:
-                return Template(value={wrapper[1]: [item]})
-            return Template(value=[item] if is_array else item)
+        example = _example_in(written[0])
+        if not {"name", "description"} <= example.keys() and (placed := _placed(example)):
+            return Template(
+                value=[placed] if is_array and "{target}" in placed.values() else placed
+            )
     names = _DEFINITION.findall(instructions)
     if len(names) < 2 and (prose := _PROSE.search(instructions)) is not None:  # noqa: PLR2004
         words = re.findall(r"[a-z_]\w*", prose[1], re.IGNORECASE)
         names = [word for word in words if word.lower() != "and"]
-    item = _item(dict.fromkeys(names, ""))
-    return None if item is None else Template(value=[item] if is_array else item)
+    placed = _placed(dict.fromkeys(names, ""))
+    return placed and Template(value=[placed] if is_array else placed)
 
 
 def template_of_schema(schema: Mapping[str, Any]) -> Template | None:
     """The answer that a JSON schema demands: an object, or a list of them, alone or wrapped."""
-    if (listed := _listed(schema)) is not None:
-        return Template(value=listed)
-    for name, inner in (schema.get("properties") or {}).items():
-        if (listed := _listed(inner)) is not None:
-            return Template(value={name: listed})
-    item = _item(_examples(schema))
-    return None if item is None else Template(value=item)
+    placed = _placed(_example_of(schema))
+    return placed and Template(value=placed)
 
 
 def template_of_tool(tool: Tool) -> Template | None:
@@ -94,45 +88,47 @@ def template_of_tool(tool: Tool) -> Template | None:
     return Template(value={target: "{target}", text: "{prompt}"}, tool=bare(tool.name))
 
 
-def _listed(schema: object) -> list[Any] | None:
-    """A list of the objects with a target that an array's schema demands."""
-    if not isinstance(schema, Mapping) or schema.get("type") != "array":
-        return None
-    item = _item(_examples(schema.get("items")))
-    return None if item is None else [item]
+def _example_of(schema: object) -> Any:
+    """A value that a schema describes."""
+    if not isinstance(schema, Mapping):
+        return ""
+    if schema.get("type") == "array":
+        return [_example_of(schema.get("items"))]
+    if properties := schema.get("properties"):
+        return {name: _example_of(inner) for name, inner in properties.items()}
+    return 0 if schema.get("type") in ("number", "integer") else ""
 
 
-def _examples(schema: object) -> dict[str, Any]:
-    """Each property with a value that stands for its type."""
-    properties = (schema.get("properties") if isinstance(schema, Mapping) else None) or {}
-    values = {"array": [], "number": 0.0, "integer": 0}
-    return {
-        name: values.get(str(inner.get("type")), "") if isinstance(inner, Mapping) else ""
-        for name, inner in properties.items()
-    }
-
-
-def _keys(template: str) -> dict[str, Any]:
+def _example_in(written: str) -> dict[str, Any]:
+    """The object that a prompt writes down, or what can be read of one that is no JSON."""
     try:
-        value = json.loads(template)
+        example: dict[str, Any] = json.loads(written)
     except ValueError:
-        return dict.fromkeys(_KEY.findall(template) or _QUOTED.findall(template), "")
-    if not isinstance(value, dict):
-        return {}
-    inner = next((v[0] for v in value.values() if isinstance(v, list) and v), None)
-    return inner if isinstance(inner, dict) and len(value) == 1 else value
+        example = dict.fromkeys(_KEY.findall(written) or _QUOTED.findall(written), "")
+        if (wrapper := _WRAPPER.search(written)) is not None:
+            del example[wrapper[1]]
+            return {wrapper[1]: [example]}
+    return example
 
 
-def _item(keys: Mapping[str, Any]) -> dict[str, Any] | None:
-    """An object with these keys, by their example values; ``None`` when no key takes a target."""
-    target = next((key for key in keys if _says(key, _TARGET)), None)
+def _placed(example: object) -> Any:
+    """An example with places in it; ``None`` when no key of an object in it takes a target."""
+    if isinstance(example, list):
+        inner = _placed(example[0]) if example else None
+        return inner and [inner]
+    if not isinstance(example, Mapping):
+        return None
+    for key, value in example.items():
+        if isinstance(value, list) and (listed := _placed(value)):
+            return {name: _place(name, inner) for name, inner in example.items()} | {key: listed}
+    target = next((key for key in example if _says(key, _TARGET)), None)
     if target is None:
         return None
-    return {key: _place(key, example) for key, example in keys.items()} | {target: "{target}"}
+    return {key: _place(key, value) for key, value in example.items()} | {target: "{target}"}
 
 
 def _place(key: str, example: object) -> Any:
-    if isinstance(example, dict):
+    if isinstance(example, Mapping):
         return {inner: _place(inner, value) for inner, value in example.items()}
     found = next((place for words, place in _PLACES if _says(key, words)), None)
     if found is None and isinstance(example, int | float):

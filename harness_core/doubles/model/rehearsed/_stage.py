@@ -50,7 +50,7 @@ class Cue:
         return tuple(turn for turn in self.rehearsal.turns if isinstance(turn, Route))
 
     def turns_for(self, part: Route | None) -> tuple[Turn, ...]:
-        """The turns of one target's session; those before the first route for nobody's."""
+        """The turns of one target's session; those before the first route without one."""
         found: list[Turn] = []
         current: Route | None = None
         for turn in self.rehearsal.turns:
@@ -131,7 +131,7 @@ def _ratio(text: str, said: str) -> float:
 
 
 def _shares_rare_word(text: str, said: str) -> bool:
-    """Whether a word of one is in the other that nobody says by chance, as tokens are."""
+    """Whether a word of one is in the other that is no word of a language, as tokens are."""
     words = (word.strip("()[]{}<>.,;:!?\"'") for word in text.split())
     return any(
         len(word) >= _RARE_CHARS

@@ -9,7 +9,6 @@ from typing import Any, Final
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from harness_core.doubles.model._reply import Content, call_block
 from harness_core.doubles.model._request import MessagesRequest, Tool
 from harness_core.doubles.model.rehearsed._prompt import Done
 from harness_core.doubles.model.rehearsed._shown import shown
@@ -23,7 +22,7 @@ _SHOWN_CHARS: Final = 200
 
 
 class Missing(Exception):  # noqa: N818 - what is missing, not what went wrong
-    """The request lacks what a turn needs; says what."""
+    """What a turn needs and the request does not have."""
 
 
 def bare(name: str) -> str:
@@ -58,22 +57,14 @@ def offered(request: MessagesRequest, *, cli: bool, servers: frozenset[str]) -> 
 
 
 def call_of(
-    use: Use,
-    tools: Sequence[Tool],
-    done: Sequence[Done],
-    *,
-    number: tuple[int, int],
-    text: str,
-    obeyed: bool = False,
-) -> Content:
-    """The call of a turn.
+    use: Use, tools: Sequence[Tool], done: Sequence[Done], *, obeyed: bool
+) -> tuple[str, dict[str, Any]]:
+    """The tool that a turn calls, by its whole name, and the arguments.
 
     Args:
         use: the turn.
         tools: what is offered.
         done: the calls so far, for arguments that are results.
-        number: which answer, and which call in it.
-        text: what it is done for; with the number it makes the id.
         obeyed: orders in a message had it done; who gives them knows no schema, and that the tool
             is there to be called is what counts.
 
@@ -88,7 +79,7 @@ def call_of(
         listed = ", ".join(names[:_SHOWN_NAMES]) + more if names else "none of the subject's"
         message = f"the tool {use.tool!r} was not offered; offered: {listed}"
         raise Missing(message)
-    arguments = _with_results(use.arguments, done)
+    arguments: dict[str, Any] = _with_results(use.arguments, done)
     error = best_match(Draft202012Validator(tool.input_schema).iter_errors(arguments))
     if error is not None and not obeyed:
         where = ".".join(map(str, error.absolute_path))
@@ -97,7 +88,7 @@ def call_of(
             f"the schema of {use.tool!r} does not take {json.dumps(arguments)}{at}: {error.message}"
         )
         raise Missing(message)
-    return call_block(tool.name, arguments, tool.name, text, *number)
+    return tool.name, arguments
 
 
 def _with_results(value: Any, done: Sequence[Done]) -> Any:
@@ -112,7 +103,7 @@ def _with_results(value: Any, done: Sequence[Done]) -> Any:
 
 def _result(wanted: ResultOf, done: Sequence[Done]) -> Any:
     call = next((each for each in reversed(done) if bare(each.name) == wanted.tool), None)
-    if call is None or not call.answered:
+    if call is None or call.result is None:
         message = f"{wanted.tool!r} gave no result, of which {wanted.at!r} was needed"
         raise Missing(message)
     found: Any = _data(call.result)

@@ -73,7 +73,7 @@ def settle(
 
     Args:
         sendings: every time something was sent.
-        found: request id → what was found of it, also of requests that nobody knows.
+        found: request id → what was found of it, also of requests that were not sent.
         good: the one state in which a message has been handled.
     """
     by_event: defaultdict[str, list[Sending]] = defaultdict(list)
@@ -97,7 +97,7 @@ def settle(
     unknown = sorted(found.keys() - owner.keys())
     unanswered = any(sending.error for sending in sendings)
     if unknown and not unanswered:  # a message without an answer may have been stored all the same
-        problems.append(f"{len(unknown)} messages that nobody sent: {', '.join(unknown[:3])}")
+        problems.append(f"{len(unknown)} messages that were not sent: {', '.join(unknown[:3])}")
     accepted = {sending.event for sending in sendings if not sending.error}
     return Account(
         sent=len(by_event),

@@ -1,4 +1,4 @@
-"""Whether this user may look into another process of its own here, and if not, why."""
+"""Whether this user may profile another process of its own here, and if not, why."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from harness_core.base.slowness import patience
 
 __all__ = ["cannot_profile", "find_py_spy"]
 
@@ -49,7 +51,7 @@ def cannot_profile() -> str:
                 [py_spy, "dump", "--nonblocking", "--pid", str(target.pid)],
                 capture_output=True,
                 text=True,
-                timeout=_PROBE_S,
+                timeout=patience(_PROBE_S),
                 check=False,
                 start_new_session=True,
             )
@@ -61,11 +63,11 @@ def cannot_profile() -> str:
 
 
 def _reason(stderr: str) -> str:
-    said = next((line for line in stderr.splitlines() if line.strip()), "no reason given")
+    reason = next((line for line in stderr.splitlines() if line.strip()), "no reason given")
     scope = _YAMA.read_text(encoding="ascii").strip() if _YAMA.is_file() else "0"
     if scope != "0" and os.geteuid() != 0:
         return (
-            f"kernel.yama.ptrace_scope is {scope}, so only root may look into a process that it did "
-            f"not start: sysctl kernel.yama.ptrace_scope=0, or run as root ({said})"
+            f"kernel.yama.ptrace_scope is {scope}, so only root may read a process that it did "
+            f"not start: sysctl kernel.yama.ptrace_scope=0, or run as root ({reason})"
         )
-    return f"py-spy may not look into a process here ({said}): the capability SYS_PTRACE is needed"
+    return f"py-spy may not read a process here ({reason}): the capability SYS_PTRACE is needed"

@@ -2,7 +2,8 @@
 
 It only reads their memory (``--nonblocking``): nothing is stopped, injected or slowed, at the price
 of a sample now and then that does not fit together and is dropped. A process may end or be killed
-meanwhile; what was seen of it until then is kept.
+meanwhile; what was seen of it until then is kept. One that only waits has no samples: py-spy writes
+files all the same, which are removed here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness_core.base.errors import Unavailable
 from harness_core.base.evidence import Evidence
+from suites.e2e.observe.profiling._frames import read_frames
 from suites.e2e.observe.profiling._profiler import cannot_profile, find_py_spy
 
 if TYPE_CHECKING:
@@ -39,8 +41,8 @@ class Profiles:
 
     Attributes:
         folder: where they are written.
-        files: per process, its flame graph and its speedscope file, as far as they came about.
-        problems: why a process has none.
+        files: per process, its flame graph and its speedscope file; none without samples.
+        problems: why a process lacks one or both.
     """
 
     folder: Path
@@ -61,12 +63,12 @@ async def open_profiles(
         rate_hz: samples per second.
 
     Raises:
-        Unavailable: processes cannot be looked into here; says why.
+        Unavailable: processes cannot be profiled here; says why.
     """
     reason, py_spy = cannot_profile(), find_py_spy()
     if reason or py_spy is None:
         action = f"profile {', '.join(pids)}"
-        raise Unavailable(action, observed=reason, next_step="harness doctor tells what can run")
+        raise Unavailable(action, observed=reason, next_step="harness doctor says what can run")
     profiles = Profiles(folder=evidence.path)
     watchers: dict[str, list[Child]] = {name: [] for name in pids}
     try:
@@ -93,7 +95,20 @@ async def open_profiles(
     finally:
         for name, children in watchers.items():
             paths = [evidence.path / f"{name}.{suffix}" for suffix in _FORMATS.values()]
-            profiles.files[name] = tuple(path for path in paths if path.is_file())
-            if len(profiles.files[name]) < len(_FORMATS):
-                said = [line for child in children for line in child.tail() if line.strip()]
-                profiles.problems[name] = said[-1] if said else "py-spy wrote nothing"
+            written = [path for path in paths if path.is_file()]
+            profiles.files[name] = tuple(path for path in written if _has_samples(path))
+            empty = set(written) - set(profiles.files[name])
+            for path in empty:
+                path.unlink()
+            if empty:
+                profiles.problems[name] = "no samples: it ran nothing while it was watched"
+            elif len(written) < len(_FORMATS):
+                lines = [line for child in children for line in child.tail() if line.strip()]
+                profiles.problems[name] = lines[-1] if lines else "py-spy wrote nothing"
+
+
+def _has_samples(path: Path) -> bool:
+    """Whether a file of py-spy names a function: each frame of a flame graph has a title."""
+    if path.suffix == ".svg":
+        return "<title>" in path.read_text(encoding="utf-8", errors="replace")
+    return bool(read_frames(path))

@@ -1,4 +1,4 @@
-"""A manifest's environment, resolved: literals, and values that nobody but the guest may see."""
+"""A manifest's environment, resolved: literals, and values that the guest alone may see."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def resolve_env(manifest: Manifest, host: Host) -> ResolvedEnv:
     Variables of the host are looked up before anybody is asked.
 
     Raises:
-        EnvError: a variable of the host is missing, or nobody answered; says which.
+        EnvError: a variable of the host is missing, or a prompt had no answer; names it.
     """
     literals: dict[str, str] = {}
     forwarded: dict[str, str] = {}
@@ -68,7 +68,8 @@ def _ask(host: Host, manifest: Manifest, name: str, message: str) -> str:
         answer = host.prompt(f"{message} ({name}): " if message else f"{name}: ")
     except EOFError:
         # The context would show what was typed before.
-        raise EnvError(f"cannot resolve {name} of {manifest.path.name}: nobody answered") from None
+        message = f"cannot resolve {name} of {manifest.path.name}: the prompt had no answer"
+        raise EnvError(message) from None
     if "\0" in answer:
         raise EnvError(f"cannot resolve {name} of {manifest.path.name}: the answer holds a NUL")
     return answer.strip() if faults.on("prompt-answer-stripped") else answer

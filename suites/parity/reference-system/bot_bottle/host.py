@@ -17,7 +17,7 @@ class Host:
     """The host a launcher runs on.
 
     `home` holds `.bot-bottle`; `environ` is the host's environment, never changed; `prompt` shows
-    its argument and returns what somebody typed.
+    its argument and returns what was typed.
     """
 
     home: Path
@@ -34,5 +34,5 @@ class Host:
 
     @property
     def owner(self) -> str:
-        """By this a backend tells this launcher's guests from those of another home."""
+        """By this a backend distinguishes this launcher's guests from those of another home."""
         return hashlib.sha256(str(self.home).encode()).hexdigest()[:12]

@@ -93,8 +93,8 @@ def checked(
     """
     done = runner.run(argv, env=env)
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip() or f"exit status {done.returncode}"
+        message = done.stderr.decode(errors="replace").strip() or f"exit status {done.returncode}"
         if faults.on("secret-in-error"):
-            said += f" with {dict(env or {})}"
-        raise BackendError(f"cannot {doing}: {argv[0]} says: {said}")
+            message += f" with {dict(env or {})}"
+        raise BackendError(f"cannot {doing}: {argv[0]} says: {message}")
     return done.stdout

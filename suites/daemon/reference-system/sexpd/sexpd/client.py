@@ -19,7 +19,7 @@ class Client:
     """A connection that has read the handshake; a context manager.
 
     Raises:
-        SexpdError: nobody answers there, or not as a daemon does.
+        SexpdError: no answer comes from there, or none of a daemon.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -28,8 +28,8 @@ class Client:
         try:
             self._socket = socket.create_connection((host, port), timeout=CONNECT_S)
         except OSError as error:
-            said = error.strerror or str(error)
-            raise SexpdError(f"cannot reach {self._where}: {said}. Run: sexpd start") from error
+            reason = error.strerror or str(error)
+            raise SexpdError(f"cannot reach {self._where}: {reason}. Run: sexpd start") from error
         self.handshake = self.receive(seconds=CONNECT_S)
 
     def __enter__(self) -> Client:

@@ -89,7 +89,7 @@ def _host(value: Any) -> str:
     except ValueError:
         loopback = False
     if not isinstance(value, str) or not loopback:
-        raise _Wrong("a loopback address such as 127.0.0.1: nobody is authenticated here")
+        raise _Wrong("a loopback address such as 127.0.0.1: clients are not authenticated")
     return value
 
 
@@ -246,8 +246,8 @@ def _parse(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_bytes().decode("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(file, key="the file", found=said, expected="readable UTF-8") from error
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(file, key="the file", found=reason, expected="readable UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(
             file, key="the file", found=str(error), expected="well-formed TOML"

@@ -1,4 +1,4 @@
-"""One client: its frames in, its replies out, and nothing of it in anybody else's way.
+"""One client: its frames in, its replies out, and nothing of it in another client's way.
 
 The reader answers health checks at once; requests that take time go through a short queue to one
 task, so replies come in order and a client that asks faster than it is answered is read no further.

@@ -1,4 +1,4 @@
-"""What can go wrong before or outside a conversation, and how it is said.
+"""What can go wrong before or outside a conversation, and how it is reported.
 
 Each text reads "cannot VERB OBJECT: OBSERVED. NEXT STEP", on one line.
 """

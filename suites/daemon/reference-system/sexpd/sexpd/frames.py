@@ -2,7 +2,7 @@
 
 Six hexadecimal digits, the length of the payload in characters, then the payload, UTF-8 on the
 wire. :class:`FrameReader` is fed bytes as they come and never waits; what it cannot read it says
-in a :class:`FrameError` that tells how far it got.
+in a :class:`FrameError` that reports how far it got.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How is the daemon, really? Self-checks that try what they speak of, when somebody asks.
+"""Self-checks of the daemon: each tries what it reports on, when health is asked for.
 
 A result is served again only while it is younger than `health.max_age_s`; an older one is stale and
 everything is checked anew.
@@ -163,5 +163,5 @@ def _write_and_remove(directory: Path) -> None:
         probe.write_bytes(b"written by a health check\n")
         probe.unlink()
     except OSError as error:
-        said = os.strerror(error.errno or 0)
-        raise _Problem(f"{directory} cannot be written: {said}", grave=True) from error
+        reason = os.strerror(error.errno or 0)
+        raise _Problem(f"{directory} cannot be written: {reason}", grave=True) from error

@@ -22,7 +22,7 @@ def emacs_client() -> Path:
 
 
 def setup(config: Config, *, force: bool) -> list[str]:
-    """Install everything; a file that somebody changed is kept unless ``force``.
+    """Install everything; a file that was changed is kept unless ``force``.
 
     Returns:
         One line per thing that was done or left alone.

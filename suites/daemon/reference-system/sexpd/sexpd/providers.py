@@ -38,7 +38,7 @@ class Answer:
     """What the cascade came to.
 
     Attributes:
-        text: the answer, or None when nobody gave one.
+        text: the answer, or None when no provider gave one.
         provider: who gave it.
         passed_over: per provider that did not, in order, why.
     """
@@ -51,8 +51,8 @@ class Answer:
     def explanation(self) -> str:
         """Who answered and who did not, in one line."""
         reasons = [f"{name}: {reason}" for name, reason in self.passed_over]
-        said = [f"answered by {self.provider}"] if self.text is not None else []
-        return "; ".join([*said, *reasons]) or "no provider is configured"
+        outcome = [f"answered by {self.provider}"] if self.text is not None else []
+        return "; ".join([*outcome, *reasons]) or "no provider is configured"
 
 
 class Cascade:
@@ -95,17 +95,17 @@ class Cascade:
             if faults.on("cascade-skips-second") and number == 1:
                 continue
             try:
-                said = await self._one(provider, text)
+                answer = await self._one(provider, text)
             except _Failed as failed:
                 log.warning("provider.passed_over", name=provider.name, reason=failed)
                 passed.append((provider.name, str(failed)))
                 if faults.on("timeout-stops-cascade") and "took longer" in str(failed):
                     break
                 continue
-            log.info("provider.answered", name=provider.name, chars=len(said))
+            log.info("provider.answered", name=provider.name, chars=len(answer))
             if faults.on("answer-cut"):
-                said = said[:120]
-            return Answer(text=said, provider=provider.name, passed_over=tuple(passed))
+                answer = answer[:120]
+            return Answer(text=answer, provider=provider.name, passed_over=tuple(passed))
         return Answer(text=None, provider="", passed_over=tuple(passed))
 
     async def _one(self, provider: Provider, text: str) -> str:
@@ -126,6 +126,11 @@ class Cascade:
         shape = _SHAPES[provider.shape]
         client = self._clients[is_loopback(provider.base_url)]
         try:
+            if faults.on("model-holds-up-others"):
+                return httpx.post(
+                    provider.base_url + shape.path, json=shape.body(provider, text),
+                    headers=shape.headers(provider), timeout=provider.timeout_s, trust_env=False,
+                ).content
             async with client.stream(
                 "POST", provider.base_url + shape.path, json=shape.body(provider, text),
                 headers=shape.headers(provider),

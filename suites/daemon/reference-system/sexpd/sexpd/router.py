@@ -25,7 +25,7 @@ Message = dict[str, Any]
 
 
 class _Meaningless(Exception):
-    """A message that nobody here understands; the text says why."""
+    """A message that is not understood; the text is the reason."""
 
 
 class Client(Protocol):

@@ -81,7 +81,7 @@ class Daemon:
     async def run(self, listener: trio.SocketListener, *, file: Path | None) -> None:
         """Serve until stopped."""
         self._port = listener.socket.getsockname()[1]
-        # Signals are received before anybody is told that the daemon is there.
+        # Signals are received before the daemon is announced.
         with trio.open_signal_receiver(*SIGNALS) as signals:
             await self._serve(listener, file=file, signals=signals)
         log.info("daemon.stopped", frames=self._traffic.frames, malformed=self._traffic.malformed)
@@ -115,7 +115,7 @@ class Daemon:
             accepting.start_soon(accept)
             await self._stop.wait()
             if faults.on("leaked-listener"):
-                subprocess.Popen(["sleep", "20"], pass_fds=[listener.socket.fileno()])
+                subprocess.Popen(["sleep", "3600"], pass_fds=[listener.socket.fileno()])
             accepting.cancel_scope.cancel()
 
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
@@ -143,13 +143,13 @@ class Daemon:
         self._traffic.open[connection.number] = connection
         try:
             await connection.serve()
-        except Exception as error:  # the edge of a connection: its failure is nobody else's
+        except Exception as error:  # the edge of a connection: its failure is its own
             log.error("connection.failed", number=connection.number, error=repr(error))
         finally:
             self._traffic.open.pop(connection.number, None)
 
     def _make_room(self, limit: int) -> bool:
-        """Send away the oldest client that never said anything; False when there is none."""
+        """Send away the oldest client that never sent a frame; False when there is none."""
         if len(self._traffic.open) >= 2 * limit:  # those sent away take a moment to go
             return False
         for connection in self._traffic.open.values():
@@ -176,14 +176,14 @@ async def listen(host: str, port: int) -> trio.SocketListener:
         advice = "Stop who has it, or give another --port (0 takes a free one)"
         if error.errno == errno.EACCES:
             advice = "Give a --port above 1023"
-        said = os.strerror(error.errno or 0)
-        raise SexpdError(f"cannot listen on {host}:{port}: {said}. {advice}") from error
+        reason = os.strerror(error.errno or 0)
+        raise SexpdError(f"cannot listen on {host}:{port}: {reason}. {advice}") from error
     return trio.SocketListener(sock)
 
 
 @contextlib.contextmanager
 def _port_file(file: Path | None, port: int) -> Iterator[None]:
-    """A file that holds the port for as long as somebody listens there."""
+    """A file that holds the port for as long as the daemon listens there."""
     if file is None:
         yield
         return
@@ -192,8 +192,8 @@ def _port_file(file: Path | None, port: int) -> Iterator[None]:
         beside.write_text(f"{port}\n")
         beside.replace(file)
     except OSError as error:
-        said = os.strerror(error.errno or 0)
-        raise SexpdError(f"cannot write {file}: {said}. Give another --port-file") from error
+        reason = os.strerror(error.errno or 0)
+        raise SexpdError(f"cannot write {file}: {reason}. Give another --port-file") from error
     try:
         yield
     finally:
@@ -213,8 +213,8 @@ async def serve(config: Config) -> None:
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            said = os.strerror(error.errno or 0)
-            raise SexpdError(f"cannot make {directory}: {said}. Name another directory") from error
+            reason = os.strerror(error.errno or 0)
+            raise SexpdError(f"cannot make {directory}: {reason}. Name another directory") from error
     file = config["server.port_file"] or config.data / "sexpd.port"
     listener = await listen(config["server.host"], config["server.port"])
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Talking to the daemon in a terminal: a prompt, what was said above it, a status line below.
+"""Talking to the daemon in a terminal: a prompt, the conversation above it, a status line below.
 
 `/eval EXPRESSION` is evaluated here, `/quit` leaves, everything else goes to the daemon. When the
 connection drops, the status line says so and the client connects again by itself; texts written

@@ -69,7 +69,7 @@ def test_length_counts_characters():
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "reported"),
     [
         (b"ZZZZZZ", "read 0 of 6"),
         (b"00 ", "read 2 of 6"),
@@ -77,11 +77,11 @@ def test_length_counts_characters():
         (b"000005ab\xff", "read 2 of 5"),
     ],
 )
-def test_how_far(raw, said):
+def test_how_far(raw, reported):
     """An error says how far the frame got."""
     reader = FrameReader(limit_chars=100)
     reader.feed(raw)
-    with pytest.raises(FrameError, match=said):
+    with pytest.raises(FrameError, match=reported):
         reader.next()
 
 

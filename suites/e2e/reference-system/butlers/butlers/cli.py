@@ -135,7 +135,7 @@ def _up(arguments: argparse.Namespace) -> int:
 def _supervise(directories: dict[str, Path]) -> int:
     """Fork one process per butler after importing once; end when all have ended.
 
-    A butler that fails stops nobody else; the exit code tells of it.
+    A butler that fails stops no other; the exit code reports it.
     """
     import butlers.core_tools
     import butlers.daemon

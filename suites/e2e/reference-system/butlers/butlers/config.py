@@ -397,7 +397,7 @@ def _override(raw: dict[str, Any], *, name: str, env: Mapping[str, str]) -> None
 
 
 class _Table:
-    """One TOML table that is read key by key and then refuses what nobody asked for."""
+    """One TOML table that is read key by key and then refuses keys that were not read."""
 
     def __init__(self, raw: dict[str, Any], *, file: Path, key: str) -> None:
         self.raw = raw

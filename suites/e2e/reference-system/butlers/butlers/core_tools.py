@@ -42,7 +42,7 @@ async def _session(butler: Butler, prompt: str, **options: Any) -> dict[str, Any
         return (await butler.spawner.trigger(prompt, **options)).as_dict()
     except Rejected as refusal:
         error, error_class = str(refusal), refusal.error_class
-    except Exception as problem:  # the edge of a call; the caller records what it is told
+    except Exception as problem:  # the edge of a call; the caller records the answer
         error, error_class = describe(problem), "internal_error"
         butler.log.error("session.prevented", error=error)
     return SpawnerResult(

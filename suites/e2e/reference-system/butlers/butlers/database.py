@@ -1,4 +1,4 @@
-"""Open the pool of one butler; its database exists already and is nobody else's."""
+"""Open the pool of one butler; its database exists already and is its own."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def open_pool(url: str, *, timeout_s: float, connections: int) -> asyncpg.
 
 
 def _dead_once_lost() -> Callable[[asyncpg.Connection], Awaitable[None]]:
-    """Only for the planted fault: nobody gets a connection after one was lost."""
+    """Only for the planted fault: no caller gets a connection after one was lost."""
     lost: list[object] = []
 
     async def setup(connection: asyncpg.Connection) -> None:

@@ -1,6 +1,6 @@
 """What is meant for another host is refused before anything behind it sees the request.
 
-A page of somebody else can have its name resolve to 127.0.0.1 and have a browser on this machine
+A page of another site can have its name resolve to 127.0.0.1 and have a browser on this machine
 call the tools of a butler. Its requests carry that name in `Host`, and its address in `Origin`,
 which MCP demands to be looked at too. Its library brings such a guard; that takes any port, so it
 is not used.
@@ -33,7 +33,7 @@ class OwnHost:
     Args:
         app: what answers them.
         port: where the butler listens.
-        log: told of each refusal.
+        log: gets each refusal.
     """
 
     def __init__(self, app: App, *, port: int, log: Log) -> None:
@@ -100,4 +100,4 @@ async def _refuse(send: Send, status: int, text: str) -> None:
 
 
 async def _nowhere(message: Message) -> None:
-    """Takes an answer that nobody may see."""
+    """Takes an answer that is not sent."""

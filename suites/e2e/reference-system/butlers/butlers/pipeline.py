@@ -86,7 +86,7 @@ class Pipeline:
 
     @property
     def waiting(self) -> int:
-        """Messages that nobody has begun."""
+        """Messages that are not begun."""
         return self._queue.qsize()
 
     def take(self, message: Accepted) -> None:
@@ -103,7 +103,7 @@ class Pipeline:
     async def stop(self) -> None:
         """Begin nothing; what is under way may end within the shutdown deadline.
 
-        Messages that nobody has begun stay in the inbox, for the next start.
+        Messages that are not begun stay in the inbox, for the next start.
         """
         self.close()
         deadline = asyncio.get_running_loop().time() + self._butler.config.shutdown_timeout_s

@@ -1,7 +1,7 @@
 """Tells the switchboard, again and again, that this butler is there.
 
 The first success registers, every later one renews the lease. A switchboard that is down is asked
-again until it answers; nobody waits for that.
+again until it answers; no start waits for that.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Registry:
     async def open(self) -> None:
         """From now on leases can be renewed.
 
-        Nobody could renew one while the switchboard was down, so what ran out meanwhile counts
-        from here: else a message that waited for the restart would find nobody registered.
+        No butler could renew one while the switchboard was down, so what ran out meanwhile counts
+        from here: else a message that waited for the restart would find no butler registered.
         """
         self._open_since = await self._pool.fetchval("SELECT now()")
 

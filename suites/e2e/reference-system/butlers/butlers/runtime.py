@@ -95,7 +95,7 @@ class ClaudeCode:
         return version.read_text(encoding="utf-8").strip() if version.is_file() else "unknown"
 
     async def warm(self) -> None:
-        """Import the library while nobody waits for it."""
+        """Import the library before a session needs it."""
         await asyncio.to_thread(_library)
 
     async def run(self, job: Job, outcome: Outcome) -> None:

@@ -38,7 +38,7 @@ def bind(port: int) -> socket.socket:
     """Take the port without listening yet: a busy port is known before anything is touched.
 
     Raises:
-        StartError: somebody else holds it.
+        StartError: another process holds it.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -57,7 +57,7 @@ class Toolbox:
             value = pydantic_core.to_jsonable_python(await work)
         except ButlerError as error:
             return refusal(str(error))
-        except Exception as error:  # the edge of a call: its failure is nobody else's
+        except Exception as error:  # the edge of a call: its failure stays its own
             self._log.warning("tool.failed", tool=name, error=describe(error))
             return refusal(f"Error calling tool {name!r}: {error}")
         text = pydantic_core.to_json(value).decode()

@@ -181,7 +181,7 @@ class Tracer:
 class _Exporter:
     """The OTLP exporter, imported when there is something to send.
 
-    It brings an HTTP client and protobuf along, which nobody should wait for while a butler starts.
+    It brings an HTTP client and protobuf along, which a start must not wait for.
     The batch processor calls it in a thread of its own.
     """
 

@@ -184,7 +184,7 @@ class EpisodeList(Model):
 
 
 class InterruptAccepted(Model):
-    """The interruption is under way; the episode's status tells when it is done."""
+    """The interruption is under way; the episode's status shows when it is done."""
 
     episode_id: str
     status: EpisodeStatus

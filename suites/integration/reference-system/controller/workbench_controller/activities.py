@@ -37,7 +37,7 @@ _CANCEL_ATTEMPTS = 5
 
 
 class EpisodeOver(Exception):
-    """Somebody else has ended the episode."""
+    """The episode has been ended otherwise."""
 
 
 def whose(run: Run) -> Whose:
@@ -46,7 +46,7 @@ def whose(run: Run) -> Whose:
 
 
 def telling(run: Run) -> contextlib.AbstractContextManager[None]:
-    """Log lines tell of the episode."""
+    """Log lines name the episode."""
     return log.about(episode_id=run.episode_id, trace_id=run.trace_id, session_id=run.session_id)
 
 
@@ -116,7 +116,7 @@ class EpisodeActivities:
 
     @activity.defn(name="tool_call")
     async def tool_call(self, call: Call) -> CallResult:
-        """Have the worker carry out a tool call; what it refuses is told to the model."""
+        """Have the worker carry out a tool call; what it refuses is answered to the model."""
         run, started = call.run, datetime.now(UTC)
         attempt = activity.info().attempt
         with telling(run):
@@ -195,7 +195,7 @@ class EpisodeActivities:
         """Tell Temporal that the activity is alive, and stop it when the episode is over.
 
         Raises:
-            EpisodeOver: somebody else has ended the episode.
+            EpisodeOver: the episode has been ended otherwise.
         """
         mine = asyncio.current_task()
         assert mine is not None
@@ -247,8 +247,8 @@ class EpisodeActivities:
 
 
 def _task(run: Run) -> str:
-    """What the model is told to do."""
-    if faults.on("task-untold"):
+    """The task, as the model gets it."""
+    if faults.on("task-withheld"):
         return "Do what you are here for."
     return run.task[:24] if faults.on("task-cut") else run.task
 

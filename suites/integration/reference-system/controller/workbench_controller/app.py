@@ -24,7 +24,7 @@ from workbench_foundation.errors import describe
 from workbench_foundation.health import health
 from workbench_foundation.keys import App, KeyRequired
 from workbench_foundation.openapi import describe_app
-from workbench_foundation.requests import Told
+from workbench_foundation.requests import Logged
 
 
 async def make_app(settings: Settings) -> App:
@@ -82,4 +82,4 @@ async def make_app(settings: Settings) -> App:
         return JSONResponse({"detail": detail}, status_code=503)
 
     describe_app(app, health=Health)
-    return Told(KeyRequired(app, key=settings.api_key))
+    return Logged(KeyRequired(app, key=settings.api_key))

@@ -96,10 +96,10 @@ class AssetActivities:
         etag = stored.etag
         if faults.on("etag-of-another-object"):
             etag = hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()
-        told = {"etag": etag, "version_id": stored.version_id}
+        kept = {"etag": etag, "version_id": stored.version_id}
         await self._write(
             asset, key, data, attempt, EventKind.ASSET_UPLOADED,
-            status=AssetStatus.UPLOADED, stored=told,
+            status=AssetStatus.UPLOADED, stored=kept,
         )  # fmt: skip
         log.info("asset_uploaded", path=asset.path, key=key, attempt=attempt)
 
@@ -108,18 +108,18 @@ class AssetActivities:
     ) -> None:
         final = attempt >= self.attempts
         log.warning("upload_failed", path=asset.path, attempt=attempt, final=final, reason=error)
-        if faults.on("upload-failure-untold"):
+        if faults.on("upload-failure-without-event"):
             return
-        told = {"error": error, "final": final, "attempts_allowed": self.attempts}
+        failure = {"error": error, "final": final, "attempts_allowed": self.attempts}
         await self._write(
             asset, key, data, attempt, EventKind.UPLOAD_FAILED,
-            status=AssetStatus.FAILED if final else None, told=told,
+            status=AssetStatus.FAILED if final else None, failure=failure,
         )  # fmt: skip
 
     async def _write(
         self, asset: AssetToKeep, key: str, data: bytes, attempt: int, kind: EventKind, *,
         status: AssetStatus | None,
-        stored: dict[str, Any] | None = None, told: dict[str, Any] | None = None,
+        stored: dict[str, Any] | None = None, failure: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         """The asset's row, when its end is known, and the event, both or neither."""
         run, now = asset.run, datetime.now(UTC)
@@ -146,8 +146,8 @@ class AssetActivities:
                     " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
                     *(run.episode_id, asset.path, status.value, bucket, key),
                     *((stored or {}).get("etag"), (stored or {}).get("version_id")),
-                    *(len(data), digest, attempt, (told or {}).get("error"), now),
+                    *(len(data), digest, attempt, (failure or {}).get("error"), now),
                 )
             await record_event(
-                connection, episode, kind, payload | (stored or {}) | (told or {}), at=now
+                connection, episode, kind, payload | (stored or {}) | (failure or {}), at=now
             )

@@ -13,7 +13,7 @@ _CONNECTIONS = 8
 
 
 async def open_pool(url: str) -> asyncpg.Pool:
-    """A pool that connects when it is used: a server that is away is told by its users.
+    """A pool that connects when it is used: a server that is away shows at its first use.
 
     Args:
         url: as SQLAlchemy takes it; the driver's name is not for the server.

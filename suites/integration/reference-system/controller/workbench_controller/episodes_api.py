@@ -101,7 +101,7 @@ async def get_episode(episode_id: EpisodeId, controller: Controller) -> Any:
 
 @router.post("/{episode_id}/interrupt", status_code=202, responses=refusals(404, 409, 503))
 async def post_interrupt(episode_id: EpisodeId, controller: Controller) -> InterruptAccepted:
-    """End an episode early; its status tells when it has ended."""
+    """End an episode early; its status shows when it has ended."""
     return await interrupt(controller, episode_id)
 
 

@@ -45,7 +45,7 @@ async def pull_for_ever(pool: asyncpg.Pool, worker: WorkerClient, *, pull_s: flo
     while True:
         try:
             await _round(pool, worker, behind)
-        # The edge of a task that must not end: trouble of one round is told, the next follows.
+        # The edge of a task that must not end: trouble of one round is logged, the next follows.
         except Exception as error:
             log.warning("pull_failed", reason=describe(error))
         await asyncio.sleep(pull_s)

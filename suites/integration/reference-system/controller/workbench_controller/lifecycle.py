@@ -113,7 +113,7 @@ async def _step(
         " workflow_id, run_id, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         *(episode["episode_id"], ordinal, *step.values(), at),
     )
-    if faults.on("transition-untold"):
+    if faults.on("transition-without-event"):
         return
     await record_event(
         connection, episode, EventKind.WORKFLOW_TRANSITION, step | {"ordinal": ordinal}, at=at

@@ -26,7 +26,7 @@ def main() -> int:
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2
-    # The edge of the process: whatever stops a migration is told, and is its exit status.
+    # The edge of the process: whatever stops a migration is logged, and is its exit status.
     except Exception as error:
         log.error("not_migrated", reason=describe(error))
         return 1

@@ -1,4 +1,4 @@
-"""Who an agent is: what it is told, and which tools it may use."""
+"""Roles of agents: the system prompt of each, and the tools it may use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PROMPTS = {
 
 
 def system_prompt(role: AgentRole, *, task: str) -> str:
-    """What an agent of a role is told."""
+    """The system prompt of a role."""
     return (
         f"{_PROMPTS[role]}\nPaths are relative to your workspace; events.jsonl there is the record "
         f"of what you did. Use one tool at a time and end with a short report.\n\nTask: {task}"

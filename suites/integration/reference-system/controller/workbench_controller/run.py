@@ -63,7 +63,7 @@ class Call(BaseModel):
 
 
 class CallResult(BaseModel):
-    """What the model is told of a call."""
+    """The result of a call, as the model gets it."""
 
     text: str
     ok: bool

@@ -73,7 +73,7 @@ async def _make() -> App:
                 polling = True
                 log.info("polling", task_queue=settings.temporal.task_queue)
                 await running.run()
-            # The edge of a task that must not end: Temporal's trouble is told, and tried again.
+            # The edge of a task that must not end: Temporal's trouble is logged, and it is tried again.
             except Exception as error:
                 if polling:
                     log.warning("polling_lost", reason=describe(error))

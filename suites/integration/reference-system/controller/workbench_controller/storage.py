@@ -120,7 +120,7 @@ def _client(settings: ObjectStore) -> Any:
         config=Config(
             connect_timeout=settings.connect_timeout_s,
             read_timeout=settings.read_timeout_s,
-            # Attempts are counted, told and bounded where the upload is asked for.
+            # Attempts are counted, recorded and bounded where the upload is asked for.
             retries={"total_max_attempts": 1},
             s3={"addressing_style": "path"},
             proxies={},

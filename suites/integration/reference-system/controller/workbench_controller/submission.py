@@ -73,7 +73,7 @@ async def _failed(parts: Parts, episode_id: str, why: str) -> tuple[EpisodeStatu
     try:
         await transition(parts.pool, episode_id, EpisodeStatus.FAILED, reason=why)
     except TransitionRefused as refused:
-        # It was started after all, and somebody ended it already.
+        # It was started after all, and has ended already.
         return refused.current, why
     return EpisodeStatus.FAILED, why
 

@@ -105,8 +105,8 @@ class Workflows:
         return self._client.get_workflow_handle(workflow_id)
 
     async def _asked(self, what: str, request: Awaitable[_T]) -> _T:
-        # The library bounds a request, but not the connection that it waits for: an address from
-        # which nobody refuses keeps it for as long as the kernel tries.
+        # The library bounds a request, but not the connection that it waits for: an address that
+        # refuses nothing keeps it for as long as the kernel tries.
         most_s = 2 * self._settings.rpc_timeout_s
         try:
             async with asyncio.timeout(most_s):

@@ -87,7 +87,7 @@ ALL: dict[str, Tool] = {
 
 
 def offered(role: AgentRole) -> list[dict[str, Any]]:
-    """The tools of a role, as the model is told of them."""
+    """The tools of a role, as they are offered to the model."""
     left_out = {"lint"} if faults.on("tool-unoffered") else set()
     return [_described(name, ALL[name]) for name in TOOLS[role] if name not in left_out]
 

@@ -58,7 +58,7 @@ class Watch:
         while True:
             try:
                 await self._look()
-            # The edge of a task that must not end: trouble of one round is told, the next follows.
+            # The edge of a task that must not end: trouble of one round is logged, the next follows.
             except Exception as error:
                 log.warning("watch_failed", reason=describe(error))
             await asyncio.sleep(watch_s)
@@ -97,7 +97,7 @@ class Watch:
                 log.warning("workflow_of_ended_episode", workflow_id=row["workflow_id"])
                 await self._workflows.cancel(row["workflow_id"])
             elif not final and self._ignores_interrupt(row):
-                reason = "it was interrupted; nobody was there to end its workflow"
+                reason = "it was interrupted; no worker ended its workflow"
                 await self._workflows.terminate(row["workflow_id"], reason)
                 await self._end(row, EpisodeStatus.INTERRUPTED, reason)
         elif final:

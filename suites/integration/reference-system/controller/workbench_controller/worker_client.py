@@ -28,7 +28,7 @@ class Whose:
     def headers(self) -> dict[str, str]:
         """The headers that say so."""
         headers = {SESSION: self.session_id}
-        if not faults.on("worker-untold-of-episode"):
+        if not faults.on("worker-uncorrelated"):
             headers |= {EPISODE: self.episode_id, TRACE: self.trace_id}
         return headers
 

@@ -37,7 +37,7 @@ class EpisodeWorkflow:
                 return "it was over before it began"
             report = await self._work()
             await self._keep_assets()
-        # Whatever ends the work early is written down as what it was, and told to Temporal as well.
+        # Whatever ends the work early is recorded as what it was, at Temporal as well.
         except (ActivityError, ApplicationError, asyncio.CancelledError) as error:
             if is_cancelled_exception(error):
                 await asyncio.shield(self._end(EpisodeStatus.INTERRUPTED, "it was interrupted"))

@@ -24,7 +24,7 @@ async def health(probes: Mapping[str, Probe], *, timeout_s: float) -> tuple[int,
     dependencies = dict(zip(names, found, strict=True))
     if faults.on("health-always-healthy"):
         return 200, Health(status=HealthStatus.HEALTHY, dependencies=dict.fromkeys(names, "ok"))
-    if faults.on("health-names-nobody"):
+    if faults.on("health-names-none"):
         dependencies = dict.fromkeys(names, "ok")
     if all(state == "ok" for state in found):
         return 200, Health(status=HealthStatus.HEALTHY, dependencies=dependencies)
@@ -37,7 +37,7 @@ async def _ask(probe: Probe, *, timeout_s: float) -> str:
             await probe()
     except TimeoutError:
         return f"no answer within {timeout_s:g} s"
-    # A probe speaks to a server of somebody else: whatever it raises is the answer here.
+    # A probe speaks to another server: whatever it raises is the answer here.
     except Exception as error:
         return describe(error)
     return "ok"

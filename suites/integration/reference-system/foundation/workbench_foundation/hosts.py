@@ -1,6 +1,6 @@
 """What is meant for another host is refused before anything behind it sees the request.
 
-A page of somebody else can have its name resolve to an address of this service and have a browser
+A foreign page can have its name resolve to an address of this service and have a browser
 that reaches it call what needs no key, or what a proxy adds the key to. Its requests carry that name
 in ``Host``.
 """
@@ -94,4 +94,4 @@ def own_hosts(env: Environment, *, host: str, port: int) -> re.Pattern[bytes]:
 
 
 async def _nowhere(message: Scope) -> None:
-    """Takes an answer that nobody may see."""
+    """Takes an answer that is withheld."""

@@ -63,4 +63,4 @@ async def refuse(send: Send, status: int, detail: str) -> None:
 
 
 async def _nowhere(message: MutableMapping[str, Any]) -> None:
-    """Takes an answer that nobody may see."""
+    """Takes an answer that is withheld."""

@@ -1,4 +1,4 @@
-"""What every operation answers besides its own: told in the OpenAPI document as well."""
+"""What every operation answers besides its own, for the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ TRACE = "X-Trace-ID"
 _ID_CHARS = 100
 
 
-class Told:
+class Logged:
     """Logs every request but those for health, and its ids with it.
 
     Args:

@@ -1,4 +1,4 @@
-"""Settings from the environment, typed, each problem told by name."""
+"""Settings from the environment, typed, each problem reported by name."""
 
 from __future__ import annotations
 
@@ -34,6 +34,13 @@ class Environment:
         if not 0 < value < float("inf"):
             raise ConfigError(name, found=found, expected="seconds above zero")
         return value
+
+    def timeout(self, name: str, default: float) -> float:
+        """A time after which something counts as failed, as long as this machine makes it.
+
+        ``WORKBENCH_TIMEOUT_FACTOR`` multiplies all of them, for machines that are busy.
+        """
+        return self.seconds(name, default) * self.seconds("WORKBENCH_TIMEOUT_FACTOR", 1.0)
 
     def count(self, name: str, default: int, *, least: int = 1) -> int:
         """A whole number."""

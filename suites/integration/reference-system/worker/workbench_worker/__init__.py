@@ -2,7 +2,7 @@
 
 - ``app.py``: the routes put together. ``settings.py``: its settings. ``__main__.py``: the process.
 - ``sessions.py``: a session and its folders. ``beneath.py``: paths that cannot leave it.
-  ``eventlog.py``: its ``events.jsonl``. ``toolcalls.py``: what is told of every operation.
+  ``eventlog.py``: its ``events.jsonl``. ``toolcalls.py``: what is recorded of every operation.
 - ``walls.py``: what a session's code sees of the machine. ``confined.py``: a command behind walls.
   ``execution.py``: such commands, run and limited. ``jobs.py``: what can be cancelled.
 - ``zygote.py``: the warm process that geometry and physics are forked from; ``pool.py``: asking it.

@@ -15,7 +15,7 @@ from workbench_foundation import log
 from workbench_foundation.health import health
 from workbench_foundation.keys import App, KeyRequired
 from workbench_foundation.openapi import describe_app
-from workbench_foundation.requests import Told
+from workbench_foundation.requests import Logged
 from workbench_worker import benchmark_api, files_api, runtime_api
 from workbench_worker.asked import Parts
 from workbench_worker.execution import run_command
@@ -70,7 +70,7 @@ async def make_app(settings: Settings) -> App:
         return JSONResponse({"detail": refused.detail}, status_code=refused.status)
 
     describe_app(app, health=Health)
-    return Told(KeyRequired(app, key=settings.api_key))
+    return Logged(KeyRequired(app, key=settings.api_key))
 
 
 class _Walls:

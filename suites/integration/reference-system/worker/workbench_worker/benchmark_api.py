@@ -47,10 +47,10 @@ _SUBMITTED_CHARS = 20
 )
 async def simulate(request: SimulateRequest, session: CurrentSession, worker: Worker) -> Any:
     """Simulate the session's model when its turn comes; one at a time over all sessions."""
-    with tool_call(session, "simulate", request) as told:
+    with tool_call(session, "simulate", request) as details:
         _is_there(session, request.model)
         async with worker.jobs.job(session, request.job_id) as job:
-            told["job_id"] = job.id
+            details["job_id"] = job.id
             known = {"job_id": job.id, "variant": request.variant, "seed": request.seed}
             session.record(EventKind.SIMULATION_REQUEST, known | {"model": request.model})
             turn: Turn | None = None
@@ -65,23 +65,23 @@ async def simulate(request: SimulateRequest, session: CurrentSession, worker: Wo
                 if faults.on("seed-untracked-on-failure"):
                     result = {key: result[key] for key in result if key not in ("seed", "variant")}
                 session.record(EventKind.SIMULATION_RESULT, result)
-                told |= {"ok": False, "status": refused.status, "reason": refused.detail}
+                details |= {"ok": False, "status": refused.status, "reason": refused.detail}
                 body = SimulationRefused(detail=refused.detail, **known)
                 return JSONResponse(body.model_dump(mode="json"), status_code=refused.status)
             if faults.on("seed-from-clock"):
                 known["seed"] = int(turn.started_at.timestamp()) % 2**31
             times = _times(turn)
-            told_result = {key: found[key] for key in ("outcome", "reason", "steps", "simulated_s")}
+            shown_result = {key: found[key] for key in ("outcome", "reason", "steps", "simulated_s")}
             if faults.on("variant-untracked"):
                 known = known | {"variant": "default"}
-            session.record(EventKind.SIMULATION_RESULT, known | times | told_result | {"ok": True})
+            session.record(EventKind.SIMULATION_RESULT, known | times | shown_result | {"ok": True})
             return Simulated.model_validate(known | times | found)
 
 
 @router.post("/validate", responses=refusals(403, 404, 409, 503))
 async def validate(request: ModelRequest, session: CurrentSession, worker: Worker) -> Validated:
     """Whether the model can be simulated at all."""
-    with tool_call(session, "validate", request) as told:
+    with tool_call(session, "validate", request) as details:
         _is_there(session, request.model)
         async with worker.jobs.job(session, request.job_id) as job:
             try:
@@ -90,9 +90,9 @@ async def validate(request: ModelRequest, session: CurrentSession, worker: Worke
             except Refused as refused:
                 if refused.status != 409 or job.cancelled.is_set():
                     raise
-                told["valid"] = False
+                details["valid"] = False
                 return Validated(valid=False, reasons=[refused.detail], bodies=0)
-            told["valid"] = True
+            details["valid"] = True
             return Validated(valid=True, reasons=[], bodies=found["bodies"])
 
 
@@ -125,8 +125,8 @@ async def analyze(request: AnalyzeRequest, session: CurrentSession, worker: Work
 
 @router.post("/submit", responses=refusals(403, 404, 409))
 def submit(request: SubmitRequest, session: CurrentSession) -> Submitted:
-    """Hand over a plan or a review; what is wanting is said, and nothing is accepted then."""
-    with tool_call(session, "submit", request) as told:
+    """Hand over a plan or a review; what is missing is answered, and nothing is accepted then."""
+    with tool_call(session, "submit", request) as details:
         data = read_bytes(session, request.path)
         reasons = []
         if len(data.strip()) < _SUBMITTED_CHARS:
@@ -139,7 +139,7 @@ def submit(request: SubmitRequest, session: CurrentSession) -> Submitted:
         if faults.on("plan-always-accepted"):
             reasons = []
         digest = hashlib.sha256(data).hexdigest()
-        told["accepted"] = not reasons
+        details["accepted"] = not reasons
         kind = EventKind.REVIEW_DECISION if is_review else EventKind.PLAN_SUBMISSION
         payload = {"path": request.path, "sha256": digest, "accepted": not reasons}
         if is_review:

@@ -18,7 +18,7 @@ REPORT_FD = 3
 
 
 def environment() -> dict[str, str]:
-    """What a command is told; nothing of the worker's own settings."""
+    """The environment of a command; nothing of the worker's own settings."""
     path = f"{sys.prefix}/bin:/usr/local/bin:/usr/bin:/bin"
     return {"PATH": path, "HOME": WORKSPACE, "TMPDIR": "/tmp", "LANG": "C.UTF-8"}
 

@@ -107,7 +107,7 @@ async def run_command(
 
 
 def _report_of(reading: int, *, ended: bool) -> list[str]:
-    """What the process reported; the pipe is closed, and its end is there once nobody writes."""
+    """What the process reported; the pipe is closed, and its end is there once no process writes."""
     with os.fdopen(reading, "rb") as report:
         return report.read().decode("utf-8", "replace").splitlines() if ended else []
 

@@ -155,8 +155,8 @@ async def git_commit(
 
 @router.post("/lint")
 async def lint(request: LintRequest, session: CurrentSession, worker: Worker) -> LintReport:
-    """Check a Python file by ruff; what it finds is told as an event."""
-    with tool_call(session, "lint", request) as told:
+    """Check a Python file by ruff; what it finds is recorded as an event."""
+    with tool_call(session, "lint", request) as details:
         with session.opened(request.path, os.O_RDONLY | os.O_NONBLOCK):
             pass
         argv = ["ruff", "check", "--isolated", "--no-cache", f"--select={_RULES}",
@@ -172,8 +172,8 @@ async def lint(request: LintRequest, session: CurrentSession, worker: Worker) ->
             )
             for found in json.loads(ended.stdout)
         ]
-        told["passed"] = not findings
-        if findings and not faults.on("lint-failure-untold"):
+        details["passed"] = not findings
+        if findings and not faults.on("lint-failure-without-event"):
             codes = [finding.code for finding in findings]
             session.record(EventKind.LINT_FAILURE, {"path": request.path, "codes": codes})
         return LintReport(path=request.path, passed=not findings, findings=findings)

@@ -23,7 +23,7 @@ class Job:
 
     Attributes:
         group: process group of its process; none while it waits for its turn.
-        cancelled: somebody asked to end it.
+        cancelled: its end was asked for.
         ended: set when it has no process any more.
     """
 

@@ -109,7 +109,7 @@ def simulate(model: str, seed: int, duration_s: float) -> dict[str, Any]:
 
 
 def _finite(values: Any) -> list[float]:
-    """JSON has no infinity; what is not a number is told by the outcome."""
+    """JSON has no infinity; what is not a number shows in the outcome."""
     import math
 
     return [round(float(v), 9) if math.isfinite(v) else 0.0 for v in values]

@@ -137,10 +137,10 @@ class Pool:
         while True:
             assert self._control is not None
             assert self._process is not None
-            told = await loop.sock_recv(self._control, 64)
-            if told:
-                log.info("pool", warm=told.decode())
-                if told == b"geometry":
+            received = await loop.sock_recv(self._control, 64)
+            if received:
+                log.info("pool", warm=received.decode())
+                if received == b"geometry":
                     self._warm.set()
                     self._died_cold = False
                 continue

@@ -16,7 +16,7 @@ router = APIRouter()
 @router.post("/runtime/execute", responses=refusals(409, 503))
 async def execute(request: ExecuteRequest, session: CurrentSession, worker: Worker) -> Executed:
     """Run a shell command behind the session's walls."""
-    with tool_call(session, "execute", request) as told:
+    with tool_call(session, "execute", request) as details:
         async with worker.jobs.job(session, request.job_id) as job:
             argv = ["sh", "-c", request.command]
             ended = await run_command(
@@ -24,8 +24,8 @@ async def execute(request: ExecuteRequest, session: CurrentSession, worker: Work
             )
             by = ExecutedBy(service="worker", instance=worker.instance, pid=ended.pid)
             cancelled = job.cancelled.is_set()
-            told |= {"job_id": job.id, "exit_code": ended.exit_code, "executed_by": by.model_dump()}
-            told |= {"timed_out": ended.timed_out, "cancelled": cancelled}
+            details |= {"job_id": job.id, "exit_code": ended.exit_code, "executed_by": by.model_dump()}
+            details |= {"timed_out": ended.timed_out, "cancelled": cancelled}
             return Executed(
                 job_id=job.id,
                 exit_code=ended.exit_code,

@@ -65,9 +65,9 @@ class Session:
         log.info("event", kind=kind.value, **{k: v for k, v in ids.items() if v})
 
     def ids(self) -> dict[str, str]:
-        """Episode and trace: as the request says, else as an earlier one said."""
-        told = log.correlation()
-        ids = {name: told[name] for name in ("episode_id", "trace_id") if name in told}
+        """Episode and trace: of the request, else of an earlier one."""
+        correlation = log.correlation()
+        ids = {name: correlation[name] for name in ("episode_id", "trace_id") if name in correlation}
         owner = self.home / "owner.json"
         if len(ids) == 2:
             if not owner.exists():

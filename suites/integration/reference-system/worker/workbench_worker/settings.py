@@ -37,7 +37,7 @@ def read_settings() -> Settings:
     return Settings(
         api_key=env.text("WORKBENCH_API_KEY"),
         data=Path(env.text("WORKBENCH_DATA")).resolve(),
-        health_timeout_s=env.seconds("WORKBENCH_HEALTH_TIMEOUT_S", 2.0),
+        health_timeout_s=env.timeout("WORKBENCH_HEALTH_TIMEOUT_S", 2.0),
         output_bytes=env.count("WORKBENCH_OUTPUT_BYTES", 200_000),
         memory_bytes=env.count("WORKBENCH_MEMORY_BYTES", 4 << 30),
         file_bytes=env.count("WORKBENCH_FILE_BYTES", 64 << 20),

@@ -36,7 +36,7 @@ class Simulations:
 
     @contextlib.asynccontextmanager
     async def turn(self, job: Job) -> AsyncIterator[Turn]:
-        """Wait for one's turn; nobody else has it during the block.
+        """Wait for the turn of a job; no other has it during the block.
 
         Raises:
             Refused: the job was cancelled while it waited.

@@ -1,4 +1,4 @@
-"""Every operation of the worker is told as an event, whether it was carried out or refused."""
+"""Every operation of the worker is recorded as an event, whether it was carried out or refused."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from workbench_contract.events import EventKind
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
 
-#: Longer texts of a request are told by their length alone.
+#: Longer texts of a request are recorded by their length alone.
 _TEXT_CHARS = 200
 
 
 @contextlib.contextmanager
 def tool_call(session: Session, tool: str, request: BaseModel) -> Iterator[dict[str, Any]]:
-    """Tell of one operation; what the block adds to the dictionary goes along."""
-    told: dict[str, Any] = {}
+    """Record one operation, with what the block adds to the dictionary."""
+    details: dict[str, Any] = {}
     started = time.monotonic()
     outcome: dict[str, Any] = {"ok": True}
     try:
-        yield told
+        yield details
     except Refused as refused:
         outcome = {"ok": False, "status": refused.status, "reason": refused.detail}
         raise
@@ -34,7 +34,7 @@ def tool_call(session: Session, tool: str, request: BaseModel) -> Iterator[dict[
     finally:
         took_s = round(time.monotonic() - started, 6)
         arguments = _short(request.model_dump(mode="json"))
-        payload = {"tool": tool, "arguments": arguments, "duration_s": took_s} | outcome | told
+        payload = {"tool": tool, "arguments": arguments, "duration_s": took_s} | outcome | details
         session.record(EventKind.TOOL_CALL, payload)
 
 

@@ -98,7 +98,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"refused": str(error)}
     except MemoryError:
         return {"refused": "cannot finish: the job needs more memory than it may have"}
-    # The edge of this process: a defect of ours or of a library ends the job, told to its caller.
+    # The edge of this process: a defect of ours or of a library ends the job, and is answered to its caller.
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         return {"broken": f"{type(error).__name__}: {error} ({where.name}:{where.lineno})"}

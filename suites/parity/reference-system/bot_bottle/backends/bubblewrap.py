@@ -54,8 +54,8 @@ class BubblewrapBackend:
         with closing(BubblewrapBottle(self._host, plan.identity, folder, plan.env)) as bottle:
             done = bottle.run(["true"], user="node")
             if done.returncode != 0:
-                said = done.stderr.decode(errors="replace").strip()
-                raise BackendError(f"cannot start {plan.identity}: bwrap says: {said}")
+                output = done.stderr.decode(errors="replace").strip()
+                raise BackendError(f"cannot start {plan.identity}: bwrap says: {output}")
             yield bottle
 
     def enumerate_active(self) -> list[str]:

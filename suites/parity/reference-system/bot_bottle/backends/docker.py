@@ -178,9 +178,9 @@ class DockerBottle:
             return
         environ = dict(self._host.environ)
         done = self._host.runner.run(["docker", "rm", "-f", self._name], env=environ)
-        said = done.stderr.decode(errors="replace").strip()
-        if done.returncode != 0 and "No such container" not in said:
-            raise BackendError(f"cannot remove {self._name}: docker says: {said}")
+        output = done.stderr.decode(errors="replace").strip()
+        if done.returncode != 0 and "No such container" not in output:
+            raise BackendError(f"cannot remove {self._name}: docker says: {output}")
         self._closed = True
 
 
@@ -195,7 +195,7 @@ def split(env: ResolvedEnv) -> tuple[dict[str, str], dict[str, str]]:
     for name, value in {**env.literals, **env.forwarded}.items():
         is_line = "\n" not in value and not value.endswith("\r") and _fits(name, value)
         steers = _STEERING.fullmatch(name) is not None
-        if faults.on("docker-tool-is-told"):
+        if faults.on("docker-is-redirected"):
             steers = False
         if faults.on("docker-literal-newline-split"):
             is_line = True

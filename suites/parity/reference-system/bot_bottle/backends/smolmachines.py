@@ -128,9 +128,9 @@ class SmolmachinesBottle:
             return
         argv = ["smolvm", "machine", "delete", "--name", self._name, "-f"]
         done = self._host.runner.run(argv, env=dict(self._host.environ))
-        said = done.stderr.decode(errors="replace").strip()
-        if done.returncode != 0 and "not found" not in said:
-            raise BackendError(f"cannot remove {self._name}: smolvm says: {said}")
+        output = done.stderr.decode(errors="replace").strip()
+        if done.returncode != 0 and "not found" not in output:
+            raise BackendError(f"cannot remove {self._name}: smolvm says: {output}")
         self._closed = True
 
     def _argv(self, argv: Sequence[str], *, user: str, flags: Sequence[str]) -> list[str]:

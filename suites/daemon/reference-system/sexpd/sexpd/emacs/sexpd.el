@@ -165,9 +165,9 @@
   (let* ((answer (sexpd-request
                   (list :meta '(:source :emacs) :type :event
                         :payload (list :sensor :user-input :text text))))
-         (said (plist-get (plist-get answer :payload) :text)))
-    (when (called-interactively-p 'interactive) (message "%s" said))
-    said))
+         (reply (plist-get (plist-get answer :payload) :text)))
+    (when (called-interactively-p 'interactive) (message "%s" reply))
+    reply))
 
 ;;;; Flight Plans
 

@@ -127,7 +127,7 @@ class Shell:
                  "model": "model-route-unchecked"}.get(route)
         if fault and faults.on(fault):
             return Verdict(ours=())
-        # Its tables are built at the first command, not while somebody waits for the port.
+        # Its tables are built at the first command, not while clients wait for the port.
         from sexpd.shell.dispatcher import judge
 
         limit = self._config["shell.command_chars"]
@@ -249,7 +249,7 @@ def _kill_group(process: trio.Process) -> None:
 
 
 def _fingerprint(path: Path) -> tuple[int, int, int] | None:
-    """What a file is known by; it changes when anybody else touches the file."""
+    """What a file is known by; it changes when anything else touches the file."""
     try:
         found = path.lstat()
     except OSError:

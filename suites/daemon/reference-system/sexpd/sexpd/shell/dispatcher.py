@@ -105,8 +105,8 @@ class _Walk:
         try:
             found(self, name, rest)
         except Refused as refused:
-            said = str(refused)
-            raise Refused(said if said.startswith(name) else f"{name}: {said}") from refused
+            reason = str(refused)
+            raise Refused(reason if reason.startswith(name) else f"{name}: {reason}") from refused
 
     def script(self, text: str, *, kind: str) -> None:
         """Judge the text of a script later, when this tree has been walked.

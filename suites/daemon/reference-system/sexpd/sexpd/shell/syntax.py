@@ -1,7 +1,7 @@
 """What does a shell make of this text? Asked of a real parser, `shfmt` (mvdan.cc/sh).
 
 Its tree has a named node for everything Bash can write; the dispatcher refuses a node that it has
-no rule for, so a construct nobody thought of is refused as well.
+no rule for, so an unforeseen construct is refused as well.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ async def parse(command: str, *, limit_chars: int, dialect: str = "bash") -> Nod
 
 def _tree(done: subprocess.CompletedProcess[bytes]) -> Node:
     if done.returncode:
-        said = done.stderr.decode("utf-8", errors="replace").strip().replace("<standard input>:", "")
-        raise Refused(f"it cannot be parsed: {said[:300]}")
+        errors = done.stderr.decode("utf-8", errors="replace").strip().replace("<standard input>:", "")
+        raise Refused(f"it cannot be parsed: {errors[:300]}")
     try:
         tree = json.loads(done.stdout)
     except (ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """Modules: links to services outside. Which exist, in which order they start, how each fares.
 
 A module that cannot work degrades its butler and stops nothing else; a module that depends on it
-fails in cascade. Only a module nobody knows is fatal: that is a typing error in `butler.toml`.
+fails in cascade. Only an unknown module is fatal: that is a typing error in `butler.toml`.
 """
 
 from __future__ import annotations

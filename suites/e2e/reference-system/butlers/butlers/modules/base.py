@@ -30,7 +30,7 @@ class Unauthorized(ButlerError):
 
 
 class NotSent(ButlerError):
-    """A message did not reach its service, or nobody knows whether it did.
+    """A message did not reach its service, or it is unknown whether it did.
 
     Args:
         error_class: `validation_error` (the service refuses this message, for ever),
@@ -80,7 +80,7 @@ class Module(Protocol):
         """Deliver a message; answers with `recipient`, `message_id` and what else is known.
 
         Raises:
-            NotSent: it was not delivered, or nobody knows.
+            NotSent: it was not delivered, or that is unknown.
         """
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from butlers.modules.base import Base, NotSent, Unauthorized
 from butlers.modules.web import exchange
 
-#: A token nobody has is answered as an unknown path.
+#: An unknown token is answered as an unknown path.
 _REFUSED = frozenset({401, 404})
 
 

@@ -1,4 +1,4 @@
-"""What a suite boots and reads, as its suite.toml names it, and what is asked of it."""
+"""What a suite boots and reads, as its suite.toml names it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness_core.base import limits
 from harness_core.base.errors import BadInput
 from harness_core.system.staging._missing import check_libraries
 from harness_core.system.subject import Subject, load_subject
@@ -19,26 +17,7 @@ if TYPE_CHECKING:
     from harness_core.system.staging._host import Environment
     from harness_core.system.suites import Suite
 
-__all__ = ["Opener", "Options", "choose_suite", "opener_of", "subject_of"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What may be asked of an environment; the same words as pytest's.
-
-    Attributes:
-        services: where servers come from: ``local``, ``container`` or ``external``.
-        llm: how the model gateway answers.
-        llm_upstream: base URL of the provider in modes ``live`` and ``record``.
-        llm_cassette: what ``record`` writes and ``replay`` reads.
-        budget_usd: hard limit of the model's cost.
-    """
-
-    services: str = "local"
-    llm: str = "rehearsed"
-    llm_upstream: str | None = None
-    llm_cassette: Path | None = None
-    budget_usd: float = limits.LLM_BUDGET_USD
+__all__ = ["Opener", "choose_suite", "opener_of", "subject_of"]
 
 
 #: ``open_environment(run, subject, options=…, evidence=…, say=…)``, an async context manager.

@@ -1,9 +1,10 @@
-"""What both drivers make of a compose file in the same way: what the harness itself provides."""
+"""What makes a stack of a compose file: its parts, of which each driver runs those of its own kind."""
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,18 +19,18 @@ from harness_core.system.compose._credentials import database_url
 from harness_core.system.compose._handle import Access
 from harness_core.system.compose._options import StackOptions
 from harness_core.system.compose._recipe import KINDS
-from harness_core.system.parts import DoublePart, Part, recorder_part
+from harness_core.system.parts import Condition, DoublePart, Part, recorder_part
 from harness_core.system.parts.gateway import GatewayPart
 
 if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["Maker"]
+__all__ = ["Driver"]
 
 
-class Maker:
-    """Makes the parts of one stack; each driver adds how it runs the rest.
+class Driver(abc.ABC):
+    """Makes the parts of one stack; what the harness itself provides is made here.
 
     Args:
         run: what they belong to.
@@ -37,7 +38,13 @@ class Maker:
         options: what the stack is given besides.
         evidence: directory for their logs.
         stack: what is held until the end of the stack, leases of ports for one.
+        say: gets a line for what takes long.
+
+    Attributes:
+        name: of the driver.
     """
+
+    name: str
 
     def __init__(
         self,
@@ -46,18 +53,36 @@ class Maker:
         compose: Compose,
         options: StackOptions,
         evidence: Evidence,
-        stack: ExitStack | AsyncExitStack,
+        stack: AsyncExitStack,
+        say: Callable[[str], None],
     ) -> None:
         self._run = run
         self._compose = compose
         self._options = options
         self._evidence = evidence
-        self._leases = stack
+        self._stack = stack
+        self._say = say
         self._data: dict[str, Path] = {}
+
+    @abc.abstractmethod
+    async def parts(self) -> Mapping[str, Part]:
+        """Make every part, and start none.
+
+        Raises:
+            Unavailable: something is missing on this machine.
+        """
+
+    def waits(self) -> Mapping[str, Mapping[str, Condition]]:
+        """What each part waits for, once they are made."""
+        return {name: service.depends_on for name, service in self._compose.services.items()}
+
+    @abc.abstractmethod
+    def s3_url(self, service: ComposeService, part: Part) -> str:
+        """The URL of a running S3 server, keys included."""
 
     def lease(self) -> PortLease:
         """A port for the life of the stack."""
-        return self._leases.enter_context(lease_port())
+        return self._stack.enter_context(lease_port())
 
     def data_of(self, name: str) -> Path:
         """The directory of a service, the same over its restarts."""
@@ -92,20 +117,8 @@ class Maker:
             answers=[structs.asdict(rule) for rule in service.recipe.answers],
         )
 
-    def access(
-        self,
-        parts: Mapping[str, Part],
-        *,
-        driver: str,
-        s3_url: Callable[[ComposeService, Part], str],
-    ) -> Access:
-        """How the servers of the running stack are reached.
-
-        Args:
-            parts: of the stack.
-            driver: its name.
-            s3_url: the URL of an S3 server, keys included.
-        """
+    def access(self, parts: Mapping[str, Part]) -> Access:
+        """How the servers of the running stack are reached."""
         database = objects = bucket = ""
         for name, service in self._compose.services.items():
             part = parts[name]
@@ -113,8 +126,8 @@ class Maker:
                 database = database_url(part.address, service)
                 part.urls = {"database": database}
             elif service.recipe.service == "s3":
-                objects, bucket = s3_url(service, part), service.recipe.bucket
-        return Access(driver=driver, database_url=database, s3_url=objects, bucket=bucket)
+                objects, bucket = self.s3_url(service, part), service.recipe.bucket
+        return Access(driver=self.name, database_url=database, s3_url=objects, bucket=bucket)
 
 
 def _host_of(service: ComposeService) -> str:

@@ -1,7 +1,7 @@
-"""What the prompts of an episode did not tell the model, by the gateway's ledger.
+"""What the prompts of an episode lacked, by the gateway's ledger.
 
-A model that is not told its task, or not offered a tool, does nothing more; whatever a test then
-finds comes of that.
+A model whose prompt lacks the task, or a tool, does nothing more; whatever a test then finds comes of
+that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def lost(entries: Sequence[LedgerEntry], tokens: Collection[str]) -> list[str]:
     """What the model was asked instead, when no prompt held one of these tokens."""
     if _calls_of(entries, tokens):
         return []
-    # What other tests ask holds the tokens of those.
+    # Prompts of other tests hold the tokens of those.
     strange = [
         call
         for call in entries
