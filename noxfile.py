@@ -5,6 +5,7 @@ nox -s e2e                          one suite; everything after -- goes to pytes
 nox -s e2e -- -k ingest -x          ... the tests named so, up to the first failure
 nox -s e2e -- --subject my.toml     ... on a product of yours instead of the reference system
 nox -s soak -- daemon               50,000 frames at the socket daemon, numbers at the end
+nox -s mutate -- e2e --sample 20    change its product in 20 small ways: what do its tests notice?
 nox -s faults -- e2e                plant the faults of a suite, each must turn its tests red
 nox -s e2e -- --services container  ... with its servers in containers (nox -t docker: all such)
 nox -s staging -- e2e               boot what a suite tests and hold it (harness ps, logs, down)
@@ -46,6 +47,8 @@ EXTRAS = [
     "s3",
     "stack",
     "temporal",
+    "mutation",
+    "dask",
 ]
 
 #: Benchmarks of the harness itself; a suite's has another name.
@@ -115,6 +118,15 @@ def faults(session):
         session.notify(f"faults-{name}", posargs=rest)
 
 
+@nox.session(default=False, venv_backend="none")
+def mutate(session):
+    """Change a product in small ways: do the tests of its suite notice? (-- SUITE --sample N …)."""
+    chosen = [suite["name"] for suite in SUITES if suite["name"] in session.posargs[:1]]
+    if not chosen:
+        session.error(f"name a suite: {', '.join(suite['name'] for suite in SUITES)}")
+    session.notify(f"mutate-{chosen[0]}", posargs=session.posargs[1:])
+
+
 @nox.session(default=False, tags=["nightly"])
 def bench(session):
     """Benchmarks, side by side with peers (-- NAME …; suites declare their own)."""
@@ -153,7 +165,12 @@ def staging(session):
 
 @nox.session(default=False, tags=["nightly"])
 def coverage(session):
-    """Branch coverage of harness_core by its own tests."""
+    """Branch coverage of harness_core by its own tests; -- SUITE: of a product by its suite's."""
+    named = [suite["name"] for suite in SUITES if suite["name"] in session.posargs[:1]]
+    if named:
+        rest = session.posargs[1:]
+        session.notify(f"mutate-{named[0]}", posargs=["coverage", *rest])
+        return
     install(session, extras=EXTRAS, groups=["coverage"])
     session.run("coverage", "erase")
     session.run("coverage", "run", "-m", "pytest", "-m", "not docker", *session.posargs)
@@ -216,6 +233,28 @@ def faults_session(suite):
 
     run.__doc__ = f"Planted faults of {suite['name']} alone."
     nox.session(run, name=f"faults-{suite['name']}", tags=["faults", "nightly"], default=False)
+
+
+def mutate_session(suite):
+    """Make the nox session that mutates the product of one suite, or measures its coverage."""
+
+    def run(session):
+        needs = needs_of(session, suite)
+        groups = {
+            suite["group"],
+            *(row.get("group") or suite["group"] for row in suite["sessions"]),
+        }
+        extras = [*needs["extras"], "mutation", "dask"]
+        install(session, **needs | {"groups": sorted(groups), "extras": extras})
+        env = subject_env(session, suite)
+        words = session.posargs
+        action, words = ("coverage", words[1:]) if words[:1] == ["coverage"] else ("run", words)
+        # This environment is made for nothing else: processes of a library may have the agent.
+        here = ["--here"] if suite.get("library") and "subject" not in suite else []
+        session.run("harness", "mutate", action, suite["name"], *here, *words, env=env)
+
+    run.__doc__ = f"Mutants of the product of {suite['name']}, and its coverage."
+    nox.session(run, name=f"mutate-{suite['name']}", default=False)
 
 
 def bench_session(suite):
@@ -296,7 +335,7 @@ def check_names(suites):
         "bench": dict.fromkeys(BENCHES, "python -m benchmarks"),
     }
     for suite in suites:
-        for prefix in ("faults", "bench"):
+        for prefix in ("faults", "bench", "mutate"):
             taken["session"][f"{prefix}-{suite['name']}"] = "noxfile.py"
     for suite in suites:
         file = f"suites/{suite['name']}/suite.toml"
@@ -436,5 +475,6 @@ for _suite in SUITES:
         suite_session(_suite, _row)
     if "faults" in _suite:
         faults_session(_suite)
+    mutate_session(_suite)
     if _suite["bench"]:
         bench_session(_suite)

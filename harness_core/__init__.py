@@ -9,6 +9,6 @@ It knows no suite and no system under test. Nine rooms, each resting on those be
 - ``doubles``: stand-ins of the world outside: HTTP, mail, spans, the model.
 - ``system``: subject files, parts, compose files, staging.
 - ``assertions``: scenarios as data, loose matchers, trials.
-- ``assurance``: requirements, lint, planted faults, gates.
+- ``assurance``: requirements, lint, planted faults, mutants, gates.
 - ``front``: the pytest plugin, the command line, the scaffold.
 """

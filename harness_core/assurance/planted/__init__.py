@@ -6,6 +6,7 @@
 - ``_outcomes.py``: that record, read back.
 - ``_judge.py``: from outcomes to a :class:`Verdict`; only a failed assertion with the expected text
   is a kill.
+- ``_pytest.py``: one supervised pytest; ``mutation`` runs its mutants by it too.
 - ``_run.py``: the control run, then one pytest process per fault.
 - ``_report.py``: the table for people and the JSON for machines.
 
@@ -17,7 +18,9 @@ from harness_core.assurance.planted._judge import (
     FaultResult,
     Verdict,
 )
+from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome
 from harness_core.assurance.planted._plan import Fault, load_faults
+from harness_core.assurance.planted._pytest import PytestRuns
 from harness_core.assurance.planted._report import render_table, to_json
 from harness_core.assurance.planted._run import run_faults
 
@@ -25,6 +28,9 @@ __all__ = [
     "Choice",
     "Fault",
     "FaultResult",
+    "Outcomes",
+    "PytestRuns",
+    "TestOutcome",
     "Verdict",
     "choose_faults",
     "commit_of",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -18,6 +18,7 @@ class TestOutcome(msgspec.Struct, frozen=True, kw_only=True):
         outcome: ``passed``, ``failed`` or ``skipped``.
         assertion: nothing but failed assertions ended it.
         text: type and message of the exceptions.
+        duration_s: seconds that this phase took.
     """
 
     __test__ = False
@@ -26,6 +27,7 @@ class TestOutcome(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     assertion: bool
     text: str
+    duration_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +36,21 @@ class Outcomes:
 
     Attributes:
         selected: for each id asked for, the tests it stands for.
-        tests: by node id; a test that never ended its call is missing.
+        tests: by node id, in the order in which they ran; a test that never ended its call is
+            missing.
+        seconds: by node id, how long its phases took together.
     """
 
     selected: Mapping[str, tuple[str, ...]]
     tests: Mapping[str, TestOutcome]
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_outcomes(path: Path) -> Outcomes:
     """Read what the outcomes plugin wrote; a run that wrote nothing has no outcomes."""
     selected: dict[str, tuple[str, ...]] = {}
     tests: dict[str, TestOutcome] = {}
+    seconds: dict[str, float] = {}
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     for line in lines:
         row = json.loads(line)
@@ -52,10 +58,11 @@ def read_outcomes(path: Path) -> Outcomes:
             selected[row["wanted"]] = tuple(row["nodeids"])
             continue
         outcome = msgspec.convert(row, TestOutcome)
+        seconds[row["nodeid"]] = seconds.get(row["nodeid"], 0.0) + outcome.duration_s
         earlier = tests.get(row["nodeid"])
         if _decides(outcome, earlier):
             tests[row["nodeid"]] = outcome
-    return Outcomes(selected=selected, tests=tests)
+    return Outcomes(selected=selected, tests=tests, seconds=seconds)
 
 
 def _decides(outcome: TestOutcome, earlier: TestOutcome | None) -> bool:

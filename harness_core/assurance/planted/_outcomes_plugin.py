@@ -1,10 +1,10 @@
 """A pytest plugin that runs exactly the named tests and writes what became of each.
 
-Loaded with ``-p harness_core.assurance.planted._outcomes_plugin`` by the fault runner alone. It imports
+Loaded with ``-p harness_core.assurance.planted._outcomes_plugin`` by the runners of faults and mutants alone. It imports
 nothing of harness_core, so that a harness that is itself broken still gets an honest record.
 
 The record is JSON lines: ``{"wanted": id, "nodeids": [...]}`` for each id asked for, then
-``{"nodeid", "phase", "outcome", "assertion", "text"}`` for each phase of each test. It is written
+``{"nodeid", "phase", "outcome", "assertion", "text", "duration_s"}`` for each phase of each test. It is written
 line by line: what a killed run had got to is there.
 """
 
@@ -16,14 +16,23 @@ from pathlib import Path
 
 import pytest
 
+#: A product that does not start makes each test wait for it: so many show that.
+_MOST_ERRORS = 3
+
 _RECORDER = pytest.StashKey["_Recorder"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Two options: where to write, and a JSON list of the test ids to run."""
+    """Where to write, a JSON list of the test ids to run, and whether the first kill ends the run."""
     group = parser.getgroup("harness faults")
     group.addoption("--harness-outcomes", metavar="PATH", help="write a JSON line per test phase")
     group.addoption("--harness-select", metavar="PATH", help="JSON list of test ids to run")
+    group.addoption(
+        "--harness-first-kill",
+        action="store_true",
+        help="run the tests in the order of the list; end at the first that fails by assertion, or "
+        f"after {_MOST_ERRORS} that fail otherwise",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
         recorder = _Recorder(Path(path))
         config.stash[_RECORDER] = recorder
         config.pluginmanager.register(recorder)
+        if config.getoption("--harness-first-kill"):
+            config.pluginmanager.register(_FirstKill())
 
 
 @pytest.hookimpl(trylast=True)
@@ -41,14 +52,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     path = config.getoption("--harness-select")
     if not path:
         return
-    chosen: set[str] = set()
+    chosen: dict[str, None] = {}
     for wanted in json.loads(Path(path).read_text(encoding="utf-8")):
         nodeids = [item.nodeid for item in items if _stands_for(wanted, item.nodeid)]
-        chosen.update(nodeids)
+        chosen.update(dict.fromkeys(nodeids))
         if (recorder := config.stash.get(_RECORDER, None)) is not None:
             recorder.write({"wanted": wanted, "nodeids": nodeids})
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
     items[:] = [item for item in items if item.nodeid in chosen]
+    if config.getoption("--harness-first-kill"):
+        places = {nodeid: place for place, nodeid in enumerate(chosen)}
+        items.sort(key=lambda item: places[item.nodeid])
 
 
 @pytest.hookimpl(wrapper=True)
@@ -87,8 +101,31 @@ class _Recorder:
                 "outcome": report.outcome,
                 "assertion": getattr(report, "harness_assertion", False),
                 "text": getattr(report, "harness_text", ""),
+                "duration_s": report.duration,
             }
         )
+
+
+class _FirstKill:
+    """Ends the session when nothing more can be learnt."""
+
+    def __init__(self) -> None:
+        self._session: pytest.Session | None = None
+        self._failed: set[str] = set()
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Keep what is to be stopped."""
+        self._session = session
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Stop at a kill; an error is no kill, but a few of them are all that follows."""
+        if not report.failed or self._session is None:
+            return
+        self._failed.add(report.nodeid)
+        if report.when == "call" and getattr(report, "harness_assertion", False):
+            self._session.shouldstop = f"killed by {report.nodeid}"
+        elif len(self._failed) >= _MOST_ERRORS:
+            self._session.shouldstop = f"{_MOST_ERRORS} tests failed, none by assertion"
 
 
 def _stands_for(wanted: str, nodeid: str) -> bool:

@@ -6,10 +6,7 @@ whatever it started ends with it.
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +16,12 @@ import trio
 
 from harness_core.assurance.planted._choice import Choice, choose_faults
 from harness_core.assurance.planted._judge import FaultResult, judge, judge_control
-from harness_core.assurance.planted._outcomes import Outcomes, read_outcomes
+from harness_core.assurance.planted._outcomes import Outcomes
 from harness_core.assurance.planted._plan import Fault
+from harness_core.assurance.planted._pytest import PytestRuns
 from harness_core.base.evidence import Evidence, open_evidence
-from harness_core.base.slowness import patience
-from harness_core.process import Run, open_run
+from harness_core.process import open_run
 from harness_core.system.suites import Suite
-
-#: After SIGINT, which lets pytest take its fixtures down; a stack of servers needs seconds.
-_TEAR_DOWN_S: Final = 20.0
 
 _ALL: Final = Choice()
 
@@ -70,7 +64,9 @@ async def run_faults(
     results: dict[str, FaultResult] = {}
     at_once = trio.CapacityLimiter(jobs)
     async with open_run(evidence=evidence) as run:
-        runner = _Runner(run=run, root=root, env=_without_faults(os.environ, faults))
+        runner = _Runner(
+            pytest=PytestRuns(run=run, root=root), env=_without_faults(os.environ, faults)
+        )
         say(f"{suite.name}: control run of {len(every_id)} test ids without a fault")
         control = await runner.control(
             every_id, limit_s=sum(fault.limit_s for fault in faults), evidence=evidence
@@ -97,20 +93,18 @@ class _Runner:
     """Starts pytest for one suite.
 
     Attributes:
-        run: supervises every pytest and what it starts.
-        root: where pytest starts.
+        pytest: starts it.
         env: the environment without faults.
     """
 
-    run: Run
-    root: Path
+    pytest: PytestRuns
     env: Mapping[str, str]
 
     async def control(
         self, wanted: Sequence[str], *, limit_s: float, evidence: Evidence
     ) -> Outcomes:
         """Run the tests of all faults on the product as it is."""
-        outcomes, _ = await self._pytest(
+        outcomes, _ = await self.pytest.selected(
             wanted, env=self.env, limit_s=limit_s, evidence=evidence.child("control")
         )
         return outcomes
@@ -122,7 +116,7 @@ class _Runner:
         if hopeless := judge_control(wanted, control=control):
             return FaultResult(fault=fault, tests=hopeless, duration_s=0.0)
         began_s = trio.current_time()
-        outcomes, timed_out = await self._pytest(
+        outcomes, timed_out = await self.pytest.selected(
             wanted,
             env={**self.env, **fault.env},
             limit_s=fault.limit_s,
@@ -131,37 +125,6 @@ class _Runner:
         nodeids = dict.fromkeys(nodeid for name in wanted for nodeid in control.selected[name])
         tests = judge(fault, nodeids=tuple(nodeids), outcomes=outcomes, timed_out=timed_out)
         return FaultResult(fault=fault, tests=tests, duration_s=trio.current_time() - began_s)
-
-    async def _pytest(
-        self, wanted: Sequence[str], *, env: Mapping[str, str], limit_s: float, evidence: Evidence
-    ) -> tuple[Outcomes, bool]:
-        """Run the wanted tests; answer what became of them, and whether time ran out."""
-        # Not through the evidence writer: redaction could change an id.
-        select = evidence.path / "select.json"
-        select.write_text(json.dumps(list(wanted)), encoding="utf-8")
-        record = evidence.path / "outcomes.jsonl"
-        files = sorted({name.partition("::")[0] for name in wanted})
-        argv = [
-            *(sys.executable, "-m", "pytest", *files),
-            *("-p", "harness_core.assurance.planted._outcomes_plugin", "-p", "no:cacheprovider"),
-            *(f"--harness-outcomes={record}", f"--harness-select={select}"),
-            *(f"--rootdir={self.root}", f"--evidence={evidence.path}"),
-            *("--continue-on-collection-errors", "--tb=short", "-q"),
-            # The verdict reads what an assertion says, and must not depend on where pytest cuts it.
-            *("-o", "truncation_limit_lines=0", "-o", "truncation_limit_chars=0"),
-        ]
-        async with self.run.child(
-            argv,
-            name="pytest",
-            env=env,
-            cwd=self.root,
-            evidence=evidence,
-            stop_signal=signal.SIGINT,
-            grace_s=_TEAR_DOWN_S,
-        ) as child:
-            with trio.move_on_after(patience(limit_s)) as scope:
-                await child.wait()
-        return read_outcomes(record), scope.cancelled_caught
 
 
 def _without_faults(env: Mapping[str, str], faults: Sequence[Fault]) -> dict[str, str]:

@@ -5,20 +5,29 @@
   CLI); :func:`this_loop` is the one that runs already.
 - ``_anywhere.py``: :func:`at_home` and :func:`anywhere`, for methods that any loop may await.
 - ``_callers.py``: who calls and how each waits; ``_call.py``: one call on its way.
-- ``_threads.py``: run a blocking call off the loop; a lock between loops.
+- ``_threads.py``: run a blocking call off the loop; a lock between loops; a thread for what is synchronous.
 - ``_protocol.py``: a child process that is nothing but an asyncio protocol.
 """
 
 from harness_core.base.bridge._anywhere import anywhere, at_home
 from harness_core.base.bridge._loop import Loop, open_loop, this_loop
 from harness_core.base.bridge._protocol import serve_protocol
-from harness_core.base.bridge._threads import Mutex, blocking, interruptible, reading
+from harness_core.base.bridge._threads import (
+    Condition,
+    Mutex,
+    beside,
+    blocking,
+    interruptible,
+    reading,
+)
 
 __all__ = [
+    "Condition",
     "Loop",
     "Mutex",
     "anywhere",
     "at_home",
+    "beside",
     "blocking",
     "interruptible",
     "open_loop",

@@ -16,6 +16,19 @@ T = TypeVar("T")
 #: Mutual exclusion between threads, and so between event loops, for handles used from any of them.
 Mutex = threading.Lock
 
+#: The same for threads that wait for what another one does.
+Condition = threading.Condition
+
+
+def beside(work: Callable[[], None], *, name: str) -> threading.Thread:
+    """Start a thread for the life of something that synchronous code opens and closes.
+
+    It does not hold up the end of the process; whoever started it joins it.
+    """
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    return thread
+
 
 async def blocking(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run ``call`` in a worker thread and wait for it.

@@ -1,0 +1,354 @@
+"""The agent in real processes: silent unless asked, found from sandboxes, and what SIGKILL costs."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness_core.assurance.agent import (
+    VARIABLE,
+    Damage,
+    ask_for_coverage,
+    ask_for_damage,
+    find_environment,
+    read_messages,
+)
+from harness_core.assurance.agent._hub import Hub
+from harness_core.assurance.mutation._job import agent_folder
+from harness_core.base.errors import BadInput, Unavailable
+from harness_core.base.wait import until_blocking
+
+
+@pytest.fixture
+def environment(product_python):
+    """The environment with the agent in it."""
+    found = find_environment(product_python)
+    with found.with_agent():
+        yield found
+
+
+@pytest.fixture
+def code(tmp_path):
+    """A product of one module."""
+    path = tmp_path / "product.py"
+    path.write_text("ANSWER = 42\n\n\ndef answer():\n    return ANSWER\n")
+    return path
+
+
+@pytest.fixture
+def folder():
+    """Where requests and messages are; its path is short enough for a socket."""
+    path = agent_folder()
+    yield path
+    subprocess.run(["rm", "-rf", str(path)], check=True)
+
+
+def damage(code, *, old="42", text="43", sha256=None):
+    """A change of the product."""
+    content = code.read_bytes()
+    start = content.index(old.encode())
+    return Damage(
+        id="m1",
+        path=str(code),
+        sha256=sha256 or hashlib.sha256(content).hexdigest(),
+        start=start,
+        end=start + len(old.encode()),
+        text=text,
+    )
+
+
+def ran(environment, code, *words, request=None, before=(), status=0):
+    """What a process of the product prints; ``before`` are words of a command around it."""
+    env = {"PATH": os.environ["PATH"]} | ({VARIABLE: str(request)} if request else {})
+    done = subprocess.run(
+        [*before, environment.python, *words],
+        env=env,
+        cwd=code.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == status, done.stderr
+    return done.stdout.strip(), done.stderr
+
+
+ASK = ("-c", "import product; print(product.answer())")
+_LOADED = "m = u.module_from_spec(s); s.loader.exec_module(m); print(m.answer())"
+BY_FILE = (
+    "-c",
+    f"import importlib.util as u; s = u.spec_from_file_location('o', 'product.py'); {_LOADED}",
+)
+BY_RUNPY = ("-c", "import runpy; print(runpy.run_module('product')['answer']())")
+
+
+def test_nothing_happens_unless_it_is_asked(environment, code):
+    """A process of the environment that belongs to no campaign is as it was."""
+    found, said = ran(environment, code, *ASK)
+
+    assert ("42", "") == (found, said)
+
+
+@pytest.mark.parametrize("words", [ASK, BY_FILE, BY_RUNPY], ids=["import", "by-file", "runpy"])
+@pytest.mark.parametrize("before", [(), ("env", "-i")], ids=["environment", "cleaned"])
+def test_the_file_is_damaged_however_it_is_loaded(environment, code, folder, words, before):
+    """By every way of import, also where the environment was cleaned; bytecode is not written."""
+    ran(environment, code, *ASK)  # leaves bytecode of the code as it is
+    request = ask_for_damage(folder, damage(code))
+    # The variable is that of the process above.
+    script = 'code=$("$@"); echo "$code"'
+    env = {VARIABLE: str(request), "PATH": os.environ["PATH"]}
+    argv = ["sh", "-c", script, "sh", *before, environment.python, *words]
+    done = subprocess.run(
+        argv, env=env, cwd=code.parent, capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert ("43", "") == (done.stdout.strip(), done.stderr)
+    assert ["m1"] == [message["loaded"] for message in read_messages(folder)]
+    assert ("42", "") == ran(environment, code, *ASK), "bytecode of the mutant was kept"
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "expected"),
+    [
+        ({"text": "("}, "stillborn", "does not compile: SyntaxError"),
+        ({"text": "missing"}, "stillborn", "does not import: NameError"),
+        ({"sha256": "0" * 64}, "stale", "expected 000000000000 as in the index"),
+    ],
+    ids=["syntax", "import", "stale"],
+)
+def test_a_change_that_cannot_be_made_is_reported(environment, code, folder, change, key, expected):
+    """What is no mutant is not taken for one that a test killed."""
+    request = ask_for_damage(folder, damage(code, **change))
+
+    ran(environment, code, *ASK, request=request, status=0 if key == "stale" else 1)
+
+    said, *_ = [message[key] for message in read_messages(folder) if key in message]
+    assert expected in said
+
+
+def test_a_folder_that_cannot_be_written_is_no_obstacle(environment, code, folder):
+    """Then the message goes over the socket: a sandbox shows most of the machine read-only."""
+    request = ask_for_damage(folder, damage(code))
+    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    messages = folder / "messages.jsonl"
+    messages.unlink()
+    messages.mkdir()  # what no one can write to, root included
+
+    ran(environment, code, *ASK, request=request)
+    hub.close()
+    messages.rmdir()
+
+    assert ["m1"] == [message["loaded"] for message in read_messages(folder)]
+
+
+def test_the_environment_is_left_as_it_was(product_python):
+    """The last of several campaigns removes what the first one brought."""
+    found = find_environment(product_python)
+    before = sorted(path for path in found.packages.rglob("*") if path.is_file())
+
+    with found.with_agent():
+        with found.with_agent():
+            subprocess.run([product_python, "-c", "pass"], check=True)
+        inside = {path.name for path in found.packages.iterdir()}
+
+    assert "harness_agent.pth" in inside
+    assert before == sorted(path for path in found.packages.rglob("*") if path.is_file())
+
+
+def test_a_python_that_is_none_is_named(tmp_path):
+    """With the option that names another."""
+    with pytest.raises(Unavailable, match=r"cannot use .*python.*--python PATH"):
+        find_environment(tmp_path / "python")
+
+
+# --- coverage ---------------------------------------------------------------------------------------
+
+LIVING = """
+import os
+import sys
+import product
+
+
+def first():
+    return product.answer()
+
+
+def second():
+    return product.answer() + 1
+
+
+def forked():
+    child = os.fork()
+    if not child:
+        second()
+        sys.exit(0)
+    os.waitpid(child, 0)
+
+
+for line in sys.stdin:
+    globals()[line.strip()]()
+    print("done", flush=True)
+"""
+
+
+@contextmanager
+def living(environment, code, folder, tmp_path):
+    """A process of the product that is told what to execute, with its coverage measured."""
+    script = code.with_name("living.py")
+    script.write_text(LIVING)
+    request = ask_for_coverage(
+        folder, sources=[code.parent], libraries=environment.libraries(tmp_path / "libraries")
+    )
+    env = {"PATH": os.environ["PATH"], VARIABLE: str(request)}
+    argv = [environment.python, "-c", "import living"]
+    with subprocess.Popen(
+        argv,
+        env=env,
+        cwd=code.parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+
+        def execute(name):
+            process.stdin.write(f"{name}\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "done\n", process.stderr.read()
+
+        try:
+            yield process, execute
+        finally:
+            process.kill()
+
+
+def lines_of(folder, context):
+    """Names of files with the lines that a test executed, those of import aside."""
+    found = set()
+    for message in read_messages(folder):
+        if message.get("context") == context:
+            for file, arcs in message["arcs"].items():
+                found |= {(Path(file).name, line) for _, line in arcs if line > 0}
+    return found
+
+
+FIRST, SECOND = ("living.py", 8), ("living.py", 12)
+ANSWER = ("product.py", 5)
+
+
+def test_a_living_process_is_told_of_each_test(environment, code, folder, tmp_path):
+    """What it executes belongs to the test that was running, also when it did so before."""
+    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub.switch("one")
+    with living(environment, code, folder, tmp_path) as (process, execute):
+        execute("first")
+        assert hub.switch("two") == 0, "the process did not answer"
+        execute("second")
+        hub.switch("three")
+        execute("first")
+        process.stdin.close()
+        assert process.wait(30) == 0
+    hub.close()
+
+    assert {FIRST, ANSWER} <= lines_of(folder, "one")
+    assert {SECOND, ANSWER} <= lines_of(folder, "two")
+    assert FIRST not in lines_of(folder, "two")
+    assert {FIRST, ANSWER} <= lines_of(folder, "three")
+    boots = {(m["context"], m["boot"]) for m in read_messages(folder)}
+    assert {("one", True), ("two", False), ("three", False)} == boots
+
+
+def test_sigkill_costs_little(environment, code, folder, tmp_path):
+    """What was executed a second ago is there, though the process could not say goodbye."""
+    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub.switch("one")
+    with living(environment, code, folder, tmp_path) as (process, execute):
+        execute("second")
+        until_blocking(
+            lambda: SECOND in lines_of(folder, "one"), seconds=10, action="wait for a piece"
+        )
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(30) == -signal.SIGKILL
+    hub.close()
+
+    assert {SECOND, ANSWER} <= lines_of(folder, "one")
+
+
+def test_a_stopped_process_holds_up_no_test(environment, code, folder, tmp_path):
+    """It is told, and answers when it goes on."""
+    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub.switch("one")
+    with living(environment, code, folder, tmp_path) as (process, execute):
+        execute("second")
+        process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        assert hub.switch("two") == 1
+        process.send_signal(signal.SIGCONT)
+        until_blocking(lambda: hub.switch("three") == 0, seconds=10, action="wait for the process")
+        execute("first")
+        process.stdin.close()
+        process.wait(30)
+    hub.close()
+
+    assert FIRST in lines_of(folder, "three")
+
+
+def test_a_fork_is_a_process_of_its_own(environment, code, folder, tmp_path):
+    """Its coverage is not lost, and not taken for that of its parent."""
+    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub.switch("one")
+    with living(environment, code, folder, tmp_path) as (process, execute):
+        execute("forked")
+        process.stdin.close()
+        process.wait(30)
+    hub.close()
+
+    of = {m["process"] for m in read_messages(folder) if m.get("arcs")}
+    assert len(of) == 2
+    assert SECOND in lines_of(folder, "one")
+
+
+def test_without_a_hub_the_data_is_left_in_files(environment, code, folder, tmp_path):
+    """A process that outlives the tests, or cannot reach them."""
+    with living(environment, code, folder, tmp_path) as (process, execute):
+        execute("first")
+        process.stdin.close()
+        process.wait(30)
+
+    assert FIRST in lines_of(folder, "")
+
+
+def test_the_agents_import_nothing_of_the_harness():
+    """They run where it is not installed."""
+    from harness_core.assurance import agent
+
+    for name in ("_harness_agent.py", "_harness_agent_coverage.py"):
+        assert "harness_core" not in Path(agent.__file__).with_name(name).read_text()
+
+
+def test_the_agent_costs_a_start_little(environment, code):
+    """A process that is not asked imports neither json nor coverage because of it."""
+    probe = textwrap.dedent("""
+        import sys
+        print(sorted({"json", "coverage", "typing", "socket"} & set(sys.modules)))
+    """)
+
+    assert ("[]", "") == ran(environment, code, "-c", probe)
+
+
+def test_the_harness_own_environment_is_not_touched_unasked(words):
+    """A product that is installed beside the harness needs a word from whoever runs it."""
+    from contextlib import ExitStack
+
+    from harness_core.assurance.mutation import Setting, enter_environment
+
+    setting = Setting(root=str(words.root), suite="words", python=sys.executable)
+    with ExitStack() as stack, pytest.raises(BadInput, match="With --here the agent"):
+        enter_environment(setting.product(), setting, stack)
