@@ -82,6 +82,7 @@ def open_workbench(
     services: str = "local",
     llm: str = "rehearsed",
     llm_upstream: str | None = None,
+    llm_cassette: Path | None = None,
     budget_usd: float = limits.LLM_BUDGET_USD,
     say: Callable[[str], None] = lambda _text: None,
 ) -> AbstractAsyncContextManager[Stack]:
@@ -94,7 +95,8 @@ def open_workbench(
         services: ``local`` (processes), ``container`` (docker compose) or ``external`` (processes,
             with servers that are there already).
         llm: mode of the model gateway.
-        llm_upstream: base URL of the provider in mode ``live``.
+        llm_upstream: base URL of the provider in modes ``live`` and ``record``.
+        llm_cassette: what ``record`` writes and ``replay`` reads.
         budget_usd: hard limit of what the model may cost.
         say: gets a line for each step of the boot.
 
@@ -112,6 +114,7 @@ def open_workbench(
         urls=_external() if services == "external" else {},
         llm=llm,
         llm_upstream=llm_upstream,
+        llm_cassette=llm_cassette,
         budget_usd=budget_usd,
     )
     return open_stack(
@@ -161,6 +164,7 @@ def open_environment(
         services=options.services,
         llm=options.llm,
         llm_upstream=options.llm_upstream,
+        llm_cassette=options.llm_cassette,
         budget_usd=options.budget_usd,
         say=say,
     )
