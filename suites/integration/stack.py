@@ -6,19 +6,21 @@ Nothing here imports the system under test: it is a compose file that a subject 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final
 
 from harness_core.base import limits
-from harness_core.base.errors import Unavailable
 from harness_core.base.evidence import Evidence
 from harness_core.base.reading import Table
 from harness_core.base.slowness import slowness
 from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE
-from harness_core.infrastructure.services import S3_URL_VARIABLE, TEMPORAL_ADDRESS_VARIABLE
+from harness_core.infrastructure.services import (
+    S3_URL_VARIABLE,
+    TEMPORAL_ADDRESS_VARIABLE,
+    external_address,
+)
 from harness_core.process import Run
 from harness_core.system.compose import Stack, StackOptions, open_stack, read_compose
 from harness_core.system.staging import Options
@@ -134,14 +136,7 @@ def _external() -> dict[str, str]:
         "s3": S3_URL_VARIABLE,
         "temporal": TEMPORAL_ADDRESS_VARIABLE,
     }
-    for kind, variable in variables.items():
-        if not os.environ.get(variable):
-            raise Unavailable(
-                f"use an external {kind}",
-                observed=f"{variable} is not set",
-                next_step="Set it, or run with --services local",
-            )
-    return {kind: os.environ[variable] for kind, variable in variables.items()}
+    return {kind: external_address(kind, variable=each) for kind, each in variables.items()}
 
 
 def open_environment(
