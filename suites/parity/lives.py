@@ -11,8 +11,16 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from suites.parity.bottles import AROUND, Rich, look
 from suites.parity.compare import exposures
@@ -21,7 +29,7 @@ from suites.parity.sides import Sides
 from suites.parity.tools.guest import USER, Guest, script_that_answers, script_that_reads
 from suites.parity.world import IMAGE, OTHER_IMAGE, THIRD_IMAGE
 
-__all__ = ["Lives"]
+__all__ = ["Lives", "check_lives"]
 
 #: Names that are easily taken for one another, and one that is too long for any column.
 NAMES: Final = ("dev", "Dev", "dev-new", "dev-old", "de", "dev_2", "bot-bottle-dev", "d" * 61)
@@ -55,6 +63,15 @@ class Life:
     files: dict[str, str] = field(default_factory=dict)
     proposals: list[str] = field(default_factory=list)
     transcript: str = ""
+
+
+def check_lives(sides: Sides, chosen: settings) -> None:
+    """Live some lives; the shortest that breaks one of the rules is shown.
+
+    Raises:
+        AssertionError: a bottle is not what the model says.
+    """
+    run_state_machine_as_test(lambda: Lives(sides), settings=chosen)
 
 
 class Lives(RuleBasedStateMachine):
@@ -97,8 +114,9 @@ class Lives(RuleBasedStateMachine):
         block = self._launcher.start(name, backend=None if by_variable else backend)
         with self._goes_well(f"start of {name} on {backend}"):
             bottle = block.__enter__()
-        self._holds(
-            False, bottle.identity in self._lives, f"{name} started gets an identity of its own"
+        assert bottle.identity not in self._lives, (
+            f"a bottle that is started gets an identity of its own: expected none of "
+            f"{sorted(self._lives)}, found {bottle.identity}"
         )
         life = Life(rich=rich, backend=backend, image=rich.image, bottle=bottle, block=block)
         self._lives[bottle.identity] = life
@@ -305,10 +323,9 @@ class Lives(RuleBasedStateMachine):
         )
         self._holds(expected, sorted(self._guests()), "bottles with a guest")
         for name, guest in self._foreign.items():
-            self._holds(
-                True,
-                self._world.guests().get(name) is guest,
-                f"the guest {name} of another is there",
+            assert self._world.guests().get(name) is guest, (
+                f"guests of others stay: expected {name} as it was, found "
+                f"{sorted(self._world.guests())}"
             )
 
     @invariant()

@@ -6,9 +6,8 @@ from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
 
-from suites.parity.lives import Lives
+from suites.parity.lives import check_lives
 from suites.parity.sides import Sides
 
 pytestmark = [
@@ -30,4 +29,4 @@ _ALWAYS: Final = settings(
 
 def test_bottles_keep_their_lives_apart(sides: Sides) -> None:
     """Whatever is done to bottles in one home, each is what it was said to be, and no other."""
-    run_state_machine_as_test(lambda: Lives(sides), settings=_ALWAYS)
+    check_lives(sides, _ALWAYS)
