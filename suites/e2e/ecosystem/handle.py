@@ -58,6 +58,7 @@ class Sent:
         since: the database server's clock just before the message was sent.
         mark: sequence number in the gateway's ledger before that.
         rehearsed: the model has turns for it.
+        arguments: what ``ingest`` was called with.
     """
 
     request_id: str
@@ -68,6 +69,7 @@ class Sent:
     since: Any
     mark: int
     rehearsed: bool = False
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -255,6 +257,7 @@ class Ecosystem:
             since=since,
             mark=mark,
             rehearsed=rehearsed,
+            arguments=message,
         )
 
 

@@ -31,6 +31,7 @@ FAULTS = {
     "cost-halved": "session rows record half of what was spent",
     "cost-zero": "session rows record a cost of zero",
     "cron-unchecked": "a line that is no cron line is taken, and the task never falls due",
+    "database-unasked": "a butler whose database is gone says that it is well",
     "dead-target-success": "a hop to a target that is not there counts as a success",
     "decomposition-reordered": "the inbox row lists the segments of a message last first",
     "delivered-twice": "the messenger sends every message twice and keeps one receipt",
