@@ -29,6 +29,10 @@ __all__ = ["Layout", "layout_of", "open_environment", "open_workbench", "read_su
 #: stack whose timeouts are short lengthens them by it.
 SLOWNESS_VARIABLE: Final = "HARNESS_SLOWNESS"
 
+#: The zone of the machine, as every process of the stack sees it: five hours and three quarters from
+#: UTC, so that a local time that is taken for UTC, or the other way round, shows.
+ELSEWHERE: Final = "Asia/Kathmandu"
+
 _DRIVERS: Final = {"container": "docker", "external": "local", "local": "local"}
 
 
@@ -104,7 +108,8 @@ def open_workbench(
     layout = layout_of(subject)
     options = StackOptions(
         bin=subject_bin(),
-        environment=subject.environment() | {SLOWNESS_VARIABLE: f"{slowness():.1f}"},
+        environment=subject.environment()
+        | {SLOWNESS_VARIABLE: f"{slowness():.1f}", "TZ": ELSEWHERE},
         services="local" if services == "container" else services,
         urls=_external() if services == "external" else {},
         llm=llm,
