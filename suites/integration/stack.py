@@ -5,6 +5,7 @@ Nothing here imports the system under test: it is a compose file that a subject 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -25,7 +26,7 @@ from harness_core.system.subject import Subject, Tables, load_subject, subject_b
 
 __all__ = ["Layout", "layout_of", "open_environment", "open_workbench", "read_subject"]
 
-#: In a compose file: how many times as long as alone work takes on this machine now, from 1 to 8. A
+#: In a compose file: how many times as long as alone work takes on this machine now, whole, from 1 to 8. A
 #: stack whose timeouts are short lengthens them by it.
 SLOWNESS_VARIABLE: Final = "HARNESS_SLOWNESS"
 
@@ -106,10 +107,11 @@ def open_workbench(
         ServiceFailed: a service did not come up; names the culprit.
     """
     layout = layout_of(subject)
+    # In whole steps: what a stray process of this moment adds is no reason for longer outages.
+    slower = str(math.floor(slowness()))
     options = StackOptions(
         bin=subject_bin(),
-        environment=subject.environment()
-        | {SLOWNESS_VARIABLE: f"{slowness():.1f}", "TZ": ELSEWHERE},
+        environment=subject.environment() | {SLOWNESS_VARIABLE: slower, "TZ": ELSEWHERE},
         services="local" if services == "container" else services,
         urls=_external() if services == "external" else {},
         llm=llm,
