@@ -286,7 +286,7 @@ async def expect_one_dispatch(ecosystem: Ecosystem, settled: Journey) -> None:
     # the switchboard and the butler both work in order.
     cough = use("symptom_log", name="cough", severity=2)
     # Of the same sender at the same account: what is between two of them is kept in order.
-    same = {name: sent.message[name] for name in ("source", "sender")}
+    same = {name: sent.arguments[name] for name in ("source", "sender")}
     second = await ecosystem.send(
         "I have a cough, severity 2", model=[route("health"), cough], **same
     )

@@ -62,7 +62,7 @@ class Sent:
         since: the database server's clock just before the message was sent.
         mark: sequence number in the gateway's ledger before that.
         rehearsed: the model has turns for it.
-        message: the whole envelope that was sent.
+        arguments: what ``ingest`` was called with.
     """
 
     request_id: str
@@ -73,7 +73,7 @@ class Sent:
     since: Any
     mark: int
     rehearsed: bool = False
-    message: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -261,7 +261,7 @@ class Ecosystem:
             since=since,
             mark=mark,
             rehearsed=rehearsed,
-            message=message,
+            arguments=message,
         )
 
 

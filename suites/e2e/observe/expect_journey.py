@@ -149,7 +149,7 @@ def expect_inbox(journey: Journey, butlers: Sequence[str]) -> None:
 
 def _expect_payload(journey: Journey, row: Row) -> None:
     """The raw payload is stored as it came, whatever it stands in."""
-    payload = journey.sent.message.get("payload")
+    payload = journey.sent.arguments.get("payload")
     if not isinstance(payload, Mapping) or "raw" not in payload:
         return
     stored = as_data(row["payload"])

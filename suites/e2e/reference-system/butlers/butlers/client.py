@@ -42,7 +42,11 @@ async def call(
     """
     from mcp.client.session import ClientSession
     from mcp.client.sse import sse_client
+    from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
+    # Not `call_tool`: that asks for the list of tools behind each answer, and a target that stops
+    # has hung up by then.
+    request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=dict(arguments)))
     reached = False
     answer = None
     try:
@@ -58,7 +62,7 @@ async def call(
                 await session.initialize()
                 reached = True
                 limit.reschedule(asyncio.get_running_loop().time() + timeout_s)
-                answer = await session.call_tool(tool, dict(arguments))
+                answer = await session.send_request(request, CallToolResult)
     except Exception as error:
         # An answer in hand counts, also when the target hung up before we did: it may be stopping.
         if answer is None:

@@ -33,6 +33,7 @@ FAULTS = {
     "cron-by-the-wall": "tasks are armed by the clock on the wall, taken for the world's clock",
     "cron-unchecked": "a line that is no cron line is taken, and the task never falls due",
     "cut-session-free": "a session that was cut off has spent nothing on record",
+    "database-unasked": "a butler whose database is gone says that it is well",
     "dead-target-success": "a hop to a target that is not there counts as a success",
     "decomposition-reordered": "the inbox row lists the segments of a message last first",
     "delivered-twice": "the messenger sends every message twice and keeps one receipt",
