@@ -138,7 +138,9 @@ async def test_every_butler_alone_listens_on_its_port(ecosystem: Ecosystem) -> N
     for butler in each_butler(ecosystem):
         found = listeners(port=butler.port)
 
-        assert {butler.pid} == {entry.pid for entry in found}, butler.name
+        assert {butler.pid} == {entry.pid for entry in found}, (
+            f"a port has one listener, its butler {butler.pid}; found {found}\n{butler.name}"
+        )
         assert all(entry.loopback for entry in found), f"{butler.name} listens beyond loopback"
 
 
@@ -149,8 +151,10 @@ async def test_no_process_of_the_ecosystem_listens_beyond_loopback(ecosystem: Ec
     sessions = {os.getsid(butler.pid) for butler in butlers}
     found = [entry for entry in listeners() if entry.pid and _session(entry.pid) in sessions]
 
-    assert {butler.port for butler in butlers} <= {entry.port for entry in found}
-    assert [] == [entry for entry in found if not entry.loopback]
+    assert {butler.port for butler in butlers} <= {entry.port for entry in found}, (
+        f"each butler listens on its port; found {sorted(entry.port for entry in found)}"
+    )
+    assert [] == [entry for entry in found if not entry.loopback], "nothing listens beyond loopback"
 
 
 async def test_every_database_has_the_core_tables(ecosystem: Ecosystem) -> None:
@@ -209,7 +213,10 @@ async def test_the_registry_equals_the_running_set(ecosystem: Ecosystem) -> None
     listed = {str(row["name"]) for row in rows}
 
     # Whether a switchboard lists itself is its own affair.
-    assert running - {"switchboard"} == listed - {"switchboard"}
+    assert running - {"switchboard"} == listed - {"switchboard"}, (
+        f"the registry lists exactly the butlers that run, {sorted(running)}"
+        f"; found {sorted(listed)}"
+    )
     for row in rows:
         butler = ecosystem[str(row["name"])]
 
@@ -220,9 +227,15 @@ async def test_the_registry_equals_the_running_set(ecosystem: Ecosystem) -> None
             assert butler.port == endpoint.port, (
                 f"{butler.name} is registered at {endpoint.geturl()}"
             )
-        assert endpoint.hostname in {"127.0.0.1", "localhost"}, endpoint.geturl()
-        assert str(row["eligibility_state"]) == "active", butler.name
-        assert butler.config.description == str(row["description"]), butler.name
+        assert endpoint.hostname in {"127.0.0.1", "localhost"}, (
+            f"a butler is registered on loopback\n{endpoint.geturl()}"
+        )
+        assert str(row["eligibility_state"]) == "active", (
+            f"a butler that runs is active; found {row['eligibility_state']!r}\n{butler.name}"
+        )
+        assert butler.config.description == str(row["description"]), (
+            f"it is registered with its description; found {row['description']!r}\n{butler.name}"
+        )
         shown = set(words_of(as_data(row["capabilities"])))
 
         assert set(butler.config.capabilities) <= shown, f"{butler.name} can do {sorted(shown)}"
@@ -234,8 +247,12 @@ async def test_every_butler_tells_its_own_status(ecosystem: Ecosystem) -> None:
     for butler in each_butler(ecosystem):
         status = await butler.status()
 
-        assert butler.name == status["name"]
-        assert set(butler.config.modules) == set(status["modules"])
+        assert butler.name == status["name"], (
+            f"status names the butler {butler.name}; found {status['name']!r}"
+        )
+        assert set(butler.config.modules) == set(status["modules"]), (
+            f"status names its configured modules; found {sorted(status['modules'])}"
+        )
         failed = {
             name for name, module in status["modules"].items() if module["status"] != "active"
         }
@@ -250,7 +267,9 @@ async def test_every_butler_offers_the_core_tools(ecosystem: Ecosystem) -> None:
         tools = set(await butler.tools())
 
         assert set() == CORE_TOOLS - tools, f"{butler.name} lacks tools"
-        assert ("ingest" in tools) == (butler.name == "switchboard"), butler.name
+        assert ("ingest" in tools) == (butler.name == "switchboard"), (
+            f"ingest is offered by the switchboard alone\n{butler.name}"
+        )
 
 
 def _session(pid: int) -> int | None:
