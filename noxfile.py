@@ -5,6 +5,7 @@ nox -s e2e                          one suite; everything after -- goes to pytes
 nox -s e2e -- -k ingest -x          ... the tests named so, up to the first failure
 nox -s e2e -- --subject my.toml     ... on a product of yours instead of the reference system
 nox -s soak -- daemon               50,000 frames at the socket daemon, numbers at the end
+nox -s explore -- daemon            drive its product by generated steps, for half a minute
 nox -s mutate -- e2e --sample 20    change its product in 20 small ways: what do its tests notice?
 nox -s faults -- e2e                plant the faults of a suite, each must turn its tests red
 nox -s e2e -- --services container  ... with its servers in containers (nox -t docker: all such)
@@ -49,6 +50,7 @@ EXTRAS = [
     "temporal",
     "mutation",
     "dask",
+    "explore",
 ]
 
 #: Benchmarks of the harness itself; a suite's has another name.
@@ -106,6 +108,21 @@ def core_containers(session):
         options=["--services=container"],
     )
     pytest(session, words)
+
+
+@nox.session(venv_backend="none")
+def explore(session):
+    """Drive the products by generated steps, half a minute each (-- SUITE --seconds N --seed N)."""
+    named = [suite["name"] for suite in SUITES if suite["name"] in session.posargs]
+    exploring = [suite["name"] for suite in SUITES if explores(suite)]
+    for name in named:
+        if name not in exploring:
+            session.error(
+                f"no test of {name} is marked explore; of {', '.join(exploring)} some are"
+            )
+    rest = [arg for arg in session.posargs if arg not in named]
+    for name in named or exploring:
+        session.notify(f"explore-{name}", posargs=rest)
 
 
 @nox.session(default=False, venv_backend="none")
@@ -235,6 +252,35 @@ def faults_session(suite):
     nox.session(run, name=f"faults-{suite['name']}", tags=["faults", "nightly"], default=False)
 
 
+def explore_session(suite):
+    """Make the nox session that runs the tests of one suite that are marked ``explore``."""
+
+    def run(session):
+        install(session, **needs_of(session, suite))
+        env = subject_env(session, suite)
+        ours = {"--seconds": "--explore-seconds", "--seed": "--explore-seed"}
+        args = []
+        for arg in session.posargs:
+            name, equals, value = arg.partition("=")
+            args.append(ours.get(name, name) + equals + value)
+        words = pytest_words(
+            session, paths=[str(Path("suites", suite["name"]))], markers="explore", args=args
+        )
+        pytest(session, words, env=env)
+
+    run.__doc__ = f"Generated steps against the product of {suite['name']} alone."
+    nox.session(run, name=f"explore-{suite['name']}", tags=["explore"], default=False)
+
+
+def explores(suite):
+    """Whether a test of the suite is marked ``explore``."""
+    return any(
+        "mark.explore" in path.read_text(encoding="utf-8")
+        for path in ROOT.glob(f"suites/{suite['name']}/**/*.py")
+        if "reference-system" not in path.parts
+    )
+
+
 def mutate_session(suite):
     """Make the nox session that mutates the product of one suite, or measures its coverage."""
 
@@ -335,7 +381,7 @@ def check_names(suites):
         "bench": dict.fromkeys(BENCHES, "python -m benchmarks"),
     }
     for suite in suites:
-        for prefix in ("faults", "bench", "mutate"):
+        for prefix in ("faults", "bench", "mutate", "explore"):
             taken["session"][f"{prefix}-{suite['name']}"] = "noxfile.py"
     for suite in suites:
         file = f"suites/{suite['name']}/suite.toml"
@@ -475,6 +521,7 @@ for _suite in SUITES:
         suite_session(_suite, _row)
     if "faults" in _suite:
         faults_session(_suite)
+    explore_session(_suite)
     mutate_session(_suite)
     if _suite["bench"]:
         bench_session(_suite)

@@ -202,10 +202,14 @@ class _Campaign:
         seconds = [known[test] for test in covering.tests]
         fitting = sum(total <= self.plan.budget_s for total in accumulate(seconds))
         kept = max(1, fitting)
+        tests = covering.tests[:kept]
         return Job(
             setting=self.plan.setting,
             mutant=mutant,
-            tests=covering.tests[:kept],
+            tests=tests,
+            seconds=tuple(seconds[:kept]),
+            shaky=tuple(self.covered.shaky.intersection(tests)),
+            starting=self.covered.starting,
             covering=len(covering.tests),
             limit_s=patience(_START_S + _TIMES * sum(seconds[:kept])),
         )

@@ -19,6 +19,7 @@ class TestOutcome(msgspec.Struct, frozen=True, kw_only=True):
         assertion: nothing but failed assertions ended it.
         text: type and message of the exceptions.
         duration_s: seconds that this phase took.
+        starts: it is marked ``starts_product``.
     """
 
     __test__ = False
@@ -28,6 +29,7 @@ class TestOutcome(msgspec.Struct, frozen=True, kw_only=True):
     assertion: bool
     text: str
     duration_s: float = 0.0
+    starts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

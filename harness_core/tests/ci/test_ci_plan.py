@@ -7,7 +7,7 @@ import pytest
 
 from harness_core.assurance.shards import update_durations
 from harness_core.base.errors import BadInput
-from harness_core.front.ci import Session, plan_jobs
+from harness_core.front.ci import Session, plan_jobs, read_sessions
 
 
 def rows(*names, tags=("tests",)):
@@ -107,3 +107,31 @@ def test_a_word_that_a_shell_would_read_otherwise_is_refused(plan, word):
     """The workflow splits the arguments at blanks and nothing else."""
     with pytest.raises(BadInput, match="expected plain words"):
         plan(*rows("e2e"), arguments=[word])
+
+
+def test_several_lists_of_nox_are_one():
+    """A workflow lists the sessions of one tag after those of another; each is planned once."""
+    first = '[{"session": "core", "tags": ["tests"], "python": null}]'
+    second = '[{"session": "core", "tags": ["tests"]}, {"session": "lint", "tags": []}]'
+
+    assert (Session("core", ("tests",)), Session("lint", ())) == read_sessions(
+        f"{first}\n{second}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('[{"name": "e2e"}]', '[{"name": "e2e"}]'),
+        ('{"name": "e2e"}', '{"name": "e2e"}'),
+        ("nox > Running", "nox > Running"),
+        ("[]", "no session"),
+        ("", "no session"),
+    ],
+)
+def test_what_nox_does_not_list_is_refused(text, found):
+    """Another program's words are an error, no empty matrix."""
+    with pytest.raises(BadInput) as caught:
+        read_sessions(text)
+
+    assert ("stdin", found) == (caught.value.where, caught.value.found)

@@ -30,7 +30,11 @@ from harness_core.infrastructure.databases import (
     create_database,
     left_databases,
 )
-from harness_core.infrastructure.services import PostgresService, open_postgres
+from harness_core.infrastructure.services import (
+    PostgresService,
+    external_address,
+    open_postgres,
+)
 from harness_core.ports import PortLease, Stage, lease_port
 from harness_core.process import Run
 from harness_core.system.parts import (
@@ -117,6 +121,9 @@ async def open_ecosystem(
     canary = f"canary-{secrets.token_hex(12)}"
     evidence.redactor.add(canary)
     tables = tables_of(subject)
+    external = None
+    if options.services == "external":
+        external = external_address("postgres", variable=POSTGRES_URL_VARIABLE)
     with ExitStack() as leases:
         ports = {
             name: leases.enter_context(lease_port(port=tables.port_of(config)))
@@ -133,7 +140,7 @@ async def open_ecosystem(
                     run,
                     evidence=evidence,
                     provider=options.services,
-                    url=_external() if options.services == "external" else None,
+                    url=external,
                     say=say,
                 ),
                 run=run,
@@ -244,11 +251,6 @@ async def _open_server(
             databases[name] = await stack.enter_async_context(creating)
         stack.push_async_callback(left_databases, server, run=run, known=names)
         yield server
-
-
-def _external() -> str | None:
-    """Where the external PostgreSQL server is."""
-    return os.environ.get(POSTGRES_URL_VARIABLE)
 
 
 def _shared(subject: Subject) -> str:

@@ -118,7 +118,8 @@ class Sessions:
         """Raises OSError when nothing can be written."""
         if faults.on("health-probes-collide"):
             probe = self._folder.parent / ".writable"
-            probe.write_bytes(b"")
+            with probe.open("wb") as file:
+                os.fsync(file.fileno())
             probe.unlink()
             return
         with tempfile.TemporaryFile(dir=self._folder.parent):
