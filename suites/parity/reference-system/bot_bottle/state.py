@@ -112,14 +112,15 @@ class State:
     def remove(self, identity: str) -> None:
         """Remove what is recorded of a bottle, if anything is; nobody sees half of it."""
         trash = self._host.root / "trash"
-        trash.mkdir(parents=True, exist_ok=True)
         with self._alone(), contextlib.suppress(FileNotFoundError):
+            trash.mkdir(exist_ok=True)
             (self.root / identity).rename(trash / f"{identity}.{secrets.token_hex(4)}")
         self.sweep()
 
     def sweep(self) -> None:
         """Finish what a removal left that was interrupted."""
-        shutil.rmtree(self._host.root / "trash", ignore_errors=True)
+        with self._alone():
+            shutil.rmtree(self._host.root / "trash", ignore_errors=True)
 
     @contextlib.contextmanager
     def locked(self, identity: str) -> Iterator[None]:
