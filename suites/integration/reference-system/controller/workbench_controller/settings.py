@@ -130,7 +130,7 @@ def _store(env: Environment) -> ObjectStore:
         connect_timeout_s=env.timeout("WORKBENCH_S3_CONNECT_TIMEOUT_S", 5.0),
         read_timeout_s=env.timeout("WORKBENCH_S3_READ_TIMEOUT_S", 30.0),
         attempts=env.count("WORKBENCH_S3_ATTEMPTS", 5),
-        pause_s=env.timeout("WORKBENCH_S3_PAUSE_S", 1.0),
+        pause_s=env.seconds("WORKBENCH_S3_PAUSE_S", 1.0),
     )
 
 
