@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from typing import Any, Final
 from urllib.parse import quote
 
 import pytest
 import trio
 
-from suites.integration.comparing import expect_same
+from harness_core.doubles.http import Unanswered
+from suites.integration.comparing import consecutive, expect_same
+from suites.integration.episodes import Episodes
+from suites.integration.patience import COMMAND_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session, new_session
 
@@ -224,3 +228,54 @@ async def _is_found(session: Session) -> None:
     assert [] == nothing.json()["matches"], f"matches of what is nowhere: {nothing}"
     expect_refused(await session.post("/fs/grep", path=".", pattern="("), 400, 409, 422)
     expect_refused(await session.post("/fs/grep", path="no/such", pattern="x"), 404)
+
+
+@pytest.mark.covers("INT-003")
+@pytest.mark.integration_p0
+async def test_int_003_what_was_acknowledged_outlives_the_worker(breakable):
+    """Killed in the middle of its work, twice, the worker has every file and event it acknowledged.
+
+    Numbers go on without a gap, the command that ran is gone, and the next one runs.
+    """
+    session = breakable.session(f"session-{secrets.token_hex(8)}")
+    acknowledged: dict[str, str] = {}
+    events: list[dict[str, Any]] = []
+    for life in range(3):
+        if life:
+            for path, content in acknowledged.items():
+                await _is_there(session, path, content)
+            found = await session.events()
+            expect_same(events, found[: len(events)], what=f"events of the life before {life}")
+            consecutive((each["seq"] for each in found), what=f"seq of the events in life {life}")
+        for path, content in _FILES.items():
+            where = f"{life}/{path}"
+            await session.write(where, f"{life}{content}")
+            acknowledged[where] = f"{life}{content}"
+        done = await session.execute(f"echo {life} >> said.txt; cat said.txt")
+        said = "".join(f"{number}\n" for number in range(life + 1))
+        assert said == done["stdout"], f"expected what every life has said, found {done}"
+        if life < 2:
+            events = await _killed_at_work(breakable, session, life)
+
+
+async def _killed_at_work(breakable: Episodes, session: Session, life: int) -> list[dict[str, Any]]:
+    """Kill the worker under a command of the session; the events that were there before."""
+    mark = f"6{secrets.randbelow(10**9):09}"
+    begun = f"begun-{life}"
+
+    async def run() -> None:
+        with pytest.raises(Unanswered):
+            await session.execute(f"touch {begun}; sleep {mark}; touch ended", timeout_s=COMMAND_S)
+
+    async def runs() -> bool:
+        return begun in await session.files()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        await eventually(runs, seconds=SOON_S, expected="the command to run")
+        events = await session.events()
+        async with breakable.stack.outage("worker", "kill"):
+            left = [line for line in breakable.stack.outlived("worker") if mark in line]
+    assert not left, f"the command of a killed worker runs on: {left}"
+    assert "ended" not in await session.files(), "the command of a killed worker came to its end"
+    return events
