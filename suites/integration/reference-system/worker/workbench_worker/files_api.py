@@ -37,6 +37,7 @@ from workbench_contract.files import (
     WriteRequest,
 )
 from workbench_foundation import faults
+from workbench_worker import beneath
 from workbench_worker.asked import CurrentSession, Worker, refusals
 from workbench_worker.execution import Ended, run_command
 from workbench_worker.refusal import Refused
@@ -101,16 +102,15 @@ def delete(request: DeleteRequest, session: CurrentSession) -> Deleted:
     """Remove a file, or a folder with all that is in it."""
     with tool_call(session, "fs_delete", request):
         folder, name = _split(request.path)
-        with session.opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:
-            try:
-                mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
-                if stat.S_ISDIR(mode):
-                    shutil.rmtree(name, dir_fd=parent)
-                else:
-                    os.unlink(name, dir_fd=parent)
-            except FileNotFoundError as error:
-                detail = f"cannot delete {request.path!r}: it is not there. List the folder"
-                raise Refused(404, detail) from error
+        with (
+            session.opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent,
+            beneath.refusing(request.path),
+        ):
+            mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(mode):
+                shutil.rmtree(name, dir_fd=parent)
+            else:
+                os.unlink(name, dir_fd=parent)
         return Deleted(path=request.path)
 
 
@@ -234,7 +234,7 @@ def _make_folders(session: Session, folder: str) -> None:
     """Make a folder and those above it, each looked at by the kernel's rule."""
     made = "."
     for part in folder.split("/"):
-        with session.opened(made, os.O_RDONLY | os.O_DIRECTORY) as parent:
+        with session.opened(made, os.O_RDONLY | os.O_DIRECTORY) as parent, beneath.refusing(folder):
             try:
                 os.mkdir(part, 0o755, dir_fd=parent)
                 new = True
