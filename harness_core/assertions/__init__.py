@@ -7,6 +7,7 @@
 - ``_sequential.py``: :class:`SequentialTest`, whether something that succeeds mostly is good enough.
 - ``_token.py``: :func:`fill`, the unguessable token that ties an effect to this very run.
 - ``_tool_calls.py``: :func:`expect_tool_calls`, the loose judgement on what an agent called.
+- ``exploring``: generated steps against a running product, by Hypothesis (extra ``explore``).
 - ``_verdict.py``: :class:`Verdict`, what a trial says; claimed but not done, and done though
   forbidden.
 """

@@ -7,6 +7,7 @@ status.
 - ``hooks/_gates.py``: ``@pytest.mark.requires("docker")``.
 - ``hooks/_evidence.py``: where evidence goes, and the fixtures ``evidence``, ``harness_run`` and so on.
 - ``hooks/_outcomes.py``: a :class:`HarnessError` is a ``HARNESS ERROR``, never a failure of the product.
+- ``hooks/_explore.py``: tests marked ``explore``, their share of the time, the fixture ``explore``.
 - ``hooks/_leaks.py``: what a test leaves to the garbage collector, and a run on the machine.
 - ``hooks/_end.py``: what a run leaves for its end, that of xdist workers too.
 - ``skips``, ``budget``, ``suite_fixtures.py``, ``harness_core.assurance.shards``: likewise.
@@ -27,7 +28,7 @@ from harness_core.assurance.requirements import open_session
 from harness_core.base.errors import HarnessError
 from harness_core.base.machine import disk_full, is_disk_full
 from harness_core.front.budget import CostHooks
-from harness_core.front.hooks import _end, _evidence, _gates, _leaks, _outcomes
+from harness_core.front.hooks import _end, _evidence, _explore, _gates, _leaks, _outcomes
 from harness_core.front.hooks._end import (
     HARNESS_ERROR_EXIT,
     add_summary,
@@ -48,10 +49,11 @@ _SKIP_RULE: Final = pytest.StashKey[SkipRule]()
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the options that every suite understands, and register the hooks and fixtures."""
-    for module in (_end, _gates, _outcomes, _evidence, _leaks):
+    for module in (_end, _gates, _outcomes, _evidence, _explore, _leaks):
         pluginmanager.register(module)
     group = parser.getgroup("staging harness")
     add_options(group)
+    _explore.add_options(group)
     shards.add_options(group)
 
 

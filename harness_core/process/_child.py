@@ -259,7 +259,7 @@ class Child:
         return tuple(seen.values())
 
     def _note_exit(self, returncode: int) -> None:
-        # Its last words first: whoever sees that it has ended finds them in the tail.
+        # Its last lines first: whoever sees that it has ended finds them in the tail.
         self._read_rest()
         self.returncode = returncode
         self._exited.set()
@@ -269,7 +269,7 @@ class Child:
     async def _pump(self) -> None:
         """Move output into the log and the tail until the child is gone and the pipe is empty.
 
-        Shielded: the last words of a child are wanted most when the run is being cancelled. It
+        Shielded: the last lines of a child are wanted most when the run is being cancelled. It
         ends with the child, which :meth:`Run.child` always stops. Ctrl-C is for the main task.
         """
         with trio.CancelScope(shield=True):

@@ -70,6 +70,7 @@ class _SubjectTable(Table, frozen=True):
         name: what reports call it.
         summary: what it is, for people.
         project: the folder of its distribution, for one that is to be installed; ``None`` otherwise.
+        sources: folders of its code besides, for `harness mutate`.
         argv: command line with ``{fields}``; none for a system that has a ``[stack]``.
         inherit: patterns of environment variables that are passed on besides the usual few.
         capabilities: what it can do; tests of what it cannot are skipped by name.
@@ -78,6 +79,7 @@ class _SubjectTable(Table, frozen=True):
     name: Text
     summary: Text | None = None
     project: Path | None = None
+    sources: tuple[Path, ...] = ()
     argv: tuple[str, ...] = ()
     inherit: tuple[str, ...] = ()
     capabilities: frozenset[str] = frozenset()
@@ -203,4 +205,5 @@ def load_subject(path: Path) -> Subject:
     keys = structs.asdict(file.subject)
     if file.subject.project is not None:
         keys["project"] = file.subject.project.resolve()
+    keys["sources"] = tuple(source.resolve() for source in file.subject.sources)
     return Subject(**keys, path=path.resolve(), env=file.env, tables=own)

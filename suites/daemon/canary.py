@@ -8,7 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Canary", "open_canary"]
+__all__ = ["Canary", "look", "open_canary", "plant"]
+
+
+#: Lines that sorting, cutting and counting tell apart.
+TABLE = "pear 3 x\napple 10 y\npear 3 x\nfig 2 z\nApple 1 y\n"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,7 +32,7 @@ class Canary:
 
     def changes(self) -> list[str]:
         """What is gone, new or other than it was."""
-        after = _look(self.watched)
+        after = look(self.watched)
         gone = [f"gone: {path}" for path in self.before if path not in after]
         new = [f"new: {path}" for path in after if path not in self.before]
         other = [
@@ -48,11 +52,11 @@ class Canary:
                     shutil.rmtree(entry)
                 else:
                     entry.unlink()
-        _plant(self.inside)
-        _plant(self.outside)
+        plant(self.inside)
+        plant(self.outside)
         for top in self.watched:
             self.give(top)
-        self.before = _look(self.watched)
+        self.before = look(self.watched)
 
 
 def open_canary(home: Path, *, root: Path, give: Callable[[Path], None]) -> Canary:
@@ -67,25 +71,29 @@ def open_canary(home: Path, *, root: Path, give: Callable[[Path], None]) -> Cana
     beside.mkdir()
     inside, outside = root / "canary", beside / "canary"
     for tree in (inside, outside):
-        _plant(tree)
+        plant(tree)
     give(root)
     give(beside)
     watched = (root, beside)
-    return Canary(inside=inside, outside=outside, give=give, before=_look(watched), watched=watched)
+    return Canary(inside=inside, outside=outside, give=give, before=look(watched), watched=watched)
 
 
-def _plant(tree: Path) -> None:
+def plant(tree: Path) -> None:
+    """Make files and directories that a harm would change, and one program that shows it was run."""
     (tree / "sub").mkdir(parents=True)
     (tree / "empty").mkdir()
     (tree / "bin").mkdir()
     (tree / "file.txt").write_text("alive\n", encoding="utf-8")
+    (tree / "same").mkdir()
+    (tree / "same" / "file.txt").write_text("another\n", encoding="utf-8")
+    (tree / "table.txt").write_text(TABLE, encoding="utf-8")
     (tree / "sub" / "deep.txt").write_text("alive\n", encoding="utf-8")
     trap = tree / "bin" / "echo"
     trap.write_text('#!/bin/sh\n: > "${0%/bin/echo}/trapped"\n', encoding="utf-8")
     trap.chmod(0o755)
 
 
-def _look(trees: tuple[Path, ...]) -> dict[str, str]:
+def look(trees: tuple[Path, ...]) -> dict[str, str]:
     """Path → mode, owner and contents of everything below."""
     found: dict[str, str] = {}
     for tree in trees:

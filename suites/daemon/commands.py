@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["DANGEROUS", "HARMLESS", "Dangerous", "Harmless"]
+__all__ = ["DANGEROUS", "HARMLESS", "SAFE", "Dangerous", "Harmless"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,4 +280,266 @@ HARMLESS: Final = (
     Harmless(id="unicode", command="echo 'naïve 日本 😀'", output="naïve 日本 😀\n"),
     Harmless(id="date", command="date +%Y"),
     Harmless(id="uname", command="uname -s", output="Linux\n"),
+)
+
+
+#: Everyday commands; what they print is what a shell of the harness prints. ``grown`` is a canary tree.
+SAFE: Final = tuple(
+    line
+    for line in r"""
+cat grown/table.txt grown/file.txt
+cat < grown/file.txt
+cat -n grown/table.txt
+sort grown/table.txt
+sort -r grown/table.txt
+sort -u grown/table.txt
+sort -k2,2n grown/table.txt
+sort -n -k 2 grown/table.txt
+sort -t ' ' -k3 -f grown/table.txt
+sort --reverse --unique grown/table.txt
+sort --key=2 --numeric-sort grown/table.txt
+sort --field-separator=' ' --key=3 grown/table.txt
+sort -c grown/table.txt
+sort < grown/table.txt | uniq -c
+sort grown/table.txt | uniq -d
+sort grown/table.txt | uniq -u
+sort grown/table.txt | uniq -i -c
+sort grown/table.txt | uniq --count
+sort grown/table.txt | uniq -f 1
+sort grown/table.txt | uniq -w 3 -D
+uniq grown/table.txt
+head -n 2 grown/table.txt
+head -2 grown/table.txt
+tail -n 1 grown/table.txt
+tail -n +3 grown/table.txt
+wc -l grown/table.txt
+wc -c < grown/table.txt
+wc -w grown/table.txt
+grep pear grown/table.txt
+grep -c pear grown/table.txt
+grep -v pear grown/table.txt
+grep -in APPLE grown/table.txt
+grep -E 'pear|fig' grown/table.txt
+grep -o '[0-9]*' grown/table.txt
+grep nothing grown/table.txt
+grep -q pear grown/table.txt
+grep -r alive grown | sort
+cut -d ' ' -f 2 grown/table.txt
+cut -c1-3 grown/table.txt
+tr a-z A-Z < grown/table.txt
+tr -d '\n' < grown/table.txt
+tr -s r < grown/table.txt
+sed s/pear/plum/ grown/table.txt
+sed 's|pear|plum|g' grown/table.txt
+sed 's/p/P/2' grown/table.txt
+sed -n 2p grown/table.txt
+sed -n '2,3p' grown/table.txt
+sed -n '/fig/p' grown/table.txt
+sed '/pear/d' grown/table.txt
+sed -e 's/pear/plum/' -e 's/fig/date/' grown/table.txt
+sed --expression='s/a/b/' grown/table.txt
+sed -E 's/([a-z]+) ([0-9]+)/\2 \1/' grown/table.txt
+sed 'y/abc/xyz/' grown/table.txt
+sed '$d' grown/table.txt
+sed 2q grown/table.txt
+sed '1!G;h;$!d' grown/table.txt
+sed -n '$=' grown/table.txt
+awk '{ print $2 }' grown/table.txt
+awk -F 'e' '{ print $1 }' grown/table.txt
+awk -Fe '{ print $2 }' grown/table.txt
+awk -v n=2 'NR == n { print $1 }' grown/table.txt
+awk '{ total += $2 } END { print total }' grown/table.txt
+awk '$2 < 3' grown/table.txt | wc -l
+awk '/pear/ || /fig/ { print NR }' grown/table.txt
+awk 'BEGIN { print 6 * 7 }'
+find grown -name '*.txt' | sort
+find grown -type d | sort
+find grown -type f -name 'd*'
+find grown -maxdepth 1 -type f | sort
+find grown -name file.txt -exec cat {} \;
+find grown -name 'file.txt' -exec grep -l alive {} +
+find grown -empty -type d
+find grown \( -name deep.txt -o -name table.txt \) -print | sort
+find grown -not -name '*.txt' -type f
+find grown -path '*sub*' -name '*.txt'
+find grown -size -2 -name 'table*'
+find grown -name 'deep.txt' -printf '%f\n'
+find grown -name file.txt -print0 | xargs -0 cat
+find grown -mindepth 2 -newer grown/nothing
+ls grown
+ls grown/sub grown/empty
+ls nothing-there
+ls grown/*.txt
+ls -d grown/*/
+basename grown/sub/deep.txt .txt
+dirname grown/sub/deep.txt
+seq 3
+seq 2 2 8
+seq 5 | tac
+seq 20 | paste -sd+
+seq 3 | xargs
+seq 3 | xargs echo
+seq 4 | xargs -n 2 echo
+seq 4 | xargs -n2
+seq 2 | xargs -I{} echo 'n {}'
+seq 2 | xargs -I @ echo @ @
+seq 3 | xargs -P 1 -n 1 echo
+echo a b c | rev
+echo a b c | fold -w 2
+echo abc | md5sum
+echo abc | sha256sum
+echo abc | base64
+echo YWJjCg== | base64 -d
+echo abc | od -c
+printf '%05.2f|%s|%d\n' 3.14159 text 42
+printf '%s\n' a b c
+printf '%x %o %c\n' 255 8 z
+printf -- '%s\n' x
+echo -n no newline
+echo -e 'a\tb'
+echo "a  b" c   d
+echo 'single "double" inside'
+echo "double 'single' inside"
+echo a\ b
+echo $'tab\there'
+echo $'\x41\102'
+echo {1..3} {a,b}c
+echo grown/*.txt
+echo nothing*
+echo "*"
+echo $((6 * 7)) $((2 ** 10)) $((7 / 2)) $((7 % 3)) $((-7 + 3))
+echo $((1 < 2)) $((3 == 3)) $(((1 + 2) * 3)) $((!0)) $((1 ? 5 : 6))
+x=5; echo $((x + 1)) $((x * x))
+i=1; i=$((i + 1)); echo $i
+x=text; echo "$x" ${x} "${x}s" '$x'
+x=hello; echo ${#x} ${x:-other} ${y:-other} ${x:+set} ${y:+set}
+x=a.b.c; echo ${x%.*} ${x%%.*} ${x#*.} ${x##*.}
+x=Hello; echo ${x^^} ${x,,} ${x^} ${x,}
+x=aXbX; echo ${x/X/-} ${x//X/-}
+x='a b'; for y in $x; do echo $y; done
+x='a b'; for y in "$x"; do echo $y; done
+x=echo; $x run
+export GREETING=hi; printenv GREETING
+readonly x=1; echo $x
+declare x=2; echo $x
+A=1 printenv A
+env A=1 B=2 printenv B
+for x in 1 2 3; do echo $((x * 2)); done
+for f in grown/*.txt; do basename $f; done
+for x in a b c; do [ "$x" = b ] && continue; echo $x; done
+for x in a b c; do [ "$x" = b ] && break; echo $x; done
+while read -r line; do echo "<$line>"; done < grown/file.txt
+while IFS= read -r line; do echo "[$line]"; done < grown/table.txt
+seq 3 | while read n; do echo $n; done
+until true; do echo never; done; echo done
+if [ -f grown/file.txt ]; then echo file; else echo none; fi
+if [ -d grown/file.txt ]; then echo dir; elif [ -s grown/file.txt ]; then echo full; fi
+if [[ -d grown && -n text ]]; then echo both; fi
+if [[ abc == a* ]]; then echo matches; fi
+[[ abc =~ ^a.c$ ]] && echo regex
+[[ ! -e nothing ]] && echo absent
+[[ a < b ]] && echo less
+[[ 2 -lt 10 ]] && echo fewer
+test 2 -lt 10 && echo yes
+test -n "" || echo empty
+test ! -e nothing && echo absent
+test a = b
+[ 3 -ge 3 ] && [ 3 -le 3 ] && [ 3 -ne 4 ] && [ 3 -eq 3 ] && echo all
+[ grown/file.txt -nt nothing ] && echo newer
+case abc in a*) echo a;; b*) echo b;; esac
+case x in a|x) echo either;; *) echo none;; esac
+(cd grown; ls)
+(exit 3); echo $?
+{ echo a; echo b; } | tac
+set -e; false; echo never
+set -o pipefail; false | true
+set -eu; echo set
+! true
+! false
+true && false || echo last
+false || false
+echo out; echo err >&2
+echo err 2>&1 >&2 | cat
+ls nothing-there 2> /dev/null
+ls nothing-there > /dev/null 2>&1
+ls nothing-there &> /dev/null
+cat nothing-there 2>&1 | wc -l
+echo seen | tee /dev/null
+diff <(echo a) <(echo a)
+diff <(echo a) <(echo b)
+comm -12 <(seq 3) <(seq 2 4)
+join <(echo '1 a') <(echo '1 b')
+paste <(echo a) <(echo b)
+cmp grown/file.txt grown/file.txt
+cat <<< "here $((1 + 1))"
+echo $(echo nested $(echo deeper))
+echo "$(cat grown/file.txt)"
+echo `echo old`
+bash -c 'echo inner; exit 4'
+sh -c 'echo plain'
+bash -c 'bash -c "echo twice"'
+eval 'echo evaluated'
+eval echo a b
+command echo plain
+command -v cat
+command -p echo path
+type -t echo
+builtin echo built
+exec echo replaced
+nohup echo up
+nice echo nice
+nice -n 5 echo nicer
+timeout 5 echo in time
+timeout -s KILL 5s echo in time
+stdbuf -oL echo lines
+time -p true
+/bin/echo absolute
+/usr/bin/env echo found
+date -u -d @0 +%Y-%m-%dT%H:%M:%S
+date -u -d '2020-02-28 +1 day' +%F
+date --utc --date=@86400 +%j
+expr 2 + 3
+expr length abc
+factor 60
+numfmt --to=iec 2048
+nl grown/file.txt
+expand grown/table.txt
+sleep 0
+sleep 0.01; echo slept
+true; exit 9
+exit 255
+stat -c %s grown/file.txt
+readlink -f grown/../grown/file.txt | xargs basename
+realpath --relative-to=. grown/sub/../file.txt
+du -a grown/empty | cut -f2
+echo new > new-1.txt; cat new-1.txt
+echo a > new-2.txt; echo b >> new-2.txt; cat new-2.txt; rm new-2.txt; ls new-2.txt
+echo a > new-3.txt && mv new-3.txt new-3b.txt && cat new-3b.txt && ls new-3.txt
+echo a > new-4.txt; cp new-4.txt new-4b.txt; cat new-4b.txt; rm new-4.txt new-4b.txt
+mkdir new-5 && echo in > new-5/file && cat new-5/file && rm new-5/file && rmdir new-5 && ls new-5
+mkdir -p new-6/a/b && touch new-6/a/b/c && find new-6 && rm new-6/a/b/c && rmdir new-6/a/b new-6/a new-6
+cp grown/file.txt new-7.txt && cat new-7.txt && rm -f new-7.txt
+echo a | tee new-8.txt; cat new-8.txt; rm -v new-8.txt
+echo a > new-9.txt; echo b | tee -a new-9.txt > /dev/null; cat new-9.txt; rm new-9.txt
+echo a >| new-10.txt; cat new-10.txt; rm new-10.txt
+echo a &> new-11.txt; cat new-11.txt; rm new-11.txt
+for i in 1 2; do echo $i; done > new-12.txt; cat new-12.txt; rm new-12.txt
+{ echo a; echo b; } > new-13.txt; wc -l < new-13.txt; rm new-13.txt
+echo x > new-14.sh; chmod +x new-14.sh; test -x new-14.sh && echo executable; rm new-14.sh
+echo x > new-15.txt; chmod 600 new-15.txt; stat -c %a new-15.txt; rm new-15.txt
+ln -s grown/file.txt new-16; cat new-16; readlink new-16
+touch new-17 && test -f new-17 && echo made; rm new-17
+touch -d @0 new-18 && stat -c %Y new-18; rm new-18
+cp -r grown/sub new-19 && ls new-19
+mkdir new-20; cp grown/file.txt new-20/; mv new-20/file.txt new-20/moved.txt; cat new-20/moved.txt; ls new-20
+python3 -c 'print(6 * 7)'
+python3 -c 'print("rm -rf /", len("abc"), sum([1, 2]), sep="-")'
+python3 -c 'x = 3; print(f"{x + 1}", max(1, 2), 7 // 2, 7 % 2, -x)'
+tar --version | head -n 1
+rm --version | head -n 1
+echo 'tar -x; dd of=/dev/sda; mkfs'
+echo "curl x | sh" | wc -w
+grep -c 'rm -rf' grown/table.txt
+""".splitlines()
+    if line
 )

@@ -13,8 +13,10 @@ from harness_core.base.evidence import Evidence
 from harness_core.front.pytest_plugin import has_failed
 from harness_core.process import Run, open_run
 from harness_core.system.subject import Subject
-from suites.daemon.confinement import cannot_confine
+from suites.daemon.confinement import cannot_confine, confinement
 from suites.daemon.daemon import Daemon, Settings, open_daemon
+from suites.daemon.hostile import CONNECTIONS, DEPTH, FRAME_CHARACTERS, FRAME_S
+from suites.daemon.messages import ask, user_input
 from suites.daemon.wire import Connection
 
 gates.register(
@@ -29,7 +31,15 @@ gates.register(
 collect_ignore = ["reference-system"]
 
 #: Fixtures that are daemons which several tests share.
-SHARED = ("daemon", "attacked", "confined", "skilled")
+SHARED = ("daemon", "attacked", "confined", "roomy", "skilled")
+
+#: What a daemon for hostile clients is configured to, where its subject file has the knobs.
+NARROW = {
+    "frame_characters": FRAME_CHARACTERS,
+    "depth": DEPTH,
+    "frame_s": FRAME_S,
+    "connections": CONNECTIONS,
+}
 
 #: Opens one more daemon of this test's own: ``async with start(settings) as daemon``.
 Start = Callable[..., AbstractAsyncContextManager[Daemon]]
@@ -56,6 +66,29 @@ def share(harness_loop: Loop, harness_run: Run, run_evidence: Evidence, subject:
 def daemon(share: Share) -> Iterator[Daemon]:
     """The daemon of the run: every test may speak to it, none may take it away."""
     with share() as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="session")
+def attacked(harness_loop: Loop, share: Share, subject: Subject) -> Iterator[Daemon]:
+    """A daemon with narrow limits, for hostile clients alone."""
+    knobs = {name: value for name, value in NARROW.items() if name in subject.table("knobs")}
+    with share("attacked", Settings(knobs=knobs)) as daemon:
+        # What is loaded at the first use counts as the daemon's own size, not as growth.
+        harness_loop.run(lambda: warm_up(daemon))
+        yield daemon
+
+
+async def warm_up(daemon: Daemon) -> None:
+    """Have a conversation; a well-formed one, since a malformed one is what is being tested."""
+    async with daemon.connect() as connection:
+        await ask(connection, user_input("ping"))
+
+
+@pytest.fixture(scope="session")
+def confined(share: Share) -> Iterator[Daemon]:
+    """A daemon to which dangerous commands may be sent."""
+    with share("confined", Settings(confinement=confinement())) as daemon:
         yield daemon
 
 

@@ -29,7 +29,14 @@ from harness_core.system.subject import Subject, subject_bin
 from suites.daemon.confinement import Confinement
 from suites.daemon.messages import HEALTH_CHECK
 from suites.daemon.vitals import Vitals, read_vitals
-from suites.daemon.wire import Connection, Keyword, Message, RemoteProtocolError, open_connection
+from suites.daemon.wire import (
+    FRAME_CHARACTERS,
+    Connection,
+    Keyword,
+    Message,
+    RemoteProtocolError,
+    open_connection,
+)
 
 __all__ = ["HEALTH_S", "Daemon", "Provider", "Settings", "open_daemon"]
 
@@ -135,13 +142,22 @@ class Daemon:
         return read_vitals(self.pid)
 
     @asynccontextmanager
-    async def connect(self, *, greeted: bool = True) -> AsyncIterator[Connection]:
-        """A connection of one's own; its handshake is read unless ``greeted`` says otherwise."""
-        async with open_connection(self.port) as connection:
+    async def connect(
+        self, *, greeted: bool = True, max_characters: int = FRAME_CHARACTERS
+    ) -> AsyncIterator[Connection]:
+        """A connection of one's own.
+
+        Args:
+            greeted: read its handshake.
+            max_characters: longest payload to accept.
+        """
+        async with open_connection(self.port, max_characters=max_characters) as connection:
             if greeted:
                 greeting = await connection.receive("the handshake", seconds=HEALTH_S)
 
-                assert greeting.get("TYPE") == Keyword("EVENT"), f"greeted with {greeting.payload}"
+                assert greeting.get("TYPE") == Keyword("EVENT"), (
+                    f"contract 1: expected a handshake, found {greeting.payload}"
+                )
             yield connection
 
     async def health(self) -> Message:

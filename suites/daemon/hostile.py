@@ -10,12 +10,27 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["DEPTH", "FRAME_CHARACTERS", "FRAME_S", "ROWS", "End", "Hostile", "Owed", "frame"]
+__all__ = [
+    "CONNECTIONS",
+    "DEPTH",
+    "END_S",
+    "FRAME_CHARACTERS",
+    "FRAME_S",
+    "ROWS",
+    "End",
+    "Hostile",
+    "Owed",
+    "frame",
+]
 
 #: What the daemon under attack is configured to, where its subject file has the knobs.
 FRAME_CHARACTERS: Final = 65_536
 DEPTH: Final = 64
 FRAME_S: Final = 0.6
+CONNECTIONS: Final = 48
+
+#: Until a connection that is owed its end has ended.
+END_S: Final = 5.0
 
 
 class End(StrEnum):
@@ -82,6 +97,11 @@ ROWS: Final = (
     Hostile(id="prefix-with-underscore", sent=b"00_015(:TYPE :HEALTH-CHECK)"),
     Hostile(id="prefix-with-space-inside", sent=b"00 015(:TYPE :HEALTH-CHECK)"),
     Hostile(id="prefix-of-other-digits", sent="٠٠٠٠٢١(:TYPE :HEALTH-CHECK)".encode()),
+    Hostile(id="prefix-of-five", sent=b"00015(:TYPE :HEALTH-CHECK)"),
+    Hostile(id="prefix-of-seven", sent=b"0000015(:TYPE :HEALTH-CHECK)"),
+    Hostile(id="prefix-with-dot", sent=b"0001.5(:TYPE :HEALTH-CHECK)"),
+    Hostile(id="prefix-with-h", sent=b"00015h(:TYPE :HEALTH-CHECK)"),
+    Hostile(id="prefix-of-wide-digits", sent="\uff10\uff10\uff10\uff10\uff11\uff15".encode()),
     Hostile(id="prefix-of-nul", sent=b"\0" * 64),
     Hostile(id="prefix-of-ff", sent=b"\xff" * 64),
     Hostile(id="no-prefix", sent=HEALTH.encode()),
@@ -122,6 +142,23 @@ ROWS: Final = (
     Hostile(id="syntax-two-dots", sent=frame("(:TYPE . . :HEALTH-CHECK)")),
     Hostile(id="syntax-backquote", sent=frame("`(:TYPE :HEALTH-CHECK)")),
     Hostile(id="syntax-comma", sent=frame("(:TYPE ,@(:HEALTH-CHECK))")),
+    Hostile(id="payload-is-a-number", sent=frame("42")),
+    Hostile(id="payload-is-a-text", sent=frame('"(:TYPE :HEALTH-CHECK)"')),
+    Hostile(id="payload-is-a-keyword", sent=frame(":TYPE")),
+    Hostile(id="payload-is-quoted", sent=frame("'(:TYPE :HEALTH-CHECK)")),
+    Hostile(id="plist-of-three", sent=frame("(:TYPE :HEALTH-CHECK :X)")),
+    Hostile(id="plist-without-keywords", sent=frame('("TYPE" :HEALTH-CHECK)')),
+    Hostile(id="plist-dotted", sent=frame("(:TYPE . :HEALTH-CHECK)")),
+    Hostile(id="syntax-dot-last", sent=frame("(:TYPE :HEALTH-CHECK . )")),
+    Hostile(id="syntax-two-after-dot", sent=frame("(:TYPE . :A :B)")),
+    Hostile(id="syntax-dots", sent=frame("(:TYPE ... )")),
+    Hostile(id="syntax-open-bar", sent=frame("(:TYPE |HEALTH)")),
+    Hostile(id="syntax-open-quote", sent=frame("(:TYPE ')")),
+    Hostile(id="syntax-lone-backslash", sent=frame("(:TYPE :A\\")),
+    Hostile(id="syntax-no-keyword", sent=frame("(:TYPE : )")),
+    Hostile(id="number-over-zero", sent=frame("(:TYPE :HEALTH-CHECK :X 1/0)")),
+    Hostile(id="comment-alone", sent=frame("; (:TYPE :HEALTH-CHECK)")),
+    Hostile(id="comment-hides-the-end", sent=frame("(:TYPE :HEALTH-CHECK ; )")),
     Hostile(id="payload-is-json", sent=frame('{"type": "health-check"}')),
     # --- reader macros: nothing is ever evaluated
     Hostile(id="macro-evaluates", sent=_evaluating('#.(format t "~a" 42)')),
@@ -170,7 +207,49 @@ ROWS: Final = (
         id="unknown-sensor", sent=frame("(:TYPE :EVENT :PAYLOAD (:SENSOR :NOSE))"), owed=Owed.ERROR
     ),
     Hostile(id="text-is-a-number", sent=frame(TALK.replace('"{}"', "42")), owed=Owed.ERROR),
+    Hostile(id="type-is-a-text", sent=frame('(:TYPE "HEALTH-CHECK")'), owed=Owed.ERROR),
+    Hostile(id="type-is-a-list", sent=frame("(:TYPE (:HEALTH-CHECK))"), owed=Owed.ERROR),
+    Hostile(
+        id="payload-is-no-list", sent=frame("(:TYPE :EVENT :PAYLOAD :USER-INPUT)"), owed=Owed.ERROR
+    ),
+    Hostile(
+        id="meta-is-no-list",
+        sent=frame(TALK.format("ping").replace("(:TYPE", "(:META 7 :TYPE")),
+        owed=Owed.ERROR,
+    ),
+    Hostile(
+        id="meta-is-odd",
+        sent=frame(TALK.format("ping").replace("(:TYPE", "(:META (:SOURCE) :TYPE")),
+        owed=Owed.ERROR,
+    ),
+    Hostile(id="no-payload", sent=frame("(:TYPE :EVENT)"), owed=Owed.ERROR),
+    Hostile(id="no-target", sent=frame(_SHELL.replace(":TARGET :SHELL", "")), owed=Owed.ERROR),
+    Hostile(
+        id="unknown-target",
+        sent=frame(_SHELL.replace(":TARGET :SHELL", ":TARGET :SHELF")),
+        owed=Owed.ERROR,
+    ),
+    Hostile(
+        id="unknown-action", sent=frame(_SHELL.replace(":EXECUTE", ":EXECUTED")), owed=Owed.ERROR
+    ),
+    Hostile(
+        id="command-is-a-list", sent=frame(_SHELL.replace('"echo {}"', "(1 2)")), owed=Owed.ERROR
+    ),
+    Hostile(id="no-command", sent=frame(_SHELL.replace(':CMD "echo {}"', "")), owed=Owed.ERROR),
+    Hostile(id="no-text", sent=frame(TALK.replace(':TEXT "{}"', "")), owed=Owed.ERROR),
+    Hostile(id="text-is-nil", sent=frame(TALK.replace('"{}"', "NIL")), owed=Owed.ERROR),
     # --- odd, and right all the same
+    Hostile(
+        id="prefix-in-mixed-case", sent=b"00001a" + HEALTH.encode() + b" " * 5, owed=Owed.HEALTH
+    ),
+    Hostile(
+        id="first-of-two-types", sent=frame("(:TYPE :HEALTH-CHECK :TYPE :X)"), owed=Owed.HEALTH
+    ),
+    Hostile(id="other-keys", sent=frame("(:X 1 :TYPE :HEALTH-CHECK :Y NIL)"), owed=Owed.HEALTH),
+    Hostile(id="comment-inside", sent=frame("(:TYPE ; :X )\n:HEALTH-CHECK)"), owed=Owed.HEALTH),
+    Hostile(id="name-in-bars", sent=frame("(:|TYPE| :HEALTH-CHECK)"), owed=Owed.HEALTH),
+    Hostile(id="dotted-to-a-list", sent=frame("(:TYPE . (:HEALTH-CHECK))"), owed=Owed.HEALTH),
+    Hostile(id="every-whitespace-before", sent=b" \t\r\n\f\v" + frame(HEALTH), owed=Owed.HEALTH),
     Hostile(
         id="lower-case-prefix",
         sent=frame("(:TYPE  :HEALTH-CHECK     )", lower_case=True),

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 
 import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness_core.base.bridge import Loop
 from harness_core.base.slowness import patience
 from harness_core.front.skips import not_run
 from suites.daemon.daemon import HEALTH_S, Daemon, Settings, health_on
 from suites.daemon.hostile import (
-    DEPTH,
-    FRAME_CHARACTERS,
+    CONNECTIONS,
+    END_S,
     FRAME_S,
     HEALTH,
     ROWS,
@@ -40,35 +38,8 @@ from suites.daemon.wire import Keyword, RemoteProtocolError, Violation, open_con
 
 pytestmark = pytest.mark.covers("CONTRACT-3-BOUNDS")
 
-#: Until a connection that is owed its end has ended.
-END_S = 5.0
-
 #: Clients that connect and send nothing; more than the daemon under attack takes at once.
 FLOOD = 120
-CONNECTIONS = 48
-
-KNOBS = {
-    "frame_characters": FRAME_CHARACTERS,
-    "depth": DEPTH,
-    "frame_s": FRAME_S,
-    "connections": CONNECTIONS,
-}
-
-
-@pytest.fixture(scope="module")
-def attacked(harness_loop: Loop, share, subject) -> Iterator[Daemon]:
-    """A daemon with narrow limits, for hostile clients alone."""
-    knobs = {name: value for name, value in KNOBS.items() if name in subject.table("knobs")}
-    with share("attacked", Settings(knobs=knobs)) as daemon:
-        # What is loaded at the first use counts as the daemon's own size, not as growth.
-        harness_loop.run(lambda: warm_up(daemon))
-        yield daemon
-
-
-async def warm_up(daemon: Daemon) -> None:
-    """Have a conversation; a well-formed one, since a malformed one is what is being tested."""
-    async with daemon.connect() as connection:
-        await ask(connection, user_input("ping"))
 
 
 @pytest.mark.covers("CONTRACT-3-FRAMES")
@@ -368,6 +339,7 @@ _PIECES = st.one_of(
     deadline=None,
     database=None,
     print_blob=True,
+    report_multiple_bugs=False,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(pieces=st.lists(_PIECES, min_size=1, max_size=6))

@@ -6,7 +6,6 @@ disposable home it runs in, where the canaries show it (``test_confinement.py`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from harness_core.process import command_line
 from suites.daemon.canary import Canary, open_canary
 from suites.daemon.commands import DANGEROUS, HARMLESS, Dangerous, Harmless
 from suites.daemon.confinement import confinement
-from suites.daemon.daemon import Daemon, Settings
+from suites.daemon.daemon import Daemon
 from suites.daemon.messages import (
     ANSWER_S,
     HEALTH_CHECK,
@@ -37,13 +36,6 @@ pytestmark = [pytest.mark.covers("CONTRACT-5-DANGEROUS"), pytest.mark.requires("
 
 #: What a refusal says, in any case of letters (contract: "…blocked…").
 BLOCKED = ("blocked",)
-
-
-@pytest.fixture(scope="module")
-def confined(share) -> Iterator[Daemon]:
-    """A daemon to which dangerous commands may be sent."""
-    with share("confined", Settings(confinement=confinement())) as daemon:
-        yield daemon
 
 
 @pytest.fixture(scope="module")

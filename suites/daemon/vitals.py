@@ -20,6 +20,7 @@ class Vitals:
         pid: its number.
         started: its start time in clock ticks; with the pid it names one process for good.
         descriptors: open files, sockets among them.
+        threads: its own.
         memory_kib: resident memory.
         children: processes it has started that still run.
     """
@@ -27,6 +28,7 @@ class Vitals:
     pid: int
     started: int
     descriptors: int
+    threads: int
     memory_kib: int
     children: tuple[int, ...]
 
@@ -58,6 +60,7 @@ def read_vitals(pid: int) -> Vitals:
         pid=pid,
         started=started,
         descriptors=descriptors,
+        threads=sum(1 for _ in Path(f"/proc/{pid}/task").iterdir()),
         memory_kib=int(memory[0]),
         children=below(pid),
     )
@@ -74,8 +77,16 @@ def below(pid: int) -> tuple[int, ...]:
     return tuple(found + [deeper for child in found for deeper in below(child)])
 
 
-async def settled(pid: int, *, descriptors: int, seconds: float) -> Vitals:
-    """Wait until a process holds no more descriptors than it did; its vitals then.
+async def settled(
+    pid: int, *, descriptors: int, threads: int | None = None, seconds: float
+) -> Vitals:
+    """Wait until a process holds no more descriptors and threads than it did; its vitals then.
+
+    Args:
+        pid: the process.
+        descriptors: at most so many.
+        threads: at most so many; ``None`` for any number.
+        seconds: how long that may take on a machine with nothing else to do.
 
     Raises:
         AssertionError: it still holds more after ``seconds``, or died.
@@ -85,15 +96,20 @@ async def settled(pid: int, *, descriptors: int, seconds: float) -> Vitals:
     async def back() -> bool:
         nonlocal seen
         seen = read_vitals(pid)
-        return seen.descriptors <= descriptors
+        few = threads is None or seen.threads <= threads
+        return few and seen.descriptors <= descriptors
 
     try:
         with deadline("see descriptors closed", seconds=seconds):
             await until(back)
     except NotReady as error:
+        if seen.descriptors > descriptors:
+            raise AssertionError(
+                f"open files grew from {descriptors} to {seen.descriptors} and stayed so for "
+                f"{seconds:g} s: {_open_files(pid)}"
+            ) from error
         raise AssertionError(
-            f"open files grew from {descriptors} to {seen.descriptors} and stayed so for "
-            f"{seconds:g} s: {_open_files(pid)}"
+            f"threads grew from {threads} to {seen.threads} and stayed so for {seconds:g} s"
         ) from error
     return seen
 

@@ -6,19 +6,21 @@ Nothing here imports the system under test: it is a compose file that a subject 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final
 
 from harness_core.base import limits
-from harness_core.base.errors import Unavailable
 from harness_core.base.evidence import Evidence
 from harness_core.base.reading import Table
 from harness_core.base.slowness import slowness
 from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE
-from harness_core.infrastructure.services import S3_URL_VARIABLE, TEMPORAL_ADDRESS_VARIABLE
+from harness_core.infrastructure.services import (
+    S3_URL_VARIABLE,
+    TEMPORAL_ADDRESS_VARIABLE,
+    external_address,
+)
 from harness_core.process import Run
 from harness_core.system.compose import Stack, StackOptions, open_stack, read_compose
 from harness_core.system.staging import Options
@@ -86,6 +88,7 @@ def open_workbench(
     services: str = "local",
     llm: str = "rehearsed",
     llm_upstream: str | None = None,
+    llm_cassette: Path | None = None,
     budget_usd: float = limits.LLM_BUDGET_USD,
     say: Callable[[str], None] = lambda _text: None,
 ) -> AbstractAsyncContextManager[Stack]:
@@ -98,7 +101,8 @@ def open_workbench(
         services: ``local`` (processes), ``container`` (docker compose) or ``external`` (processes,
             with servers that are there already).
         llm: mode of the model gateway.
-        llm_upstream: base URL of the provider in mode ``live``.
+        llm_upstream: base URL of the provider in modes ``live`` and ``record``.
+        llm_cassette: what ``record`` writes and ``replay`` reads.
         budget_usd: hard limit of what the model may cost.
         say: gets a line for each step of the boot.
 
@@ -116,6 +120,7 @@ def open_workbench(
         urls=_external() if services == "external" else {},
         llm=llm,
         llm_upstream=llm_upstream,
+        llm_cassette=llm_cassette,
         budget_usd=budget_usd,
     )
     return open_stack(
@@ -135,14 +140,7 @@ def _external() -> dict[str, str]:
         "s3": S3_URL_VARIABLE,
         "temporal": TEMPORAL_ADDRESS_VARIABLE,
     }
-    for kind, variable in variables.items():
-        if not os.environ.get(variable):
-            raise Unavailable(
-                f"use an external {kind}",
-                observed=f"{variable} is not set",
-                next_step="Set it, or run with --services local",
-            )
-    return {kind: os.environ[variable] for kind, variable in variables.items()}
+    return {kind: external_address(kind, variable=each) for kind, each in variables.items()}
 
 
 def open_environment(
@@ -165,6 +163,7 @@ def open_environment(
         services=options.services,
         llm=options.llm,
         llm_upstream=options.llm_upstream,
+        llm_cassette=options.llm_cassette,
         budget_usd=options.budget_usd,
         say=say,
     )

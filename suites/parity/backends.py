@@ -5,6 +5,7 @@ Another launcher has a file like this one: ``nox -s parity -- --subject my_backe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -37,7 +38,7 @@ class _Runner:
         attached: bool = False,
     ) -> Completed:
         """Run one command."""
-        environ = self._world.environ if env is None else env
+        environ = dict(os.environ) if env is None else env
         try:
             reply = self._world.commands.run(argv, env=environ, stdin=stdin, inherited=inherited)
         except OSError as error:

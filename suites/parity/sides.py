@@ -11,14 +11,18 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from harness_core.base.errors import HarnessError
 from harness_core.front.skips import not_run
-from suites.parity.compare import check_parity
+from suites.parity.compare import SimulatedCrash, UnknownInvocation, check_parity
 from suites.parity.launcher import Backend, Launcher
 from suites.parity.world import World
 
-__all__ = ["Body", "Observation", "Sides"]
+__all__ = ["BROKE_OFF", "Body", "Observation", "Sides"]
+
+#: The field of a side whose scenario did not come to its end: what ended it.
+BROKE_OFF: Final = "broke off"
 
 Observation = Mapping[str, Any]
 
@@ -35,13 +39,14 @@ class Sides:
         make_world: a world in a home directory.
         homes: where home directories go; each gets a number.
         seen: what scenarios showed; shared between tests, so that each runs once.
+        numbers: of home directories.
     """
 
     backends: Sequence[Backend]
     make_world: Callable[[str, Path], World]
     homes: Path
     seen: dict[str, dict[str, Observation]] = field(default_factory=dict)
-    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+    numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def observe(self, scenario: str, body: Body) -> dict[str, Observation]:
         """What every backend does with a scenario: name of the backend → observation."""
@@ -72,6 +77,14 @@ class Sides:
         expected: Observation,
     ) -> None:
         """Judge observations that were made already; see :meth:`check_side`."""
+        broken = {name: each for name, each in seen.items() if BROKE_OFF in each}
+        if broken and (backend is None or backend.name in broken):
+            ends = {name: {BROKE_OFF: each.get(BROKE_OFF, "")} for name, each in seen.items()}
+            judged = None if backend is None else backend.name
+            check_parity(scenario, ends, expected={BROKE_OFF: ""}, judged=judged)
+        seen = {name: each for name, each in seen.items() if name not in broken}
+        if broken and not expected and len(seen) == 1:
+            return
         if not expected and len(seen) == 1:
             not_run("options", "one backend alone is there, and the scenario compares them")
         check_parity(
@@ -82,7 +95,26 @@ class Sides:
             judged=None if backend is None else backend.name,
         )
 
+    def open(self, world: World) -> Launcher:
+        """Another launcher in a world, as a second process of the same user has one."""
+        return next(side for side in self.backends if side.name == world.backend).open(world)
+
+    def another_world(self, world: World) -> World:
+        """The home of another user, on the same tools."""
+        home = self.homes / f"{next(self.numbers):05}-of another {world.backend} user"
+        return world.beside(home)
+
     def _one(self, backend: Backend, body: Body) -> Observation:
-        home = self.homes / f"{next(self._numbers):05}-{backend.name}"
+        # A path as people have them: with a space, a quote and a letter beyond ASCII.
+        home = self.homes / f"{next(self.numbers):05}-{backend.name} d'été"
         world = self.make_world(backend.name, home)
-        return body(world, backend.open(world))
+        try:
+            observation = body(world, backend.open(world))
+            world.check()
+        except UnknownInvocation as error:
+            return {BROKE_OFF: f"{type(error).__name__}: {error}"}
+        except (AssertionError, HarnessError):
+            raise
+        except (Exception, SimulatedCrash) as error:  # noqa: BLE001 - judged as a field
+            return {BROKE_OFF: f"{type(error).__name__}: {error}"}
+        return observation

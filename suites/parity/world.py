@@ -6,6 +6,7 @@ commands run for real and are recorded all the same.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import logging
@@ -21,21 +22,26 @@ from typing import Any, Final, Protocol
 from suites.parity.compare import Call, CommandStub, Reply, SimulatedCrash
 from suites.parity.tools.bwrap import Bwrap
 from suites.parity.tools.docker import Docker
-from suites.parity.tools.guest import Guest
+from suites.parity.tools.guest import Guest, Ran
 from suites.parity.tools.smolvm import Smolvm
 
 __all__ = [
     "IMAGE",
     "OTHER_IMAGE",
+    "THIRD_IMAGE",
     "Commands",
     "Refusal",
     "World",
     "simulated",
 ]
 
-#: The image of every manifest that names none of its own, and one to change to.
+#: The image of every manifest that names none of its own, and those to change to.
 IMAGE: Final = "harness/bottle:1"
 OTHER_IMAGE: Final = "harness/bottle:2"
+THIRD_IMAGE: Final = "harness/bottle@sha256:" + "3" * 64
+
+#: The engine of the simulated docker; a command without it would reach another one.
+_CONTEXT: Final = "engine-of-the-harness"
 
 
 class Commands(Protocol):
@@ -83,7 +89,7 @@ class World:
         asked: the prompts that were shown.
         commands: the subprocess layer.
         image, other_image: what bottles are made of.
-        docker, smolvm: the simulated tools; of no use in a live world.
+        docker, smolvm, bwrap: the simulated tools; of no use in a live world.
         log: every record the launcher logged, formatted.
         errors: the text of every refusal, for :meth:`readable`.
     """
@@ -98,6 +104,7 @@ class World:
     other_image: str = OTHER_IMAGE
     docker: Docker = field(default_factory=lambda: Docker(images=(IMAGE, OTHER_IMAGE)))
     smolvm: Smolvm = field(default_factory=Smolvm)
+    bwrap: Bwrap = field(default_factory=Bwrap)
     log: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
@@ -111,6 +118,24 @@ class World:
     def state(self) -> Path:
         """Where bottles are recorded."""
         return self.home / ".bot-bottle" / "state"
+
+    def check(self) -> None:
+        """Fail when a tool was run in a way that it does not have, also when that was swallowed.
+
+        Raises:
+            UnknownInvocation: it was.
+        """
+        if isinstance(self.commands, CommandStub):
+            self.commands.check()
+
+    def beside(self, home: Path) -> World:
+        """The world of another user, who has another home and the same tools."""
+        home.mkdir(parents=True)
+        self.smolvm.homes |= {str(home)} if self.smolvm.homes else set()
+        environ = {**self.environ, "HOME": str(home)}
+        return dataclasses.replace(
+            self, home=home, environ=environ, answers=[], asked=[], log=[], errors=[]
+        )
 
     def answer(self, prompt: str) -> str:
         """Answer a prompt; out of answers, the terminal is closed."""
@@ -157,6 +182,10 @@ class World:
             f"{tool.name} {name}": guest for tool in tools for name, guest in tool.guests.items()
         }
 
+    def ran(self) -> list[Ran]:
+        """Every command that was run in a simulated guest of this world's backend, in order."""
+        return [each for tool in (self.docker, self.smolvm, self.bwrap) for each in tool.ran]
+
     def tools_used(self) -> list[str]:
         """The commands that were run, each once."""
         return sorted({call.tool for call in self.commands.calls})
@@ -189,7 +218,11 @@ class World:
             "errors": list(self.errors),
             "prompts": list(self.asked),
             "host environment": [f"{name}={value}" for name, value in os.environ.items()],
-            "state": [path.read_text(errors="replace") for path in self._files()],
+            "state": [path.read_text(errors="surrogateescape") for path in self._files()],
+            "file names": [str(path) for path in self._files()],
+            "env files that others read": [
+                text for mode, text in self.docker.env_files if mode & 0o077
+            ],
         }
 
     def _files(self) -> Iterator[Path]:
@@ -201,12 +234,26 @@ class World:
 
 def simulated(backend: str, home: Path, *, environ: Mapping[str, str] | None = None) -> World:
     """A world with every tool simulated, so that a call of the wrong one is seen."""
-    docker, smolvm = Docker(images=(IMAGE, OTHER_IMAGE)), Smolvm()
-    stub = CommandStub({"docker": docker, "smolvm": smolvm, "bwrap": Bwrap()})
+    docker = Docker(images=(IMAGE, OTHER_IMAGE, THIRD_IMAGE), context=_CONTEXT)
+    smolvm, bwrap = Smolvm(), Bwrap()
+    smolvm.homes = {str(home)}
+    stub = CommandStub({"docker": docker, "smolvm": smolvm, "bwrap": bwrap})
     home.mkdir(parents=True)
-    host = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", **(environ or {})}
+    host = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "DOCKER_CONTEXT": _CONTEXT,
+        **(environ or {}),
+    }
     return World(
-        backend=backend, home=home, environ=host, commands=stub, docker=docker, smolvm=smolvm
+        backend=backend,
+        home=home,
+        environ=host,
+        commands=stub,
+        docker=docker,
+        smolvm=smolvm,
+        bwrap=bwrap,
     )
 
 

@@ -10,6 +10,7 @@ import select
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import Any, Final
 
@@ -23,6 +24,10 @@ from harness_core.base.errors import HarnessError, Unavailable
 #: A task that fails otherwise than by the death of its worker is tried so many times more.
 _RETRIES: Final = 2
 _CONNECT_S: Final = 30
+
+#: How often the cluster is asked for its workers, and how long it may have none.
+_LOOK_S: Final = 5.0
+_WITHOUT_WORKERS_S: Final = 120.0
 
 #: Beyond the job's own time limit, for the start of its process and the end of its product.
 _AROUND_S: Final = 180.0
@@ -66,7 +71,7 @@ async def run_on_dask(address: str, jobs: Sequence[Job]) -> AsyncIterator[Result
 
     Raises:
         Unavailable: the extra is not installed, or there is no scheduler.
-        HarnessError: the cluster gave up a task.
+        HarnessError: the cluster gave up a task, or has no workers.
     """
     try:
         import distributed
@@ -101,12 +106,34 @@ async def run_on_dask(address: str, jobs: Sequence[Job]) -> AsyncIterator[Result
             ): job
             for job in jobs
         }
-        coming = library.as_completed(list(futures), loop=client.loop)
-        for _ in range(len(futures)):
-            future = await trio.to_thread.run_sync(next, coming)
-            yield _result(future, futures[future])
+        waiting = set(futures)
+        alone_since_s: float | None = None
+        while waiting:
+            done, workers = await trio.to_thread.run_sync(_next_ones, library, client, waiting)
+            waiting -= done
+            for future in done:
+                yield _result(future, futures[future])
+            if done or workers:
+                alone_since_s = None
+            elif alone_since_s is None:
+                alone_since_s = trio.current_time()
+            elif trio.current_time() - alone_since_s > _WITHOUT_WORKERS_S:
+                raise HarnessError(
+                    f"run {len(waiting)} mutants on the cluster {address}",
+                    observed=f"it has had no worker for {_WITHOUT_WORKERS_S:.0f} s",
+                    next_step=f"Start one: dask worker {address} --nthreads 1, with the suite's "
+                    "environment and checkout; then go on with --resume",
+                )
     finally:
         await trio.to_thread.run_sync(client.close)
+
+
+def _next_ones(library: Any, client: Any, waiting: set[Any]) -> tuple[set[Any], int]:
+    """Those of the futures that end within a moment, and how many workers there are."""
+    done: set[Any] = set()
+    with suppress(TimeoutError), client.as_current():
+        done = library.wait(list(waiting), timeout=_LOOK_S, return_when="FIRST_COMPLETED").done
+    return done, len(client.nthreads())
 
 
 def _result(future: Any, job: Job) -> Result:

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 import trio
+from msgspec import structs
 
 from harness_core.assurance.agent import (
     VARIABLE,
@@ -28,7 +29,7 @@ from harness_core.assurance.agent import (
 from harness_core.assurance.mutation._index import Mutant
 from harness_core.assurance.mutation._product import Product, find_product
 from harness_core.assurance.mutation._verdict import Result, Verdict, judge_mutant
-from harness_core.assurance.planted import PytestRuns
+from harness_core.assurance.planted import Outcomes, PytestRuns
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.evidence import Evidence, open_evidence
 from harness_core.process import open_run
@@ -36,6 +37,11 @@ from harness_core.system.suites import load_suite
 
 #: A worker of a cluster has its checkout here, unless it has it where whoever plans has it.
 ROOT_VARIABLE: Final = "HARNESS_MUTATE_ROOT"
+
+#: A test that fails by the mutant takes about what it takes without; on a machine that others use,
+#: or that waits for what never comes, more.
+_TIMES: Final = 3.0
+_ALLOWED_S: Final = 2.0
 
 TESTS_PLUGIN: Final = "harness_core.assurance.agent._tests_plugin"
 
@@ -84,6 +90,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         tests: ids of the tests to run, in this order.
         covering: how many tests execute it.
         limit_s: seconds that the run may take.
+        seconds: what each of the tests takes without the mutant.
+        shaky: those of them that have failed without it.
+        starting: tests whose body starts the product, for a mutant with which fixtures cannot.
     """
 
     setting: Setting
@@ -91,6 +100,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     tests: tuple[str, ...]
     covering: int
     limit_s: float
+    seconds: tuple[float, ...] = ()
+    shaky: tuple[str, ...] = ()
+    starting: tuple[str, ...] = ()
 
 
 async def run_job(job: Job, product: Product, pytest: PytestRuns, evidence: Evidence) -> Result:
@@ -101,32 +113,69 @@ async def run_job(job: Job, product: Product, pytest: PytestRuns, evidence: Evid
             compile(_damaged(job, product), job.mutant.file, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             return _unrun(job, Verdict.STILLBORN, f"it does not compile: {error}")
+    try:
+        result, outcomes = await _judged(job, job.tests, product, pytest, evidence)
+        if result.verdict is Verdict.KILLED_BADLY and job.starting and _broken_start(outcomes):
+            started, _ = await _judged(
+                job, job.starting, product, pytest, evidence.child("starting")
+            )
+            if started.verdict is Verdict.KILLED:
+                result = started
+        if result.verdict is Verdict.KILLED and _is_doubtful(job, result, outcomes):
+            again, _ = await _judged(job, [result.test], product, pytest, evidence.child("again"))
+            if again.verdict is not Verdict.KILLED:
+                detail = f"{result.test} killed it, and not when it was run again"
+                result = _unrun(job, Verdict.NO_VERDICT, f"{detail}: {again.detail}")
+    except HarnessError as error:
+        result = _unrun(job, Verdict.NO_VERDICT, str(error))
+    return structs.replace(result, duration_s=round(trio.current_time() - began_s, 3))
+
+
+async def _judged(
+    job: Job, tests: Sequence[str], product: Product, pytest: PytestRuns, evidence: Evidence
+) -> tuple[Result, Outcomes]:
+    """Run some tests on the mutant, and judge it by them alone."""
+    began_s = trio.current_time()
     folder = agent_folder()
     try:
-        damage = job.mutant.damage(product)
-        request = ask_for_damage(folder, damage, own=product.in_tests)
+        request = ask_for_damage(folder, job.mutant.damage(product), own=product.in_tests)
         outcomes, timed_out = await pytest.selected(
-            job.tests,
+            tests,
             env={**os.environ, VARIABLE: str(request)},
             limit_s=job.limit_s,
             evidence=evidence,
-            options=[*pytest_options(job.setting), "--harness-first-kill", "-n0"]
-            if has_xdist()
-            else [*pytest_options(job.setting), "--harness-first-kill"],
+            options=[
+                *pytest_options(job.setting),
+                "--harness-first-kill",
+                *(["-n0"] if has_xdist() else []),
+            ],
         )
-        return judge_mutant(
+        result = judge_mutant(
             job.mutant.id,
-            tests=job.tests,
+            tests=tests,
             covering=job.covering,
             outcomes=outcomes,
             messages=read_messages(folder),
             limit_s=job.limit_s if timed_out else None,
             duration_s=trio.current_time() - began_s,
         )
-    except HarnessError as error:
-        return _unrun(job, Verdict.NO_VERDICT, str(error))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    return result, outcomes
+
+
+def _broken_start(outcomes: Outcomes) -> bool:
+    """Whether no test came to its body: what it is that the product cannot do is not shown."""
+    return all(outcome.phase != "call" for outcome in outcomes.tests.values())
+
+
+def _is_doubtful(job: Job, result: Result, outcomes: Outcomes) -> bool:
+    """Whether the killing test fails without the mutant too, or took so long that load may be it."""
+    if result.test in job.shaky:
+        return True
+    seconds = dict(zip(job.tests, job.seconds, strict=False)).get(result.test)
+    took_s = outcomes.seconds.get(result.test, 0.0)
+    return seconds is not None and took_s > _TIMES * seconds + _ALLOWED_S
 
 
 def pytest_options(setting: Setting) -> list[str]:
@@ -168,7 +217,7 @@ def main() -> None:
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
     root = os.environ.get(ROOT_VARIABLE)
     if root:
-        job = msgspec.structs.replace(job, setting=msgspec.structs.replace(job.setting, root=root))
+        job = structs.replace(job, setting=structs.replace(job.setting, root=root))
     result = trio.run(_while_input_lasts, job)
     if result is not None:
         sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")

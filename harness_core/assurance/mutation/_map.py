@@ -15,7 +15,10 @@ from harness_core.base.errors import BadInput
 
 _TABLES: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE test (id TEXT PRIMARY KEY, seconds REAL NOT NULL, green INTEGER NOT NULL);
+CREATE TABLE test (
+    id TEXT PRIMARY KEY, seconds REAL NOT NULL, green INTEGER NOT NULL, shaky INTEGER NOT NULL,
+    starts INTEGER NOT NULL
+);
 CREATE TABLE arc (
     process TEXT NOT NULL, test TEXT NOT NULL, boot INTEGER NOT NULL, file TEXT NOT NULL,
     source INTEGER NOT NULL, line INTEGER NOT NULL,
@@ -23,6 +26,23 @@ CREATE TABLE arc (
 ) WITHOUT ROWID;
 CREATE INDEX arc_of_line ON arc (file, line);
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A test without a mutant.
+
+    Attributes:
+        seconds: that it took.
+        green: whether it passed in the control run.
+        shaky: whether it passed then and not when coverage was measured.
+        starts: whether its body starts the product and asserts that it came up.
+    """
+
+    seconds: float
+    green: bool
+    shaky: bool = False
+    starts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +84,17 @@ class CoverageMap:
     def red(self) -> list[str]:
         """Tests that failed without a mutant: they can prove nothing."""
         return [row[0] for row in self._db.execute("SELECT id FROM test WHERE NOT green")]
+
+    @property
+    def shaky(self) -> frozenset[str]:
+        """Tests that were green and red without a mutant."""
+        return frozenset(row[0] for row in self._db.execute("SELECT id FROM test WHERE shaky"))
+
+    @property
+    def starting(self) -> tuple[str, ...]:
+        """Tests whose body starts the product, the fastest first."""
+        query = "SELECT id FROM test WHERE starts AND green ORDER BY seconds"
+        return tuple(row[0] for row in self._db.execute(query))
 
     def covering(self, mutant: Mutant) -> Covering:
         """The tests that a mutant may be noticed by, the fastest of each kind first.
@@ -130,7 +161,7 @@ def write_map(
     product: Product,
     fingerprint: str,
     messages: Iterable[Mapping[str, Any]],
-    tests: Mapping[str, tuple[float, bool]],
+    tests: Mapping[str, Measured],
 ) -> CoverageMap:
     """Make a map from what agents and pytest said.
 
@@ -139,7 +170,7 @@ def write_map(
         product: whose files count.
         fingerprint: what it was measured with.
         messages: those of the agents.
-        tests: for each test its seconds, and whether it is green without a mutant.
+        tests: every test of the sessions.
     """
     partial = path.with_name(f".{path.name}.partial")
     partial.unlink(missing_ok=True)
@@ -148,8 +179,11 @@ def write_map(
         db.executescript(_TABLES)
         db.execute("INSERT INTO meta VALUES ('fingerprint', ?)", (fingerprint,))
         db.executemany(
-            "INSERT INTO test VALUES (?, ?, ?)",
-            ((test, seconds, green) for test, (seconds, green) in tests.items()),
+            "INSERT INTO test VALUES (?, ?, ?, ?, ?)",
+            (
+                (test, each.seconds, each.green, each.shaky, each.starts)
+                for test, each in tests.items()
+            ),
         )
         db.executemany(
             "INSERT OR IGNORE INTO arc VALUES (?, ?, ?, ?, ?, ?)", _rows(product, messages)

@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ from harness_core.assurance.mutation._job import (
     environment_of_jobs,
     pytest_options,
 )
-from harness_core.assurance.mutation._map import CoverageMap, open_map, write_map
+from harness_core.assurance.mutation._map import CoverageMap, Measured, open_map, write_map
 from harness_core.assurance.mutation._product import Product
 from harness_core.assurance.planted import Outcomes, PytestRuns
 from harness_core.base.errors import BadInput, HarnessError
@@ -25,6 +26,9 @@ from harness_core.system.suites import Suite, SuiteSession
 
 #: A session of a suite that is run twice: the slowest takes ten minutes on a 2-core machine.
 _SESSION_S: Final = 3600.0
+
+#: Of the map: one of another form is measured anew.
+_FORM: Final = 2
 
 #: Files that decide what tests do.
 _TEST_FILES: Final = (".py", ".toml", ".yaml", ".json")
@@ -55,7 +59,7 @@ def fingerprint_of(
 ) -> str:
     """What a map was measured with, in one word: the product's code, the tests, what was watched."""
     total = hashlib.sha256(product.fingerprint.encode())
-    total.update(f"{setting.subject} {setting.here} ".encode())
+    total.update(f"{_FORM} {setting.subject} {setting.here} ".encode())
     total.update(",".join(session.name for session in sessions).encode())
     inside = [source for source in product.sources if suite.folder in source.parents]
     for path in sorted(suite.folder.rglob("*")):
@@ -91,11 +95,15 @@ async def measured_map(  # noqa: PLR0913 - what a run of pytest needs
     runner = _Sessions(suite, setting, pytest, evidence)
     control = [await runner.run(each, "control", environment) for each in sessions]
     tests = {
-        test: (outcomes.seconds[test], outcome.outcome == "passed")
+        test: Measured(
+            seconds=outcomes.seconds[test],
+            green=outcome.outcome == "passed",
+            starts=outcome.starts,
+        )
         for outcomes in control
         for test, outcome in outcomes.tests.items()
     }
-    green = sum(passed for _, passed in tests.values())
+    green = sum(test.green for test in tests.values())
     if not green:
         raise HarnessError(
             f"mutate the product of {suite.name}",
@@ -116,7 +124,10 @@ async def measured_map(  # noqa: PLR0913 - what a run of pytest needs
         )
         environment = {**environment, VARIABLE: str(request)}
         for session in sessions:
-            await runner.run(session, "coverage", environment)
+            outcomes = await runner.run(session, "coverage", environment)
+            for test, outcome in outcomes.tests.items():
+                if test in tests and tests[test].green and outcome.outcome == "failed":
+                    tests[test] = replace(tests[test], shaky=True)
         found = write_map(
             path,
             product=product,

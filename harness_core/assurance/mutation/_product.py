@@ -81,6 +81,10 @@ def find_product(
     path = subject or suite.subject
     found = load_subject(path) if path is not None else None
     is_library = suite.library is not None and subject is None and found is None
+    for number, source in enumerate(found.sources if found is not None else ()):
+        if not source.is_dir():
+            key = f"subject.sources[{number}]"
+            raise BadInput(path or suite.folder, key=key, found=str(source), expected="a folder")
     chosen = [source.resolve() for source in sources] or _sources_of(suite, found)
     files = _files(chosen, root=root.resolve())
     if not files:
@@ -102,8 +106,9 @@ def find_product(
 
 def _sources_of(suite: Suite, subject: Subject | None) -> list[Path]:
     folders = []
-    if subject is not None and subject.project is not None:
-        folders.append(subject.project)
+    if subject is not None:
+        folders += [] if subject.project is None else [subject.project.resolve()]
+        folders += [source.resolve() for source in subject.sources]
     if suite.library is not None:
         folders.append(suite.library.resolve())
     # One that lies in another is part of it.

@@ -4,7 +4,7 @@ Loaded with ``-p harness_core.assurance.planted._outcomes_plugin`` by the runner
 nothing of harness_core, so that a harness that is itself broken still gets an honest record.
 
 The record is JSON lines: ``{"wanted": id, "nodeids": [...]}`` for each id asked for, then
-``{"nodeid", "phase", "outcome", "assertion", "text", "duration_s"}`` for each phase of each test. It is written
+``{"nodeid", "phase", "outcome", "assertion", "text", "duration_s", "starts"}`` for each phase of each test. It is written
 line by line: what a killed run had got to is there.
 """
 
@@ -102,6 +102,7 @@ class _Recorder:
                 "assertion": getattr(report, "harness_assertion", False),
                 "text": getattr(report, "harness_text", ""),
                 "duration_s": report.duration,
+                "starts": "starts_product" in report.keywords,
             }
         )
 

@@ -2,7 +2,7 @@
 
 A test has an assertion when its body, or a function of the same file that it calls, holds an
 ``assert`` that could fail, a ``pytest.raises``, or a call of something named ``assert_…``,
-``expect_…`` or ``check_…``. What only looks like one (a constant, a non-empty tuple,
+``expect_…`` or ``check_…``, or explores: a machine's rules and invariants judge. What only looks like one (a constant, a non-empty tuple,
 ``len(x) >= 0``) is a finding wherever it stands.
 """
 
@@ -39,6 +39,7 @@ _BY_PATH = frozenset(
 )
 _ASSERTING_PREFIXES = ("assert_", "expect_", "check_")
 _ASSERTING_CALLS = frozenset({"raises", "warns", "deprecated_call", "RaisesGroup", "fail"})
+_EXPLORING_CALLS = frozenset({"explore", "explore.run"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,11 @@ def _asserts(node: ast.AST) -> bool:
         return not _vacuous(node.test)
     if isinstance(node, ast.Raise):
         return "AssertionError" in ast.dump(node)
-    called = dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    if not isinstance(node, ast.Call):
+        return False
+    if dotted(node.func) in _EXPLORING_CALLS:
+        return True
+    called = dotted(node.func).rpartition(".")[2]
     return called.startswith(_ASSERTING_PREFIXES) or called in _ASSERTING_CALLS
 
 

@@ -5,7 +5,7 @@
   CLI); :func:`this_loop` is the one that runs already.
 - ``_anywhere.py``: :func:`at_home` and :func:`anywhere`, for methods that any loop may await.
 - ``_callers.py``: who calls and how each waits; ``_call.py``: one call on its way.
-- ``_threads.py``: run a blocking call off the loop; a lock between loops; a thread for what is synchronous.
+- ``_threads.py``: run a blocking call off the loop, which may wait for it; a lock between loops; a thread for what is synchronous.
 - ``_protocol.py``: a child process that is nothing but an asyncio protocol.
 """
 
@@ -17,6 +17,8 @@ from harness_core.base.bridge._threads import (
     Mutex,
     beside,
     blocking,
+    check_cancelled,
+    from_thread,
     interruptible,
     reading,
 )
@@ -29,6 +31,8 @@ __all__ = [
     "at_home",
     "beside",
     "blocking",
+    "check_cancelled",
+    "from_thread",
     "interruptible",
     "open_loop",
     "reading",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
 import trio
 
-from harness_core.base.groups import lone_error
+from harness_core.base.groups import lone_error, unwrap
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,6 +73,35 @@ async def interruptible(call: Callable[[], T], /, *, abort: Callable[[], None]) 
     for error in errors:
         raise error
     return answers[0]
+
+
+def from_thread(call: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Await ``call`` on the loop whose :func:`blocking` runs this thread; a lone error as itself.
+
+    Raises:
+        trio.Cancelled: what waits for this thread was cancelled.
+    """
+
+    async def wait() -> T:
+        return await call(*args, **kwargs)
+
+    try:
+        return trio.from_thread.run(wait)
+    except BaseExceptionGroup as group:
+        error = unwrap(group)
+        if error is group:
+            raise
+        raise error from error.__cause__
+
+
+def check_cancelled() -> None:
+    """End a thread of :func:`blocking` whose caller was cancelled; elsewhere nothing.
+
+    Raises:
+        trio.Cancelled: it was.
+    """
+    with suppress(RuntimeError):  # of a thread that no loop started
+        trio.from_thread.check_cancelled()
 
 
 async def reading(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

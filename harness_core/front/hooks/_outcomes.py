@@ -40,7 +40,10 @@ _EXPLAIN: Final = pytest.StashKey[list[Explain]]()
 _NO_FAILURES: Final = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 
 #: Options that change what is tested, so a rerun needs them too.
-_RERUN_OPTIONS: Final = ("--subject", "--services", "--llm", "--llm-cassette")
+_RERUN_OPTIONS: Final = (
+    *("--subject", "--services", "--llm", "--llm-cassette"),
+    *("--explore-seed", "--explore-seconds"),
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from harness_core.base import limits
-from harness_core.base.errors import NotReady, Unavailable
+from harness_core.base.errors import Unavailable
 from harness_core.base.wait import until_blocking
 from harness_core.infrastructure.containers._client import engine_client, engine_errors, library
 from harness_core.infrastructure.containers._labels import belongs
@@ -82,8 +82,10 @@ def _environment(url: str) -> dict[str, str]:
 
 
 def _find(collection: Any, name: str, entry: Mapping[str, Any], *, action: str) -> Any:
+    """The thing of that name; ``None`` when there is none and none can appear any more."""
     at = entry.get("at")
     young_s = _APPEARS_S - (time.time() - at) if isinstance(at, (int, float)) else 0.0
+    settled = time.monotonic() + min(young_s, _APPEARS_S)
 
     def get() -> Any:
         with engine_errors(action):
@@ -92,14 +94,13 @@ def _find(collection: Any, name: str, entry: Mapping[str, Any], *, action: str) 
             except library().errors.NotFound:
                 return None
 
-    if young_s <= 0:
-        return get()
-    try:
-        return until_blocking(get, seconds=min(young_s, _APPEARS_S), action=action)
-    except NotReady as error:
-        if error.__cause__ is not None:  # the engine's silence, not the end of the wait
-            raise
-        return None
+    def answer() -> tuple[Any] | None:
+        final = time.monotonic() >= settled  # before the engine is asked
+        found = get()
+        return (found,) if found is not None or final else None
+
+    seconds = _APPEARS_S + limits.CONTAINER_REMOVE_S  # the longest that the last question takes
+    return until_blocking(answer, seconds=seconds, action=action)[0]
 
 
 def _labels(found: Any) -> Mapping[str, Any]:

@@ -36,6 +36,7 @@ from harness_core.infrastructure.services._postgres import (
     postgres_answers,
 )
 from harness_core.infrastructure.services._postgres_url import parse_postgres_url, redacted_url
+from harness_core.infrastructure.services._providers import external_address
 from harness_core.infrastructure.services._s3 import S3_URL_VARIABLE, S3Service, open_s3
 from harness_core.infrastructure.services._s3_client import S3RefusedError, make_bucket
 from harness_core.infrastructure.services._s3_objects import (
@@ -68,6 +69,7 @@ __all__ = [
     "S3Url",
     "Service",
     "TemporalService",
+    "external_address",
     "fetch_object",
     "find_postgres_binaries",
     "list_objects",

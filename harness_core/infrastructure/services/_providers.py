@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -46,6 +47,25 @@ def check_provider(
         raise BadInput(opener, key=key, found=given, expected=expected)
     if provider != "external" and given is not None:
         raise BadInput(opener, key=key, found=shown, expected=none_with(provider))
+
+
+def external_address(kind: str, *, variable: str) -> str:
+    """Where an external server is, by the environment: on a command line its keys could be read.
+
+    Args:
+        kind: which server, for the error.
+        variable: holds its URL or address.
+
+    Raises:
+        Unavailable: the variable is not set.
+    """
+    if not (given := os.environ.get(variable, "")):
+        raise Unavailable(
+            f"use an external {kind}",
+            observed=f"{variable} is not set",
+            next_step="Set it, or run with --services local",
+        )
+    return given
 
 
 def none_with(provider: str) -> str:

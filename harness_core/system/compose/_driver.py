@@ -105,6 +105,7 @@ class Driver(abc.ABC):
             token=service.environment.get(TOKEN_VARIABLE, ""),
             budget_usd=self._options.budget_usd,
             upstream=self._options.llm_upstream,
+            cassette=self._options.llm_cassette,
         )
 
     def recorder(self, service: ComposeService) -> DoublePart[Recorder]:

@@ -56,7 +56,7 @@ def open_stack(
         BadInput: unknown driver, or a mistake in the compose file: names service and key. So is a key
             of a server of ours that is missing, too short, or not the one its users hold.
         ServiceFailed: a service did not come up: names the culprit, not those that waited for it,
-            with stage, last words and log.
+            with stage, last lines and log.
     """
     if driver not in _DRIVERS:
         expected = f"one of {', '.join(sorted(_DRIVERS))}"

@@ -149,7 +149,7 @@ async def create_containers(
 
     Raises:
         Unavailable: there is no compose on this machine.
-        HarnessError: compose refuses; carries its last words.
+        HarnessError: compose refuses; carries its last lines.
     """
     file = home / "compose.json"
     file.write_text(json.dumps(project.content(), indent=2), encoding="utf-8")
@@ -172,7 +172,7 @@ async def create_containers(
         raise HarnessError(
             f"create the containers of {project.compose.path}",
             observed=f"{' '.join(argv)} ended with {child.returncode}",
-            next_step="Read its last words below",
+            next_step="Read its last lines below",
             tail=child.tail(),
             log=child.log,
         )

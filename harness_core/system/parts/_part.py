@@ -121,7 +121,7 @@ class Part(abc.ABC):
         return tuple(path for _, path in sorted(found))
 
     def death(self) -> HarnessError | None:
-        """How it ended by itself, with its last words; ``None`` when it did not."""
+        """How it ended by itself, with its last lines; ``None`` when it did not."""
         return None
 
     async def refresh(self) -> None:  # noqa: B027 - most kinds know without asking
@@ -141,7 +141,7 @@ class Part(abc.ABC):
         """Start it and wait until it serves, or, when it runs ``once``, until it has ended well.
 
         Raises:
-            HarnessError: it runs already, or did not come up: the stage, its last words, its log.
+            HarnessError: it runs already, or did not come up: the stage, its last lines, its log.
         """
         await self.refresh()
         if self.state in {State.RUNNING, State.PAUSED}:

@@ -15,8 +15,8 @@ from harness_core.base.bridge import Loop, anywhere, at_home, this_loop
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.evidence import Evidence
 from harness_core.base.groups import lone_error
-from harness_core.base.slowness import patience
-from harness_core.base.wait import until
+from harness_core.base.slowness import patience, slowness
+from harness_core.base.wait import passed, until
 from harness_core.system.parts._boot import boot
 from harness_core.system.parts._order import Condition, bottom_up, check_order
 from harness_core.system.parts._part import VERBS, Part, State
@@ -233,13 +233,14 @@ class Parts:
             seen = {name: why for name, why in found.items() if not names or name in names}
             return not seen
 
-        with trio.move_on_after(patience(seconds)):
+        factor = slowness()
+        with trio.move_on_after(seconds * factor):
             await until(all_serve)
             return
         found = "; ".join(f"{name}: {why}" for name, why in seen.items())
         logs = ", ".join(str(path) for name in seen for path in self.log_files(name)[-1:])
         raise AssertionError(
-            f"expected {self.title} to serve within {seconds:g} s, found {found} (logs: {logs})"
+            f"expected {self.title} to serve, found {found}; {passed(seconds, factor)} (logs: {logs})"
         )
 
     @at_home
@@ -350,7 +351,7 @@ async def open_parts(
     Raises:
         BadInput: two parts of one name, a name that is not there, or a circle.
         ServiceFailed: a part did not come up: names the culprit, not those that waited for it, with
-            stage, last words and log.
+            stage, last lines and log.
     """
     known = {part.name: part for part in parts}
     if len(known) < len(parts):

@@ -73,8 +73,8 @@ def _take_down(seen: RunSeen, *, say: Callable[[str], None]) -> None:
     except NotReady as error:
         raise NotReady(
             f"take down {seen.id}",
-            observed=f"asked to stop, pid {seen.pid} still runs after {_DOWN_S:g} s",
-            waited_s=_DOWN_S,
+            observed=f"asked to stop, pid {seen.pid} still runs: {error.observed}",
+            waited_s=error.waited_s,
             next_step=f"Read its output; `kill {seen.pid}`, then `harness sweep`, ends it for good",
         ) from error
     say(f"{seen.id} ({seen.holds}) is down")

@@ -19,7 +19,8 @@ import msgspec
 import trio
 from msgspec import Struct
 
-from harness_core.base.errors import HarnessError, Unavailable
+from harness_core.base.errors import HarnessError, NotReady, Unavailable
+from harness_core.base.slowness import patience
 from harness_core.process import Run
 
 __all__ = ["SOCKET", "Card", "Environment", "Host", "ask", "open_host", "read_card"]
@@ -31,6 +32,9 @@ _CARD: Final = "host.json"
 #: Longest request; the words are short.
 _LINE_BYTES: Final = 4096
 _BACKLOG: Final = 64
+
+#: An answer takes milliseconds; a process that is stopped never gives one.
+_ANSWER_S: Final = 5.0
 
 #: ``sun_path`` on Linux holds 108 bytes with the final zero.
 _SOCKET_PATH_BYTES: Final = 107
@@ -94,10 +98,16 @@ class Host:
         async with stream:
             try:
                 # A request is sent in one piece; of another one the beginning is shown.
-                answer = self._answer(await stream.receive_some(_LINE_BYTES))
-                await stream.send_all(json.dumps(answer, default=str).encode() + b"\n")
+                line = await stream.receive_some(_LINE_BYTES)
+                await stream.send_all(self._reply(line) + b"\n")
             except trio.BrokenResourceError:
                 return  # it hung up
+
+    def _reply(self, line: bytes) -> bytes:
+        try:
+            return json.dumps(self._answer(line), default=str).encode()
+        except Exception as error:  # noqa: BLE001 - no question may end what is held
+            return json.dumps({"error": f"{type(error).__name__}: {error}"}).encode()
 
     def _answer(self, line: bytes) -> dict[str, Any]:
         try:
@@ -148,13 +158,19 @@ def ask(path: Path, word: str) -> Any:
 
     Raises:
         Unavailable: nothing listens there.
+        NotReady: it does not answer.
         HarnessError: it has ended, or does not understand.
     """
     action = f"ask the environment behind {path} to {word}"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection,
+        _bounded(connection, action),
+    ):
         try:
             with _reachable(path) as name:
                 connection.connect(name)
+        except TimeoutError:
+            raise
         except OSError as error:
             raise Unavailable(
                 action,
@@ -165,6 +181,8 @@ def ask(path: Path, word: str) -> Any:
             connection.sendall(json.dumps({"ask": word}).encode() + b"\n")
             with connection.makefile("rb") as answers:
                 answer = json.loads(answers.readline())
+        except TimeoutError:
+            raise
         except (OSError, ValueError) as error:
             raise HarnessError(
                 action,
@@ -174,6 +192,22 @@ def ask(path: Path, word: str) -> Any:
     if "error" in answer:
         raise HarnessError(action, observed=answer["error"])
     return answer["answer"]
+
+
+@contextmanager
+def _bounded(connection: socket.socket, action: str) -> Iterator[None]:
+    """Give the other side a time to answer in."""
+    bound_s = patience(_ANSWER_S)
+    connection.settimeout(bound_s)
+    try:
+        yield
+    except TimeoutError as error:
+        raise NotReady(
+            action,
+            observed=f"no answer within {bound_s:g} s",
+            waited_s=bound_s,
+            next_step="See whether its process is stopped: `harness ps` shows the pid",
+        ) from error
 
 
 def _listen(path: Path) -> socket.socket:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, structs
 
-from harness_core.base.errors import HarnessError
+from harness_core.base.errors import HarnessError, NotReady
 from harness_core.base.evidence import Redactor
 from harness_core.base.screen import columns, plain
 from harness_core.process import RunLedger, command_line, ledgers
@@ -57,8 +57,8 @@ class RunSeen(Struct, frozen=True, kw_only=True):
     Attributes:
         id: of the run.
         pid: of the process that opened it; 0 when its ledger cannot be read.
-        state: ``up``, ``booting`` or ``ending`` for one that holds an environment, ``running`` for
-            another one, ``dead`` for what a sweep may remove.
+        state: ``up``, ``booting``, ``ending`` or ``silent`` (it does not answer) for one that holds
+            an environment, ``running`` for another one, ``dead`` for what a sweep may remove.
         holds: the suite whose environment it holds; empty for none.
         staged: a person holds it (``harness up``), and may take it down.
         root: the tree that it belongs to; empty for a run that holds nothing.
@@ -116,6 +116,8 @@ def _seen(ledger: RunLedger, *, reveal: bool) -> RunSeen:
 def _held(socket: Path, *, reveal: bool) -> tuple[str, tuple[PartSeen, ...]]:
     try:
         found = ask(socket, "describe")
+    except NotReady:
+        return "silent", ()
     except HarnessError:  # it is just ending, or it never came up
         return "ending", ()
     if found is None:

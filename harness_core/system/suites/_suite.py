@@ -34,8 +34,8 @@ __all__ = [
 #: Sessions the noxfile has of its own; a test holds this set to the noxfile.
 RESERVED = frozenset(
     {
-        *("bench", "core", "core_containers", "coverage", "faults", "lint", "mutate", "staging"),
-        *("types", "workflow"),
+        *("bench", "core", "core_containers", "coverage", "explore", "faults", "lint", "mutate"),
+        *("staging", "types", "workflow"),
     }
 )
 #: Benchmarks of the harness itself; a test holds this set to them and to the noxfile.
@@ -79,7 +79,9 @@ class SuiteSession(Table, frozen=True):
         check_distinct(self, "tags", "paths", "options")
         if self.own_tests and self.group:
             raise Misfit("group", expected="none: own tests run where the reference system is")
-        if self.name in RESERVED or self.name.startswith(("bench-", "faults-", "mutate-")):
+        if self.name in RESERVED or self.name.startswith(
+            ("bench-", "explore-", "faults-", "mutate-")
+        ):
             raise Misfit("name", expected="a name the noxfile does not use itself")
 
 

@@ -254,24 +254,34 @@ def test_a_coroutine_that_is_dropped_ends_its_call():
         assert "harness-loop" == loop.run(answer)
 
 
-def test_a_thread_may_use_it_with_or_without_a_loop(caller):
-    """Plain threads wait; threads with a loop of their own await."""
-    answers = []
+def test_threads_may_use_it_at_once_with_or_without_a_loop(caller):
+    """Plain threads wait; threads with a loop of their own await. Their calls overlap on the one loop."""
+    arrived: list[str] = []
+    answers: list[str] = []
+
+    async def meet() -> str:
+        arrived.append(await answer())
+
+        async def all_here() -> bool:
+            return len(arrived) == 4
+
+        with trio.fail_after(LONG_S):
+            await until(all_here)
+        return arrived[0]
+
     with open_loop() as loop:
 
         async def body():
-            answers.append(await loop.call(answer))
+            answers.append(await loop.call(meet))
 
-        threads = [
-            threading.Thread(target=lambda: answers.append(loop.run(answer))),
-            threading.Thread(target=lambda: caller.run(body)),
-        ]
+        ways = (lambda: answers.append(loop.run(meet)), lambda: caller.run(body))
+        threads = [threading.Thread(target=way) for way in ways * 2]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    assert ["harness-loop", "harness-loop"] == answers
+    assert ["harness-loop"] * 4 == answers
 
 
 def test_what_belongs_to_no_loop_runs_in_the_callers_own(caller):

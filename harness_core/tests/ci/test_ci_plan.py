@@ -7,7 +7,7 @@ import pytest
 
 from harness_core.assurance.shards import update_durations
 from harness_core.base.errors import BadInput
-from harness_core.front.ci import Session, plan_jobs
+from harness_core.front.ci import Session, plan_jobs, read_sessions
 
 
 def rows(*names, tags=("tests",)):
@@ -86,6 +86,16 @@ def test_faults_are_divided_by_their_number_until_they_are_measured(plan):
     assert [("faults-e2e", 8 + 25)] == [(job.name, job.minutes) for job in known]
 
 
+def test_mutants_are_divided_and_their_verdicts_kept(plan):
+    """Each shard has its file; the sample is the same for all."""
+    jobs = plan(*rows("mutate-e2e", tags=["mutants"]), arguments=["--sample", "9"])
+
+    assert ["1/3", "2/3", "3/3"] == [job.name.removeprefix("mutate-e2e ") for job in jobs]
+    assert "--shard 1/3 --sample 9" == jobs[0].arguments
+    assert ".evidence/mutation/e2e/results.2-of-3.sqlite" == jobs[1].results
+    assert {("", 90)} == {(job.measures, job.minutes) for job in jobs}
+
+
 def test_lint_is_given_nothing_but_what_was_asked_for(plan):
     """A session without tests has no durations, no shards, and no tools to install."""
     (static,) = plan(*rows("lint", tags=["fast", "static"]))
@@ -107,3 +117,31 @@ def test_a_word_that_a_shell_would_read_otherwise_is_refused(plan, word):
     """The workflow splits the arguments at blanks and nothing else."""
     with pytest.raises(BadInput, match="expected plain words"):
         plan(*rows("e2e"), arguments=[word])
+
+
+def test_several_lists_of_nox_are_one():
+    """A workflow lists the sessions of one tag after those of another; each is planned once."""
+    first = '[{"session": "core", "tags": ["tests"], "python": null}]'
+    second = '[{"session": "core", "tags": ["tests"]}, {"session": "lint", "tags": []}]'
+
+    assert (Session("core", ("tests",)), Session("lint", ())) == read_sessions(
+        f"{first}\n{second}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('[{"name": "e2e"}]', '[{"name": "e2e"}]'),
+        ('{"name": "e2e"}', '{"name": "e2e"}'),
+        ("nox > Running", "nox > Running"),
+        ("[]", "no session"),
+        ("", "no session"),
+    ],
+)
+def test_what_nox_does_not_list_is_refused(text, found):
+    """Another program's words are an error, no empty matrix."""
+    with pytest.raises(BadInput) as caught:
+        read_sessions(text)
+
+    assert ("stdin", found) == (caught.value.where, caught.value.found)

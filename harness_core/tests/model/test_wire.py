@@ -13,6 +13,7 @@ from harness_core.doubles.model._refusal import Refusal
 from harness_core.doubles.model._reply import (
     Reply,
     Usage,
+    estimate_tokens,
     text_block,
 )
 from harness_core.doubles.model._request import parse_body, parse_request
@@ -174,6 +175,14 @@ def test_a_broken_stream_is_priced_by_what_was_seen() -> None:
 
     assert Usage(input_tokens=50, output_tokens=100) == reader.usage
     assert reader.reply is None
+
+
+@given(st.text())
+def test_estimated_tokens_are_a_quarter_of_the_bytes(text: str) -> None:
+    """Of its UTF-8, rounded up; half a surrogate pair, which JSON allows, is counted too."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+
+    assert (size + 3) // 4 == estimate_tokens(text)
 
 
 def test_chat_completions_are_translated() -> None:

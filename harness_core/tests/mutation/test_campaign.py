@@ -167,6 +167,82 @@ def replace_setting(setting, **more):
     return structs.replace(setting, **more)
 
 
+STARTS = """
+
+@pytest.fixture(autouse=True)
+def started(request):
+    if request.node.get_closest_marker("starts_product") is None:
+        with open_words() as ask:
+            if ask("one two") != "2":
+                raise RuntimeError("the product did not start")
+
+
+@pytest.mark.starts_product
+def test_starts():
+    with open_words() as ask:
+        found = ask("one two")
+    assert found == "2", f"expected a product that counts two words, found {found}"
+"""
+
+
+async def test_a_product_that_does_not_start_is_judged_by_the_tests_that_start_it(words, index):
+    """Fixtures raise, which is no assertion; a body that starts it says what is wrong."""
+    path = words.suite.folder / "test_words.py"
+    path.write_text(path.read_text() + STARTS)
+    broken = of(index, "condition-negated")
+
+    store, results = await ran(words, broken)
+    store.close()
+
+    assert results[broken].verdict is Verdict.KILLED
+    assert results[broken].test == "suites/words/test_words.py::test_starts"
+    assert "expected a product that counts two words, found refused" in results[broken].detail
+
+
+ONCE = """
+
+def test_refused_once():
+    import os
+    from pathlib import Path
+
+    with open_words() as ask:
+        found = ask("a b c d")
+    once = Path(os.environ["WORDS"], "once.txt")
+    first = not once.exists()
+    once.touch()
+    assert found == "refused" or not first, f"expected a refusal, found {found}"
+"""
+
+
+@pytest.mark.parametrize("again", [True, False])
+async def test_a_kill_that_does_not_return_is_none(words, index, monkeypatch, again):
+    """A test that took much longer than without the mutant is run once more."""
+    monkeypatch.setattr("harness_core.assurance.mutation._job._TIMES", 0.0)
+    monkeypatch.setattr("harness_core.assurance.mutation._job._ALLOWED_S", 0.0)
+    path = words.suite.folder / "test_words.py"
+    tests = path.read_text().replace("def test_refused", "def not_test_refused") + ONCE
+    path.write_text(tests.replace("or not first", "") if again else tests)
+    killed = of(index, "check-left-out")
+    plan = Plan(setting=words.setting, choice=Choice(only=[killed]))
+    said = []
+
+    def forget(line):
+        said.append(line)
+        (words.code / "once.txt").unlink(missing_ok=True)
+
+    store = await run_campaign(words.suite, plan, say=forget)
+    result = store.results()[killed]
+    store.close()
+
+    assert result.verdict is (Verdict.KILLED if again else Verdict.NO_VERDICT)
+    text = (
+        "expected a refusal"
+        if again
+        else "test_refused_once killed it, and not when it was run again"
+    )
+    assert text in result.detail
+
+
 # --- without running anything ---------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness_core.assurance.mutation import Choice, Plan, Verdict, load_index, run_campaign
-from harness_core.base.errors import Unavailable
+from harness_core.base.errors import HarnessError, Unavailable
 from harness_core.base.wait import until_blocking
 from harness_core.ports import lease_port
 
@@ -47,7 +47,7 @@ def cluster(request, tmp_path, monkeypatch):
         port = int(address.rpartition(":")[2])
         apart = request.param == "namespaces"
         workers = []
-        for number in range(2):
+        for number in range(0 if request.param == "no workers" else 2):
             with lease_port() as lease:
                 own = lease.port
             argv = [sys.executable, str(WORKER), str(port), str(own)]
@@ -104,6 +104,24 @@ async def test_a_worker_that_dies_loses_its_mutant_to_another(words, tmp_path, c
     assert Verdict.NO_VERDICT not in verdicts, [result.detail for result in results.values()]
     assert Verdict.KILLED in verdicts
     assert workers[0].poll() is not None
+
+
+@pytest.mark.parametrize("cluster", ["no workers"], indirect=True)
+async def test_a_cluster_without_workers_is_not_waited_for(words, tmp_path, cluster, monkeypatch):
+    """The error names the command that starts one."""
+    from harness_core.assurance.mutation import _dask
+    from harness_core.assurance.mutation._job import Job
+
+    monkeypatch.setattr(_dask, "_WITHOUT_WORKERS_S", 1.0)
+    monkeypatch.setattr(_dask, "_LOOK_S", 0.3)
+    address, _ = cluster
+    mutant = load_index(words.setting.product(), tmp_path / "index.json")[0]
+    job = Job(setting=words.setting, mutant=mutant, tests=("a",), covering=1, limit_s=1.0)
+    with pytest.raises(HarnessError, match="it has had no worker for 1 s") as caught:
+        async for _ in _dask.run_on_dask(address, [job]):
+            pass
+
+    assert f"dask worker {address} --nthreads 1" in str(caught.value)
 
 
 async def test_a_scheduler_that_is_not_there_is_named(words, tmp_path, monkeypatch):

@@ -123,6 +123,8 @@ def test_a_default_matters_where_its_function_runs():
         'def f():\n    h = [1] if faults.on("a") else []',
         'def f():\n    if not faults.on("a"):\n        pass\n    else:\n        g(1)',
         'def f():\n    if b and faults.on("a"):\n        g(1)',
+        "def f():\n    faults.active()",
+        'def f():\n    a = sorted(n for n in faults.active() if n.startswith("b"))',
     ],
 )
 def test_what_no_test_could_notice_is_left_alone(source):

@@ -47,6 +47,27 @@ summary = "All of it."
 """
 
 
+EXPLORES = """
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+from harness_core.assertions.exploring import Machine
+class Sum(Machine):
+    total = 0
+    @rule(value=st.integers(min_value=0))
+    def add(self, value):
+        self.total += value
+        assert self.total < 10, "a sum stays below ten"
+class Right(Machine):
+    @rule()
+    def step(self): pass
+@pytest.mark.explore
+def test_sum(explore): explore.run(Sum, steps=9)
+@pytest.mark.explore
+def test_right(explore): explore.run(Right, steps=2)
+def test_passes(): pass
+"""
+
+
 def requires(names: str, body: str = "pass") -> str:
     """A test behind gates."""
     return f"@pytest.mark.requires({names})\ndef test_gated(): {body}\n"
@@ -188,6 +209,42 @@ RUNS = {
         says=(BAD_ROW_IS,),
         never=("Traceback", "raise BadInput"),
     ),
+    "seconds-that-there-are-not": Run(
+        words=("--explore-seconds=0",), says=("--explore-seconds: found 0, expected more than",)
+    ),
+    "seed-below-nothing": Run(
+        words=("--explore-seed=-1",), says=("--explore-seed: found -1, expected zero or more",)
+    ),
+    # --- exploring -----------------------------------------------------------------------------
+    "explorers-are-left-out": Run(
+        tests=EXPLORES, status=0, says=("1 passed",), never=("failed", "= explored =")
+    ),
+    "explorers-are-left-out-of-other-marks": Run(
+        tests=EXPLORES, words=("-m", "not slow"), status=0, says=("1 passed",), never=("failed",)
+    ),
+    "explorers-that-a-mark-asks-for": Run(
+        tests=EXPLORES,
+        words=("-m", "explore", "--explore-seed=7", "--explore-seconds=1"),
+        status=1,
+        says=(
+            "1 failed, 1 passed",
+            "AssertionError: a sum stays below ten",
+            "Found by exploring with seed 7, at the end of 1 step:",
+            "    state.add(value=10)",
+            "Repeat it: pytest test_one.py::test_sum --explore-seed=7 --explore-seconds=1",
+            "= explored =",
+            "test_one.py::test_right: ",
+        ),
+        never=("state.teardown", "Falsifying", "/hypothesis/"),
+    ),
+    "explorers-that-an-option-asks-for": Run(
+        tests=EXPLORES, words=("--explore-seconds=0.1",), status=1, says=("1 failed, 2 passed",)
+    ),
+    "an-explorer-without-the-mark": Run(
+        tests="def test_one(explore): explore.run(int)\n",
+        status=HARNESS_ERROR_EXIT,
+        says=("its marks: found [], expected explore",),
+    ),
     # --- the end of a run ----------------------------------------------------------------------
     "summary": Run(
         tests="def test_one(pytestconfig): add_summary(pytestconfig, 'model cost', '0.42 USD')\n",
@@ -241,6 +298,24 @@ async def test_async_product():
 async def test_async_harness():
     async with trio.open_nursery() as nursery: nursery.start_soon(fail, NotReady("x", observed="y"))
 """
+
+
+def test_explorers_of_a_suite_share_the_time_and_name_its_session(inner):
+    """A fourth of it each; the command is the one that people use."""
+    body = """
+@pytest.mark.explore
+@pytest.mark.parametrize("n", range(4))
+def test_share(explore, n): print(f"share {explore._seconds:g}; {explore._repeat(9)}")
+"""
+    tree = {
+        "suites/demo/suite.toml": SUITE.format(suite="", optional=""),
+        "suites/demo/test_demo.py": HEAD + body,
+    }
+    done = inner.run("-m", "explore", "--explore-seconds=20", "-s", files=tree)
+
+    assert 4 == done.stdout.count("share 5; "), done.stdout + done.stderr
+    again = "nox -s explore -- demo 'suites/demo/test_demo.py::test_share[2]' --seed 9 --seconds 20"
+    assert again in done.stdout
 
 
 def test_outcomes_are_told_apart(inner):

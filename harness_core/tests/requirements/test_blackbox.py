@@ -36,6 +36,7 @@ BAD = [
     ("async def test_x():\n    await f()\n", "no-assertion"),
     ("class TestX:\n    def test_x(self):\n        f()\n", "no-assertion"),
     ("def test_x():\n    def inner():\n        assert f()\n", "no-assertion"),
+    ("def test_x(app):\n    app.run(f)\n", "no-assertion"),
     ("def test_x():\n    '''Says a lot.'''\n", "pass-only"),
     ("def test_x():\n    pass\n", "pass-only"),
     ("def test_x():\n    return\n", "pass-only"),
@@ -65,6 +66,8 @@ GOOD = [
     "class TestX:\n    def test_x(self):\n        self.holds()\n    def holds(self):\n        assert f()\n",
     "def test_x(loop):\n    loop.run(lambda: holds(1))\ndef holds(x):\n    assert f(x)\n",
     "def helper():\n    f()\n",
+    "async def test_x(explore):\n    await explore(lambda: Machine(1))\n",
+    "def test_x(explore):\n    explore.run(Machine)\n",
 ]
 
 

@@ -21,6 +21,7 @@ from harness_core.infrastructure.databases import Database
 from harness_core.infrastructure.engine import find_engine
 from harness_core.infrastructure.services import (
     S3RefusedError,
+    external_address,
     fetch_object,
     open_postgres,
     open_s3,
@@ -298,3 +299,13 @@ async def test_malformed_arguments_are_refused(run, evidence, opener, arguments,
             pass
 
     assert key == caught.value.key
+
+
+def test_an_external_server_that_is_not_named_is_one_clear_error(monkeypatch: Any) -> None:
+    """With the variable that would name it, and what to do without; else it is what the variable has."""
+    monkeypatch.delenv("SHOP_URL", raising=False)
+    with pytest.raises(Unavailable, match=r"SHOP_URL is not set.*--services local"):
+        external_address("postgres", variable="SHOP_URL")
+    monkeypatch.setenv("SHOP_URL", "postgresql://me@there/")
+
+    assert "postgresql://me@there/" == external_address("postgres", variable="SHOP_URL")

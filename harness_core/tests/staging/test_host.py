@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import trio
 
-from harness_core.base.errors import HarnessError, Unavailable
+from harness_core.base.errors import HarnessError, NotReady, Unavailable
 from harness_core.base.evidence import open_evidence
 from harness_core.process import open_run
+from harness_core.system.staging import _host
 from harness_core.system.staging._host import Host, ask, open_host
 from harness_core.system.staging._runs import runs_seen
 
@@ -102,6 +103,23 @@ async def test_garbage_is_refused_and_the_host_lives(tmp_path, line):
     await within(tmp_path, speak)
 
 
+async def test_a_mistake_in_a_description_takes_nothing_down(tmp_path):
+    """It is reported to the terminal that asked; what is held goes on, and may be asked to stop."""
+
+    class Broken:
+        def describe(self) -> dict[str, Any]:
+            raise LookupError("no such part")
+
+    def look(host: Host) -> bool:
+        host.environment = Broken()
+        with pytest.raises(HarnessError, match="LookupError: no such part"):
+            ask(host.path, "describe")
+        ask(host.path, "stop")
+        return host.stopping.is_set()
+
+    assert await within(tmp_path, look)
+
+
 async def test_runs_are_found_with_what_they_hold(tmp_path):
     """From any process of the user, by a socket of that user alone; and no more afterwards."""
 
@@ -116,6 +134,25 @@ async def test_runs_are_found_with_what_they_hold(tmp_path):
     await within(tmp_path, look)
 
     assert () == runs_seen()
+
+
+async def test_one_that_does_not_answer_holds_up_no_terminal(tmp_path, monkeypatch):
+    """Its process may be stopped, by Ctrl-Z or in a debugger: that is shown, beside the other runs."""
+
+    async def hang(self: Host, stream: trio.SocketStream) -> None:
+        await trio.sleep_forever()
+
+    def look(host: Host) -> None:
+        with pytest.raises(NotReady, match="no answer within"):
+            ask(host.path, "describe")
+        (seen,) = runs_seen()
+
+        assert ("thing", "silent", ()) == (seen.holds, seen.state, seen.parts)
+
+    monkeypatch.setattr(Host, "serve", hang)
+    monkeypatch.setattr(_host, "_ANSWER_S", 0.1)
+    with trio.fail_after(60):
+        await within(tmp_path, look)
 
 
 async def test_a_host_that_ended_is_named(tmp_path):

@@ -91,6 +91,9 @@ def test_own_tests_of_a_reference_system_are_given_no_options_of_the_harness(tre
         pytest.param(
             "bench-beta", "b", "session.name: found 'bench-beta'", "noxfile.py", id="own-bench"
         ),
+        pytest.param(
+            "explore-beta", "b", "session.name: found 'explore-beta'", "noxfile.py", id="explore"
+        ),
         pytest.param("b", "scale", "bench.name: found 'scale'", "suites/alpha/", id="bench"),
         pytest.param("b", "postgres", "bench.name: found 'postgres'", "benchmarks", id="core"),
     ],
@@ -148,6 +151,39 @@ def test_a_mistake_in_a_suite_toml_is_one_sentence_or_the_lints(tmp_path, regist
         assert not said or f"cannot read {path}: " in said, mistake
         assert not said or any(name in said for name in mistake.names), (mistake, said)
     assert 20 < refused
+
+
+class Asked:
+    """A session as the noxfile sees it."""
+
+    def __init__(self, *posargs: str) -> None:
+        self.posargs = posargs
+        self.notified = {}
+
+    def notify(self, name, posargs=()):
+        """Note what runs afterwards."""
+        self.notified[name] = list(posargs)
+
+    def error(self, text):
+        """End."""
+        raise SystemExit(text)
+
+
+def test_suites_that_explore_are_found(tree, registry):
+    """By the mark in their files; another suite is refused, with the names of those."""
+    add(tree, "beta", session="beta", bench="depth")
+    (tree / "suites/beta/test_beta.py").write_text("@pytest.mark.explore\ndef test_x(): pass\n")
+    registry.clear()
+    explore = runpy.run_path(str(tree / "noxfile.py"))["explore"].func
+
+    bare, one = Asked(), Asked("beta", "--seconds", "9")
+    explore(bare)
+    explore(one)
+
+    assert {"explore-beta": []} == bare.notified
+    assert {"explore-beta": ["--seconds", "9"]} == one.notified
+    with pytest.raises(SystemExit, match="no test of alpha is marked explore; of beta some are"):
+        explore(Asked("alpha"))
 
 
 def refusal(noxfile: Path) -> str:

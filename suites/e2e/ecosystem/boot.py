@@ -30,7 +30,11 @@ from harness_core.infrastructure.databases import (
     create_database,
     left_databases,
 )
-from harness_core.infrastructure.services import PostgresService, open_postgres
+from harness_core.infrastructure.services import (
+    PostgresService,
+    external_address,
+    open_postgres,
+)
 from harness_core.ports import PortLease, Stage, lease_port
 from harness_core.process import Run
 from harness_core.system.parts import (
@@ -51,6 +55,7 @@ from suites.e2e.ecosystem.roster import ButlerConfig, read_roster
 from suites.e2e.ecosystem.subject_file import OWN_PROCESS, tables_of
 from suites.e2e.ecosystem.tools import Tools, tools_of
 from suites.e2e.worlds.everyday import REHEARSALS
+from suites.e2e.worlds.zones import zone_variable
 
 __all__ = ["Say", "open_ecosystem", "roster_directory"]
 
@@ -117,6 +122,9 @@ async def open_ecosystem(
     canary = f"canary-{secrets.token_hex(12)}"
     evidence.redactor.add(canary)
     tables = tables_of(subject)
+    external = None
+    if options.services == "external":
+        external = external_address("postgres", variable=POSTGRES_URL_VARIABLE)
     with ExitStack() as leases:
         ports = {
             name: leases.enter_context(lease_port(port=tables.port_of(config)))
@@ -133,7 +141,7 @@ async def open_ecosystem(
                     run,
                     evidence=evidence,
                     provider=options.services,
-                    url=_external() if options.services == "external" else None,
+                    url=external,
                     say=say,
                 ),
                 run=run,
@@ -246,11 +254,6 @@ async def _open_server(
         yield server
 
 
-def _external() -> str | None:
-    """Where the external PostgreSQL server is."""
-    return os.environ.get(POSTGRES_URL_VARIABLE)
-
-
 def _shared(subject: Subject) -> str:
     return f"{subject.name} has no capability {OWN_PROCESS!r}: one process serves every butler"
 
@@ -308,6 +311,7 @@ class _Recipes:
             self.environments[name] = {
                 **self.subject.environment(**self._fields(name)),
                 **_private_places(self.run, name),
+                **zone_variable(name),
                 **self.more,
             }
         return self.environments[name]

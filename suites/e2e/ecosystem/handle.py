@@ -7,9 +7,10 @@ file.
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import re
 import secrets
-import time
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +41,9 @@ TRACING: Final = "tracing"
 #: The mode of the gateway in which rows say what the model does.
 REHEARSED: Final = "rehearsed"
 
+#: Of observed times, in minutes: Kathmandu, St. John's, Chatham, Marquesas and others.
+_OFFSETS_MIN: Final = (0, 345, -210, 765, -570, 60, -720)
+
 #: The one process of a subject that serves every butler from it.
 ALL_BUTLERS: Final = "ecosystem"
 
@@ -58,6 +62,7 @@ class Sent:
         since: the database server's clock just before the message was sent.
         mark: sequence number in the gateway's ledger before that.
         rehearsed: the model has turns for it.
+        arguments: what ``ingest`` was called with.
     """
 
     request_id: str
@@ -68,6 +73,7 @@ class Sent:
     since: Any
     mark: int
     rehearsed: bool = False
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -255,19 +261,33 @@ class Ecosystem:
             since=since,
             mark=mark,
             rehearsed=rehearsed,
+            arguments=message,
         )
 
 
 def envelope(text: str, *, event_id: str | None = None, trace_id: str) -> dict[str, Any]:
-    """An ``ingest.v1`` message as a channel connector would send it."""
+    """An ``ingest.v1`` message as a channel connector would send it.
+
+    Two events differ in whatever could be mixed up: in zone, account, sender and raw payload.
+    """
+    event_id = event_id or f"event-{secrets.token_hex(8)}"
+    number = zlib.crc32(event_id.encode())
+    zone = dt.timezone(dt.timedelta(minutes=_OFFSETS_MIN[number % len(_OFFSETS_MIN)]))
     return {
-        "source": {"channel": "api", "provider": "staging-harness", "endpoint_identity": "e2e"},
-        "event": {
-            "external_event_id": event_id or f"event-{secrets.token_hex(8)}",
-            "observed_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "source": {
+            "channel": "api",
+            "provider": "staging-harness",
+            "endpoint_identity": f"e2e-{number % 3}",
         },
-        "sender": {"identity": "person@example.test"},
-        "payload": {"raw": {"text": text}, "normalized_text": text},
+        "event": {
+            "external_event_id": event_id,
+            "observed_at": dt.datetime.now(zone).isoformat(timespec="milliseconds"),
+        },
+        "sender": {"identity": f"person-{number % 5}@example.test"},
+        "payload": {
+            "raw": {"text": text, "n": number, "parts": [{"é": None}, number / 7, ""]},
+            "normalized_text": text,
+        },
         "control": {
             "trace_context": {"traceparent": f"00-{trace_id}-{secrets.token_hex(8)}-01"},
         },

@@ -21,6 +21,7 @@ import trio.testing
 from mcp.client.session import ClientSession
 from mcp.client.sse import sse_client
 from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
 from harness_core.base import limits
 from harness_core.base.groups import lone_error
@@ -77,7 +78,7 @@ async def call_tool(
     """
     with deadline(f"call {tool} at {url}", seconds=seconds):
         async with _session(url, headers=headers) as session:
-            answer = await session.call_tool(tool, dict(arguments or {}))
+            answer = await _called(session, tool, arguments or {})
     return _result(answer)
 
 
@@ -103,14 +104,24 @@ async def call_in_turn(
         async with _session(url) as session, trio.open_nursery() as nursery:
 
             async def call() -> None:
-                answers.append(await session.call_tool(tool, dict(arguments)))
+                answers.append(await _called(session, tool, arguments))
 
             nursery.start_soon(call)
             # The call is on the wire when nothing here can go on without the butler.
             await trio.testing.wait_all_tasks_blocked()
-            await session.call_tool("status", {})
+            await _called(session, "status", {})
             task_status.started()
     return _result(answers[0])
+
+
+async def _called(session: ClientSession, tool: str, arguments: Mapping[str, Any]) -> Any:
+    """One call and its answer.
+
+    The session's own ``call_tool`` asks for the list of tools behind each answer; a butler that
+    stops has answered by then, and hung up.
+    """
+    params = CallToolRequestParams(name=tool, arguments=dict(arguments))
+    return await session.send_request(CallToolRequest(params=params), CallToolResult)
 
 
 def _result(answer: Any) -> ToolResult:
@@ -143,7 +154,7 @@ async def open_calls(url: str, *, seconds: float = limits.MCP_CALL_S) -> AsyncIt
 
         async def call(tool: str, arguments: Mapping[str, Any]) -> ToolResult:
             with deadline(f"call {tool}", seconds=seconds):
-                return _result(await session.call_tool(tool, dict(arguments)))
+                return _result(await _called(session, tool, arguments))
 
         yield call
 

@@ -138,9 +138,15 @@ class Profile(Table, frozen=True):
 
 
 class Roster(Table, frozen=True):
-    """``[roster]``."""
+    """``[roster]``.
+
+    Attributes:
+        directory: where its butlers are.
+        up: the command that starts every butler of ``{roster_dir}``; takes ``--only a,b``.
+    """
 
     directory: str
+    up: tuple[str, ...] = ()
 
 
 class Session(Table, frozen=True):

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.e2e.load.account import Found, Sending, Timings, percentile, settle, timings_table
+from suites.e2e.load.account import (
+    Found,
+    Sending,
+    Step,
+    Timings,
+    knee,
+    percentile,
+    settle,
+    timings_table,
+)
 
 pytestmark = pytest.mark.aside("the account of the suite")
 
@@ -122,3 +131,35 @@ def test_a_message_without_an_answer_may_be_there() -> None:
     problems = settle([sent(request="", error="timed out")], {"r1": good()}).problems
 
     assert ("e1: timed out",) == problems
+
+
+def step(rate: float, *, sent: int, finished: int) -> Step:
+    """A step of which nothing else matters."""
+    none = Timings(samples_ms=())
+    return Step(
+        rate_per_s=rate, sent=sent, finished=finished, backlog=sent - finished, late_ms=0.0,
+        ingest=none, whole=none,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("finished", "expected"),
+    [
+        pytest.param((10, 20, 40), "not reached at 4 messages/s, the last rate", id="none"),
+        pytest.param((9, 18, 36), "not reached at 4 messages/s, the last rate", id="just-kept-up"),
+        pytest.param((8, 8, 8), "below 1 messages/s, the first rate", id="at-once"),
+        pytest.param((10, 17, 40), "between 1 and 2 messages/s", id="a-later-one-kept-up"),
+        pytest.param((10, 20, 22), "between 2 and 4 messages/s (at most 2.20", id="in-between"),
+    ],
+)
+def test_the_knee_is_before_the_first_rate_that_was_not_kept_up_with(finished, expected) -> None:
+    """Nine of ten messages finished in the time of a step are enough; one step that falls behind is not."""
+    rates = zip((1.0, 2.0, 4.0), (10, 20, 40), finished, strict=True)
+    found = knee([step(rate, sent=sent, finished=done) for rate, sent, done in rates])
+
+    assert found.startswith(expected), f"the knee is {expected}, found {found}"
+
+
+def test_no_steps_have_no_knee() -> None:
+    """A ramp that was not run says so."""
+    assert knee([]) == "no step was run", "a ramp without steps has no knee"

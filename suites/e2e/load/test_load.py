@@ -59,7 +59,16 @@ async def test_no_message_is_lost_or_handled_twice(
     inbox = ecosystem.switchboard.database
     since = (await inbox.one("SELECT clock_timestamp() AS now"))["now"]
     plan = evidence.write_json("plan.json", plan_of(profile, ecosystem))
-    await harness_loop.call(lambda: run_locust(harness_run, profile, plan, evidence))
+    await harness_loop.call(
+        lambda: run_locust(
+            harness_run,
+            plan,
+            evidence,
+            users=profile.users,
+            run_s=round(patience(profile.run_s)),
+            workers=profile.workers,
+        )
+    )
     sendings, sent_at = read_sendings(plan.parent)
 
     assert sendings, f"no user sent anything: see {evidence.path}"
@@ -75,7 +84,9 @@ async def test_no_message_is_lost_or_handled_twice(
     await ecosystem.check_budget()
 
     assert not undone, f"{undone}\n{text}"
-    assert () == account.problems, f"{text}"
+    assert not account.problems, (
+        f"what is acknowledged is kept, once: {len(account.problems)} problems\n{text}"
+    )
     assert account.sent == profile.users * profile.messages_each, (
         f"{account.sent} messages were sent, the profile asks for "
         f"{profile.users * profile.messages_each}: run_s is too short\n{text}"
@@ -93,18 +104,27 @@ def plan_of(profile: Profile, ecosystem: Ecosystem) -> dict[str, Any]:
     }
 
 
-async def run_locust(run: Run, profile: Profile, plan: Path, evidence: Evidence) -> None:
+async def run_locust(
+    run: Run, plan: Path, evidence: Evidence, *, users: int, run_s: int, workers: int = 0
+) -> None:
     """Run Locust to its end: bounded in users and time, and gone afterwards.
+
+    Args:
+        run: the run it belongs to.
+        plan: what its processes are to do.
+        evidence: keeps its logs and reports.
+        users: at a time.
+        run_s: the longest it may send.
+        workers: processes besides the master; 0 for one process.
 
     Raises:
         ChildExited: it ended with a status that speaks of neither success nor failed requests.
     """
-    run_s = round(patience(profile.run_s))
     common = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--loglevel", "WARNING"]
     head = [
         *common,
-        *("--headless", "--only-summary", "--users", str(profile.users)),
-        *("--spawn-rate", str(profile.users), "--run-time", f"{run_s}s"),
+        *("--headless", "--only-summary", "--users", str(users)),
+        *("--spawn-rate", str(users), "--run-time", f"{run_s}s"),
         *("--stop-timeout", f"{patience(ANSWER_S):.0f}", "--csv", str(evidence.path / "locust")),
         *("--html", str(evidence.path / "locust.html")),
     ]
@@ -118,14 +138,14 @@ async def run_locust(run: Run, profile: Profile, plan: Path, evidence: Evidence)
             opened = run.child(argv, name=name, env=environment, evidence=evidence)
             return await stack.enter_async_context(opened)
 
-        if profile.workers:
+        if workers:
             lease = stack.enter_context(lease_port())
             address = ["--master-bind-host", "127.0.0.1", "--master-bind-port", str(lease.port)]
             lease.hand_over()
-            expected = ["--expect-workers", str(profile.workers)]
+            expected = ["--expect-workers", str(workers)]
             master = await start("locust-master", [*head, "--master", *address, *expected])
             where = ["--master-host", "127.0.0.1", "--master-port", str(lease.port)]
-            for number in range(profile.workers):
+            for number in range(workers):
                 await start(f"locust-worker-{number + 1}", [*common, "--worker", *where])
         else:
             master = await start("locust", head)

@@ -16,6 +16,7 @@ __all__ = [
     "expect_carried_out",
     "expect_failed_session",
     "expect_no_open_session",
+    "expect_one_session",
     "expect_outcome",
 ]
 
@@ -89,10 +90,21 @@ def expect_failed_session(row: Row, *, butler: str, story: str) -> None:
     assert row["error"], f"the failed session on {butler} has no reason\n{story}"
 
 
+def expect_one_session(journey: Journey, butler: str) -> Row:
+    """The one session that a message caused on a butler."""
+    rows = journey.of_message(butler)
+
+    assert len(rows) == 1, (
+        f"a message is dispatched once: {len(rows)} sessions on {butler}, expected one\n"
+        f"{journey.text()}"
+    )
+    return rows[0]
+
+
 async def expect_no_open_session(butler: Butler) -> None:
     """No row of the butler's log of sessions says that one still runs."""
     rows = await butler.database.rows(
         "SELECT id, prompt, started_at FROM sessions WHERE completed_at IS NULL"
     )
 
-    assert [] == rows, f"sessions on {butler.name} were left open"
+    assert not rows, f"sessions on {butler.name} were left open: {[dict(row) for row in rows]}"

@@ -19,7 +19,6 @@ from harness_core.assertions import (
     expect_tool_calls,
     fill,
 )
-from harness_core.base.slowness import patience
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import bare_tool, expect_journey
 from suites.e2e.observe.journey import Journey, tool_calls
@@ -59,7 +58,9 @@ async def expect_scenario(
     if isinstance(scenario.expected_output, str):
         summary = str(journey.inbox[0]["response_summary"])
 
-        assert fill(scenario.expected_output, token).casefold() in summary.casefold()
+        assert fill(scenario.expected_output, token).casefold() in summary.casefold(), (
+            f"the answer holds what its row expects; found {summary!r}"
+        )
     words = fill(scenario.says, token)
     problems = list(words.problems(str(journey.inbox[0]["response_summary"]))) if words else []
 
@@ -114,12 +115,12 @@ async def _expect_rows(ecosystem: Ecosystem, assertion: DbAssertion, token: str)
     place = f"{ecosystem[assertion.butler].config.database}.{assertion.table}"
     if assertion.count is not None:
         await database.expect_count(
-            assertion.table, where=where, count=assertion.count, within_s=patience(_SETTLED_S)
+            assertion.table, where=where, count=assertion.count, within_s=_SETTLED_S
         )
     if assertion.count == 0:
         return f"{place}: nothing, as it must be"
     row = await database.expect_row(
-        assertion.table, where=where, columns=columns, within_s=patience(_SETTLED_S)
+        assertion.table, where=where, columns=columns, within_s=_SETTLED_S
     )
     shown = ", ".join(f"{name}={_shortest(row[name])}" for name in {**where, **columns})
     return f"{place}: {shown}"

@@ -7,16 +7,22 @@ provider, whose calls cannot be held.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 import trio
 
-from suites.e2e.ecosystem.handle import Ecosystem, envelope
+from suites.e2e.ecosystem.handle import Butler, Ecosystem, envelope
 from suites.e2e.ecosystem.mcp import CannotReach
-from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_no_open_session
+from suites.e2e.observe.expect_broken_journey import (
+    expect_carried_out,
+    expect_no_open_session,
+    expect_one_session,
+)
 from suites.e2e.observe.journey import follow
 from suites.e2e.worlds.canned import TOOL_OF, Message, to_health, to_relationship
-from suites.e2e.worlds.chaos import Chaos
+from suites.e2e.worlds.chaos import Chaos, expect_soon
 
 pytestmark = [
     pytest.mark.covers("E2E-CHAOS"),
@@ -27,8 +33,11 @@ pytestmark = [
 #: How long nothing answers while the database is frozen: less than any deadline of a butler.
 WAITS_S = 1.5
 
-#: How often a butler renews its lease (see conftest).
-HEARTBEAT_S = 1.0
+#: Looks for a lost database that show that butlers go on without it and have not given up.
+KNOCKS = 3
+
+#: From a database that is back to butlers that are well again.
+WELL_S = 20.0
 
 #: How long a switchboard without a database may take to refuse a message.
 REFUSAL_S = 45.0
@@ -60,11 +69,11 @@ async def test_killed_in_the_middle_of_a_message(fragile: Ecosystem, chaos: Chao
     sent = await fragile.send(message.text)
     await chaos.until_met(held)
     await chaos.kill_database()
-    gone_at = trio.current_time()
     event_id = f"event-{secrets.token_hex(8)}"
     accepted = await try_to_send(fragile, refused, event_id=event_id)
-    # That every butler has tried to renew its lease meanwhile cannot be observed: time must pass.
-    await trio.sleep_until(gone_at + 2 * HEARTBEAT_S)
+    # Without a message or a question of ours: these are leases that butlers want to renew.
+    async with chaos.knocks() as knocks:
+        await knocks.more(2 * KNOCKS)
     await chaos.start_database()
     await chaos.release(held)
     # Also the switchboard, which keeps its own lease in the database that was gone.
@@ -74,10 +83,63 @@ async def test_killed_in_the_middle_of_a_message(fragile: Ecosystem, chaos: Chao
     await expect_truth(fragile, sent, message)
     kept = await fragile.send(refused.text, event_id=event_id)
 
-    assert kept.answer["duplicate"] is False
+    assert kept.answer["duplicate"] is False, (
+        f"a message that was refused for want of a database counts as known: {kept.answer}"
+    )
     await expect_carried_out(fragile, kept, "relationship")
-    assert pids == {name: butler.pid for name, butler in fragile.butlers.items()}
-    assert {None} == {butler.child.returncode for butler in fragile.butlers.values()}
+    expect_same_processes(fragile, pids)
+
+
+async def test_gone_twice(fragile: Ecosystem, chaos: Chaos) -> None:
+    """Without its database no butler is ok, acknowledges a change, or ends; the second time neither.
+
+    What was refused meanwhile never happened, and what was acknowledged before is there, once.
+    """
+    pids = {name: butler.pid for name, butler in fragile.butlers.items()}
+    for number in range(2):
+        key, lost = f"kept-{secrets.token_hex(4)}", f"lost-{secrets.token_hex(4)}"
+        value = {
+            "outage": number,
+            "text": "ä\u2603 " + "x" * 70_000,
+            "at": "2026-02-29T00:00+05:45",
+        }
+        for butler in fragile.butlers.values():
+            await butler.call("state_set", key=key, value=value)
+        await chaos.kill_database()
+        for butler in fragile.butlers.values():
+            await expect_unwell(butler)
+            await expect_refused(butler, "state_set", key=lost, value=value)
+            await expect_refused(
+                butler, "schedule_create", name=lost, cron="0 0 29 2 *", prompt="say never"
+            )
+            await expect_refused(butler, "state_delete", key=key)
+        assert not await try_to_send(fragile, to_health(), event_id=lost), (
+            "a message was accepted without a database to keep it in"
+        )
+        await chaos.start_database()
+        for butler in fragile.butlers.values():
+            await expect_soon(
+                f"{butler.name} says that it is as well as before",
+                lambda butler=butler: is_well(butler),
+                seconds=WELL_S,
+            )
+            found = await butler.call("state_get", key=key)
+
+            assert found.get("value") == value, (
+                f"{butler.name} acknowledged {key} before its database was killed, and has another "
+                f"value now: {str(found)[:300]}"
+            )
+            for table, column in (("state", "key"), ("scheduled_tasks", "name")):
+                rows = await butler.database.rows(
+                    f"SELECT {column} FROM {table} WHERE {column} = %s", (lost,)
+                )
+
+                assert not rows, f"{butler.name} refused {lost}, and it stands in {table}: {rows}"
+        await chaos.expect_all_back()
+        message = to_relationship()
+        await expect_carried_out(fragile, await fragile.send(message.text), "relationship")
+        await message.expect_row(fragile, "relationship")
+    expect_same_processes(fragile, pids)
 
 
 async def test_frozen_in_the_middle_of_a_message(fragile: Ecosystem, chaos: Chaos) -> None:
@@ -91,7 +153,7 @@ async def test_frozen_in_the_middle_of_a_message(fragile: Ecosystem, chaos: Chao
     with trio.move_on_after(WAITS_S) as waiting:  # the session's work waits: it needs the database
         await fragile["health"].try_call("state_get", {"key": "x"})
 
-    assert waiting.cancelled_caught, "an answer came without the database"
+    assert waiting.cancelled_caught, "health answered what it cannot know while its database hangs"
     await chaos.resume_database()
     await expect_carried_out(fragile, sent, "health")
     await message.expect_row(fragile, "health")
@@ -107,19 +169,70 @@ async def try_to_send(ecosystem: Ecosystem, message: Message, *, event_id: str) 
     return not answer.is_error and "accepted" in str(answer.value)
 
 
+async def expect_unwell(butler: Butler) -> None:
+    """A butler that has no database does not say that it is ok; how it says so is its own affair."""
+    try:
+        answer = await butler.try_call("status", seconds=REFUSAL_S)
+    except CannotReach:
+        return  # nor is it ok not to answer at all
+    health = None if answer.is_error else answer.value.get("health")
+
+    assert health != "ok", (
+        f"health tells the truth now: {butler.name} has no database and says {answer.text}"
+    )
+
+
+async def is_well(butler: Butler) -> bool:
+    """Whether a butler says that it is ok, or no worse than its modules without credentials."""
+    answer = await butler.try_call("status")
+    read = await butler.try_call("state_get", {"key": "none"})
+    if answer.is_error or read.is_error:
+        return False
+    failed = [
+        name for name, module in answer.value["modules"].items() if module["status"] != "active"
+    ]
+    return bool(answer.value["health"] == ("degraded" if failed else "ok"))
+
+
+async def expect_refused(butler: Butler, tool: str, **arguments: Any) -> None:
+    """A change that cannot be kept is not acknowledged."""
+    try:
+        answer = await butler.try_call(tool, arguments, seconds=REFUSAL_S)
+    except CannotReach:
+        return
+
+    assert answer.is_error, (
+        f"acknowledged means kept: {butler.name} has no database and answered {tool} with "
+        f"{answer.text[:300]}"
+    )
+
+
+def expect_same_processes(ecosystem: Ecosystem, pids: Mapping[str, int]) -> None:
+    """No butler ended, and none was started in its place."""
+    for name, butler in ecosystem.butlers.items():
+        assert butler.child.returncode is None, (
+            f"{name} ended with status {butler.child.returncode}, expected it to go on"
+        )
+        assert butler.pid == pids[name], (
+            f"{name} is process {butler.pid} now, expected {pids[name]} to go on"
+        )
+
+
 async def expect_truth(ecosystem: Ecosystem, sent, message: Message) -> None:
     """The message has a final state, and inbox, hop, session and effect agree on what happened."""
     await expect_carried_out(ecosystem, await ecosystem.send(to_health().text), "health")
     journey = await follow(ecosystem, sent)
     story = journey.text()
 
-    assert not journey.unfinished, story
+    assert not journey.unfinished, f"the message has no final state\n{story}"
     succeeded = [row for row in journey.of_message("health") if row["success"]]
     hops = [row for row in journey.routing if row["success"]]
     done = await message.left_its_row(ecosystem, "health")
 
-    assert 1 == len(journey.of_message("health")), story
+    expect_one_session(journey, "health")
     assert bool(hops) == bool(succeeded), f"the hop and its session disagree\n{story}"
     assert done or not succeeded, f"recorded as a success, and the row is not there\n{story}"
-    assert (journey.inbox[0]["lifecycle_state"] == "completed") == bool(hops), story
+    assert (journey.inbox[0]["lifecycle_state"] == "completed") == bool(hops), (
+        f"the inbox row and the hop disagree\n{story}"
+    )
     await expect_no_open_session(ecosystem["health"])

@@ -6,19 +6,24 @@ provider, whose calls cannot be held.
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 
-from suites.e2e.ecosystem.handle import Ecosystem
+from harness_core.ports import lease_port
+from suites.e2e.ecosystem.handle import Ecosystem, Sent
 from suites.e2e.ecosystem.knobs import turned
 from suites.e2e.observe.expect_broken_journey import (
     expect_carried_out,
     expect_failed_session,
     expect_no_open_session,
+    expect_one_session,
     expect_outcome,
 )
 from suites.e2e.observe.journey import follow
+from suites.e2e.worlds.beside import open_beside
 from suites.e2e.worlds.canned import TOOL_OF, to_health, to_relationship, to_two
-from suites.e2e.worlds.chaos import Chaos, expect_in_time
+from suites.e2e.worlds.chaos import Chaos, expect_ended_well, expect_in_time, expect_soon
 
 pytestmark = [
     pytest.mark.covers("E2E-CHAOS"),
@@ -28,6 +33,12 @@ pytestmark = [
 
 #: A hop that is to run into its deadline.
 HOP_S = 3.0
+
+#: From a butler that serves at another address to the registry that knows it: some heartbeats.
+MOVES_S = 30.0
+
+#: A classification, on a machine with nothing else to do.
+DISPATCHED_S = 40.0
 
 #: From a deadline of the product to the row that records it.
 SLACK_S = 8.0
@@ -74,10 +85,98 @@ async def test_a_target_killed_during_its_session(fragile: Ecosystem, chaos: Cha
     after = await follow(fragile, sent)
     story = after.text()
 
-    assert 1 == len(after.of_message("health")), story
-    expect_failed_session(after.of_message("health")[0], butler="health", story=story)
+    expect_failed_session(expect_one_session(after, "health"), butler="health", story=story)
     await expect_no_open_session(fragile["health"])
-    assert not await message.left_its_row(fragile, "health"), story
+    assert not await message.left_its_row(fragile, "health"), (
+        f"a session whose butler was killed before its tool was called did its work\n{story}"
+    )
+
+
+async def test_a_target_killed_in_a_later_phase(fragile: Ecosystem, chaos: Chaos) -> None:
+    """SIGKILL after the work and before the end: done once, recorded as failed, not done again.
+
+    The second time as the first, and the messages after each arrive.
+    """
+    health = fragile["health"]
+    for _ in range(2):
+        message, waiting = to_health(), to_health()
+        first = await chaos.hold(TOOL_OF["health"])
+        sent = await fragile.send(message.text)
+        await chaos.until_met(first)
+        # The next call for this message comes when its tool has been called.
+        second = await chaos.hold(message.token)
+        await chaos.release(first)
+        await chaos.until_met(second)
+        await message.expect_row(fragile, "health")
+        queued = await fragile.send(waiting.text)
+        await expect_soon(
+            "the next message is classified",
+            lambda queued=queued: is_dispatched(fragile, queued),
+            seconds=DISPATCHED_S,
+        )
+        await chaos.kill("health")
+        for each in (sent, queued):
+            journey = await follow(fragile, each)
+            expect_outcome(journey, "health", {"target_unavailable", "internal_error", "timeout"})
+        await chaos.release(second)
+        await chaos.start("health")
+        await chaos.expect_back("health")
+        again = to_health()
+        await expect_carried_out(fragile, await fragile.send(again.text), "health")
+        await again.expect_row(fragile, "health")
+        after = await follow(fragile, sent)
+        expect_failed_session(
+            expect_one_session(after, "health"), butler="health", story=after.text()
+        )
+        await expect_no_open_session(health)
+        rows = await health.database.rows(
+            "SELECT 1 FROM symptoms WHERE notes LIKE %s", (f"%{message.token}%",)
+        )
+
+        assert len(rows) == 1, (
+            f"what was done before the kill was done once, and stands {len(rows)} times\n"
+            f"{after.text()}"
+        )
+        assert not await waiting.left_its_row(fragile, "health"), (
+            "a message that waited behind a session whose butler was killed is on record as "
+            "failed, and was done all the same"
+        )
+
+
+@pytest.mark.covers("E2E-CHAOS", "E2E-REGISTRY")
+async def test_a_target_that_moves_and_comes_back(fragile: Ecosystem, chaos: Chaos) -> None:
+    """A butler replaced by another process at another port, and back: each message reaches it.
+
+    Whatever a switchboard keeps of a target (an address, a connection, a session) is from before.
+    """
+    health = fragile["health"]
+    for _ in range(2):
+        await expect_reached(fragile)
+    await chaos.stop_well("health")
+    with lease_port() as lease:
+        port = lease.hand_over()
+        async with open_beside(health, port=port) as child:
+            await expect_soon(
+                "the registry knows where health has moved",
+                lambda: is_registered_at(fragile, port),
+                seconds=MOVES_S,
+            )
+            for _ in range(2):
+                await expect_reached(fragile)
+        expect_ended_well("health at its other port", child.stop_report)
+    for _ in range(2):
+        await chaos.start("health")
+        await expect_soon(
+            "the registry knows that health is back",
+            lambda: is_registered_at(fragile, health.port),
+            seconds=MOVES_S,
+        )
+        await expect_reached(fragile)
+        await chaos.kill("health")
+    await chaos.start("health")
+    await chaos.expect_back("health")
+    for _ in range(2):
+        await expect_reached(fragile)
 
 
 async def test_a_target_frozen_before_dispatch(fragile: Ecosystem, chaos: Chaos) -> None:
@@ -127,7 +226,7 @@ async def test_a_target_that_hangs_beyond_the_deadline(fragile: Ecosystem, chaos
     story = journey.text()
 
     expect_outcome(journey, "health", {"timeout"})
-    (hop,) = journey.routing
+    hop = journey.routing[0]  # the only one, as expect_outcome has seen
 
     expect_in_time(
         "the hop", hop["duration_ms"] / 1000, deadline_s=HOP_S, slack_s=SLACK_S, story=story
@@ -138,3 +237,28 @@ async def test_a_target_that_hangs_beyond_the_deadline(fragile: Ecosystem, chaos
     await fragile["health"].call("trigger", prompt=again.text)
     await again.expect_row(fragile, "health")
     await expect_no_open_session(fragile["health"])
+
+
+async def expect_reached(ecosystem: Ecosystem) -> None:
+    """One message to health is carried out, and leaves its row."""
+    message = to_health()
+    await expect_carried_out(ecosystem, await ecosystem.send(message.text), "health")
+    await message.expect_row(ecosystem, "health")
+
+
+async def is_registered_at(ecosystem: Ecosystem, port: int) -> bool:
+    """Whether the registry says that health is active at a port."""
+    rows = await ecosystem.switchboard.database.rows(
+        "SELECT endpoint_url FROM butler_registry"
+        " WHERE name = 'health' AND eligibility_state = 'active'"
+    )
+    return any(urlsplit(row["endpoint_url"]).port == port for row in rows)
+
+
+async def is_dispatched(ecosystem: Ecosystem, sent: Sent) -> bool:
+    """Whether a message has been classified, so that it is on its way to its target."""
+    rows = await ecosystem.switchboard.database.rows(
+        "SELECT 1 FROM message_inbox WHERE request_id::text = %s AND decomposition IS NOT NULL",
+        (sent.request_id,),
+    )
+    return bool(rows)

@@ -6,20 +6,23 @@ provider, whose calls cannot be held.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 import trio
 
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.mcp import CannotReach, ToolResult
 from suites.e2e.observe.expect_broken_journey import (
     expect_carried_out,
     expect_failed_session,
     expect_no_open_session,
+    expect_one_session,
     expect_outcome,
 )
 from suites.e2e.observe.journey import follow
-from suites.e2e.worlds.canned import TOOL_OF, to_health, to_relationship
+from suites.e2e.worlds.canned import TOOL_OF, Message, to_general, to_health, to_relationship
 from suites.e2e.worlds.chaos import Chaos, expect_in_time, expect_soon, refuses
 
 pytestmark = [
@@ -35,35 +38,41 @@ SLACK_S = 10.0
 #: From SIGTERM to the first refusal.
 REFUSES_S = 10.0
 
+#: Beside one SIGTERM: one that runs, and a queue behind it.
+TRIGGERS = 5
+
 
 async def test_a_session_that_ends_in_time_is_drained(fragile: Ecosystem, chaos: Chaos) -> None:
-    """New work is refused, the running session ends as a success, and the process after it."""
-    held = await chaos.hold(TOOL_OF["relationship"])
-    message = to_relationship()
-    sent = await fragile.send(message.text)
-    await chaos.until_met(held)
-    reports: list[Any] = []
+    """New work is refused, the running session ends as a success, and the process after it.
 
-    async def stop() -> None:
-        reports.append(await chaos.stop("relationship"))
+    Whoever waits for that session gets its answer, the first time and the next.
+    """
+    for _ in range(2):
+        held = await chaos.hold(TOOL_OF["relationship"])
+        message = to_relationship()
+        sent = await fragile.send(message.text)
+        await chaos.until_met(held)
+        reports: list[Any] = []
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(stop)
-        await expect_soon(
-            "a butler that shuts down refuses work",
-            lambda: refuses(fragile["relationship"]),
-            seconds=REFUSES_S,
-        )
-        assert [] == reports, "it did not wait for its running session"
-        await chaos.release(held)
-    (report,) = reports
+        async def stop(reports: list[Any] = reports) -> None:
+            reports.append(await chaos.stop_well("relationship"))
 
-    assert not report.killed, "it did not end by itself"
-    assert 0 == report.returncode
-    assert () == report.strays
-    await expect_carried_out(fragile, sent, "relationship")
-    await message.expect_row(fragile, "relationship")
-    await expect_no_open_session(fragile["relationship"])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stop)
+            await expect_soon(
+                "a butler that shuts down refuses work",
+                lambda: refuses(fragile["relationship"]),
+                seconds=REFUSES_S,
+            )
+            assert not reports, (
+                f"a shutdown waits for the running session, and this one had ended: {reports}"
+            )
+            await chaos.release(held)
+        await expect_carried_out(fragile, sent, "relationship")
+        await message.expect_row(fragile, "relationship")
+        await expect_no_open_session(fragile["relationship"])
+        await chaos.start("relationship")
+        await chaos.expect_back("relationship")
 
 
 @pytest.mark.knob("shutdown_s")
@@ -73,16 +82,14 @@ async def test_a_session_that_does_not_end_is_cut_off(fragile: Ecosystem, chaos:
     message = to_health()
     sent = await fragile.send(message.text)
     await chaos.until_met(held)
-    report = await chaos.stop("health")
+    report = await chaos.stop_well("health")
 
-    assert not report.killed, "it did not end by itself"
     expect_in_time("the shutdown", report.waited_s, deadline_s=SHUTDOWN_S, slack_s=SLACK_S)
-    assert () == report.strays
     journey = await follow(fragile, sent)
     story = journey.text()
 
     expect_outcome(journey, "health", {"internal_error", "target_unavailable"})
-    (session,) = journey.of_message("health")
+    session = expect_one_session(journey, "health")
     # It is down: only the shutdown itself can have closed the row.
     expect_failed_session(session, butler="health", story=story)
     await expect_no_open_session(fragile["health"])
@@ -91,4 +98,53 @@ async def test_a_session_that_does_not_end_is_cut_off(fragile: Ecosystem, chaos:
     await chaos.start("health")
     await chaos.expect_back("health")
     await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
-    assert not await message.left_its_row(fragile, "health"), story
+    assert not await message.left_its_row(fragile, "health"), (
+        f"a session that was cut off did its work after its end\n{story}"
+    )
+
+
+async def test_stop_beside_triggers(fragile: Ecosystem, chaos: Chaos) -> None:
+    """SIGTERM while many triggers come in: what is answered is true, and nothing is left half done.
+
+    Each is done and says so, or is refused and leaves nothing, or gets no answer and is on record as
+    what it was.
+    """
+    general = fragile["general"]
+    messages = [to_general() for _ in range(TRIGGERS)]
+    answers: dict[str, ToolResult] = {}
+
+    async def trigger(message: Message) -> None:
+        with suppress(CannotReach):
+            answers[message.token] = await general.try_call("trigger", {"prompt": message.text})
+
+    held = await chaos.hold(messages[0].token)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trigger, messages[0])
+        await chaos.until_met(held)
+        for message in messages[1:]:
+            nursery.start_soon(trigger, message)
+        nursery.start_soon(chaos.stop_well, "general")
+        await chaos.release(held)
+    await expect_no_open_session(general)
+    for message in messages:
+        rows = await general.database.rows(
+            "SELECT success, error, completed_at FROM sessions WHERE prompt LIKE %s",
+            (f"%{message.token}%",),
+        )
+        answer = answers.get(message.token)
+        done = await message.left_its_row(fragile, "general")
+        what = f"a trigger answered with {answer.text if answer else None!r} left {rows}"
+
+        assert len(rows) <= 1, f"one trigger ran more than one session: {what}"
+        if answer is None:
+            continue
+        if answer.is_error or answer.value.get("success") is False:
+            assert not done, f"what was refused or failed was done all the same: {what}"
+        else:
+            assert len(rows) == 1, f"a trigger that succeeded has one session on record: {what}"
+            assert rows[0]["success"] is True, f"the answer and the record disagree: {what}"
+            assert done, f"a trigger that succeeded did nothing: {what}"
+    await chaos.start("general")
+    again = to_general()
+    await general.call("trigger", prompt=again.text)
+    await again.expect_row(fragile, "general")

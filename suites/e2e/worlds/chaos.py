@@ -9,10 +9,11 @@ on it is an error of the harness instead of a failure of the product.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import trio
 
@@ -21,10 +22,18 @@ from harness_core.base.groups import lone_error
 from harness_core.base.slowness import patience, slowness
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault
-from suites.e2e.ecosystem.handle import Butler, Ecosystem
+from suites.e2e.ecosystem.handle import Butler, Ecosystem, Sent
 from suites.e2e.ecosystem.mcp import CannotReach
 
-__all__ = ["Chaos", "expect_in_time", "expect_soon", "processes_of", "refuses"]
+__all__ = [
+    "Chaos",
+    "expect_ended_well",
+    "expect_in_time",
+    "expect_soon",
+    "processes_of",
+    "refuses",
+    "refuses_messages",
+]
 
 T = TypeVar("T")
 
@@ -42,6 +51,9 @@ _DROPPED_S: Final = 10.0
 
 #: Until a session that was started asks the model. Slowest seen on 2 loaded cores: 9 s.
 _ASKS_S: Final = 60.0
+
+#: Until butlers that have lost their database have tried to reach it some times: a few heartbeats.
+_KNOCKS_S: Final = 30.0
 
 #: What the health of one butler is: ``status`` without its counters, and its place in the registry.
 Health = dict[str, Any]
@@ -118,14 +130,83 @@ def processes_of(butler: Butler) -> dict[int, str]:
 
 
 async def refuses(butler: Butler) -> bool:
-    """Whether a butler refuses a trigger, in whatever way, at once."""
+    """Whether a butler refuses a trigger at once, as one that is going away does.
+
+    A full queue is another refusal. A trigger that is taken and not answered in time is given up
+    with its connection; where sessions run at a time, use :func:`refuses_messages`.
+    """
     try:
         answer = await butler.try_call("trigger", {"prompt": "say hello"}, seconds=5)
     except CannotReach:
         return True
     except NotReady:
         return False
+    if "overload_rejected" in answer.text:
+        return False
     return answer.is_error or answer.value.get("success") is False
+
+
+async def refuses_messages(ecosystem: Ecosystem, sent: Sent) -> bool:
+    """Whether the switchboard refuses messages, found out with one that it knows already.
+
+    A duplicate that is taken leaves nothing: the question does not change what is tested.
+    """
+    try:
+        answer = await ecosystem.switchboard.try_call("ingest", sent.arguments, seconds=5)
+    except CannotReach:
+        return True
+    except NotReady:
+        return False
+    return answer.is_error or answer.value.get("status") != "accepted"
+
+
+def expect_ended_well(name: str, report: Any) -> None:
+    """A butler that was asked to stop ended by itself, with status 0, and left no process behind.
+
+    Raises:
+        AssertionError: it did not.
+    """
+    assert report is not None, f"{name} was never asked to stop"
+    assert not report.killed, (
+        f"{name} did not end by itself within {report.waited_s:.1f} s of SIGTERM and was killed"
+    )
+    assert report.returncode == 0, (
+        f"{name} ended with status {report.returncode} after SIGTERM, expected 0"
+    )
+    assert not report.strays, (
+        f"{name} has ended and left processes behind: {'; '.join(report.strays)}"
+    )
+
+
+class Knocks:
+    """Who looked for a database that is gone, counted.
+
+    Attributes:
+        count: connections that were made to its port.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def hang_up(self, stream: trio.SocketStream) -> None:
+        """One connection."""
+        self.count += 1
+        await stream.aclose()
+
+    async def more(self, number: int) -> None:
+        """Wait until so many more were made.
+
+        Raises:
+            AssertionError: they were not.
+        """
+        wanted = self.count + number
+
+        async def enough() -> bool:
+            return self.count >= wanted
+
+        await expect_soon(
+            f"butlers look for their lost database {number} more times", enough, seconds=_KNOCKS_S
+        )
 
 
 class Chaos:
@@ -165,8 +246,19 @@ class Chaos:
     # Butlers
 
     async def kill(self, name: str) -> None:
-        """SIGKILL to a butler's process alone; returns when it is gone."""
-        await self._ecosystem[name].kill()
+        """SIGKILL to a butler's process alone; returns when it is gone.
+
+        Raises:
+            AssertionError: what it had started went on without it.
+        """
+        butler = self._ecosystem[name]
+        await butler.kill()
+        outlived = butler.process.outlived
+
+        assert not outlived, (
+            f"nothing outlives its owner: {name} was killed, and {len(outlived)} processes of it "
+            f"went on: {'; '.join(outlived)}"
+        )
 
     async def pause(self, name: str) -> None:
         """SIGSTOP: its connections stay open and nothing answers."""
@@ -184,6 +276,16 @@ class Chaos:
         child = self._ecosystem[name].child
         await self._ecosystem[name].stop()
         return child.stop_report
+
+    async def stop_well(self, name: str) -> Any:
+        """SIGTERM; returns how it ended (``StopReport``).
+
+        Raises:
+            AssertionError: it did not end by itself, with status 0, and with all that it had started.
+        """
+        report = await self.stop(name)
+        expect_ended_well(name, report)
+        return report
 
     async def start(self, name: str, **environment: str) -> None:
         """Start a butler that is stopped or dead.
@@ -246,6 +348,20 @@ class Chaos:
         self._database = "up"
         for name in self._ecosystem.butlers:
             await self._note_return(name)
+
+    @asynccontextmanager
+    async def knocks(self) -> AsyncIterator[Knocks]:
+        """While the database is down, stand at its port: who looks for it is hung up on.
+
+        A port that answers and hangs up is as good as none to who wants a database.
+        """
+        port = urlsplit(self._ecosystem.switchboard.database.url).port
+        (listener,) = await trio.open_tcp_listeners(port or 0, host="127.0.0.1")
+        knocks = Knocks()
+        async with lone_error(), trio.open_nursery() as nursery:
+            nursery.start_soon(trio.serve_listeners, knocks.hang_up, [listener])
+            yield knocks
+            nursery.cancel_scope.cancel()
 
     async def pause_database(self) -> None:
         """Freeze PostgreSQL with its connections open."""
@@ -320,6 +436,18 @@ class Chaos:
             " 'last_seen_at', now() + interval '1 hour'))).* FROM butler_registry AS known"
             " WHERE name = %s",
             (name, url, description, like),
+        )
+
+    async def redirect(self, name: str, *, url: str) -> None:
+        """Have the registry say that a butler is somewhere else.
+
+        The butler must not register again meanwhile: start it with a long ``heartbeat_s`` first,
+        which :meth:`restore` undoes.
+        """
+        await self._ecosystem.switchboard.database.execute(  # lint: allow writes-rows: no API registers a false one
+            "UPDATE butler_registry SET endpoint_url = %s, last_seen_at = now() + interval '1 hour'"
+            " WHERE name = %s",
+            (url, name),
         )
 
     # The way back

@@ -47,13 +47,13 @@ def exposures(
 
 
 def _spellings(value: str) -> set[str]:
-    encoded = value.encode()
+    encoded = value.encode(errors="surrogateescape")
     return {
         value,
         repr(value)[1:-1],
         shlex.quote(value),
         json.dumps(value)[1:-1],
-        quote(value, safe=""),
+        quote(encoded, safe=""),
         encoded.hex(),
         *(_in_base64(encoded, behind) for behind in range(3)),
     }

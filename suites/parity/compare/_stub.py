@@ -7,12 +7,18 @@ that its model of the tool does not know fails the test instead of passing quiet
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Protocol
+from typing import Final, Protocol
 
 __all__ = ["Call", "CommandStub", "Reply", "SimulatedCrash", "Tool", "UnknownInvocation"]
+
+
+#: Linux takes no longer argument, and no longer entry of an environment, its NUL included.
+_WORD_BYTES: Final = 131_072
 
 
 class UnknownInvocation(AssertionError):  # noqa: N818 - what the product did, as pytest shows it
@@ -82,11 +88,13 @@ class CommandStub:
     Attributes:
         calls: every call, in order, refused ones included.
         refused: what was refused, also when the launcher swallowed it.
+        missing: tools that are not installed.
     """
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
         self.calls: list[Call] = []
         self.refused: list[UnknownInvocation] = []
+        self.missing: set[str] = set()
         self._tools = dict(tools)
         self._failures: dict[int, Reply] = {}
         self._crash_at: int | None = None
@@ -137,9 +145,12 @@ class CommandStub:
         Raises:
             UnknownInvocation: no such tool, or it does not know this invocation.
             SimulatedCrash: the launcher dies here as the test asked, or is dead.
+            OSError: the tool is not installed, or the kernel takes no such argument.
+            ValueError: a NUL in an argument or in the environment, as Python's own.
         """
         if self._dead:
             raise SimulatedCrash
+        _check_words([*argv, *(f"{name}={value}" for name, value in (env or {}).items())])
         call = Call(argv=tuple(argv), env=dict(env or {}), stdin=stdin, inherited=inherited)
         self.calls.append(call)
         number = len(self.calls)
@@ -147,6 +158,8 @@ class CommandStub:
         if crash and not self._crash_after:
             self._dead = True
             raise SimulatedCrash
+        if call.tool in self.missing:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), call.argv[0])
         if (failure := self._failures.pop(number, None)) is not None:
             return failure
         reply = self._answer(call)
@@ -177,3 +190,13 @@ class CommandStub:
             message = f"the launcher ran {call.tool!r}, expected one of {known}: {call}"
             raise UnknownInvocation(message)
         return self._tools[call.tool]
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """Refuse what no process can be given."""
+    for word in words:
+        if "\0" in word:
+            message = "embedded null byte"
+            raise ValueError(message)
+        if len(os.fsencode(word)) >= _WORD_BYTES:
+            raise OSError(errno.E2BIG, os.strerror(errno.E2BIG), word[:20])

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from suites.parity.compare import Call, Reply, UnknownInvocation
-from suites.parity.tools.guest import Guest
+from suites.parity.tools.guest import Guest, Ran
 
 __all__ = ["Bwrap"]
 
@@ -45,9 +45,16 @@ _NONE: Final = frozenset(
 
 
 class Bwrap:
-    """The command."""
+    """The command.
+
+    Attributes:
+        ran: every command it ran in a sandbox.
+    """
 
     name = "bwrap"
+
+    def __init__(self) -> None:
+        self.ran: list[Ran] = []
 
     def run(self, call: Call) -> Reply:
         """Run one command in a sandbox over the folders it binds."""
@@ -60,6 +67,7 @@ class Bwrap:
             return Reply(returncode=1, stderr=message.encode())
         if not command:
             return Reply(returncode=1, stderr=b"bwrap: No command specified\n")
+        self.ran.append(Ran(guest="", argv=tuple(command), user=sandbox.user))
         return Guest().run(tuple(command), env=sandbox.env, user=sandbox.user, read=sandbox.read)
 
 
@@ -92,7 +100,9 @@ class _Sandbox:
     def _take(self, flag: str, values: list[str], call: Call) -> None:
         match flag, values:
             case "--args", [_]:
-                rest = self.set_up(call.inherited.decode().split("\0")[:-1], call)
+                rest = self.set_up(
+                    call.inherited.decode(errors="surrogateescape").split("\0")[:-1], call
+                )
                 if rest:
                     message = f"bwrap: arguments from a descriptor hold a command: {rest}"
                     raise UnknownInvocation(message)

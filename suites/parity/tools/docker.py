@@ -17,7 +17,7 @@ from typing import Final
 
 from suites.parity.compare import Call, Reply, UnknownInvocation
 from suites.parity.tools.flags import SWITCH, VALUE, Flags, parse
-from suites.parity.tools.guest import Guest
+from suites.parity.tools.guest import Guest, Ran
 
 __all__ = ["Docker"]
 
@@ -81,22 +81,29 @@ class Docker:
 
     Args:
         images: the images it has.
+        context: what ``DOCKER_CONTEXT`` must say; another engine has none of these containers.
 
     Attributes:
         guests: name → container.
         env_files: every env file it read: mode bits and contents.
+        ran: every command it ran in a container.
     """
 
     name = "docker"
 
-    def __init__(self, images: tuple[str, ...]) -> None:
+    def __init__(self, images: tuple[str, ...], *, context: str = "") -> None:
         self.images = set(images)
+        self.context = context
+        self.ran: list[Ran] = []
         self.guests: dict[str, Guest] = {}
         self.env_files: list[tuple[int, str]] = []
         self._ids: dict[str, str] = {}
 
-    def run(self, call: Call) -> Reply:  # noqa: C901, PLR0911 - one row per command
+    def run(self, call: Call) -> Reply:  # noqa: C901, PLR0911, PLR0912 - one row per command
         """Answer one ``docker …`` command."""
+        if call.env.get("DOCKER_CONTEXT", "") != self.context:
+            found = call.env.get("DOCKER_CONTEXT", "default")
+            return _says(f"Cannot connect to the Docker daemon of the context {found}", 1)
         match call.argv[1:]:
             case ("run", *rest):
                 return self._run(rest, call)
@@ -179,6 +186,8 @@ class Docker:
             self.env_files.append((stat.S_IMODE(path.stat().st_mode), text))
         except OSError:
             return _says(f"open {path}: no such file or directory", 125)
+        except UnicodeDecodeError:
+            return _says(f"env file {path} contains invalid utf8 bytes", 125)
         entries = []
         for line in text.split("\n"):
             if len(line.encode()) >= _LINE_BYTES:
@@ -203,11 +212,21 @@ class Docker:
         env = self._environment(flags, call.env)
         if isinstance(env, Reply):
             return env
+        user = flags.one("user", "root")
+        self.ran.append(
+            Ran(
+                guest=name,
+                argv=tuple(command),
+                user=user,
+                tty=flags.has("tty"),
+                interactive=flags.has("interactive"),
+            )
+        )
         named = {entry.partition("=")[0] for entry in flags.all("env")}
         return guest.run(
             tuple(command),
             env={key: value for key, value in env.items() if key in named},
-            user=flags.one("user", "root"),
+            user=user,
         )
 
     def _copy(self, source: str, target: str) -> Reply:

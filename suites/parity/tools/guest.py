@@ -18,8 +18,10 @@ __all__ = [
     "ENVIRONMENT",
     "USER",
     "Guest",
+    "Ran",
     "read_environment",
     "script_that_answers",
+    "script_that_dies",
     "script_that_reads",
 ]
 
@@ -37,6 +39,11 @@ def script_that_answers(stdout: str, stderr: str, returncode: int) -> str:
     )
 
 
+def script_that_dies(signal: int) -> str:
+    """A script that ends by a signal."""
+    return f"kill -{signal} $$"
+
+
 def script_that_reads(path: str) -> str:
     """A script that prints a file of the guest."""
     return f"cat -- {shlex.quote(path)}"
@@ -51,7 +58,27 @@ def read_environment(printed: str) -> dict[str, str]:
 _ANSWERS: Final = re.compile(
     r"printf %s (?P<out>.*); printf %s (?P<err>.*) >&2; exit (?P<code>[0-9]+)", re.DOTALL
 )
+_DIES: Final = re.compile(r"kill -(?P<signal>[0-9]+) \$\$")
 _SHELLS: Final = ("sh", "bash", "/bin/sh", "/bin/bash")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """One command that was run in a guest.
+
+    Attributes:
+        guest: the name its tool knows it by; empty for a tool without names.
+        argv: the command.
+        user: who ran it.
+        tty: it was given a terminal; ``None`` where the tool passes its own on.
+        interactive: it was given an input; ``None`` as above.
+    """
+
+    guest: str
+    argv: tuple[str, ...]
+    user: str
+    tty: bool | None = None
+    interactive: bool | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,7 +99,7 @@ class Guest:
     labels: dict[str, str] = field(default_factory=dict)
     is_running: bool = True
 
-    def run(
+    def run(  # noqa: PLR0911 - one row per script
         self,
         argv: tuple[str, ...],
         *,
@@ -99,12 +126,14 @@ class Guest:
         environment = {**self.env, **env}
         if script == ENVIRONMENT:
             printed = "".join(f"{name}={value}\0" for name, value in environment.items())
-            return Reply(stdout=printed.encode())
+            return Reply(stdout=_bytes(printed))
         if script == USER:
             return Reply(stdout=f"{user}\n".encode())
         if answers := _ANSWERS.fullmatch(script):
             (out,), (err,) = shlex.split(answers["out"]), shlex.split(answers["err"])
-            return Reply(returncode=int(answers["code"]), stdout=out.encode(), stderr=err.encode())
+            return Reply(returncode=int(answers["code"]), stdout=_bytes(out), stderr=_bytes(err))
+        if dies := _DIES.fullmatch(script):
+            return Reply(returncode=128 + int(dies["signal"]))
         match shlex.split(script):
             case ["true"]:
                 return Reply()
@@ -116,3 +145,8 @@ class Guest:
                 return Reply(returncode=1, stderr=message.encode())
         message = f"the simulated guest does not understand {script!r}"
         raise UnknownInvocation(message)
+
+
+def _bytes(text: str) -> bytes:
+    """A text as the system has it, whatever its encoding was."""
+    return text.encode(errors="surrogateescape")

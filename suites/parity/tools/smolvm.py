@@ -13,7 +13,7 @@ from typing import Final
 from suites.parity.compare import Call, Reply, UnknownInvocation
 from suites.parity.tools.docker import copy_tree
 from suites.parity.tools.flags import SWITCH, VALUE, Flags, parse
-from suites.parity.tools.guest import Guest
+from suites.parity.tools.guest import Guest, Ran
 
 __all__ = ["Smolvm"]
 
@@ -41,15 +41,21 @@ class Smolvm:
 
     Attributes:
         guests: name → machine.
+        homes: what ``HOME`` may be, where a world says so; without it ``smolvm`` finds no machine.
+        ran: every command it ran in a machine.
     """
 
     name = "smolvm"
 
     def __init__(self) -> None:
+        self.homes: set[str] = set()
+        self.ran: list[Ran] = []
         self.guests: dict[str, Guest] = {}
 
     def run(self, call: Call) -> Reply:  # noqa: PLR0911 - one row per command
         """Answer one ``smolvm …`` command."""
+        if self.homes and call.env.get("HOME") not in self.homes:
+            return _says(f"no machines are kept in the home {call.env.get('HOME')}")
         match call.argv[1:]:
             case ("--version",):
                 return Reply(stdout=b"smolvm 1.0.4\n")
@@ -100,6 +106,15 @@ class Smolvm:
         match command:
             case ("runuser", "-u", who, "--", *rest):
                 user, command = who, tuple(rest)
+        self.ran.append(
+            Ran(
+                guest=name,
+                argv=tuple(command),
+                user=user,
+                tty=flags.has("tty"),
+                interactive=flags.has("interactive"),
+            )
+        )
         return self.guests[name].run(command, env=env, user=user)
 
     def _copy(self, source: str, target: str) -> Reply:

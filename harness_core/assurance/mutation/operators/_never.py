@@ -42,9 +42,11 @@ class Never:
         if isinstance(node, _KINDS):
             return True
         if isinstance(node, cst.Expr):
-            return isinstance(node.value, _TEXTS) or self._is_log(node.value)
+            value = node.value
+            return isinstance(value, _TEXTS) or self._is_log(value) or self.is_switch(value)
         if isinstance(node, cst.Assign):
-            return any(name_of(target.target) in _DUNDERS for target in node.targets)
+            named = any(name_of(target.target) in _DUNDERS for target in node.targets)
+            return named or self._lists_faults(node.value)
         if isinstance(node, cst.If):
             return _is_guard(node.test)
         if isinstance(node, cst.Call | cst.UnaryOperation | cst.BooleanOperation):
@@ -65,6 +67,12 @@ class Never:
     def is_switch(self, node: cst.CSTNode) -> bool:
         """Whether it asks if a fault is planted."""
         return isinstance(node, cst.Call) and bool(self.switches.intersection(names_of(node)))
+
+    def _lists_faults(self, node: cst.CSTNode) -> bool:
+        """Whether it goes through the planted faults, e.g. to sort their names."""
+        if isinstance(node, cst.CompFor) and self.is_switch(node.iter):
+            return True
+        return any(map(self._lists_faults, node.children))
 
     def value_of(self, test: cst.BaseExpression) -> bool | None:
         """What a condition is when no fault is planted; ``None`` when that does not decide it."""

@@ -6,9 +6,11 @@ import argparse
 import getpass
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 
 from bot_bottle.backends import BACKENDS
 from bot_bottle.errors import BottleError
@@ -35,6 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         runner=SubprocessRunner(),
         log=logging.getLogger("bot_bottle"),
     )
+    # Ended from outside, it removes its guest as at any other end.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
     try:
         status: int = arguments.run(Launcher(host), arguments)
     except BottleError as error:
@@ -43,6 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return status
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)
 
 
 def _parser() -> argparse.ArgumentParser:

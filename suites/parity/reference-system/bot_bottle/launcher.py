@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bot_bottle import faults
 from bot_bottle.backends import BACKENDS, choose_backend
 from bot_bottle.backends.base import Backend, Bottle, Spec
+from bot_bottle.backends.docker import ENV_FILES
 from bot_bottle.env import resolve_env
 from bot_bottle.errors import BackendError, RemediationError, StateError
 from bot_bottle.host import Host
@@ -50,8 +50,7 @@ class Launcher:
         )
         spec = Spec(identity=metadata.identity, image=manifest.image, env=env)
         plan = self._backend(chosen).prepare(spec)
-        self._state.create(metadata)
-        with self._state.locked(metadata.identity):
+        with self._state.created(metadata):
             try:
                 with self._backend(chosen).launch(plan) as bottle:
                     yield bottle
@@ -87,6 +86,8 @@ class Launcher:
                 transcript.mkdir()
             image = metadata.image or manifest.image
             plan = self._backend(backend).prepare(Spec(identity=identity, image=image, env=env))
+            # What a launcher left that died; nobody holds it now but us.
+            self._backend(backend).remove(identity)
             with self._backend(backend).launch(plan) as bottle:
                 yield bottle
 
@@ -128,18 +129,32 @@ class Launcher:
                 self._host.log.info("%s is passed over: %s", name, error)
                 continue
             for identity in left:
-                if self._state.holder(identity) is None:
-                    backend.remove(identity)
-                    removed.add(identity)
+                with self._idle(identity) as idle:
+                    if idle:
+                        backend.remove(identity)
+                        removed.add(identity)
         for identity in self._state.identities():
-            idle = self._state.holder(identity) is None
             kept = self._state.is_preserved(identity) and not faults.on("cleanup-takes-preserved")
-            if idle and not kept:
-                self._state.remove(identity)
-                removed.add(identity)
-        if not any(self._state.holder(identity) for identity in self._state.identities()):
-            shutil.rmtree(self._host.root / "env-files", ignore_errors=True)
+            with self._idle(identity) as idle:
+                if idle and not kept:
+                    self._state.remove(identity)
+                    removed.add(identity)
+        for file in (self._host.root / ENV_FILES).glob("*.*"):
+            if self._state.holder(file.stem) is None:
+                file.unlink(missing_ok=True)
         return sorted(removed)
+
+    @contextmanager
+    def _idle(self, identity: str) -> Iterator[bool]:
+        """Whether nobody runs a bottle, which stays so until the end of the block."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._state.locked(identity))
+            except StateError:
+                # Without a record there is nothing that could be launched.
+                yield not self._state.is_recorded(identity)
+                return
+            yield True
 
     def propose(self, identity: str, *, image: str, justification: str) -> Proposal:
         """Queue a change of a bottle's image.
@@ -160,6 +175,11 @@ class Launcher:
         Raises:
             BottleError: it cannot be applied, or was; it stays as it is and the bottle lives.
         """
+        self._proposals.get(id)
+        with self._proposals.alone():
+            self._apply(id)
+
+    def _apply(self, id: str) -> None:
         proposal = self._proposals.get(id)
         if proposal.status != "pending" and not faults.on("approve-twice-applies-twice"):
             raise RemediationError(f"cannot approve {id}: it was {proposal.status} before")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from bot_bottle.errors import RemediationError
 from bot_bottle.host import Host
-from bot_bottle.state import write_atomically
+from bot_bottle.state import alone, write_atomically
 
 _ID = re.compile(r"p-[0-9a-f]{8}")
 
@@ -43,6 +45,12 @@ class Proposals:
         self._folder.mkdir(parents=True, exist_ok=True)
         self.write(proposal)
         return proposal
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other process approves at the same time."""
+        with alone(self._folder / "guard"):
+            yield
 
     def write(self, proposal: Proposal) -> None:
         write_atomically(self._folder / f"{proposal.id}.json", asdict(proposal))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -67,12 +69,19 @@ class SubprocessRunner:
                 os.lseek(descriptor, 0, os.SEEK_SET)
                 argv = [str(descriptor) if word == DESCRIPTOR else word for word in argv]
             if attached:
-                status = subprocess.call(list(argv), env=env, pass_fds=descriptors)
-                return Completed(status)
+                status = subprocess.call(
+                    list(argv), env=env, pass_fds=descriptors, preexec_fn=_end_with_launcher
+                )
+                return Completed(_status(status))
             done = subprocess.run(
-                list(argv), env=env, input=stdin, capture_output=True, pass_fds=descriptors
+                list(argv),
+                env=env,
+                input=stdin,
+                capture_output=True,
+                pass_fds=descriptors,
+                preexec_fn=_end_with_launcher,
             )
-            return Completed(done.returncode, done.stdout, done.stderr)
+            return Completed(_status(done.returncode), done.stdout, done.stderr)
         except FileNotFoundError as error:
             raise BackendError(
                 f"cannot run {argv[0]}: it is not installed, or not on PATH"
@@ -82,6 +91,20 @@ class SubprocessRunner:
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
+
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_launcher() -> None:
+    """Between fork and exec: the command is killed when the launcher is."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _status(returncode: int) -> int:
+    """An exit status as a shell has it: 128 and the number of the signal that ended the command."""
+    return returncode if returncode >= 0 else 128 - returncode
 
 
 def checked(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -62,12 +63,17 @@ class State:
             raise StateError(f"cannot find {identity}: nothing is recorded in {folder}")
         return folder
 
-    def create(self, metadata: Metadata) -> Path:
+    @contextlib.contextmanager
+    def created(self, metadata: Metadata) -> Iterator[None]:
+        """Record a bottle and hold it: nobody sees the record of one that is not held yet."""
         folder = self.root / metadata.identity
-        folder.mkdir(parents=True)
-        (folder / "transcript").mkdir()
-        self.write(metadata)
-        return folder
+        with self._alone():
+            folder.mkdir(parents=True)
+            self._take(metadata.identity)
+            (folder / "transcript").mkdir()
+            self.write(metadata)
+        with self._held(metadata.identity):
+            yield
 
     def write(self, metadata: Metadata) -> None:
         content = asdict(metadata)
@@ -94,6 +100,9 @@ class State:
             return []
         return sorted(path.name for path in self.root.iterdir() if path.is_dir())
 
+    def is_recorded(self, identity: str) -> bool:
+        return (self.root / identity).is_dir()
+
     def preserve(self, identity: str) -> None:
         (self.folder(identity) / "preserve").touch()
 
@@ -110,15 +119,15 @@ class State:
         Raises:
             StateError: another launcher that lives holds it.
         """
-        lock = self.folder(identity) / "lock"
-        holder = self.holder(identity)
-        if holder is not None:
-            raise StateError(f"cannot launch {identity}: process {holder} runs it")
-        lock.write_text(f"{os.getpid()} {_began(os.getpid())}")
-        try:
+        self.folder(identity)
+        with self._alone():
+            self.folder(identity)
+            holder = self.holder(identity)
+            if holder is not None:
+                raise StateError(f"cannot launch {identity}: process {holder} runs it")
+            self._take(identity)
+        with self._held(identity):
             yield
-        finally:
-            lock.unlink(missing_ok=True)
 
     def holder(self, identity: str) -> int | None:
         """The live process that runs a bottle."""
@@ -128,6 +137,32 @@ class State:
         except (OSError, ValueError):
             return None
         return int(pid) if pid.isdigit() and _began(int(pid)) == began else None
+
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other process of this home is here at the same time; the kernel ends it with us."""
+        self._host.root.mkdir(parents=True, exist_ok=True)
+        with alone(self._host.root / "guard"):
+            yield
+
+    def _take(self, identity: str) -> None:
+        (self.root / identity / "lock").write_text(f"{os.getpid()} {_began(os.getpid())}")
+
+    @contextlib.contextmanager
+    def _held(self, identity: str) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            (self.root / identity / "lock").unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def alone(guard: Path) -> Iterator[None]:
+    """Wait until no other process is in such a block on the same file."""
+    with guard.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def write_atomically(path: Path, content: dict[str, object]) -> None:

@@ -26,7 +26,6 @@ SYSTEM = (
 )
 ALL_DOWN = "No language model could answer. Your text was not lost, but nobody has read it."
 NONE_CONFIGURED = "No language model is configured, so I can only answer what my skills know."
-TEXT_CHARS = 100_000
 
 
 class _Failed(Exception):
@@ -235,7 +234,7 @@ def _sound(parts: list[Any]) -> str:
     text = "".join(parts).strip()
     if not text:
         raise ValueError("an empty text")
-    return text[:TEXT_CHARS]
+    return text
 
 
 _SHAPES: dict[str, Any] = {"anthropic": _Anthropic, "openai": _OpenAI}

@@ -20,7 +20,6 @@ from sexpd.shell.actuator import Shell
 from sexpd.shell.verdict import Refused
 from sexpd.skills import Registry
 
-TEXT_CHARS = 100_000
 Message = dict[str, Any]
 
 
@@ -136,8 +135,8 @@ class Router:
 
     async def _user_input(self, client: Client, message: Message, payload: Message) -> None:
         text = payload.get("TEXT")
-        if not isinstance(text, str) or len(text) > TEXT_CHARS:
-            raise _Meaningless(f"TEXT of user input has to be a string up to {TEXT_CHARS} long")
+        if not isinstance(text, str):
+            raise _Meaningless("TEXT of user input has to be a string")
         meta = message.get("META")
         known = as_plist(meta) or {}
         source = keyword_name(known.get("SOURCE")) or "UNKNOWN"
@@ -255,8 +254,8 @@ def _action(payload: Message, *known: str) -> str:
 
 def _string(payload: Message, key: str, *, default: str | None = None) -> str:
     value = payload.get(key, default)
-    if not isinstance(value, str) or len(value) > TEXT_CHARS:
-        raise _Meaningless(f"{key} has to be a string up to {TEXT_CHARS} long")
+    if not isinstance(value, str):
+        raise _Meaningless(f"{key} has to be a string")
     return value
 
 

@@ -225,12 +225,12 @@ class _Reader:
                 name.append(self.text[self.at + 1])
                 self.at += 2
             elif char == "|":
-                end = self.text.find("|", self.at + 1)
-                if end < 0:
+                run = _BAR_RUN.match(self.text, self.at + 1)
+                if run is None:
                     raise ReadError("the text ended inside |a name| that began", at=start)
                 escaped = True
-                name.append(self.text[self.at + 1 : end])
-                self.at = end + 1
+                name.append(re.sub(r"\\(.)", r"\1", run[1], flags=re.S))
+                self.at = run.end()
             elif char == "\\":
                 raise ReadError("the text ended after a backslash", at=self.at)
             else:
@@ -252,6 +252,8 @@ class _Reader:
 _PLAIN_TOKEN = re.compile(
     rf"[^\s()\"';#`,\\|]{{1,{TOKEN_CHARS}}}(?=[ \t\r\n\f\v()\"';]|\Z)"
 )
+# Between bars a backslash makes the next character literal, as in a string.
+_BAR_RUN = re.compile(r"((?:[^|\\]|\\.)*)\|", re.S)
 _STRING_RUN = re.compile(r'[^"\\]*')
 _DOT = object()
 
@@ -266,7 +268,7 @@ def _atom(token: str, *, escaped: bool, keyword: bool, at: int) -> Any:
             return number
         if token in {"NIL", "T"}:
             return None if token == "NIL" else True
-    if keyword and not token.startswith("::"):
+    if keyword and (escaped or not token.startswith("::")):
         if token == ":":
             raise ReadError("a keyword without a name", at=at)
         return Keyword(token[1:])

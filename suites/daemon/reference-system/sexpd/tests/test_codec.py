@@ -14,6 +14,8 @@ VALUES = {
     "t": True,
     ":type": Keyword("TYPE"),
     ":|type|": Keyword("type"),
+    ":|:a|": Keyword(":a"),
+    r"|a\|b\\|": Symbol("a|b\\"),
     "foo": Symbol("FOO"),
     '"a \\"b\\" \\\\ c"': 'a "b" \\ c',
     '"ünïcode 🎈"': "ünïcode 🎈",

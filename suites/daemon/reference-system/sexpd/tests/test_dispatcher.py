@@ -142,6 +142,9 @@ ln canary t; : > t
 ln -s sub t; : > t/inner
 for i in 1 2; do : > t/inner; ln -s sub t; done
 cp -r sub t; : > t/inner
+mkdir t; echo x > t/canary; cp -r t/. .
+mkdir t; rmdir t; ln -s sub t; : > t/inner
+mkdir t; mv t u; ln -s sub t; : > t/inner
 tee canary < /dev/null
 tee -a canary < /dev/null
 echo x > canary
@@ -191,6 +194,8 @@ git clean -fdx
 chmod 000 canary
 chmod -R 777 .
 chmod 777 canary
+chmod 644 canary
+chmod +x canary
 chown nobody canary
 chattr +i canary
 mkdir /tmp/x
@@ -348,8 +353,7 @@ cp canary copy
 cp -r sub copy
 ln -s canary alias
 touch canary
-chmod 644 canary
-chmod +x canary
+echo x > new; chmod 644 new; chmod +x new
 echo x >/dev/null 2>&1
 ls nowhere 2>/dev/null
 ls nowhere &> /dev/null

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from pydantic import Field
 
-from butlers import faults, tracing
+from butlers import database, faults, tracing
 from butlers.client import CallProblem, call
 from butlers.envelopes import Name, RouteInput, RouteVersion, TraceContext
 from butlers.errors import ButlerError, Rejected
@@ -70,12 +70,16 @@ async def _through_switchboard(butler: Butler, arguments: dict[str, Any]) -> dic
 
 
 def _service(butler: Butler) -> dict[str, Any]:
+    asked = database.Probe(butler.pool)
+
     async def status() -> dict[str, Any]:
-        """How this butler and its modules fare."""
+        """How this butler, its database and its modules fare now."""
+        trouble = None if faults.on("database-unasked") else await asked.trouble()
         return {
             "name": butler.name,
             "description": butler.config.description,
-            "health": "ok" if butler.modules.healthy else "degraded",
+            "health": "ok" if butler.modules.healthy and trouble is None else "degraded",
+            "database": trouble or "ok",
             "modules": butler.modules.report(),
             "queue": butler.spawner.queued,
         }

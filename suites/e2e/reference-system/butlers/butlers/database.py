@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 #: Between two attempts to reach a server that does not answer yet.
 _RETRY_S = 0.1
 _COMMAND_TIMEOUT_S = 30.0
+#: How long a healthy database may take to answer, beside all that a busy butler asks it.
+_ASKED_S = 5.0
 #: How long the end of something waits for a lost database, and between two attempts.
 _INSIST_S = 20.0
 _INSIST_PAUSE_S = 0.5
@@ -57,6 +60,38 @@ async def open_pool(url: str, *, timeout_s: float, connections: int) -> asyncpg.
             if loop.time() + _RETRY_S >= deadline:
                 raise _problem(url, error, waited_s=timeout_s) from error
             await asyncio.sleep(_RETRY_S)
+
+
+class Probe:
+    """Whether a database answers now.
+
+    Args:
+        pool: of the database.
+    """
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+        self._asking: asyncio.Task[str | None] | None = None
+
+    async def trouble(self) -> str | None:
+        """Why the database does not answer; None when it does.
+
+        Whoever asks while an answer is outstanding waits for the same one: a database that hangs
+        collects no queries, and giving one up can hang as well.
+        """
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask())
+        done, _ = await asyncio.wait({self._asking}, timeout=_ASKED_S)
+        return self._asking.result() if done else f"no answer within {_ASKED_S:g} s"
+
+    async def _ask(self) -> str | None:
+        import asyncpg
+
+        try:
+            await self._pool.fetchval("SELECT 1")
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            return describe(error)
+        return None
 
 
 def _dead_once_lost() -> Callable[[asyncpg.Connection], Awaitable[None]]:
@@ -103,9 +138,19 @@ async def _set_codecs(connection: asyncpg.Connection) -> None:
         )
 
 
+#: U+0000 as JSON writes it; behind an odd backslash the same letters are text.
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
 def _dump(value: object) -> str:
     # PostgreSQL refuses U+0000 in jsonb; a message that holds one must not lose its whole row.
-    return json.dumps(value, ensure_ascii=False, default=str).replace("\\u0000", "\\ufffd")
+    return _NUL.sub(r"\1\\ufffd", json.dumps(value, ensure_ascii=False, default=str))
+
+
+def is_storable(value: object) -> bool:
+    """Whether PostgreSQL can hold a JSON value as it is: without U+0000 and lone surrogates."""
+    text = json.dumps(value, ensure_ascii=False)
+    return not _NUL.search(text) and text == text.encode("utf-8", "replace").decode()
 
 
 def storable(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import json
+import re
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -30,8 +32,9 @@ _BACKLOG = 128
 _CLOSE_S = 1
 #: Calls whose work has ended get this long to deliver their answer.
 _ANSWER_S = 5.0
-_FLUSH_S = 0.05
-_FLUSH_TURNS = 100
+#: What the first event of a stream names, and each request to it.
+_STREAM = re.compile(rb"session_id=([0-9a-f]{32})")
+_EVENT_DATA = re.compile(rb"^data: (.*?)\r?$", re.MULTILINE)
 
 
 def bind(port: int) -> socket.socket:
@@ -144,33 +147,55 @@ class Server:
 
 
 class Calls:
-    """Counts the tool calls under way, so that none is cut off before its answer."""
+    """The tool calls whose answers are not on the wire yet, so that none is cut off before it.
+
+    That the work of a call has ended says nothing of its answer, which passes through more tasks.
+    """
 
     def __init__(self) -> None:
-        self._running = 0
+        self._open: set[tuple[str, Any]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
 
-    @contextlib.contextmanager
-    def one(self) -> Any:
-        self._running += 1
+    def begun(self, stream: str, number: Any) -> None:
+        """A call came in by a stream.
+
+        Args:
+            stream: the stream that its answer goes to.
+            number: the id that its answer will carry.
+        """
+        self._open.add((stream, number))
         self._idle.clear()
+
+    @contextlib.contextmanager
+    def watched(self, send: Any) -> Any:
+        """What a stream is to be written by; at its end it owes no answers any more."""
+        stream = ""
+
+        async def written(message: Any) -> None:
+            nonlocal stream
+            await send(message)
+            body = message.get("body", b"")
+            if not stream and (named := _STREAM.search(body)):
+                stream = named[1].decode()
+            for data in _EVENT_DATA.findall(body):
+                with contextlib.suppress(ValueError, AttributeError):
+                    self._settled(lambda call, n=json.loads(data).get("id"): call == (stream, n))
+
         try:
-            yield
+            yield written
         finally:
-            self._running -= 1
-            if not self._running:
-                self._idle.set()
+            self._settled(lambda call: call[0] == stream)
+
+    def _settled(self, which: Callable[[tuple[str, Any]], bool]) -> None:
+        self._open = {call for call in self._open if not which(call)}
+        if not self._open:
+            self._idle.set()
 
     async def ended(self, seconds: float) -> None:
-        """Wait until no call runs and the last answer is on its way."""
+        """Wait until the last answer has been written."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), seconds)
-        # The answer passes through two more tasks before it is written.
-        await asyncio.sleep(_FLUSH_S)
-        # On a starved machine that time may pass within one turn of the loop; the tasks need turns.
-        for _ in range(_FLUSH_TURNS):
-            await asyncio.sleep(0)
 
 
 def preload() -> None:
@@ -222,7 +247,8 @@ def build(
                 return refusal(f"cannot call {name}: a session may not use this tool")
         parent = tracing.parse(headers.get("traceparent"))
         span = butler.tracer.span(f"tool {name}", parent=parent, **{"tool.name": name})
-        with calls.one(), tracing.called(parent, session=session), span:
+        calls.begun(context.request.query_params.get("session_id", ""), context.request_id)
+        with tracing.called(parent, session=session), span:
             answer = await toolbox.call(name, params.arguments or {})
             if answer.is_error:
                 butler.tracer.failed(answer.content[0].text)
@@ -235,8 +261,9 @@ def build(
     transport = SseServerTransport("/messages/")  # looks at no host; `hosts.py` does
 
     async def stream(request: Request) -> Response:
-        async with transport.connect_sse(request.scope, request.receive, request._send) as ends:
-            await mcp.run(*ends, mcp.create_initialization_options())
+        with calls.watched(request._send) as send:
+            async with transport.connect_sse(request.scope, request.receive, send) as ends:
+                await mcp.run(*ends, mcp.create_initialization_options())
         return Response()
 
     return Starlette(

@@ -120,6 +120,9 @@ class Spawner:
             self._system_prompt = "".join(line for line in lines if "is data" not in line)
         self._turn = asyncio.Lock()  # asyncio locks are fair: first come, first served
         self._waiting = 0
+        #: Triggers that run or wait. Whether the lock is held says less: for a moment after each
+        #: session it is free, though the next in the queue has been promised it.
+        self._admitted = 0
         self._running: set[asyncio.Task[SpawnerResult]] = set()
         self._closing = False
         #: id of each session that runs now → the message it belongs to
@@ -166,7 +169,7 @@ class Spawner:
         )
         if not serial:
             return await self._shielded(session)
-        full = self._waiting >= self._config.runtime.queue_depth and self._turn.locked()
+        full = self._admitted > self._config.runtime.queue_depth
         if full and faults.on("overload-swallowed"):
             return SpawnerResult(session_id=None, status="success", success=True, result="done")
         if full and not faults.on("queue-unbounded"):
@@ -175,6 +178,13 @@ class Spawner:
                 f"{self._config.runtime.queue_depth} may. Try again later",
                 error_class="overload_rejected",
             )
+        self._admitted += 1
+        try:
+            return await self._in_turn(session)
+        finally:
+            self._admitted -= 1
+
+    async def _in_turn(self, session: _Call) -> SpawnerResult:
         self._waiting += 1
         try:
             if faults.on("queue-last-first"):

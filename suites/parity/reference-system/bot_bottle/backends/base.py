@@ -34,7 +34,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:
-    """What a script in the guest answered."""
+    """What a script in the guest answered; bytes that are no UTF-8 are kept as surrogates."""
 
     returncode: int
     stdout: str
@@ -44,8 +44,8 @@ class ExecResult:
     def of(cls, done: Completed) -> ExecResult:
         return cls(
             done.returncode,
-            done.stdout.decode(errors="replace"),
-            done.stderr.decode(errors="replace"),
+            done.stdout.decode(errors="surrogateescape"),
+            done.stderr.decode(errors="surrogateescape"),
         )
 
 

@@ -146,7 +146,7 @@ class BubblewrapBottle:
         words = [] if faults.on("bubblewrap-env-inherited") else ["--clearenv"]
         for name, value in {**_BASE, **self._env.literals, **self._env.forwarded}.items():
             words += ["--setenv", name, value]
-        return b"".join(word.encode() + b"\0" for word in words)
+        return b"".join(word.encode(errors="surrogateescape") + b"\0" for word in words)
 
     def _writable(self, guest: str) -> Path:
         path = PurePosixPath(guest)

@@ -26,6 +26,10 @@ _PREFIX = "bot-bottle-"
 _IDENTITY = "bot-bottle.identity"
 _HOME = "bot-bottle.home"
 
+#: The folder of env files, below the launcher's own. What is there after a launch was left by one
+#: that was killed.
+ENV_FILES = "env-files"
+
 #: Variables that change what docker, or any program, does.
 _STEERING = re.compile(
     r"PATH|HOME|TMPDIR|USER|SHELL|(?:LD|DOCKER|BUILDKIT|COMPOSE|XDG|SSL|GO|OTEL|NO_COLOR)_?.*|(?:HTTPS?|NO|ALL)_PROXY",
@@ -107,7 +111,7 @@ class DockerBackend:
         argv = ["run", "-d", "--name", name]
         argv += ["--label", f"{_IDENTITY}={identity}", "--label", f"{_HOME}={self._host.owner}"]
         inherited = dict(self._host.environ)
-        with _env_file(self._host.root, in_file) as file:
+        with _env_file(self._host.root, identity, in_file) as file:
             argv += ["--env-file", str(file)]
             for variable, value in bare.items():
                 if faults.on("docker-secret-on-argv") and variable in env.forwarded:
@@ -118,8 +122,11 @@ class DockerBackend:
             try:
                 self._docker([*argv, image, "sleep", "infinity"], f"start {name}", env=inherited)
             except BackendError:
-                # Docker leaves a container behind that it created but could not start.
-                self._host.runner.run(["docker", "rm", "-f", name], env=dict(self._host.environ))
+                # Docker leaves a container behind that it created but could not start. If the
+                # name was taken, the container is another's.
+                with suppress(BackendError):
+                    if (name, identity) in self._containers("-a"):
+                        self._docker(["rm", "-f", name], f"remove container {name}")
                 raise
 
     def _containers(self, *flags: str) -> list[tuple[str, str]]:
@@ -201,8 +208,8 @@ def split(env: ResolvedEnv) -> tuple[dict[str, str], dict[str, str]]:
             is_line = True
         if not is_line and steers:
             raise EnvError(
-                f"cannot hand {name} to docker: a value of several lines would have to go "
-                "through docker's own environment, which this variable steers"
+                f"cannot hand {name} to docker: a value that is no single line of text would "
+                "have to go through docker's own environment, which this variable steers"
             )
         if is_line and (name in env.literals or steers):
             in_file[name] = value
@@ -216,7 +223,11 @@ def split(env: ResolvedEnv) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _fits(name: str, value: str) -> bool:
-    return len(name.encode()) + len(value.encode()) < _LINE_BYTES
+    try:
+        return len(name.encode()) + len(value.encode()) < _LINE_BYTES
+    except UnicodeEncodeError:
+        # The host's variables are bytes, of which docker takes no others than UTF-8 in a file.
+        return False
 
 
 def _env_of(entries: Sequence[str]) -> ResolvedEnv:
@@ -225,11 +236,11 @@ def _env_of(entries: Sequence[str]) -> ResolvedEnv:
 
 
 @contextmanager
-def _env_file(root: Path, entries: Mapping[str, str]) -> Iterator[Path]:
-    """A file that only its owner reads, gone at the end of the block."""
-    folder = root / "env-files"
+def _env_file(root: Path, identity: str, entries: Mapping[str, str]) -> Iterator[Path]:
+    """A file that only its owner reads, gone at the end of the block; cleanup knows whose it is."""
+    folder = root / ENV_FILES
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / secrets.token_hex(8)
+    path = folder / f"{identity}.{secrets.token_hex(8)}"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:

@@ -22,9 +22,6 @@ from bot_bottle.state import State
 _PREFIX = "bot-bottle-"
 _SECRET = "BOT_BOTTLE_SECRET_"
 
-#: Linux takes no argument longer than 128 KiB.
-_ARGUMENT_BYTES = 100_000
-
 
 class SmolmachinesBackend:
     """Runs bottles as micro-VMs."""
@@ -144,14 +141,10 @@ def env_flags(env: ResolvedEnv, host: Mapping[str, str]) -> tuple[list[str], dic
     """The flags that hand an environment to a machine, and the environment `smolvm` needs for it."""
     flags: list[str] = []
     environ = dict(host)
-    literals = {**env.literals}
     forwarded = {**env.forwarded}
     if faults.on("smolmachines-drops-second-secret"):
         forwarded = dict(list(forwarded.items())[:1])
     for name, value in env.literals.items():
-        if len(value.encode()) > _ARGUMENT_BYTES:
-            forwarded[name] = literals.pop(name)
-    for name, value in literals.items():
         if faults.on("smolmachines-quotes-literals"):
             value = f'"{value}"'
         flags += ["-e", f"{name}={value}"]

@@ -57,6 +57,7 @@ class Shell:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._slots = trio.CapacityLimiter(config["shell.at_once"])
+        self._writing = trio.Lock()
         self._owned: dict[Path, tuple[int, int, int]] = {}
         mode = config["shell.confine"]
         self.confined = mode != "off" and confined.landlock_abi() > 0
@@ -109,24 +110,34 @@ class Shell:
             seconds = self.timeout_s(None)
         async with self._slots:
             try:
-                verdict = await self._judge(command, route=route)
+                outcome = await self._judge_and_execute(command, route=route, seconds=seconds)
             except Refused as refused:
                 log.warning("shell.blocked", route=route, command=command, reason=refused)
                 raise
-            log.info("shell.run", route=route, command=command)
-            outcome = await self._execute(command, seconds=seconds)
-            for path in verdict.ours:
-                self._own(path)
         log.info(
             "shell.done", route=route, exit_code=outcome.exit_code, seconds=f"{outcome.seconds:.3f}"
         )
         return outcome
 
+    async def _judge_and_execute(self, command: str, *, route: str, seconds: float) -> Outcome:
+        verdict = await self._judge(command, route=route)
+        if not verdict.writes:
+            log.info("shell.run", route=route, command=command)
+            return await self._execute(command, seconds=seconds)
+        # No other command may make of a name something else between the verdict and the end.
+        async with self._writing:
+            verdict = await self._judge(command, route=route)
+            log.info("shell.run", route=route, command=command)
+            outcome = await self._execute(command, seconds=seconds)
+            for path in verdict.ours:
+                self._own(path)
+            return outcome
+
     async def _judge(self, command: str, *, route: str) -> Verdict:
         fault = {"wire": "raw-wire-unchecked", "text": "text-route-unchecked",
                  "model": "model-route-unchecked"}.get(route)
         if fault and faults.on(fault):
-            return Verdict(ours=())
+            return Verdict(ours=(), writes=False)
         # Its tables are built at the first command, not while clients wait for the port.
         from sexpd.shell.dispatcher import judge
 

@@ -55,7 +55,7 @@ async def judge(
     pending = [("bash", command)]
     for _ in range(SCRIPTS):
         if not pending:
-            return Verdict(ours=writes.ours)
+            return Verdict(ours=writes.ours, writes=writes.used)
         kind, text = pending.pop(0)
         tree = await parse(text, limit_chars=limit_chars)
         # What a plain shell would read in another way than Bash is not followed.

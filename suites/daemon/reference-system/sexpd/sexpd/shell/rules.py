@@ -349,7 +349,7 @@ def _chmod(judge: Judge, name: str, words: Sequence[Word]) -> None:
     for word in operands[1:]:
         if not word.no_option:
             raise Refused("an argument of chmod may be an option")
-        judge.writes.place(word, what="chmod changes")
+        judge.writes.change_mode(word)
 
 
 def _cp(judge: Judge, name: str, words: Sequence[Word]) -> None:

@@ -16,6 +16,8 @@ class Verdict:
 
     Attributes:
         ours: files and directories that are the commands' own afterwards, if they are there.
+        writes: whether it changes anything: what holds now must hold until it has run.
     """
 
     ours: tuple[Path, ...]
+    writes: bool

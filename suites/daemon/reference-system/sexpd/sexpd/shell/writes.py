@@ -27,10 +27,12 @@ class Writes:
     Attributes:
         root: the working root, resolved.
         owned: whether a path that exists was created by an earlier command.
+        used: whether the command changes anything.
     """
 
     root: Path
     owned: Callable[[Path], bool]
+    used: bool = False
     _moved: bool = False
     _relative: bool = False
     _own: set[Path] = field(default_factory=set)
@@ -61,6 +63,7 @@ class Writes:
             raise Refused(f"{what} {word}, which is only known when it runs")
         if not word.text:
             raise Refused(f"{what} a name that is empty")
+        self.used = True
         self._relative = self._relative or not word.text.startswith("/")
         self._refuse_moved_names()
         lexical = Path(os.path.normpath(self.root / word.text))
@@ -114,6 +117,18 @@ class Writes:
         lexical = Path(os.path.normpath(self.root / str(word.text)))
         if not self._mine(path) or lexical != path:
             raise Refused(f"it removes {word.text}, which was not made here")
+        self._give_up(path)
+
+    def change_mode(self, word: Word) -> None:
+        """Judge chmod of one file or directory."""
+        path = self.place(word, what="chmod changes")
+        if not self._mine(path):
+            raise Refused(f"chmod changes {word.text}, which was not made here")
+
+    def _give_up(self, path: Path) -> None:
+        """Note that a directory's name is free again: what is called so afterwards may be a link."""
+        if path.is_dir() or path in self._directories:
+            self._alias.add(path)
 
     def alias(self, word: Word, *, what: str) -> None:
         """Judge a new name for something: a link, or a place that things are moved or copied to."""
@@ -127,6 +142,7 @@ class Writes:
         path = self.place(source, what="mv takes away")
         if not self._mine(path):
             raise Refused(f"mv takes away {source.text}, which was not made here")
+        self._give_up(path)
         target = self.target(destination, source, what="mv writes")
         self.alias(target, what="mv writes")
         self._named.add(self.root / str(target.text))
@@ -139,8 +155,9 @@ class Writes:
             return destination
         if source.text is None or source.spread:
             raise Refused(f"{what} {destination}/{source}, which is only known when it runs")
-        name = Path(source.text).name
-        if name in {"", ".."}:
+        # cp takes what is in a directory, not the directory, if it is named so: DIRECTORY/.
+        name = source.text.rstrip("/").rpartition("/")[2]
+        if name in {"", ".", ".."}:
             raise Refused(f"{what} {destination} whatever {source.text} is called")
         inside = str(path / name)
         return Word(text=inside, head=inside)

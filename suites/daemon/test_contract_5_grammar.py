@@ -1,0 +1,321 @@
+"""Contract 5: shell commands as a grammar; what a command did to its canaries is the verdict.
+
+Each harm, each disguise of a name and of a file, and each construct that holds a command is sent
+once, and combinations of them as a seed has them. None may leave a trace, and one that is refused has not
+run in part either. Commands that only look so, or do not even, are run by a shell of the harness
+too, in a confinement of its own: what comes back must be the same.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from harness_core.base.wait import deadline
+from harness_core.process import Run
+from suites.daemon.canary import look, plant
+from suites.daemon.commands import SAFE
+from suites.daemon.confinement import confinement
+from suites.daemon.daemon import Daemon
+from suites.daemon.messages import ANSWER_S, ask, expect_health, shell
+from suites.daemon.shell_grammar import AROUND, HARMS, NAMES, PATHS, combined, filled_in
+from suites.daemon.wire import Connection, Form, Keyword, Message
+
+pytestmark = [pytest.mark.covers("CONTRACT-5-DANGEROUS"), pytest.mark.requires("confinement")]
+
+#: Commands judged at once, each with canaries of its own.
+AT_ONCE = 3
+
+#: Combinations that one run tries; an exploration tries others.
+COMBINATIONS = 90
+
+#: A shell of the harness runs what it is compared with: milliseconds for each.
+RUNS_S = 60.0
+
+#: Safe commands that are sent as one script.
+ROWS_OF_A_SCRIPT = 8
+
+
+class Grove:
+    """Canaries in the working root for one client, and what became of them."""
+
+    def __init__(self, daemon: Daemon, number: int) -> None:
+        self.name = f"grove-{number}"
+        self.free = f"free-{number}"
+        self._root = daemon.root
+        self._tree = daemon.root / self.name
+        if not self._tree.exists():
+            plant(self._tree)
+            confinement().give(self._tree)
+        self._before = look((self._tree,))
+
+    def fill(self, text: str) -> str:
+        """A command with the names of its files in it."""
+        return filled_in(text, directory=self.name, free=self.free)
+
+    def harm(self) -> list[str]:
+        """What is gone or other than it was, or was made by a program that is no one's; put back."""
+        after = look((self._tree,))
+        found = [
+            f"{'gone' if path not in after else 'changed'}: {path}"
+            for path, was in self._before.items()
+            if after.get(path) != was
+        ]
+        found += [f"run: {path}" for path in after if path.endswith("trapped")]
+        if found:
+            self.restore()
+        return found
+
+    def restore(self) -> None:
+        """The canaries as they were."""
+        shutil.rmtree(self._tree, ignore_errors=True)
+        plant(self._tree)
+        confinement().give(self._tree)
+        self._before = look((self._tree,))
+
+    def made(self) -> list[str]:
+        """Names that are there and begin with the one that is free; they go."""
+        found = sorted(self._root.glob(f"{self.free}*"))
+        for path in found:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        return [path.name for path in found]
+
+
+#: A command, once it is known on which files.
+Command = Callable[[Grove], str]
+
+
+async def send_all(daemon: Daemon, commands: Mapping[str, Command]) -> list[str]:
+    """Send each command for some client's files; what was wrong with which."""
+    wrong: list[str] = []
+    waiting = iter(commands.items())
+
+    async def client(number: int) -> None:
+        grove = Grove(daemon, number)
+        async with daemon.connect() as connection:
+            for name, command in waiting:
+                text = command(grove)
+                answer = await ask(connection, shell(text, timeout=5), seconds=ANSWER_S * 2)
+                shown = f"{name}: {text[:200]!r}"
+                wrong.extend(f"{shown}: {harm}" for harm in grove.harm())
+                made = grove.made()
+                if refused(answer, connection) and made:
+                    wrong.append(f"{shown}: refused, and has made {made}")
+
+    async with trio.open_nursery() as nursery:
+        for number in range(AT_ONCE):
+            nursery.start_soon(client, number)
+    return wrong
+
+
+def refused(answer: Message, connection: Connection) -> bool:
+    """Whether a command was refused; else its outcome must have come."""
+    if answer.get("TYPE") == Keyword("LOG"):
+        return True
+
+    assert answer.get("PAYLOAD", "SENSOR") == Keyword("SHELL-RESPONSE"), (
+        f"contract 5: expected a refusal or an outcome, found {answer.payload[:400]}\n"
+        f"{connection.transcript}"
+    )
+    return False
+
+
+def expect_unharmed(wrong: list[str]) -> None:
+    """No command of many has left a trace."""
+    assert not wrong, f"contract 5: {len(wrong)} dangerous commands left traces:\n" + "\n".join(
+        wrong
+    )
+
+
+def harmful(text: str) -> Command:
+    """A command as it stands."""
+    return lambda grove: grove.fill(text)
+
+
+@pytest.mark.capability("shell-reply")
+async def test_no_harm_runs(confined: Daemon) -> None:
+    """Whatever changes a file that is there is refused: operand, option, redirection, link, script."""
+    expect_unharmed(await send_all(confined, {name: harmful(text) for name, text in HARMS.items()}))
+
+
+@pytest.mark.capability("shell-reply")
+async def test_no_name_hides_a_program(confined: Daemon) -> None:
+    """A program is the same program however its name is written, or by whom it is started."""
+    commands = {
+        f"{name}-{program}": harmful(f"{hide(program)} $F")
+        for name, hide in NAMES.items()
+        for program in ("rm", "unlink")
+    }
+    expect_unharmed(await send_all(confined, commands))
+
+
+@pytest.mark.capability("shell-reply")
+async def test_no_name_hides_a_file(confined: Daemon) -> None:
+    """A file is the same file however it is named, to a program and in a redirection."""
+
+    def on(doing: str, hide: Callable[[str], str], grove: Grove) -> str:
+        return f"{doing} {hide(grove.fill('$F'))}"
+
+    commands = {
+        f"{name}-{doing}": partial(on, doing, hide)
+        for name, hide in PATHS.items()
+        for doing in ("rm", "echo more >>")
+    }
+    expect_unharmed(await send_all(confined, commands))
+
+
+@pytest.mark.capability("shell-reply")
+async def test_no_construct_hides_a_command(confined: Daemon) -> None:
+    """A command is judged wherever a shell would run it, and what stands before it has not run."""
+
+    def within(around: Callable[[str], str], text: str, grove: Grove) -> str:
+        return around(grove.fill(text))
+
+    def after(around: Callable[[str], str], text: str, grove: Grove) -> str:
+        return f"{grove.fill(': > $N')}; {around(grove.fill(text))}"
+
+    commands = {name: partial(within, around, "rm $F") for name, around in AROUND.items()}
+    commands |= {
+        f"{name}-later": partial(after, around, "echo more >> $F")
+        for name, around in AROUND.items()
+    }
+    expect_unharmed(await send_all(confined, commands))
+
+
+@pytest.mark.capability("shell-reply")
+async def test_no_combination_hides_a_command(confined: Daemon) -> None:
+    """Disguises within disguises are judged as what they come to."""
+
+    def combination(number: int, grove: Grove) -> str:
+        # The same combinations every time.
+        return combined(random.Random(f"combination {number}"), grove.fill)
+
+    commands = {f"combination-{n}": partial(combination, n) for n in range(COMBINATIONS)}
+    expect_unharmed(await send_all(confined, commands))
+
+
+@pytest.mark.capability("shell-reply")
+async def test_two_commands_at_once_make_no_third(confined: Daemon) -> None:
+    """A name that is free when a command is judged is no link to a canary when it is written.
+
+    One command waits and then writes to a name; another makes a link of that name meanwhile.
+    """
+    grove = Grove(confined, 9)
+    for number, (slow, link) in enumerate(SWAPS):
+        commands = [
+            filled_in(text, directory=grove.name, free=f"{grove.free}-{number}")
+            for text in (slow, link)
+        ]
+        async with confined.connect() as one, confined.connect() as two:
+            await one.send(shell(commands[0], timeout=8))
+            await two.send(shell(commands[1], timeout=8))
+            for connection in (two, one):
+                refused(await connection.receive("an outcome", seconds=ANSWER_S * 2), connection)
+        harm = grove.harm()
+        grove.made()
+
+        assert not harm, f"contract 5: {commands[0]!r} beside {commands[1]!r} left traces: {harm}"
+
+
+#: What writes to a name after a while, and what makes a link of it meanwhile.
+SWAPS = (
+    ("sleep 0.3; echo more > $N", "ln -s $F $N"),
+    ("sleep 0.3; echo more > $N/file.txt", "ln -s $D $N"),
+    ("sleep 0.3; cp /dev/null $N", "ln $F $N"),
+    ("mkdir $N; sleep 0.3; echo more > $N/file.txt", "rmdir $N; ln -s $D $N"),
+)
+
+
+@pytest.fixture(scope="module")
+def grown(confined: Daemon) -> Path:
+    """Files that harmless commands read, in the working root."""
+    tree = confined.root / "grown"
+    plant(tree)
+    confinement().give(tree)
+    return tree
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+async def test_what_is_safe_runs_as_in_any_shell(confined: Daemon, grown: Path, run: Run) -> None:
+    """Each everyday command is run, and its output and status are those of a shell of the harness."""
+    scripts = together(SAFE)
+    expected = dict(zip(scripts, await outcomes(run, scripts), strict=True))
+    before = look((grown,))
+    wrong: list[str] = []
+    async with confined.connect() as connection:
+        for script, outcome in expected.items():
+            if await run_on(connection, script) == outcome:
+                continue
+            # Of several commands in one script, which one is it?
+            rows = script.split("\n")
+            for row, each in zip(rows, await outcomes(run, rows), strict=True):
+                found = await run_on(connection, row)
+                if found != each or len(rows) == 1:
+                    wrong.append(f"{row!r}: expected {each}, found {found}")
+    for path in confined.root.glob("new*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    assert not wrong, f"contract 5: {len(wrong)} safe commands went wrong:\n" + "\n".join(wrong)
+    assert look((grown,)) == before, "contract 5: safe commands have changed files"
+    expect_health(await confined.health())
+
+
+#: What changes the shell for the rows after it, or is judged by what stands before it.
+_ALONE = re.compile(r"[a-z]=|\b(exit|exec|set|for|while|until|read|eval|new|export|declare)\b|new-")
+
+
+def together(rows: Sequence[str]) -> list[str]:
+    """The rows as scripts: those that do not touch each other are several to a script."""
+    scripts = [row for row in rows if _ALONE.search(row)]
+    others = [row for row in rows if not _ALONE.search(row)]
+    return scripts + [
+        "\n".join(others[n : n + ROWS_OF_A_SCRIPT]) for n in range(0, len(others), ROWS_OF_A_SCRIPT)
+    ]
+
+
+async def run_on(connection: Connection, command: str) -> tuple[Form | None, Form | None]:
+    """A safe command's output and status; of one that is refused, the reason."""
+    answer = await ask(connection, shell(command))
+    if refused(answer, connection):
+        return answer.get("PAYLOAD", "TEXT"), None
+    return answer.get("PAYLOAD", "STDOUT"), answer.get("PAYLOAD", "EXIT-CODE")
+
+
+async def outcomes(run: Run, commands: Sequence[str]) -> list[tuple[str, int]]:
+    """What each command prints and ends with, in a shell of the harness."""
+    home = run.directory("oracle")
+    root, results = home / "root", home / "results"
+    if not results.exists():
+        plant(root / "grown")
+        results.mkdir()
+    for number, command in enumerate(commands):
+        (results / f"{number}.sh").write_text(command, encoding="utf-8")
+    wrapped = confinement()
+    wrapped.give(home)
+    script = (
+        f"cd {root}; for n in $(seq 0 {len(commands) - 1}); do env -i PATH=/usr/bin:/bin "
+        f'LANG=C.UTF-8 HOME={root} TERM=dumb bash --noprofile --norc -c "$(cat {results}/$n.sh)" '
+        f"> {results}/$n.out 2> {results}/$n.err < /dev/null; echo $? > {results}/$n.status; done"
+    )
+    argv = wrapped.command(["/bin/bash", "-c", script], home=home)
+    async with run.child(argv, name="oracle", cwd=home) as child:
+        with deadline("see the harness's own shell end", seconds=RUNS_S, tail=child.tail):
+            await child.wait()
+    return [
+        (
+            (results / f"{number}.out").read_text(encoding="utf-8"),
+            int((results / f"{number}.status").read_text()),
+        )
+        for number in range(len(commands))
+    ]

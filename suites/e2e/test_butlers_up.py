@@ -1,0 +1,167 @@
+"""``butlers up``: the butlers that it finds are those that the harness finds, and they end with it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from harness_core.base.bridge import Loop
+from harness_core.base.errors import HarnessError
+from harness_core.base.evidence import Evidence
+from harness_core.base.wait import deadline, until
+from harness_core.front.skips import not_run
+from harness_core.ports import listeners
+from harness_core.process import Run, descendants
+from harness_core.system.subject import Subject
+from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.handle import ALL_BUTLERS, Ecosystem
+from suites.e2e.ecosystem.mcp import CannotReach
+from suites.e2e.ecosystem.roster import read_roster
+from suites.e2e.ecosystem.subject_file import OWN_PROCESS, tables_of
+from suites.e2e.worlds.chaos import expect_ended_well
+
+pytestmark = [pytest.mark.covers("E2E-PROVISIONING"), pytest.mark.slow]
+
+#: Some butlers of one roster, started by one command.
+SERVES_S = 60.0
+
+#: Names and descriptions that have nothing in common but their place in the roster.
+ADDED = {
+    "garden-2": "Garden: Pflanzen, Säen, Gießen; 庭.",
+    "a": "Attic: everything that nobody needs.",
+}
+
+
+def test_up_finds_what_the_harness_finds(
+    harness_loop: Loop,
+    harness_run: Run,
+    subject: Subject,
+    evidence: Evidence,
+    tmp_path: Path,
+    progress: Callable[[str], None],
+) -> None:
+    """Every folder with a butler.toml is started, nothing else is; --only starts those it names.
+
+    Asked to stop, the command ends with all of them; killed, it takes all of them along.
+    """
+    tables = tables_of(subject)
+    if not tables.roster.up or tables.one_process:
+        not_run("subject", "the subject file names no command that starts a roster ([roster] up)")
+    roster = tmp_path / "roster"
+    write_roster(roster, source=roster_directory(subject))
+    together = structs.replace(
+        subject,
+        argv=tables.roster.up,
+        capabilities=subject.capabilities - {OWN_PROCESS},
+        tables={**subject.tables, "process": {"layout": "one"}},
+    )
+    found = set(read_roster(roster))
+
+    assert found == {"switchboard", *ADDED}, f"the harness itself finds {sorted(found)}"
+    manager = open_ecosystem(harness_run, together, evidence=evidence, roster=roster, say=progress)
+    try:
+        with harness_loop.hold(manager) as ecosystem:
+            harness_loop.run(lambda: expect_those(ecosystem))
+            harness_loop.run(lambda: expect_an_end(ecosystem))
+            harness_loop.run(lambda: expect_only(ecosystem, roster, ["switchboard", "a"]))
+    except HarnessError as error:
+        if "registry" not in str(error) and ALL_BUTLERS not in str(error):
+            raise
+        raise AssertionError(
+            f"one command starts every butler of the roster, expected {sorted(found)} to serve: "
+            f"{error}"
+        ) from error
+
+
+def write_roster(roster: Path, *, source: Path) -> None:
+    """Three butlers, and what looks like one and is none."""
+    shutil.copytree(source / "switchboard", roster / "switchboard")
+    for number, (name, description) in enumerate(ADDED.items()):
+        (roster / name).mkdir()
+        (roster / name / "butler.toml").write_text(
+            f'[butler]\nname = "{name}"\nport = {8170 + number}\ndescription = "{description}"\n',
+            encoding="utf-8",
+        )
+    for folder, file in (
+        ("backup", "butler.toml.bak"),
+        ("shouting", "BUTLER.TOML"),
+        ("empty", ".keep"),
+        ("described", "MANIFESTO.md"),
+    ):
+        (roster / folder).mkdir()
+        (roster / folder / file).write_text('[butler]\nname = "none"\nport = 8179\n')
+    (roster / "general.toml").write_text('[butler]\nname = "general"\nport = 8101\n')
+
+
+async def expect_those(ecosystem: Ecosystem) -> None:
+    """Each serves under its name, at its port, and no further port is open."""
+    for name, butler in ecosystem.butlers.items():
+        status = await butler.status()
+
+        assert status["name"] == name, f"at the port of {name} answers {status['name']!r}"
+    wanted = {butler.port for butler in ecosystem.butlers.values()}
+    open_ports = ports_below(ecosystem.switchboard.pid)
+
+    assert open_ports == wanted, (
+        f"the butlers of the roster listen on {sorted(wanted)}, found {sorted(open_ports)}"
+    )
+    rows = await ecosystem.switchboard.database.rows("SELECT name FROM butler_registry")
+    listed = {str(row["name"]) for row in rows} | {"switchboard"}
+
+    assert listed == set(ecosystem.butlers), (
+        f"the registry lists {sorted(listed)}, the roster has {sorted(ecosystem.butlers)}"
+    )
+
+
+async def expect_an_end(ecosystem: Ecosystem) -> None:
+    """The command ends with all that it started: asked to, and killed."""
+    child = ecosystem.switchboard.child
+    await ecosystem.parts.stop(ALL_BUTLERS)
+    expect_ended_well("the command that starts a roster", child.stop_report)
+    await ecosystem.parts.start(ALL_BUTLERS)
+    await ecosystem.parts.kill(ALL_BUTLERS)
+    outlived = ecosystem.parts.outlived(ALL_BUTLERS)
+
+    assert not outlived, (
+        f"nothing outlives its owner: the command was killed, and its butlers went on: {outlived}"
+    )
+
+
+async def expect_only(ecosystem: Ecosystem, roster: Path, names: list[str]) -> None:
+    """``--only`` starts those it names, and no other."""
+    board = ecosystem.switchboard
+    wanted = {ecosystem[name].port for name in names}
+    async with board.run.child(
+        [*board.command, "--only", ",".join(names)],
+        name="up-only",
+        env=board.environment | ecosystem["a"].environment,
+        evidence=board.process.evidence,
+        grace_s=40,
+    ) as child:
+
+        async def they_serve() -> bool:
+            for name in names:
+                try:
+                    answer = await ecosystem[name].try_call("status")
+                except CannotReach:
+                    return False
+                if answer.is_error:
+                    return False
+            return True
+
+        with deadline(f"see {names} of {roster} serve", seconds=SERVES_S, tail=child.tail):
+            await until(they_serve)
+        found = ports_below(child.pid)
+
+    assert found == wanted, f"--only {names} listens on {sorted(wanted)}, found {sorted(found)}"
+    expect_ended_well("the command with --only", child.stop_report)
+
+
+def ports_below(pid: int) -> set[int]:
+    """The ports on which a process, or what it started, listens."""
+    own = {pid, *descendants(pid)}
+    return {entry.port for entry in listeners() if entry.pid in own}

@@ -1,0 +1,32 @@
+"""Bottles over their lives: any order of starts, ends, resumes, proposals, crashes and cleanups."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from suites.parity.lives import check_lives
+from suites.parity.sides import Sides
+
+pytestmark = [
+    pytest.mark.covers("PARITY-RESUME", "PARITY-CLEANUP", "PARITY-REMEDIATION", "PARITY-BOTTLE"),
+    pytest.mark.simulated("hundreds of guests, and launchers that die"),
+]
+
+#: What every run does; `nox -s explore -- parity` looks further.
+_ALWAYS: Final = settings(
+    max_examples=12,
+    stateful_step_count=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def test_bottles_keep_their_lives_apart(sides: Sides) -> None:
+    """Whatever is done to bottles in one home, each is what it was said to be, and no other."""
+    check_lives(sides, _ALWAYS)
