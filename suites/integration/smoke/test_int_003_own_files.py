@@ -148,6 +148,17 @@ async def test_int_003_code_changes_neither_record_nor_key(worker, api_key):
         "cat /proc/1/environ /proc/$PPID/environ 2>&1 | tr '\\0' '\\n'"
     )
     assert api_key not in looked["stdout"] + looked["stderr"], "the code finds the worker's key"
+    for forbidden in (
+        *(
+            "touch /usr/bin/planted",
+            "touch /etc/planted",
+            "cat /etc/shadow",
+            "mount -t tmpfs x /mnt",
+        ),
+        *("chroot / true", "kill -9 1; sleep 0.2; exit 1", "cat /proc/1/mem", "mknod n b 8 0"),
+    ):
+        done = await session.execute(forbidden)
+        assert 0 != done["exit_code"], f"the code is let to {forbidden!r}: {done}"
     strange = await session.execute("touch \"$(printf 'a\\377b')\" 'new\nline' 'tab\t'; ls | wc -l")
     assert 0 == strange["exit_code"], f"expected strange names to be made, found {strange}"
     names = await session.files()
@@ -200,6 +211,12 @@ async def _is_listed(session: Session) -> None:
             expect_same(told, {key: entries[path][key] for key in told}, what=f"entry of {path!r}")
         for path in folders:
             assert "directory" == entries[path]["kind"], f"expected a folder, found {entries[path]}"
+    await session.execute("mkdir many && cd many && touch $(seq 1 5100)")
+    many = (await session.post("/fs/ls", path="many")).json()
+    assert len(many["entries"]) == 5100 or many["truncated"], (
+        f"of 5100 files {len(many['entries'])} are listed, as if there were no more"
+    )
+    await session.post("/fs/delete", path="many")
     expect_refused(await session.post("/fs/ls", path="line.txt"), 404, 409, 422)
     expect_refused(await session.read("deep"), 404, 409, 422)
 
@@ -223,6 +240,13 @@ async def _is_found(session: Session) -> None:
     paths = [match["path"] for match in within.json()["matches"]]
     deep = [path for path in _FILES if path.startswith("deep/er/")]
     expect_same(deep, paths, what="files below deep/er with needle")
+    await session.write("many.txt", "pin\n" * 700)
+    many = (await session.post("/fs/grep", path="many.txt", pattern="pin")).json()
+    numbers = [match["line"] for match in many["matches"]]
+    consecutive(numbers, what="lines of 700 that match")
+    cut = len(numbers) < 700
+    assert cut == many["truncated"], f"of 700 matches {len(numbers)}, truncated {many['truncated']}"
+    await session.post("/fs/delete", path="many.txt")
     nothing = await session.post("/fs/grep", path=".", pattern="no such text at all")
     assert nothing.status == 200, f"expected no match to be no error, found {nothing}"
     assert [] == nothing.json()["matches"], f"matches of what is nowhere: {nothing}"
