@@ -58,8 +58,9 @@ def ls(request: ListRequest, session: CurrentSession) -> Listing:
     """List a folder."""
     with tool_call(session, "fs_ls", request):
         with session.opened(request.path, os.O_RDONLY | os.O_DIRECTORY) as folder:
-            entries = list(_entries(folder, os.path.normpath(request.path), request.recursive))
-        return Listing(entries=sorted(entries, key=lambda entry: entry.path))
+            entries = _entries(folder, os.path.normpath(request.path), request.recursive)
+        kept = sorted(entries[:_ENTRIES], key=lambda entry: entry.path)
+        return Listing(entries=kept, truncated=len(entries) > _ENTRIES)
 
 
 @router.post("/fs/read")
@@ -268,7 +269,7 @@ def _entries(folder: int, prefix: str, recursive: bool) -> list[Entry]:
     found: list[Entry] = []
     for where, folders, files, fd in os.fwalk(".", dir_fd=folder, follow_symlinks=False):
         for name in (*folders, *files):
-            if len(found) >= _ENTRIES:
+            if len(found) > _ENTRIES:
                 return found
             try:
                 state = os.stat(name, dir_fd=fd, follow_symlinks=False)
