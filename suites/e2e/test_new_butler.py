@@ -52,16 +52,16 @@ def test_a_new_folder_is_booted_registered_and_reached(
 
 async def expect_reached(ecosystem: Ecosystem, token: str) -> None:
     """The new butler serves, is listed, and runs the one session of its message."""
-    assert {"garden", "switchboard"} == set(ecosystem.butlers), (
-        f"the butlers are the folders of the roster; found {sorted(ecosystem.butlers)}"
+    assert set(ecosystem.butlers) == {"garden", "switchboard"}, (
+        f"the roster has garden and switchboard, found {sorted(ecosystem.butlers)}"
     )
     await ecosystem.switchboard.database.expect_row(
         "butler_registry",
         where={"name": "garden", "endpoint_url": Contains(f":{ecosystem['garden'].port}/")},
     )
-    assert "garden" == (await ecosystem["garden"].status())["name"], (
-        "the new butler answers by its name"
-    )
+    status = await ecosystem["garden"].status()
+
+    assert status["name"] == "garden", f"garden calls itself {status['name']!r}"
     sent = await ecosystem.send(
         f"Please water the tomatoes in the greenhouse ({token})",
         model=[route("garden"), say("They are watered.")],

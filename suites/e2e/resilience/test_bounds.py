@@ -58,11 +58,13 @@ async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos, lease_s: 
     journey = await follow(fragile, await fragile.send(to_health().text))
     story = journey.text()
 
-    assert not journey.unfinished, story
+    assert not journey.unfinished, f"an accepted message has no final state\n{story}"
     reached = [row for row in journey.routing if row["target_butler"] == "health"]
 
-    assert all(row["error_class"] == "target_unavailable" for row in reached), story
-    assert () == journey.of_message("health"), f"a stale butler was dispatched to\n{story}"
+    assert all(row["error_class"] == "target_unavailable" for row in reached), (
+        f"a hop to a stale butler is target_unavailable, or there is none\n{story}"
+    )
+    assert not journey.of_message("health"), f"a stale butler was dispatched to\n{story}"
 
     await chaos.resume("health")
     await chaos.expect_back("health")
@@ -97,20 +99,33 @@ async def test_a_full_queue_refuses_at_once(fragile: Ecosystem, chaos: Chaos) ->
     for answer in refused.values():
         assert "overload_rejected" in answer.text, f"refused as something else: {answer.text}"
     expect_outcome(journey, "relationship", {"overload_rejected"})
-    assert () == journey.of_message("relationship"), journey.text()
-    (waited,) = (other for other in others if other.token not in refused)
+    assert not journey.of_message("relationship"), (
+        f"what a full queue refused ran a session\n{journey.text()}"
+    )
+    waited = next(other for other in others if other.token not in refused)
     for done in (first, waited):
         await done.expect_row(fragile, "relationship")
     for rejected in (message, *(other for other in others if other is not waited)):
-        assert not await rejected.left_its_row(fragile, "relationship"), "refused, and done"
+        assert not await rejected.left_its_row(fragile, "relationship"), (
+            "what a full queue refused was done all the same"
+        )
     rows = await relationship.database.rows(
         "SELECT prompt, started_at, completed_at FROM sessions"
         " WHERE prompt LIKE %s OR prompt LIKE %s ORDER BY started_at",
         (f"%{first.token}%", f"%{waited.token}%"),
     )
 
-    assert [True, True] == [first.token in rows[0]["prompt"], waited.token in rows[1]["prompt"]]
-    assert rows[0]["completed_at"] <= rows[1]["started_at"], "two sessions ran at once"
+    assert len(rows) == 2, f"the one that ran and the one that waited are 2 sessions: {rows}"
+    assert first.token in rows[0]["prompt"], (
+        f"triggers run in the order in which they came, and the one that waited was first: {rows}"
+    )
+    assert rows[0]["completed_at"] <= rows[1]["started_at"], f"two sessions ran at once: {rows}"
+    # What was full is empty again: one more, and nothing refuses it.
+    again = to_relationship()
+    answer = await relationship.call("trigger", prompt=again.text)
+
+    assert answer.get("success") is not False, f"the queue is empty, and refuses: {answer}"
+    await again.expect_row(fragile, "relationship")
 
 
 @pytest.mark.capability("registry-table")
@@ -127,7 +142,9 @@ async def test_a_target_that_refuses_the_request(fragile: Ecosystem, chaos: Chao
     journey = await follow(fragile, sent)
 
     expect_outcome(journey, "archive", {"validation_error"})
-    assert () == journey.of_message("relationship"), journey.text()
+    assert not journey.of_message("relationship"), (
+        f"relationship was asked for another butler, and ran a session\n{journey.text()}"
+    )
 
 
 @pytest.mark.capability("registry-table")

@@ -32,15 +32,15 @@ async def test_everything_broken_is_given_back(fragile: Ecosystem) -> None:
     await chaos.kill_database()
     await chaos.restore()
 
-    assert environment == fragile["relationship"].environment
-    assert "" == fragile.unusable
+    assert fragile["relationship"].environment == environment, "its environment was not put back"
+    assert not fragile.unusable, f"what was given back is called unusable: {fragile.unusable}"
     await fragile.switchboard.database.expect_no_row("butler_registry", where={"name": "ghost"})
     message = to_two()
     sent = await fragile.send(message.text)
     for butler in message.butlers:
         await message.expect_row(fragile, butler)
 
-    assert sent.answer["duplicate"] is False
+    assert sent.answer["duplicate"] is False, f"a new message is a duplicate: {sent.answer}"
 
 
 @pytest.mark.capability("own-process")
@@ -60,8 +60,10 @@ async def test_what_cannot_be_given_back_is_reported(fragile: Ecosystem) -> None
     fragile.unusable = ""
     await chaos.restore()
 
-    assert marked
-    assert "general" == (await fragile["general"].status())["name"]
+    assert marked, "an ecosystem that could not be given back is not marked as unusable"
+    status = await fragile["general"].status()
+
+    assert status["name"] == "general", f"general calls itself {status['name']!r}"
 
 
 @pytest.mark.parametrize(

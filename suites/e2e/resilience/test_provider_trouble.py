@@ -16,6 +16,7 @@ from suites.e2e.observe.expect_broken_journey import (
     expect_carried_out,
     expect_failed_session,
     expect_no_open_session,
+    expect_one_session,
     expect_outcome,
 )
 from suites.e2e.observe.expect_journey import fallback_reason
@@ -75,7 +76,9 @@ async def test_every_refusal_is_a_failed_session(fragile: Ecosystem, chaos: Chao
         for name, fault in TROUBLES:
             nursery.start_soon(one, name, fault)
 
-    assert [] == wrong, "provider trouble is on record, or answered, as something else"
+    assert not wrong, (
+        "provider trouble is on record, or answered, as something else:\n" + "\n".join(wrong)
+    )
     for name in {name for name, _ in TROUBLES}:
         await expect_no_open_session(fragile[name])
 
@@ -95,7 +98,7 @@ async def test_trouble_that_passes_is_ridden_out(fragile: Ecosystem, chaos: Chao
     await message.expect_row(fragile, "health")
     met = [await fragile.gateway.client.fault_met(number) for number in faults]
 
-    assert [1, 1, 1] == met, "not every trouble was met"
+    assert met == [1, 1, 1], f"each of three troubles is met once, found {met}"
 
 
 async def test_a_provider_that_is_down(fragile: Ecosystem, chaos: Chaos) -> None:
@@ -105,13 +108,17 @@ async def test_a_provider_that_is_down(fragile: Ecosystem, chaos: Chaos) -> None
     journey = await follow(fragile, await fragile.send(message.text))
     story = journey.text()
 
-    assert not journey.unfinished, story
-    assert {"general"} == set(journey.targets()), story
+    assert not journey.unfinished, f"an accepted message has no final state\n{story}"
+    assert set(journey.targets()) == {"general"}, (
+        f"what could not be classified goes to general, found {journey.targets()}\n{story}"
+    )
     reason = fallback_reason(journey.inbox[0]["decomposition"])
 
     assert reason not in {None, "no reason given"}, f"the fallback is silent\n{story}"
     expect_outcome(journey, "general", {"internal_error"})
-    assert not await message.left_its_row(fragile, "relationship"), story
+    assert not await message.left_its_row(fragile, "relationship"), (
+        f"a message that could not be classified was carried out\n{story}"
+    )
 
 
 @pytest.mark.slow
@@ -136,7 +143,7 @@ async def test_an_answer_without_an_end(fragile: Ecosystem, chaos: Chaos) -> Non
         story = journey.text()
 
         expect_outcome(journey, "general", {"timeout", "internal_error"})
-        (session,) = journey.of_message("general")
+        session = expect_one_session(journey, "general")
         expect_failed_session(session, butler="general", story=story)
         took_s = session["duration_ms"] / 1000
         expect_in_time("the session", took_s, deadline_s=SESSION_S, slack_s=SLACK_S, story=story)
@@ -151,5 +158,6 @@ async def test_an_answer_without_an_end(fragile: Ecosystem, chaos: Chaos) -> Non
         "SELECT completed_at FROM sessions WHERE prompt LIKE %s", (f"%{again.token}%",)
     )
 
-    assert [True] == [row["completed_at"] is not None for row in rows], "its place is not free"
+    assert len(rows) == 1, f"the place of a session that ended is free for one more: {rows}"
+    assert rows[0]["completed_at"] is not None, f"that one was left open: {rows}"
     await expect_no_open_session(general)

@@ -19,7 +19,7 @@ async def schedule(butler: Butler, name: str, prompt: str, *, cron: str = FAR_AW
     row = await schedule_row(butler, name)
 
     assert row["next_run_at"] is not None, f"{butler.name} did not arm the task {name}: {row}"
-    assert row["enabled"] is True, row
+    assert row["enabled"] is True, f"a new task is enabled, found {row}"
 
 
 async def fall_due(butler: Butler, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import ssl
 from collections.abc import Mapping
 from functools import cache, partial
@@ -11,6 +12,10 @@ from typing import Any
 
 from butlers import faults
 from butlers.log import describe
+
+
+#: Only for the planted fault: what failed calls leave open.
+_HELD: list[Any] = []
 
 
 class CallProblem(Exception):
@@ -62,9 +67,14 @@ async def call(
                 await session.initialize()
                 reached = True
                 limit.reschedule(asyncio.get_running_loop().time() + timeout_s)
-                answer = await session.send_request(request, CallToolResult)
+                reply = await session.send_request(request, CallToolResult)
+                if faults.on("answer-lost-at-stop"):
+                    await session.list_tools()
+                answer = reply
     except Exception as error:
         # An answer in hand counts, also when the target hung up before we did: it may be stopping.
+        if faults.on("failures-held"):
+            _HELD.append(open(os.devnull))  # noqa: PTH123, SIM115
         if answer is None:
             raise _problem(
                 error, reached=reached, connect_timeout_s=connect_timeout_s, timeout_s=timeout_s

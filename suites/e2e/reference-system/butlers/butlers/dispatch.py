@@ -70,6 +70,9 @@ class Dispatcher:
             lambda: asyncio.Semaphore(limit)
         )
 
+        #: Only for the planted fault.
+        self._first_urls: dict[str, str] = {}
+
     async def dispatch(
         self, segments: tuple[Segment, ...], targets: Mapping[str, Entry], *, request_id: UUID,
         trace: tracing.Trace,
@@ -205,8 +208,11 @@ class Dispatcher:
     async def _request(
         self, entry: Entry, arguments: dict[str, Any], headers: dict[str, str]
     ) -> dict[str, Any]:
+        url = entry.endpoint_url
+        if faults.on("address-kept"):
+            url = self._first_urls.setdefault(entry.name, url)
         return await call(
-            entry.endpoint_url, TOOL, arguments, headers=headers,
+            url, TOOL, arguments, headers=headers,
             connect_timeout_s=self._settings.connect_timeout_s,
             timeout_s=86_400 if faults.on("hop-without-deadline") else self._settings.hop_timeout_s,
         )

@@ -15,6 +15,8 @@ VARIABLE = "BUTLERS_FAULT"
 FAULTS = {
     "abandoned-left-open": "sessions that a killed butler left open stay open when it starts again",
     "accepted-unstored": "ingest accepts a message that it could not store",
+    "address-kept": "the switchboard keeps the first address it had of each butler",
+    "answer-lost-at-stop": "a caller asks for more behind each answer, and loses the answer with it",
     "appointment-claimed": "the calendar answers that it has made an event, and has not",
     "attempt-unrecorded": "a delivery leaves no row for the attempt at it",
     "bad-credentials-active": "a module whose credentials the service refuses counts as active",
@@ -52,6 +54,7 @@ FAULTS = {
     "event-id-cut": "of an event id the first 64 letters count",
     "extra-session": "an uninvolved butler is dispatched to as well",
     "failed-session-success": "a session that failed is recorded and answered as a success",
+    "failures-held": "each call that fails leaves a file open",
     "fallback-cuts-message": "what falls back reaches general without its end",
     "fallback-silent": "a classification nobody can use goes to general, and the row denies it",
     "fallback-unexplained": "the inbox row of a fallback does not say why",
@@ -160,6 +163,7 @@ FAULTS = {
     "traceback-overlooked": "every dispatch prints a traceback and goes on",
     "trigger-source-external": "every session says that it was caused from outside",
     "unstored-under-load": "while three messages wait, ingest accepts further ones and stores none",
+    "up-misses-one": "butlers up starts all butlers of a roster but the first",
 }
 
 
