@@ -216,4 +216,4 @@ def _begun(attempt: Row) -> Any:
 
 async def test_deliveries_keep_their_history(explore: Explore, connected: Connected) -> None:
     """Of many notifications, alone and at once, with every kind of trouble, all accounts agree."""
-    await explore(lambda: DeliveryMachine(connected), steps=12)
+    await explore(lambda: DeliveryMachine(connected), steps=8)

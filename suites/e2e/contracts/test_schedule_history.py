@@ -329,4 +329,4 @@ class ScheduleMachine(Machine):
 
 async def test_schedules_keep_their_history(explore: Explore, ecosystem: Ecosystem) -> None:
     """Made, changed, due, missed, ticked at once and restarted: each task is what it must be."""
-    await explore(lambda: ScheduleMachine(ecosystem, ecosystem["general"]), steps=20)
+    await explore(lambda: ScheduleMachine(ecosystem, ecosystem["general"]), steps=12)

@@ -226,4 +226,4 @@ async def test_the_state_store_keeps_its_history(explore: Explore, ecosystem: Ec
     """Of many calls in any order, also at once, each leaves what a dictionary would hold."""
     general = ecosystem["general"]
     async with open_conversation(general) as client:
-        await explore(lambda: StoreMachine(general, client), steps=30)
+        await explore(lambda: StoreMachine(general, client), steps=20)
