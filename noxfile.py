@@ -7,6 +7,7 @@ nox -s e2e -- --subject my.toml     ... on a product of yours instead of the ref
 nox -s soak -- daemon               50,000 frames at the socket daemon, numbers at the end
 nox -s explore -- daemon            drive its product by generated steps, for half a minute
 nox -s mutate -- e2e --sample 20    change its product in 20 small ways: what do its tests notice?
+nox -s coverage                     what all tests execute of the harness (-- e2e: of that product)
 nox -s faults -- e2e                plant the faults of a suite, each must turn its tests red
 nox -s e2e -- --services container  ... with its servers in containers (nox -t docker: all such)
 nox -s staging -- e2e               boot what a suite tests and hold it (harness ps, logs, down)
@@ -114,12 +115,11 @@ def core_containers(session):
 def explore(session):
     """Drive the products by generated steps, half a minute each (-- SUITE --seconds N --seed N)."""
     named = [suite["name"] for suite in SUITES if suite["name"] in session.posargs]
-    exploring = [suite["name"] for suite in SUITES if explores(suite)]
+    exploring = [suite["name"] for suite in SUITES if suite["explores"]]
     for name in named:
         if name not in exploring:
-            session.error(
-                f"no test of {name} is marked explore; of {', '.join(exploring)} some are"
-            )
+            known = ", ".join(exploring) or "no suite"
+            session.error(f"no test of {name} is marked explore; of {known} some are")
     rest = [arg for arg in session.posargs if arg not in named]
     for name in named or exploring:
         session.notify(f"explore-{name}", posargs=rest)
@@ -182,17 +182,50 @@ def staging(session):
 
 @nox.session(default=False, tags=["nightly"])
 def coverage(session):
-    """Branch coverage of harness_core by its own tests; -- SUITE: of a product by its suite's."""
+    """What all tests execute of harness_core and the suites, with a floor; -- SUITE: of its product."""
     named = [suite["name"] for suite in SUITES if suite["name"] in session.posargs[:1]]
     if named:
-        rest = session.posargs[1:]
-        session.notify(f"mutate-{named[0]}", posargs=["coverage", *rest])
+        session.notify(f"mutate-{named[0]}", posargs=["coverage", *session.posargs[1:]])
         return
-    install(session, extras=EXTRAS, groups=["coverage"])
+    rows = measured_rows()
+    only = [name for name in session.posargs if name in rows]
+    needs = [needs_of(session, suite) for suite, _ in rows.values() if suite]
+    install(
+        session,
+        extras=sorted({*EXTRAS, *(extra for each in needs for extra in each["extras"])}),
+        groups=sorted({"coverage", *(group for each in needs for group in each["groups"])}),
+        libraries=sorted({each for need in needs for each in need["libraries"]}),
+    )
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", "-m", "not docker", *session.posargs)
+    for name in only or rows:
+        suite, row = rows[name]
+        words = pytest_words(
+            session,
+            paths=row["paths"],
+            markers=row.get("markers", ""),
+            options=[*row.get("options", []), "-p", "no:randomly"],
+            args=[],
+        )
+        # What fails here fails in its own session too; this one measures.
+        session.run(
+            *("coverage", "run", f"--context={name}", "-m", "pytest", *words),
+            env={"HARNESS_SESSION": name} | (subject_env(session, suite) if suite else {}),
+            success_codes=[0, 1, 6],
+        )
     session.run("coverage", "combine", "-q")
-    session.run("coverage", "report")
+    session.run("coverage", "report", *(["--fail-under=0"] if only else []))
+
+
+def measured_rows():
+    """The sessions that count for coverage, by name: those of bare nox that run pytest here."""
+    core = {"paths": ["harness_core/tests"], "markers": "not docker", "options": ["-n", "2"]}
+    rows = {"core": (None, core)}
+    for suite in SUITES:
+        for row in suite["sessions"]:
+            if row.get("default") and not row.get("own_tests"):
+                paths = [f"suites/{suite['name']}/{path}" for path in row.get("paths", ["."])]
+                rows[row["name"]] = (suite, row | {"paths": paths})
+    return rows
 
 
 @nox.session(default=False)
@@ -272,11 +305,11 @@ def explore_session(suite):
     nox.session(run, name=f"explore-{suite['name']}", tags=["explore"], default=False)
 
 
-def explores(suite):
-    """Whether a test of the suite is marked ``explore``."""
+def explores(folder):
+    """Whether a test of a suite is marked ``explore``."""
     return any(
         "mark.explore" in path.read_text(encoding="utf-8")
-        for path in ROOT.glob(f"suites/{suite['name']}/**/*.py")
+        for path in folder.glob("**/*.py")
         if "reference-system" not in path.parts
     )
 
@@ -300,7 +333,7 @@ def mutate_session(suite):
         session.run("harness", "mutate", action, suite["name"], *here, *words, env=env)
 
     run.__doc__ = f"Mutants of the product of {suite['name']}, and its coverage."
-    nox.session(run, name=f"mutate-{suite['name']}", default=False)
+    nox.session(run, name=f"mutate-{suite['name']}", tags=["mutants"], default=False)
 
 
 def bench_session(suite):
@@ -339,6 +372,7 @@ def read_suites():
         suite["name"] = path.parent.name
         suite["sessions"] = take(content, "session", list, file=file)
         suite["bench"] = content.get("bench", [])
+        suite["explores"] = explores(path.parent)
         for number, row in enumerate(suite["sessions"]):
             at = f"session[{number}]."
             check_keys(row, SESSION, required=["name", "summary"], file=file, at=at)
@@ -521,7 +555,8 @@ for _suite in SUITES:
         suite_session(_suite, _row)
     if "faults" in _suite:
         faults_session(_suite)
-    explore_session(_suite)
+    if _suite["explores"]:
+        explore_session(_suite)
     mutate_session(_suite)
     if _suite["bench"]:
         bench_session(_suite)

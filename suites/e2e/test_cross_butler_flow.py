@@ -65,11 +65,17 @@ async def test_from_ingest_to_the_session_log(beating: Connected, token: str) ->
     await ran(health, name)
     sessions = await sessions_of(health, name)
 
-    assert [True] == [session["success"] for session in sessions], sessions
-    assert "symptom_log" in str(sessions[0]["tool_calls"])
+    assert [True] == [session["success"] for session in sessions], (
+        f"a due task is one session that succeeds\n{sessions}"
+    )
+    assert "symptom_log" in str(sessions[0]["tool_calls"]), (
+        f"its row has the tool it called; found {sessions[0]['tool_calls']}"
+    )
     listed = (await health.call("sessions_list", limit=50))["sessions"]
 
-    assert str(sessions[0]["id"]) in [session["id"] for session in listed]
+    assert str(sessions[0]["id"]) in [session["id"] for session in listed], (
+        f"sessions_list lists the session of the task, {sessions[0]['id']}"
+    )
     await health.database.expect_count("symptoms", where={"notes": Contains(token)}, count=2)
 
 
@@ -106,7 +112,7 @@ async def test_two_butlers_and_a_message_to_the_world(connected: Connected, toke
 
     assert [{"chat_id": "5150", "text": f"I took my pill {token}"}] == connected.telegrams(
         since=mark
-    ), journey.text()
+    ), f"one telegram goes to the one who was named, with exactly the words\n{journey.text()}"
 
 
 @pytest.mark.covers("E2E-PERSISTENCE")
@@ -118,7 +124,7 @@ async def test_what_one_butler_wrote_another_has_not(ecosystem: Ecosystem, token
     expect_journey(journey, ["relationship"])
     assert ["note_create"] == [
         call["name"] for call in tool_calls(journey, ["relationship"])["relationship"]
-    ]
+    ], "one note is made, by its tool"
     for butler in ecosystem.butlers.values():
         if butler.name in {"relationship", "switchboard"}:
             continue

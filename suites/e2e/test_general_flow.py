@@ -28,7 +28,9 @@ async def test_a_list_grows(ecosystem: Ecosystem, token: str) -> None:
         "SELECT * FROM entities WHERE collection_id = %s ORDER BY name", (collection["id"],)
     )
 
-    assert [f"lantern {token}", f"rope {token}"] == [thing["name"] for thing in things]
+    assert [f"lantern {token}", f"rope {token}"] == [thing["name"] for thing in things], (
+        f"both things are on the one list; found {things}"
+    )
 
 
 @pytest.mark.covers("E2E-CLASSIFICATION")
@@ -37,8 +39,10 @@ async def test_a_message_without_words_goes_to_general(ecosystem: Ecosystem) -> 
     journey = await follow(ecosystem, await ecosystem.send("   "))
     story = journey.text()
 
-    assert not journey.unfinished, story
-    assert ("general",) == journey.targets(), story
-    assert fallback_reason(journey.inbox[0]["decomposition"]), story
+    assert not journey.unfinished, f"the message has no final state\n{story}"
+    assert ("general",) == journey.targets(), f"a message without words goes to general\n{story}"
+    assert fallback_reason(journey.inbox[0]["decomposition"]), (
+        f"the row says why it fell back\n{story}"
+    )
     (session,) = journey.of_message("general")
     expect_finished(session, butler="general", story=story)

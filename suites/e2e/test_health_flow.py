@@ -27,8 +27,12 @@ async def test_doses_add_up_below_one_medicine(ecosystem: Ecosystem, token: str)
         (f"%{token}%",),
     )
 
-    assert ["250 mg", "500 mg"] == [str(dose["dosage"]) for dose in doses]
-    assert 1 == len({dose["medication_id"] for dose in doses}), doses
+    assert ["250 mg", "500 mg"] == [str(dose["dosage"]) for dose in doses], (
+        f"each dose has its row; found {doses}"
+    )
+    assert 1 == len({dose["medication_id"] for dose in doses}), (
+        f"both doses are of one medicine\n{doses}"
+    )
     await database.expect_count("medications", where={"name": "amoxicillin"}, count=1)
 
 
@@ -51,7 +55,9 @@ async def test_what_was_logged_is_found_again(ecosystem: Ecosystem, token: str) 
 
     assert calls, f"answered without reading the record\n{asked.text()}"
     assert token in str(calls), f"the record was not found again\n{asked.text()}"
-    assert "symptom_log" not in [call["name"] for call in calls], asked.text()
+    assert "symptom_log" not in [call["name"] for call in calls], (
+        f"a question writes nothing\n{asked.text()}"
+    )
 
 
 async def test_what_was_not_said_is_not_invented(ecosystem: Ecosystem, token: str) -> None:
@@ -64,8 +70,10 @@ async def test_what_was_not_said_is_not_invented(ecosystem: Ecosystem, token: st
         ),
     )
 
-    assert not journey.unfinished, journey.text()
+    assert not journey.unfinished, f"the message has no final state\n{journey.text()}"
     await ecosystem["health"].database.expect_no_row(
         "measurements", where={"notes": Contains(token)}
     )
-    assert "What did it say?" in str(journey.inbox[0]["response_summary"]), journey.text()
+    assert "What did it say?" in str(journey.inbox[0]["response_summary"]), (
+        f"the person is asked back\n{journey.text()}"
+    )

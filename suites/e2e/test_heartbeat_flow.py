@@ -87,9 +87,13 @@ async def test_what_is_due_runs_once_and_is_armed_again(beating: Connected, toke
     sessions = await sessions_of(health, name)
     row = await schedule_row(health, name)
 
-    assert [True] == [session["success"] for session in sessions], sessions
+    assert [True] == [session["success"] for session in sessions], (
+        f"a due task is one session that succeeds\n{sessions}"
+    )
     assert row["next_run_at"] > dt.datetime.now(dt.UTC), f"it is not armed again: {row}"
-    assert row["last_run_at"] >= sessions[0]["started_at"] - dt.timedelta(seconds=5), row
+    assert row["last_run_at"] >= sessions[0]["started_at"] - dt.timedelta(seconds=5), (
+        f"last_run_at is when it ran\n{row}"
+    )
     assert row["last_result"], f"nothing is written down of its run: {row}"
     await health.database.expect_row("symptoms", where={"severity": 3, "name": "headache"})
 
@@ -104,7 +108,7 @@ async def test_what_is_disabled_does_not_run(beating: Connected, token: str) -> 
     await fall_due(health, name)
     await another_tick(beating, "health")
 
-    assert [] == await sessions_of(health, name)
+    assert [] == await sessions_of(health, name), "a disabled task does not run"
 
 
 @pytest.mark.slow
@@ -123,7 +127,9 @@ async def test_what_falls_due_while_its_butler_is_down_is_not_lost(
     await ran(health, name)
     await another_tick(beating, "health")
 
-    assert 1 == len(await sessions_of(health, name))
+    assert 1 == len(await sessions_of(health, name)), (
+        "what fell due while its butler was down runs once"
+    )
 
 
 async def test_a_butler_that_does_not_answer_is_written_down(beating: Connected) -> None:

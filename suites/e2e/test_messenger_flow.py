@@ -6,7 +6,7 @@ machine, and what arrived can be read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -17,7 +17,8 @@ from harness_core.doubles.mail import Refusal
 from harness_core.doubles.turns import route, use
 from suites.e2e.ecosystem.handle import Butler
 from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
-from suites.e2e.observe.journey import follow
+from suites.e2e.observe.journey import follow, recorded_calls
+from suites.e2e.observe.sentences import expect_columns, expect_same
 from suites.e2e.worlds.credentialed import Connected
 
 pytestmark = [
@@ -50,10 +51,22 @@ async def test_a_message_goes_out_by_telegram(connected: Connected, token: str) 
     expect_inbox(journey, ["messenger"])
     expect_routing(journey, ["messenger"])
     expect_sessions(journey, ["messenger"])
-    assert [{"chat_id": "4711", "text": f"dinner is ready {token}"}] == connected.telegrams(
-        since=mark
-    ), journey.text()
-    await expect_booked(connected, token, channel="telegram", recipient="4711")
+    expect_same(
+        "one telegram goes to the one who was named, with exactly the words",
+        expected=[("4711", f"dinner is ready {token}")],
+        found=sent_telegrams(connected, mark),
+        story=journey.text(),
+    )
+    request = await expect_booked(connected, token, channel="telegram", recipient="4711")
+
+    expect_columns(
+        "a delivery that a message asked for is booked on that message", request,
+        **{
+            name: value
+            for name, value in (("request_id", sent.request_id), ("trace_id", sent.trace_id))
+            if name in request and value
+        },
+    )  # fmt: skip
 
 
 async def test_a_message_goes_out_by_email(connected: Connected, token: str) -> None:
@@ -77,9 +90,21 @@ async def test_a_message_goes_out_by_email(connected: Connected, token: str) -> 
     expect_sessions(journey, ["messenger"])
     mails = [mail for mail in connected.mail.mails if mail.sequence > mark]
 
-    assert [(f"{token}@example.org",)] == [mail.recipients for mail in mails], journey.text()
-    assert connected.mail.account == mails[0].login == mails[0].sender
-    assert f"the keys are under the mat {token}" == mails[0].text.strip()
+    expect_same(
+        "one mail goes to the one who was named",
+        expected=[(f"{token}@example.org",)],
+        found=[mail.recipients for mail in mails],
+        story=journey.text(),
+    )
+    expect_same(
+        "it leaves by a login with the account, from the account, with exactly the words",
+        expected=(
+            connected.mail.account,
+            connected.mail.account,
+            f"the keys are under the mat {token}",
+        ),
+        found=(mails[0].login, mails[0].sender, mails[0].text.strip()),
+    )
     await expect_booked(connected, token, channel="email", recipient=f"{token}@example.org")
 
 
@@ -99,10 +124,119 @@ async def test_words_go_out_as_they_were_written(connected: Connected, token: st
         await connected.butlers["messenger"].call(
             "notify", channel=channel, message=words, seconds=DELIVERY_S
         )
-    (mail,) = [mail for mail in connected.mail.mails if mail.sequence > mails]
+    arrived = [mail for mail in connected.mail.mails if mail.sequence > mails]
 
-    assert [words] == [message["text"] for message in connected.telegrams(since=telegrams)]
-    assert words == mail.text.replace("\r\n", "\n").strip("\n")
+    expect_same(
+        "a telegram arrives as it was written",
+        expected=[(connected.owner_chat, words)],
+        found=sent_telegrams(connected, telegrams),
+    )
+    expect_same(
+        "a mail arrives as it was written",
+        expected=[((connected.owner_address,), words)],
+        found=[(mail.recipients, mail.text.replace("\r\n", "\n").strip("\n")) for mail in arrived],
+    )
+
+
+@pytest.mark.parametrize("chars", [4096, 4097, 65_537])
+async def test_long_words_go_out_whole_or_not_at_all(
+    connected: Connected, token: str, chars: int
+) -> None:
+    """However long a message is: it arrives to its last letter, or is refused in words, unsent."""
+    words = f"{token} " + "é" * (chars - 2 * len(token) - 2) + f" {token}"
+    mark = connected.telegram.mark()
+    answer = await connected.butlers["relationship"].try_call(
+        "notify", {"channel": "telegram", "message": words}, seconds=DELIVERY_S
+    )
+    arrived = "".join(text for _, text in sent_telegrams(connected, mark))
+
+    if answer.is_error:
+        assert answer.text.strip(), f"a message of {chars} characters was refused without a word"
+        expect_same("what was refused is not sent", expected="", found=arrived)
+    else:
+        expect_same(f"a message of {chars} characters arrives whole", expected=words, found=arrived)
+
+
+async def test_the_same_words_again_are_another_message(connected: Connected, token: str) -> None:
+    """Whoever says the same twice is heard twice: each notification goes out and is booked once."""
+    mark = connected.telegram.mark()
+    words = f"the tea is ready {token}"
+    answers = [
+        await connected.butlers[origin].call(
+            "notify", channel="telegram", message=words, recipient=recipient
+        )
+        for origin, recipient in (
+            ("health", "4711"),
+            ("health", "4711"),
+            ("relationship", "4711"),
+            ("health", "4712"),
+        )
+    ]
+
+    expect_same(
+        "each notification goes out once, to its own recipient",
+        expected=[("4711", words)] * 3 + [("4712", words)],
+        found=sent_telegrams(connected, mark),
+    )
+    requests = await connected.butlers["messenger"].database.rows(
+        "SELECT * FROM delivery_requests WHERE message LIKE %s ORDER BY created_at", (f"%{token}%",)
+    )
+
+    expect_same(
+        "each is booked, by whom and for whom",
+        expected=[
+            ("health", "4711", "delivered"), ("health", "4711", "delivered"),
+            ("relationship", "4711", "delivered"), ("health", "4712", "delivered"),
+        ],
+        found=[(row["origin_butler"], row["recipient"], row["status"]) for row in requests],
+        story=str(answers),
+    )  # fmt: skip
+
+
+async def test_messages_at_once_are_not_mixed_up(connected: Connected, token: str) -> None:
+    """Two ways, several butlers and recipients at the same moment: to each what was meant for them."""
+    telegrams, mails = connected.telegram.mark(), connected.mail.mark()
+    wanted = [
+        ("health", "telegram", "5001"),
+        ("relationship", "telegram", "5002"),
+        ("switchboard", "email", f"a-{token}@example.org"),
+        ("health", "email", f"b-{token}@example.org"),
+        ("messenger", "telegram", "5003"),
+    ]
+
+    async def notify(origin: str, channel: str, recipient: str) -> None:
+        await connected.butlers[origin].call(
+            "notify",
+            channel=channel,
+            recipient=recipient,
+            message=f"for {recipient} {token}",
+            seconds=DELIVERY_S,
+        )
+
+    async with trio.open_nursery() as nursery:
+        for one in wanted:
+            nursery.start_soon(notify, *one)
+    arrived = [mail for mail in connected.mail.mails if mail.sequence > mails]
+
+    expect_same(
+        "each gets the words that were meant for them, by the way that was named",
+        expected=sorted((to, f"for {to} {token}") for _, _, to in wanted),
+        found=sorted(
+            [
+                *sent_telegrams(connected, telegrams),
+                *((mail.recipients[0], mail.text.strip()) for mail in arrived),
+            ]
+        ),
+    )
+    requests = await connected.butlers["messenger"].database.rows(
+        "SELECT * FROM delivery_requests WHERE message LIKE %s", (f"%{token}%",)
+    )
+
+    expect_same(
+        "each is booked on whom it came from, with its channel",
+        expected=sorted(wanted),
+        found=sorted((row["origin_butler"], row["channel"], row["recipient"]) for row in requests),
+    )
 
 
 @pytest.mark.parametrize("origin", ["health", "switchboard", "messenger"])
@@ -115,39 +249,75 @@ async def test_any_butler_notifies_through_the_messenger(
         "notify", channel="telegram", message=f"the lamp is on {token}"
     )
 
-    assert [
-        {"chat_id": connected.owner_chat, "text": f"the lamp is on {token}"}
-    ] == connected.telegrams(since=mark), answer
+    expect_same(
+        "without a recipient it goes to the owner",
+        expected=[(connected.owner_chat, f"the lamp is on {token}")],
+        found=sent_telegrams(connected, mark),
+        story=str(answer),
+    )
     request = await expect_booked(
         connected, token, channel="telegram", recipient=connected.owner_chat
     )
 
-    assert origin == request["origin_butler"]
+    expect_same(
+        "the messenger knows whose message it was", expected=origin, found=request["origin_butler"]
+    )
 
 
 async def test_a_session_notifies(connected: Connected, token: str) -> None:
-    """A session that is asked to notify does so by its tool, and its row says so."""
+    """A session that is asked to notify does so by its tool; every hop belongs to the message."""
     mark = connected.telegram.mark()
-    health = connected.butlers["health"]
-    prompt = f'Notify the owner by telegram: "time for your pills {token}"'
+    butlers = connected.butlers
     reminds = use("notify", channel="telegram", message=f"time for your pills {token}")
-    await connected.butlers.rehearse(prompt, [reminds])
-    answer = await health.call("trigger", prompt=prompt)
-
-    assert answer["success"] is True, answer
-    assert [f"time for your pills {token}"] == [
-        message["text"] for message in connected.telegrams(since=mark)
-    ], answer
-    row = await health.database.one(
-        "SELECT * FROM sessions WHERE id::text = %s", (answer["session_id"],)
+    sent = await butlers.send(
+        f'Notify the owner by telegram: "time for your pills {token}"',
+        model=[route("health"), reminds],
     )
+    journey = await follow(butlers, sent)
+    story = journey.text()
 
-    assert "notify" in str(row["tool_calls"])
+    assert journey.inbox[0]["lifecycle_state"] == "completed", (
+        f"a message that was carried out is completed\n{story}"
+    )
+    expect_same(
+        "one telegram goes out, with exactly the words",
+        expected=[(connected.owner_chat, f"time for your pills {token}")],
+        found=sent_telegrams(connected, mark),
+        story=story,
+    )
+    sessions = journey.of_message("health")
+
+    assert [["notify"]] == [[call["name"] for call in recorded_calls(row)] for row in sessions], (
+        f"one session of health called notify once, and its row says so\n{story}"
+    )
     request = await expect_booked(
         connected, token, channel="telegram", recipient=connected.owner_chat
     )
+    # From the message over two butlers and back through the switchboard: the same names.
+    expect_columns(
+        "a notification belongs to the message whose session sent it", request,
+        origin_butler="health",
+        **{
+            name: value
+            for name, value in (("request_id", sent.request_id), ("trace_id", sent.trace_id))
+            if name in request and value
+        },
+    )  # fmt: skip
+    hops = [(row["source_butler"], row["target_butler"], row["success"]) for row in journey.routing]
 
-    assert row["trace_id"] == request["trace_id"]
+    assert ("switchboard", "health", True) in hops, f"no hop to health on record\n{story}"
+    for row in journey.routing:
+        assert row["success"] is True, f"the hop to {row['target_butler']} failed\n{story}"
+        assert not sent.trace_id or row.get("trace_id") == sent.trace_id, (
+            f"the hop from {row['source_butler']} to {row['target_butler']} lost the trace\n{story}"
+        )
+    if len(hops) > 1:
+        expect_same(
+            "a hop says from whom it is, and to whom",
+            expected=[("health", "messenger", True), ("switchboard", "health", True)],
+            found=sorted(hops),
+            story=story,
+        )
 
 
 async def test_a_service_in_trouble_is_tried_again(connected: Connected, token: str) -> None:
@@ -161,13 +331,77 @@ async def test_a_service_in_trouble_is_tried_again(connected: Connected, token: 
         )
     finally:
         connected.telegram.remove_rule(trouble)
-    attempts = await booked(connected, token, "delivery_attempts")
     asked = connected.telegram.matching("/bot*/sendMessage", since=mark)
 
-    assert [503, 503, 200] == [request.status for request in asked]
-    assert [False, False, True] == sorted(attempt["success"] for attempt in attempts)
-    assert all(attempt["error"] for attempt in attempts if not attempt["success"]), attempts
-    assert 1 == len(await booked(connected, token, "delivery_receipts"))
+    expect_same(
+        "trouble that passes is tried again until it has passed, and no more",
+        expected=[503, 503, 200],
+        found=[request.status for request in asked],
+    )
+    bodies = {(request.json()["chat_id"], request.json()["text"]) for request in asked}
+
+    expect_same(
+        "each attempt is of the same message",
+        expected={(connected.owner_chat, f"after all {token}")},
+        found=bodies,
+    )
+    await expect_booked(
+        connected, token, channel="telegram", recipient=connected.owner_chat, failed=2
+    )
+
+
+async def test_trouble_that_lasts_is_a_failure(connected: Connected, token: str) -> None:
+    """What no attempt brought out has failed, with each attempt on record; the next message goes out.
+
+    Where a failed delivery can be tried again by hand, it arrives then, once.
+    """
+    messenger = connected.butlers["messenger"]
+    trouble = Rule(path="/bot*/sendMessage", answer=Answer(status=502))
+    mark = connected.telegram.mark()
+    connected.telegram.add_rule(trouble)
+    try:
+        result = await connected.butlers["relationship"].try_call(
+            "notify",
+            {"channel": "telegram", "message": f"in vain {token}", "recipient": "4711"},
+            seconds=DELIVERY_S,
+        )
+    finally:
+        connected.telegram.remove_rule(trouble)
+    tried = len(connected.telegram.matching("/bot*/sendMessage", since=mark))
+
+    assert result.is_error, f"nothing was delivered, and the answer is {result.text}"
+    assert tried > 1, "trouble that may pass is tried again; the service was asked once"
+    request = await expect_failed(connected, token, attempts=tried)
+    mark = connected.telegram.mark()
+    other = f"{token}next"
+    await connected.butlers["relationship"].call(
+        "notify", channel="telegram", message=f"and now {other}", recipient="4711"
+    )
+
+    expect_same(
+        "after trouble the next message goes out at once, and the failed one does not",
+        expected=[("4711", f"and now {other}")],
+        found=sent_telegrams(connected, mark),
+    )
+    if "delivery_retry" not in await messenger.tools():
+        return
+    mark = connected.telegram.mark()
+    await messenger.call("delivery_retry", delivery_id=str(request["id"]), seconds=DELIVERY_S)
+
+    expect_same(
+        "tried again by hand it arrives, once",
+        expected=[("4711", f"in vain {token}")],
+        found=sent_telegrams(connected, mark),
+    )
+    await expect_booked(
+        connected, f"in vain {token}", channel="telegram", recipient="4711", failed=tried
+    )
+    again = await messenger.try_call("delivery_retry", {"delivery_id": str(request["id"])})
+
+    assert again.is_error, f"what was delivered is not delivered again: {again.text}"
+    expect_same(
+        "a refused second try sends nothing", expected=1, found=len(sent_telegrams(connected, mark))
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,9 +430,13 @@ async def test_what_may_not_be_repeated_is_tried_once(
         connected.telegram.remove_rule(trouble)
 
     assert result.is_error, f"a delivery that failed is answered with {result.text}"
-    assert result.text
-    assert reason in result.text
-    assert 1 == len(connected.telegrams(since=mark))
+    assert result.text, "a delivery that failed is answered without a reason"
+    assert reason in result.text, f"the service said {reason!r}, the caller was told {result.text}"
+    expect_same(
+        "what may not be repeated is sent once",
+        expected=[(connected.owner_chat, f"never {token}")],
+        found=sent_telegrams(connected, mark),
+    )
     await expect_failed(connected, token, attempts=1)
 
 
@@ -215,8 +453,12 @@ async def test_a_refused_mail_is_reported_as_failed(connected: Connected, token:
     finally:
         connected.mail.accept(refusal)
 
-    assert result.is_error, result.text
-    assert (f"{token}@example.org",) == connected.mail.refused[-1:]
+    assert result.is_error, f"a refused mail is answered as a failure; found {result.text}"
+    expect_same(
+        "a refused mail is offered once",
+        expected=(f"{token}@example.org",),
+        found=tuple(address for address in connected.mail.refused if token in address),
+    )
     await expect_failed(connected, token, attempts=1)
 
 
@@ -234,7 +476,11 @@ async def test_without_the_messenger_nothing_is_claimed(connected: Connected, to
         await messenger.restart()
 
     assert result.is_error, f"nothing was delivered, and the answer is {result.text}"
-    assert [] == connected.telegrams(since=mark)
+    expect_same(
+        "what could not be handed over is not sent",
+        expected=[],
+        found=sent_telegrams(connected, mark),
+    )
 
 
 @pytest.mark.slow
@@ -256,10 +502,17 @@ async def test_a_message_cut_off_in_sending_is_not_sent_again(
     finally:
         connected.telegram.remove_rule(silence)
         await messenger.restart()
-    request = await expect_failed(connected, token, attempts=1)
+    before = await expect_failed(connected, token, attempts=1)
+    # Nor is it in a life after the next.
+    await messenger.restart()
+    again = await expect_failed(connected, token, attempts=1)
 
-    assert request["error"], request
-    assert 1 == len(connected.telegrams(since=mark))
+    expect_same("a second restart changes nothing", expected=dict(before), found=dict(again))
+    expect_same(
+        "what may have arrived is not sent again",
+        expected=[(connected.owner_chat, f"half way {token}")],
+        found=sent_telegrams(connected, mark),
+    )
 
 
 async def ask(messenger: Butler, message: str) -> None:
@@ -275,7 +528,7 @@ async def booked(connected: Connected, token: str, table: str) -> list[Mapping[s
         "SELECT * FROM delivery_requests WHERE message LIKE %s", (f"%{token}%",)
     )
 
-    assert 1 == len(requests), f"{len(requests)} delivery requests hold {token}"
+    assert 1 == len(requests), f"{len(requests)} delivery requests hold {token!r}, expected one"
     if table == "delivery_requests":
         return list(requests)
     return list(
@@ -286,27 +539,74 @@ async def booked(connected: Connected, token: str, table: str) -> list[Mapping[s
 
 
 async def expect_booked(
-    connected: Connected, token: str, *, channel: str, recipient: str
+    connected: Connected, token: str, *, channel: str, recipient: str, failed: int = 0
 ) -> Mapping[str, Any]:
-    """One request, delivered; one attempt, successful; one receipt that names the recipient."""
+    """One request, delivered; its attempts, the last one successful; one receipt of the recipient.
+
+    Args:
+        connected: where it was sent.
+        token: of the message.
+        channel: the way it went.
+        recipient: who it is for.
+        failed: attempts before the one that succeeded.
+    """
     (request,) = await booked(connected, token, "delivery_requests")
-    attempts = await booked(connected, token, "delivery_attempts")
     receipts = await booked(connected, token, "delivery_receipts")
 
-    assert (channel, "delivered") == (request["channel"], request["status"]), request
-    assert [True] == [attempt["success"] for attempt in attempts], attempts
-    assert 1 == len(receipts), receipts
-    assert recipient == receipts[0]["recipient"], receipts
+    expect_columns(
+        "a message that went out is booked as delivered, without an error", request,
+        channel=channel, status="delivered", recipient=recipient,
+    )  # fmt: skip
+    assert not request.get("error"), f"what was delivered has an error: {dict(request)}"
+    await expect_attempts(connected, token, [False] * failed + [True])
+    expect_same(
+        "one receipt names the recipient",
+        expected=[recipient],
+        found=[receipt["recipient"] for receipt in receipts],
+    )
     return request
 
 
 async def expect_failed(connected: Connected, token: str, *, attempts: int) -> Mapping[str, Any]:
     """One request, failed with its reason; its attempts, each failed; no receipt."""
     (request,) = await booked(connected, token, "delivery_requests")
-    tried = await booked(connected, token, "delivery_attempts")
+    receipts = await booked(connected, token, "delivery_receipts")
 
-    assert "failed" == request["status"], request
-    assert request["error"], request
-    assert [False] * attempts == [attempt["success"] for attempt in tried], tried
-    assert [] == await booked(connected, token, "delivery_receipts")
+    expect_columns("a message that did not go out has failed", request, status="failed")
+    assert request["error"], f"a failed delivery has no reason: {dict(request)}"
+    await expect_attempts(connected, token, [False] * attempts)
+    expect_same("what did not go out has no receipt", expected=[], found=receipts)
     return request
+
+
+async def expect_attempts(connected: Connected, token: str, ends: Sequence[bool]) -> None:
+    """Each attempt is on record as it ended, in order, over, and with a reason when it failed."""
+    found = await booked(connected, token, "delivery_attempts")
+    if found and "attempt_number" in found[0]:
+        found = sorted(found, key=lambda attempt: attempt["attempt_number"])
+        numbers = [attempt["attempt_number"] for attempt in found]
+
+        expect_same(
+            "attempts are counted from one", expected=[*range(1, len(ends) + 1)], found=numbers
+        )
+    elif found:
+        found = sorted(found, key=lambda attempt: attempt["success"])
+
+    expect_same(
+        "each attempt is on record as it ended",
+        expected=list(ends),
+        found=[attempt["success"] for attempt in found],
+        story=str(found),
+    )
+    for attempt in found:
+        assert bool(attempt["error"]) != attempt["success"], (
+            f"an attempt that ended with success={attempt['success']} has the error "
+            f"{attempt['error']!r}"
+        )
+        if attempt.get("completed_at", ...) is not ...:
+            assert attempt["completed_at"] is not None, f"an attempt is left open: {dict(attempt)}"
+
+
+def sent_telegrams(connected: Connected, mark: int) -> list[tuple[str, str]]:
+    """Chat and text of each message that was asked to be sent since a mark."""
+    return [(str(each["chat_id"]), each["text"]) for each in connected.telegrams(since=mark)]

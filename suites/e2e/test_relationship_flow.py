@@ -47,7 +47,9 @@ async def test_a_person_is_one_contact(ecosystem: Ecosystem, token: str) -> None
     database = ecosystem["relationship"].database
     (contact,) = await database.rows("SELECT * FROM contacts WHERE name ILIKE %s", (f"%{token}%",))
 
-    assert (name, f"{token}@example.com") == (contact["name"], contact["email"])
+    assert (name, f"{token}@example.com") == (contact["name"], contact["email"]), (
+        f"the contact is who was named; found {contact}"
+    )
     for table in ("notes", "reminders", "important_dates"):
         await database.expect_count(table, where={"contact_id": contact["id"]}, count=1)
     await database.expect_row(
@@ -83,10 +85,12 @@ async def test_two_people_are_not_mixed_up(ecosystem: Ecosystem, token: str) -> 
         (f"%{token.capitalize()}%",),
     )
 
-    assert [first, second] == [row["name"] for row in rows], rows
-    assert "jazz" in rows[0]["body"]
-    assert "opera" not in rows[0]["body"]
-    assert "opera" in rows[1]["body"]
+    assert [first, second] == [row["name"] for row in rows], (
+        f"each note is about its own person\n{rows}"
+    )
+    assert "jazz" in rows[0]["body"], f"what is said of one stands with that one; found {rows[0]}"
+    assert "opera" not in rows[0]["body"], f"and not with the other; found {rows[0]}"
+    assert "opera" in rows[1]["body"], f"what is said of one stands with that one; found {rows[1]}"
 
 
 @pytest.mark.covers("E2E-DELIVERY")
@@ -109,13 +113,19 @@ async def test_an_appointment_reaches_the_calendar(connected: Connected, token: 
     answer = await connected.butlers["relationship"].call("trigger", prompt=prompt)
     made = connected.calendar.matching("*/events", method="POST", since=mark)
 
-    assert answer["success"] is True, answer
-    assert 1 == len(made), answer
-    assert token in made[0].json()["summary"]
+    assert answer["success"] is True, f"the session succeeds\n{answer}"
+    assert 1 == len(made), f"one event is made in the calendar\n{answer}"
+    assert token in made[0].json()["summary"], f"it has its title; found {made[0].json()}"
     start, end = (
         datetime.fromisoformat(made[0].json()[side]["dateTime"]) for side in ("start", "end")
     )
 
-    assert "2031-05-17T19:30" == f"{start:%Y-%m-%dT%H:%M}"
-    assert "2031-05-17T22:00" == f"{end:%Y-%m-%dT%H:%M}"
-    assert f"Bearer {connected.calendar_token}" == dict(made[0].headers)["authorization"]
+    assert "2031-05-17T19:30" == f"{start:%Y-%m-%dT%H:%M}", (
+        f"it begins when it was asked to; found {start}"
+    )
+    assert "2031-05-17T22:00" == f"{end:%Y-%m-%dT%H:%M}", (
+        f"it ends when it was asked to; found {end}"
+    )
+    assert f"Bearer {connected.calendar_token}" == dict(made[0].headers)["authorization"], (
+        "the calendar is asked with its own token"
+    )

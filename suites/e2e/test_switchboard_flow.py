@@ -58,8 +58,10 @@ async def test_accepted_messages_survive_a_restart(
     for one in sent:
         journey = await follow(ecosystem, one)
 
-        assert ("general",) == journey.targets(), journey.text()
-        assert "completed" == journey.inbox[0]["lifecycle_state"], journey.text()
+        assert ("general",) == journey.targets(), f"it goes to general\n{journey.text()}"
+        assert "completed" == journey.inbox[0]["lifecycle_state"], (
+            f"a message that waited for a restart is completed\n{journey.text()}"
+        )
         rows = await ecosystem["general"].database.rows(
             "SELECT * FROM sessions WHERE request_id = %s", (one.request_id,)
         )
@@ -86,8 +88,11 @@ async def test_a_duplicate_after_a_restart_is_the_same_message(
     await ecosystem.switchboard.restart()
     second = await ecosystem.send(f"My pulse is 61 bpm ({token})", event_id=event_id)
 
-    assert first.request_id == second.request_id
-    assert second.answer["duplicate"] is True, second.answer
+    assert first.request_id == second.request_id, (
+        "an event that was handled before a restart is the same message after it"
+        f"; found {second.answer}"
+    )
+    assert second.answer["duplicate"] is True, f"it is a duplicate\n{second.answer}"
     await ecosystem["health"].database.expect_count(
         "measurements", where={"notes": Contains(token)}, count=1
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -98,7 +99,9 @@ async def live_document(client: HttpClient) -> Document:
     answer = await client.having(x_api_key=None).get("/openapi.json")
 
     assert answer.status == 200, f"expected the document without a key, found {answer}"
-    content = answer.json()
+    answer.json()
+    # A library that judges it asks for keys, and expects them to be missing.
+    content = json.loads(answer.body)
     operations = tuple(
         Operation(method=method.upper(), path=path, responses=body.get("responses", {}))
         for path, item in content.get("paths", {}).items()

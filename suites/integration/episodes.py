@@ -37,6 +37,16 @@ def _task(token: str) -> str:
     return f"Make the part {token}."
 
 
+def _line(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise AssertionError(f"a line of events.jsonl is no JSON: {line[:400]!r}") from error
+
+    assert isinstance(found, dict), f"a line of events.jsonl is no object: {line[:400]!r}"
+    return found
+
+
 def calls(events: Sequence[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     """The events of one kind, in the order given."""
     return [event for event in events if event["kind"] == kind]
@@ -80,9 +90,9 @@ class Episodes:
         """
         answer = await self.ask(token, **request)
 
-        assert 202 == answer.status, answer
+        assert 202 == answer.status, f"expected the episode to be accepted with 202, found {answer}"
         accepted = answer.json()
-        assert "queued" == accepted["status"], accepted
+        assert "queued" == accepted["status"], f"expected an accepted episode queued: {answer}"
         self._tokens[accepted["episode_id"]] = token
         return accepted
 
@@ -91,18 +101,22 @@ class Episodes:
         body = {"task": _task(token), "role": "coder", **request}
         return await self.controller.post("/episodes", body)
 
+    async def interrupt(self, episode_id: str) -> Response:
+        """Interrupt an episode; the answer, whatever it is."""
+        return await self.controller.post(f"/episodes/{episode_id}/interrupt")
+
     async def get(self, episode_id: str) -> dict[str, Any]:
         """An episode as it is now."""
         answer = await self.controller.get(f"/episodes/{episode_id}")
 
-        assert 200 == answer.status, answer
+        assert 200 == answer.status, f"expected the episode that was accepted, found {answer}"
         return answer.json()
 
     async def events(self, episode_id: str) -> list[dict[str, Any]]:
         """The stored events of an episode, as they are answered."""
         answer = await self.controller.get(f"/episodes/{episode_id}/events")
 
-        assert 200 == answer.status, answer
+        assert 200 == answer.status, f"expected the events of the episode, found {answer}"
         return answer.json()["events"]
 
     async def until(
@@ -226,8 +240,10 @@ class Episodes:
         """The lines of a session's ``events.jsonl``, as the worker has it."""
         answer = await self.session(session_id).read("events.jsonl")
 
-        assert 200 == answer.status, answer
-        return [json.loads(line) for line in answer.json()["content"].splitlines()]
+        assert 200 == answer.status, f"expected the record of {session_id}, found {answer}"
+        content = answer.json()["content"]
+        assert content.endswith("\n"), f"the record ends within a line: {content[-200:]!r}"
+        return [_line(line) for line in content.removesuffix("\n").split("\n")]
 
     def waiting(self) -> Use:
         """The model runs a command that waits until :meth:`release`; files mark its begin and end."""
@@ -245,6 +261,27 @@ class Episodes:
     async def release(self, session_id: str) -> None:
         """Let the command of :meth:`waiting` end."""
         await self.session(session_id).write(_GATE, "on")
+
+    async def until_still(self, session_id: str, path: str = "beats") -> None:
+        """Wait until no process writes to a file any more, as another process of the session sees it.
+
+        Raises:
+            AssertionError: it grows on.
+        """
+        seen: list[str] = []
+
+        async def still() -> bool:
+            command = f"wc -c < {path}; sleep 0.3; wc -c < {path}"
+            watched = await self.session(session_id).execute(command)
+            seen[:] = watched["stdout"].split()
+            return len(seen) == 2 and seen[0] == seen[1]
+
+        await eventually(
+            still,
+            seconds=SOON_S,
+            expected=f"the process of {session_id} that writes to {path} to end",
+            seen=lambda: f"it still writes: {', '.join(seen)} bytes",
+        )
 
     async def was_whole(self, session_id: str) -> bool:
         """Whether the command of :meth:`waiting` came to its own end."""

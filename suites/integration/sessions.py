@@ -60,15 +60,18 @@ class Session:
         executed: dict[str, Any] = answer.json()
         return executed
 
-    async def events(self) -> list[dict[str, Any]]:
-        """Every event of the session so far, in the worker's order."""
+    async def events(self, *, after: int = 0) -> list[dict[str, Any]]:
+        """Every event of the session so far that follows a number, in the worker's order."""
         found: list[dict[str, Any]] = []
         while True:
-            after = found[-1]["seq"] if found else 0
-            answer = await self.client.get("/events", params={"after": after})
+            last = found[-1]["seq"] if found else after
+            answer = await self.client.get("/events", params={"after": last})
 
             assert answer.status == 200, f"expected events, found {answer}"
             page = answer.json()
+            assert not page["events"] or page["events"][0]["seq"] == last + 1, (
+                f"expected the events that follow {last}, found {answer}"
+            )
             found.extend(page["events"])
             if not page["events"] or found[-1]["seq"] >= page["last_seq"]:
                 return found

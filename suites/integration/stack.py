@@ -32,6 +32,10 @@ __all__ = ["Layout", "layout_of", "open_environment", "open_workbench", "read_su
 #: stack whose timeouts are short lengthens them by it.
 SLOWNESS_VARIABLE: Final = "HARNESS_SLOWNESS"
 
+#: The zone of the machine, as every process of the stack sees it: five hours and three quarters from
+#: UTC, so that a local time that is taken for UTC, or the other way round, shows.
+ELSEWHERE: Final = "Asia/Kathmandu"
+
 _DRIVERS: Final = {"container": "docker", "external": "local", "local": "local"}
 
 
@@ -111,7 +115,7 @@ def open_workbench(
     slower = str(math.floor(slowness()))
     options = StackOptions(
         bin=subject_bin(),
-        environment=subject.environment() | {SLOWNESS_VARIABLE: slower},
+        environment=subject.environment() | {SLOWNESS_VARIABLE: slower, "TZ": ELSEWHERE},
         services="local" if services == "container" else services,
         urls=_external() if services == "external" else {},
         llm=llm,

@@ -13,7 +13,7 @@ from harness_core.base.slowness import patience
 from harness_core.system.compose import Stack
 from suites.integration.patience import SOON_S, eventually
 
-__all__ = ["WorkflowSeen", "closed_workflow", "describe_workflow"]
+__all__ = ["WorkflowSeen", "closed_workflow", "describe_workflow", "end_workflow"]
 
 _ANSWER_S: Final = 10.0
 
@@ -58,6 +58,26 @@ async def closed_workflow(stack: Stack, workflow_id: str) -> WorkflowSeen:
         there, seconds=SOON_S, expected=f"{workflow_id} closed at Temporal"
     )
     return found
+
+
+async def end_workflow(stack: Stack, workflow_id: str, how: str) -> None:
+    """End a workflow at Temporal itself, as its operator may.
+
+    Args:
+        stack: whose Temporal it is.
+        workflow_id: of the workflow.
+        how: ``cancel`` or ``terminate``.
+    """
+    ending = _end(stack.address("temporal"), workflow_id, how)
+    await trio.to_thread.run_sync(asyncio.run, ending)
+
+
+async def _end(address: str, workflow_id: str, how: str) -> None:
+    from temporalio.client import Client
+
+    client = await Client.connect(address, namespace="default")
+    handle = client.get_workflow_handle(workflow_id)
+    await (handle.cancel() if how == "cancel" else handle.terminate(reason="by an operator"))
 
 
 async def _describe(address: str, workflow_id: str, *, namespace: str) -> WorkflowSeen | None:

@@ -1,6 +1,7 @@
 """Mutation testing of the product, in all its processes, by the tests of a suite.
 
-- ``operators/``: which changes are made; ``_index.py``: all of them for a product, with ids that stay.
+- ``operators/``: which changes are made; ``_index.py``: all of them for a product, with ids that stay;
+  ``_written.py``: those of a file of one's own.
 - ``_product.py``: which files are the product's own, and which Python runs them.
 - ``_measure.py``, ``_map.py``: what each test executes; ``_coverage_report.py``: the same for people.
 - ``_choice.py``: which mutants to run; ``_equivalents.py``: ``mutants.toml``.

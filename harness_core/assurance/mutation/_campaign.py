@@ -24,6 +24,7 @@ from harness_core.assurance.mutation._measure import choose_sessions, measured_m
 from harness_core.assurance.mutation._product import Product
 from harness_core.assurance.mutation._store import Store
 from harness_core.assurance.mutation._verdict import Result, Verdict
+from harness_core.assurance.mutation._written import load_written
 from harness_core.assurance.planted import PytestRuns
 from harness_core.base.evidence import Evidence, open_evidence
 from harness_core.base.slowness import patience
@@ -53,6 +54,7 @@ class Plan:
         jobs: how many mutants at once on this machine.
         scheduler: the address of a Dask scheduler whose workers run them instead.
         resume: keep the verdicts that are there.
+        written: a file of mutants of one's own, instead of those that operators make.
     """
 
     setting: Setting
@@ -62,6 +64,20 @@ class Plan:
     jobs: int = 1
     scheduler: str = ""
     resume: bool = False
+    written: Path | None = None
+
+    def mutants(
+        self, product: Product, *, say: Callable[[str], None] = lambda _line: None
+    ) -> Sequence[Mutant]:
+        """Those that it chooses from.
+
+        Raises:
+            BadInput: the product or the file cannot be read.
+        """
+        if self.written is not None:
+            return load_written(self.written, product)
+        index = folder_of(Path(self.setting.root), self.setting.suite) / "index.json"
+        return load_index(product, index, say=say)
 
 
 def folder_of(root: Path, suite: str) -> Path:
@@ -70,9 +86,10 @@ def folder_of(root: Path, suite: str) -> Path:
 
 
 def results_of(root: Path, plan: Plan) -> Path:
-    """The file of a campaign's results; a shard has its own."""
+    """The file of a campaign's results; a shard has its own, and so has a file of mutants."""
     shard = plan.choice.shard
-    name = f"results.{shard.number}-of-{shard.count}.sqlite" if shard else "results.sqlite"
+    name = f"results-{plan.written.stem}" if plan.written is not None else "results"
+    name = f"{name}.{shard.number}-of-{shard.count}.sqlite" if shard else f"{name}.sqlite"
     return folder_of(root, plan.setting.suite) / name
 
 
@@ -106,7 +123,7 @@ async def run_campaign(
                 say=say,
             )
             stack.callback(covered.close)
-            mutants = load_index(product, evidence.path / "index.json", say=say)
+            mutants = plan.mutants(product, say=say)
             chosen = choose_mutants(mutants, plan.choice, where=suite.folder)
             store = Store(results_of(root, plan))
             store.begin(
@@ -121,7 +138,7 @@ def _meta(plan: Plan, covered: CoverageMap, *, of: int, chosen: int) -> dict[str
     return {
         "suite": plan.setting.suite,
         "fingerprint": covered.fingerprint,
-        "chosen": plan.choice.words,
+        "chosen": f"{plan.choice.words} of {plan.written}" if plan.written else plan.choice.words,
         "shard": str(plan.choice.shard or ""),
         "mutants": str(of),
         "runs": str(chosen),
@@ -142,7 +159,7 @@ class _Campaign:
     count: Count
 
     async def run(self, mutants: Sequence[Mutant], chosen: Sequence[Mutant]) -> None:
-        equivalents = load_equivalents(self.suite.folder)
+        equivalents = {} if self.plan.written else load_equivalents(self.suite.folder)
         stale = stale_equivalents(equivalents, mutants)
         for id_, why in stale.items():
             self.say(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness_core.assurance.planted import Outcomes, TestOutcome
+from harness_core.assurance.planted import Outcomes, became
 
 #: Characters of a failure that are kept; the evidence has the rest.
 _KEPT_CHARS: Final = 400
@@ -89,7 +89,7 @@ def judge_mutant(  # noqa: PLR0911, PLR0913 - one return for each verdict
     if stillborn:
         return result(Verdict.STILLBORN, f"the product {stillborn}")
     loaded = any(message.get("loaded") == mutant for message in said)
-    killed = _killed_by(outcomes)
+    killed = next((test for test, each in outcomes.tests.items() if each.is_kill), None)
     if killed is not None and loaded:
         return result(Verdict.KILLED, outcomes.tests[killed].text.strip(), killed)
     if not loaded:
@@ -99,8 +99,7 @@ def judge_mutant(  # noqa: PLR0911, PLR0913 - one return for each verdict
         )
     failed = [test for test, outcome in outcomes.tests.items() if outcome.outcome != "passed"]
     if failed:
-        outcome = outcomes.tests[failed[0]]
-        return result(Verdict.KILLED_BADLY, _became(outcome), failed[0])
+        return result(Verdict.KILLED_BADLY, became(outcomes.tests[failed[0]]), failed[0])
     if limit_s is not None:
         return result(Verdict.KILLED_BADLY, f"no end within {limit_s:.0f} s")
     if not set(tests) <= set(outcomes.tests):
@@ -109,18 +108,3 @@ def judge_mutant(  # noqa: PLR0911, PLR0913 - one return for each verdict
             Verdict.NO_VERDICT, f"{missing} of {len(tests)} tests did not run to their end"
         )
     return result(Verdict.SURVIVED, f"{len(tests)} of {covering} covering tests passed")
-
-
-def _killed_by(outcomes: Outcomes) -> str | None:
-    """The first test whose body failed by assertion."""
-    for test, outcome in outcomes.tests.items():
-        if outcome.outcome == "failed" and outcome.phase == "call" and outcome.assertion:
-            return test
-    return None
-
-
-def _became(outcome: TestOutcome) -> str:
-    if outcome.outcome == "skipped":
-        return f"skipped, which it is not without the mutant: {outcome.text.strip()}"
-    kind = "an assertion" if outcome.assertion else "an error"
-    return f"{kind} in {outcome.phase}: {outcome.text.strip()}"

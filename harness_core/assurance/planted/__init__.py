@@ -18,7 +18,7 @@ from harness_core.assurance.planted._judge import (
     FaultResult,
     Verdict,
 )
-from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome
+from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome, became
 from harness_core.assurance.planted._plan import Fault, load_faults
 from harness_core.assurance.planted._pytest import PytestRuns
 from harness_core.assurance.planted._report import render_table, to_json
@@ -32,6 +32,7 @@ __all__ = [
     "PytestRuns",
     "TestOutcome",
     "Verdict",
+    "became",
     "choose_faults",
     "commit_of",
     "load_faults",

@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome
+from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome, became, first_line
 from harness_core.assurance.planted._plan import Fault
-
-#: Characters of a failure shown in a table row; the log has the rest.
-_SHOWN_CHARACTERS = 160
 
 
 class Verdict(StrEnum):
@@ -75,7 +72,7 @@ def judge_control(wanted: Sequence[str], *, control: Outcomes) -> tuple[TestResu
         for nodeid in nodeids:
             before = control.tests.get(nodeid)
             if before is None or before.outcome != "passed":
-                results.append(_none(nodeid, f"control run: {_became(before)}"))
+                results.append(_none(nodeid, f"control run: {became(before)}"))
     return tuple(results)
 
 
@@ -100,31 +97,16 @@ def _one(fault: Fault, nodeid: str, after: TestOutcome | None, *, timed_out: boo
         # What a test says while it is being interrupted is about the interrupt.
         return _none(nodeid, f"no end within {fault.limit_s:g} s")
     if after is None:
-        return _none(nodeid, _became(after))
+        return _none(nodeid, became(after))
     if after.outcome == "passed":
         return TestResult(test=nodeid, verdict=Verdict.SURVIVED, detail="it passed")
-    if after.outcome == "failed" and after.phase == "call" and after.assertion:
+    if after.is_kill:
         if fault.says.search(after.text):
-            return TestResult(test=nodeid, verdict=Verdict.KILLED, detail=_first_line(after.text))
-        found = _first_line(after.text)
+            return TestResult(test=nodeid, verdict=Verdict.KILLED, detail=first_line(after.text))
+        found = first_line(after.text)
         return _none(nodeid, f"wrong reason: nothing like /{fault.says.pattern}/ in: {found}")
-    return _none(nodeid, _became(after))
-
-
-def _became(outcome: TestOutcome | None) -> str:
-    """What happened to a test that gives no verdict."""
-    if outcome is None:
-        return "it did not run to its end"
-    if outcome.outcome == "skipped":
-        return f"skipped: {_first_line(outcome.text)}"
-    kind = "failed an assertion" if outcome.assertion else "raised, which is no assertion,"
-    return f"{kind} in {outcome.phase}: {_first_line(outcome.text)}"
+    return _none(nodeid, became(after))
 
 
 def _none(test: str, detail: str) -> TestResult:
     return TestResult(test=test, verdict=Verdict.NO_VERDICT, detail=detail)
-
-
-def _first_line(text: str) -> str:
-    line = next((line for line in text.splitlines() if line.strip()), "no text")
-    return line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + "..."

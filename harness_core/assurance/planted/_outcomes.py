@@ -6,8 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import msgspec
+
+#: Characters of a failure shown in a table row; the log has the rest.
+_SHOWN_CHARACTERS: Final = 160
 
 
 class TestOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +34,11 @@ class TestOutcome(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     duration_s: float = 0.0
     starts: bool = False
+
+    @property
+    def is_kill(self) -> bool:
+        """Whether the test noticed: it failed in its own body, by assertion."""
+        return self.outcome == "failed" and self.phase == "call" and self.assertion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,3 +81,19 @@ def _decides(outcome: TestOutcome, earlier: TestOutcome | None) -> bool:
     if earlier is not None and earlier.outcome != "passed":
         return False
     return outcome.outcome != "passed" or outcome.phase == "call"
+
+
+def became(outcome: TestOutcome | None) -> str:
+    """What happened to a test that shows nothing; ``None`` is one that did not end."""
+    if outcome is None:
+        return "it did not run to its end"
+    if outcome.outcome == "skipped":
+        return f"skipped: {first_line(outcome.text)}"
+    kind = "failed an assertion" if outcome.assertion else "raised, which is no assertion,"
+    return f"{kind} in {outcome.phase}: {first_line(outcome.text)}"
+
+
+def first_line(text: str) -> str:
+    """The first line with something in it, cut where a row of a table would be too long."""
+    line = next((line for line in text.splitlines() if line.strip()), "no text")
+    return line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + "..."

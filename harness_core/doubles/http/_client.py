@@ -108,19 +108,39 @@ class Response:
         return ", ".join(value for key, value in self.headers if key == name.lower())
 
     def json(self) -> Any:
-        """The body as JSON.
+        """The body as JSON; a field that its objects lack is an assertion that shows the answer.
 
         Raises:
             AssertionError: it is none.
         """
+
+        def read(pairs: list[tuple[str, Any]]) -> _Fields:
+            fields = _Fields(pairs)
+            fields.answer = self
+            return fields
+
         try:
-            return json.loads(self.body)
+            return json.loads(self.body, object_pairs_hook=read)
         except ValueError as error:
             raise AssertionError(f"expected JSON from {self}, found {self.text[:400]!r}") from error
 
     def __str__(self) -> str:
         """``POST http://127.0.0.1:1/x -> 422 {"detail": …}``, as an assertion shows it."""
         return f"{self.method} {self.url} -> {self.status} {self.text[:600]}"
+
+
+class _Fields(dict[str, Any]):
+    """An object of an answer: a field that it lacks is the product's fault, not the test's.
+
+    Attributes:
+        answer: where it stood.
+    """
+
+    answer: Response
+
+    def __missing__(self, name: str) -> Any:
+        known = ", ".join(self) or "none"
+        raise AssertionError(f"expected the field {name!r}, found {known} in {self.answer}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,11 @@ STATIC_MINUTES: Final = 15
 #: A planted fault that was never measured: a guess, which the first nightly run replaces.
 FAULT_S: Final = 20.0
 
+#: A sample of a product's mutants is divided so: each part measures first what tests execute, which
+#: takes twice what the tests take.
+MUTANT_SHARDS: Final = 3
+MUTANT_MINUTES: Final = 90
+
 #: Faults planted at once in a job.
 FAULT_JOBS: Final = 2
 
@@ -50,6 +55,7 @@ class Job:
         tools: whether its tests drive tools of the system (tmux, Emacs, bubblewrap).
         require: the gates that it is for, as HARNESS_REQUIRE names them.
         measures: the file of durations that it writes; empty when it writes none.
+        results: the file of verdicts on mutants that it writes; empty when it writes none.
     """
 
     name: str
@@ -60,6 +66,7 @@ class Job:
     tools: bool
     require: str
     measures: str
+    results: str
 
 
 class Session(Struct, frozen=True):
@@ -126,9 +133,17 @@ def plan_jobs(
                     tools="static" not in tags,
                     require="docker" if "docker" in tags else "",
                     measures=str(part_of(path, shard)) if measured else "",
+                    results=_results(session, shard) if "mutants" in tags else "",
                 )
             )
     return tuple(jobs)
+
+
+def _results(session: str, shard: Shard | None) -> str:
+    """Where ``harness mutate`` keeps the verdicts of a shard."""
+    suite = session.removeprefix("mutate-")
+    name = f"results.{shard.number}-of-{shard.count}" if shard else "results"
+    return f".evidence/mutation/{suite}/{name}.sqlite"
 
 
 def _joined(words: Sequence[str]) -> str:
@@ -145,6 +160,8 @@ def _shards_and_minutes(
     """How many shards, and the limit of each."""
     if "static" in tags:
         return 1, STATIC_MINUTES
+    if "mutants" in tags:
+        return MUTANT_SHARDS, MUTANT_MINUTES
     if not known.measured and session in faults:
         # Guessed, and the limit is not held to the guess.
         guessed_s = faults[session] * FAULT_S / FAULT_JOBS

@@ -18,7 +18,7 @@ from harness_core.front.cli._tree import provide_reference, root_option
 from harness_core.system.suites import Suite, find_root, load_suites
 
 if TYPE_CHECKING:
-    from harness_core.assurance.mutation import Setting, Store
+    from harness_core.assurance.mutation import Plan, Setting, Store
 
 
 class _WithDefault(click.Group):
@@ -67,6 +67,7 @@ _session = click.option(
 @click.option("--seed", default="0", show_default=True, metavar="WORD", help="Chooses the sample.")
 @click.option("--file", "files", multiple=True, metavar="GLOB", help="Files; repeatable.")
 @click.option("--only", multiple=True, metavar="ID", help="This mutant; repeatable.")
+@click.option("--from", "written", type=_file, help="Mutants of your own instead (TOML).")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="At once.")
 @click.option(
     "--budget-s",
@@ -91,6 +92,7 @@ def run(  # noqa: PLR0913 - the options of a command line
     seed: str,
     files: Sequence[str],
     only: Sequence[str],
+    written: Path | None,
     jobs: int,
     budget_s: float | None,
     resume: bool,
@@ -124,10 +126,11 @@ def run(  # noqa: PLR0913 - the options of a command line
         jobs=jobs,
         scheduler=scheduler,
         resume=resume,
+        written=written.absolute() if written is not None else None,
     )
     with progress(f"mutants of {suite}") as (say, count):
         store = trio.run(partial(run_campaign, chosen, plan, say=say, count=count))
-    _report(store, setting, json_file=json_file, stryker=stryker)
+    _report(store, plan, json_file=json_file, stryker=stryker)
 
 
 @mutate.command()
@@ -239,24 +242,17 @@ def _setting(
 
 
 def _report(
-    store: Store, setting: Setting | None, *, json_file: Path | None, stryker: Path | None
+    store: Store, plan: Plan | None, *, json_file: Path | None, stryker: Path | None
 ) -> None:
-    from harness_core.assurance.mutation import (
-        folder_of,
-        load_index,
-        render_survivors,
-        to_json,
-        to_stryker,
-    )
+    from harness_core.assurance.mutation import render_survivors, to_json, to_stryker
 
     show(render_survivors(store))
     click.echo(f"  results: {os.path.relpath(store.path)}")
     if json_file is not None:
         _write(json_file, to_json(store))
-    if stryker is not None and setting is not None:
-        product = setting.product()
-        index = folder_of(Path(setting.root), setting.suite) / "index.json"
-        _write(stryker, to_stryker(store, product, load_index(product, index)))
+    if stryker is not None and plan is not None:
+        product = plan.setting.product()
+        _write(stryker, to_stryker(store, product, plan.mutants(product)))
     store.close()
 
 

@@ -116,4 +116,5 @@ async def _tags(url: S3Url, bucket: str, key: str) -> dict[str, str]:
         answer = await ask_s3(url, methodcaller("get_object_tagging", Bucket=bucket, Key=key))
     except S3RefusedError:
         return {}  # a server without tags: rclone's answers 501 or 404
-    return {each["Key"]: each["Value"] for each in answer["TagSet"]}
+    # rclone's answers with the object itself; an empty one is read as an answer without tags.
+    return {each["Key"]: each["Value"] for each in answer.get("TagSet", ())}

@@ -98,10 +98,16 @@ class Host:
         async with stream:
             try:
                 # A request is sent in one piece; of another one the beginning is shown.
-                answer = self._answer(await stream.receive_some(_LINE_BYTES))
-                await stream.send_all(json.dumps(answer, default=str).encode() + b"\n")
+                line = await stream.receive_some(_LINE_BYTES)
+                await stream.send_all(self._reply(line) + b"\n")
             except trio.BrokenResourceError:
                 return  # it hung up
+
+    def _reply(self, line: bytes) -> bytes:
+        try:
+            return json.dumps(self._answer(line), default=str).encode()
+        except Exception as error:  # noqa: BLE001 - no question may end what is held
+            return json.dumps({"error": f"{type(error).__name__}: {error}"}).encode()
 
     def _answer(self, line: bytes) -> dict[str, Any]:
         try:

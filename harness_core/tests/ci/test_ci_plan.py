@@ -86,6 +86,16 @@ def test_faults_are_divided_by_their_number_until_they_are_measured(plan):
     assert [("faults-e2e", 8 + 25)] == [(job.name, job.minutes) for job in known]
 
 
+def test_mutants_are_divided_and_their_verdicts_kept(plan):
+    """Each shard has its file; the sample is the same for all."""
+    jobs = plan(*rows("mutate-e2e", tags=["mutants"]), arguments=["--sample", "9"])
+
+    assert ["1/3", "2/3", "3/3"] == [job.name.removeprefix("mutate-e2e ") for job in jobs]
+    assert "--shard 1/3 --sample 9" == jobs[0].arguments
+    assert ".evidence/mutation/e2e/results.2-of-3.sqlite" == jobs[1].results
+    assert {("", 90)} == {(job.measures, job.minutes) for job in jobs}
+
+
 def test_lint_is_given_nothing_but_what_was_asked_for(plan):
     """A session without tests has no durations, no shards, and no tools to install."""
     (static,) = plan(*rows("lint", tags=["fast", "static"]))

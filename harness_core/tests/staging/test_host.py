@@ -103,6 +103,23 @@ async def test_garbage_is_refused_and_the_host_lives(tmp_path, line):
     await within(tmp_path, speak)
 
 
+async def test_a_mistake_in_a_description_takes_nothing_down(tmp_path):
+    """It is reported to the terminal that asked; what is held goes on, and may be asked to stop."""
+
+    class Broken:
+        def describe(self) -> dict[str, Any]:
+            raise LookupError("no such part")
+
+    def look(host: Host) -> bool:
+        host.environment = Broken()
+        with pytest.raises(HarnessError, match="LookupError: no such part"):
+            ask(host.path, "describe")
+        ask(host.path, "stop")
+        return host.stopping.is_set()
+
+    assert await within(tmp_path, look)
+
+
 async def test_runs_are_found_with_what_they_hold(tmp_path):
     """From any process of the user, by a socket of that user alone; and no more afterwards."""
 

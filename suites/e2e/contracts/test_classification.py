@@ -115,7 +115,7 @@ async def test_a_debatable_answer_is_used_or_fallen_back_from(
     journey = await _mislead(ecosystem, token, text)
     story = journey.text()
 
-    assert journey.inbox, story
+    assert journey.inbox, f"an accepted message has an inbox row; found none\n{story}"
     if fallback_reason(journey.inbox[0]["decomposition"]) is not None:
         expect_fallback(journey)
         return
@@ -123,7 +123,9 @@ async def test_a_debatable_answer_is_used_or_fallen_back_from(
     expect_sessions(journey, ["health"])
     asked = Counter(row["target_butler"] for row in journey.routing)
 
-    assert asked["health"] in {1, text.count('"butler"')}, story
+    assert asked["health"] in {1, text.count('"butler"')}, (
+        f"what was routed is what the answer says, once or each element; hops: {dict(asked)}\n{story}"
+    )
 
 
 async def test_a_refused_classification_falls_back_and_says_so(
@@ -147,8 +149,10 @@ async def test_a_message_without_words_ends_openly(ecosystem: Ecosystem, text: s
     journey = await follow(ecosystem, sent)
     story = journey.text()
 
-    assert not journey.unfinished, story
-    assert 1 == len(journey.inbox), story
+    assert not journey.unfinished, f"the message has no final state\n{story}"
+    assert 1 == len(journey.inbox), (
+        f"an accepted message has one inbox row; found {len(journey.inbox)}\n{story}"
+    )
     row = journey.inbox[0]
 
     assert row["response_summary"], f"the row says nothing of what became of it\n{story}"

@@ -80,12 +80,16 @@ async def test_triggers_queue_in_order_without_overlap(ecosystem: Ecosystem, tok
     rows = await _sessions(health, tokens)
     story = _listed(rows, tokens)
 
-    assert [False] * len(tokens) == [answer.is_error for answer in answers], answers
+    assert [False] * len(tokens) == [answer.is_error for answer in answers], (
+        f"triggers that wait are answered, none refused\n{answers}"
+    )
     assert len(tokens) == len(rows), f"{len(rows)} sessions for {len(tokens)} triggers\n{story}"
     assert tokens == [_word(row, tokens) for row in rows], f"run out of order\n{story}"
     for earlier, later in itertools.pairwise(rows):
         assert earlier["completed_at"] <= later["started_at"], f"two at a time\n{story}"
-    assert [True] * len(rows) == [row["success"] for row in rows], story
+    assert [True] * len(rows) == [row["success"] for row in rows], (
+        f"each session of the queue succeeds\n{story}"
+    )
     assert tokens[:1] == [_word(row, tokens) for row in before], (
         f"a second session began while the first was held\n{_listed(before, tokens)}"
     )
@@ -142,8 +146,10 @@ async def test_a_full_queue_refuses_in_the_open(ecosystem: Ecosystem, token: str
     for earlier, later in itertools.pairwise(rows):
         assert earlier["completed_at"] <= later["started_at"], f"two at a time\n{story}"
     # The message that met the full queue says so, in every record of its hop.
-    assert not journey.unfinished, story
-    assert [False] == [row["success"] for row in journey.routing], story
+    assert not journey.unfinished, f"the message has no final state\n{story}"
+    assert [False] == [row["success"] for row in journey.routing], (
+        f"the message that met a full queue has one failed hop\n{story}"
+    )
     outcomes = set(words_of(as_data(journey.inbox[0]["dispatch_outcomes"])))
 
     assert "overload_rejected" in outcomes, f"recorded as {outcomes}\n{story}"
@@ -166,7 +172,9 @@ async def test_many_messages_are_all_accounted_for(ecosystem: Ecosystem, count: 
         for word, (_, text, _) in zip(words, kinds, strict=True):
             nursery.start_soon(send, word, text)
 
-    assert count == len({message.request_id for message in sent.values()})
+    assert count == len({message.request_id for message in sent.values()}), (
+        f"messages are told apart: {count} were sent"
+    )
     for word, (butler, _, table) in zip(words, kinds, strict=True):
         journey = await follow(ecosystem, sent[word], seconds=ecosystem.patience_s + count)
         expect_inbox(journey, [butler])
@@ -184,7 +192,9 @@ async def test_many_messages_are_all_accounted_for(ecosystem: Ecosystem, count: 
         rows = await _sessions(ecosystem[name], words)
         wanted = Counter(w for w, (b, _, _) in zip(words, kinds, strict=True) if b == name)
 
-        assert wanted == Counter(_word(row, words) for row in rows), _listed(rows, words)
+        assert wanted == Counter(_word(row, words) for row in rows), (
+            f"each message runs one session on its butler, expected {wanted}\n{_listed(rows, words)}"
+        )
         for earlier, later in itertools.pairwise(rows):
             assert earlier["completed_at"] <= later["started_at"], (
                 f"two sessions at a time on {name}\n{_listed(rows, words)}"

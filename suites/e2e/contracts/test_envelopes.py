@@ -116,7 +116,9 @@ async def test_a_malformed_message_is_refused(
 
     assert [] == stored, "a refused message was stored"
     if answer is None:
-        assert "switchboard" == (await ecosystem.switchboard.status())["name"]
+        assert "switchboard" == (await ecosystem.switchboard.status())["name"], (
+            "after a refusal below MCP the switchboard still answers by its name"
+        )
 
 
 @pytest.mark.capability("route.v1")
@@ -136,7 +138,9 @@ async def test_a_request_that_is_not_for_it_is_refused(
 
     assert [] == ran, "a refused request was carried out"
     if answer is None:
-        assert "health" == (await health.status())["name"]
+        assert "health" == (await health.status())["name"], (
+            "after a refusal below MCP the butler still answers by its name"
+        )
 
 
 @pytest.mark.capability("route.v1")
@@ -145,12 +149,14 @@ async def test_the_switchboard_may_route(ecosystem: Ecosystem, token: str) -> No
     health = ecosystem["health"]
     answer = await health.try_call("route.execute", _request(token), seconds=ecosystem.patience_s)
 
-    assert not answer.is_error, answer.text
+    assert not answer.is_error, f"a good request is carried out; found {answer.text}\n{answer.text}"
     ran = await health.database.rows(
         "SELECT trigger_source, success FROM sessions WHERE prompt LIKE %s", (f"%{token}%",)
     )
 
-    assert [{"trigger_source": "external", "success": True}] == [dict(row) for row in ran]
+    assert [{"trigger_source": "external", "success": True}] == [dict(row) for row in ran], (
+        f"a routed request is one session, from outside, that succeeds; found {ran}"
+    )
 
 
 def _message(token: str) -> dict[str, Any]:

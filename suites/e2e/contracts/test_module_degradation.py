@@ -68,11 +68,17 @@ async def test_refused_credentials_are_no_credentials(connected: Connected) -> N
         connected.telegram.remove_rule(refused)
         await messenger.restart()
 
-    assert "degraded" == status["health"], status
-    assert "failed" == status["modules"]["telegram"]["status"], status
+    assert "degraded" == status["health"], f"a butler with a failed module is degraded\n{status}"
+    assert "failed" == status["modules"]["telegram"]["status"], (
+        f"a module whose token is refused is failed\n{status}"
+    )
     expect_failed(messenger, "telegram", status["modules"]["telegram"])
-    assert "active" == status["modules"]["email"]["status"], status
-    assert "ok" == (await messenger.status())["health"]
+    assert "active" == status["modules"]["email"]["status"], (
+        f"a module whose credentials are accepted is active\n{status}"
+    )
+    assert "ok" == (await messenger.status())["health"], (
+        "with accepted credentials the messenger is ok again"
+    )
 
 
 @pytest.mark.disturbs
@@ -93,12 +99,22 @@ async def test_what_depends_on_a_failed_module_fails_in_cascade(connected: Conne
         await relationship.restart()
     modules = status["modules"]
 
-    assert "degraded" == status["health"], status
-    assert ("failed", "credentials") == (modules["email"]["status"], modules["email"]["phase"])
-    assert "cascade_failed" == modules["calendar"]["status"], modules
-    assert "email" in modules["calendar"]["error"], modules
-    assert "active" == modules["telegram"]["status"], modules
-    assert "ok" == (await relationship.status())["health"]
+    assert "degraded" == status["health"], f"a butler with a failed module is degraded\n{status}"
+    assert ("failed", "credentials") == (modules["email"]["status"], modules["email"]["phase"]), (
+        f"without credentials email is failed in that phase; found {modules['email']}"
+    )
+    assert "cascade_failed" == modules["calendar"]["status"], (
+        f"what depends on a failed module is cascade_failed\n{modules}"
+    )
+    assert "email" in modules["calendar"]["error"], (
+        f"the reason names the module that failed\n{modules}"
+    )
+    assert "active" == modules["telegram"]["status"], (
+        f"what depends on no failed module is active\n{modules}"
+    )
+    assert "ok" == (await relationship.status())["health"], (
+        "with its credentials back the butler is ok again"
+    )
 
 
 async def test_a_degraded_butler_keeps_its_tools(ecosystem: Ecosystem) -> None:
@@ -111,7 +127,9 @@ async def test_a_degraded_butler_keeps_its_tools(ecosystem: Ecosystem) -> None:
 
     assert degraded, "no butler of the roster configures a module that needs credentials"
     for butler in degraded:
-        assert "degraded" == (await butler.status())["health"], butler.name
+        assert "degraded" == (await butler.status())["health"], (
+            f"a butler with a failed module is degraded\n{butler.name}"
+        )
         await butler.call("state_set", key="degraded-works", value={"butler": butler.name})
         await butler.database.expect_row(
             "state", where={"key": "degraded-works"}, columns={"value": {"butler": butler.name}}
@@ -128,7 +146,9 @@ def expect_failed(butler: Butler, name: str, module: Mapping[str, Any]) -> None:
     """One module's entry in a status: how it failed, and why."""
     where = f"{butler.name}: module {name} is {dict(module)}"
 
-    assert module["status"] in {"failed", "cascade_failed"}, where
+    assert module["status"] in {"failed", "cascade_failed"}, (
+        f"a module without credentials has failed\n{where}"
+    )
     assert module["error"], f"{where}: no reason"
     if module["status"] == "failed":
-        assert "credentials" == module["phase"], where
+        assert "credentials" == module["phase"], f"it has failed for its credentials\n{where}"

@@ -11,11 +11,12 @@ does not refuse on request.
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
+from zoneinfo import ZoneInfo
 
 import pytest
 import trio
@@ -26,12 +27,21 @@ from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault
 from harness_core.process import Run
 from harness_core.system.subject import Subject
+from suites.e2e.contracts.almanac import next_times
 from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.conversation import Conversation, open_conversation
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import Row
-from suites.e2e.worlds.schedules import fall_due, put_off, schedule_row, sessions_of
+from suites.e2e.observe.sentences import expect_columns, expect_same
+from suites.e2e.worlds.schedules import (
+    fall_due,
+    oversleep,
+    put_off,
+    schedule_row,
+    sessions_of,
+)
+from suites.e2e.worlds.zones import zone_of_environment
 
 pytestmark = [pytest.mark.covers("E2E-SCHEDULES"), pytest.mark.capability("schedules")]
 
@@ -46,6 +56,33 @@ TICKS: Final = 8
 #: A tick that runs one session answers when it ended; slowest seen on 2 loaded cores: 6 s.
 TICK_S: Final = 60.0
 
+#: Lines whose next time is easily missed: ends of months, leap days, both Sundays, lists, ranges and
+#: steps, and the hours at which clocks change, of the world's clock and of the butlers' own zones.
+LINES: Final = {
+    "each-minute": "* * * * *",
+    "steps": "*/7 * * * *",
+    "late-in-the-hour": "59 23 * * *",
+    "midnight": "0 0 * * *",
+    "last-of-the-long-months": "0 12 31 * *",
+    "the-thirtieth": "15 6 30 * *",
+    "leap-day": "30 5 29 2 *",
+    "new-year": "0 0 1 1 *",
+    "end-of-the-year": "59 23 31 12 *",
+    "sunday-is-0": "5 4 * * 0",
+    "sunday-is-7": "5 4 * * 7",
+    "workdays": "45 7 * * 1-5",
+    "weekend": "45 7 * * 6,0",
+    "ranges-and-steps": "10-40/15 8-18/5 * * *",
+    "lists": "3,33 0,12,23 2,28 2,5,11 *",
+    "quarters": "0 3 1 */3 *",
+    "spring-forward": "30 2 14 3 *",
+    "fall-back": "30 1 7 11 *",
+    "spring-forward-in-europe": "30 1 28 3 *",
+    "half-hour-back": "45 1 4 4 *",
+}
+
+UTC_ZONE: Final = ZoneInfo("UTC")
+
 NO_CRON: Final = {
     "words": "every day at nine",
     "empty": "",
@@ -55,6 +92,13 @@ NO_CRON: Final = {
     "month-13": "0 0 1 13 *",
     "backwards": "0 9-5 * * *",
     "step-zero": "*/0 * * * *",
+    "minute-60": "60 * * * *",
+    "day-0": "0 9 0 * *",
+    "day-32": "0 9 32 * *",
+    "weekday-9": "0 9 * * 9",
+    "negative": "-1 9 * * *",
+    "fraction": "1.5 9 * * *",
+    "april-has-30": "0 0 31 4 *",
     "never-comes": "0 0 31 2 *",
     "sql": "0 9 * * *'; DROP TABLE scheduled_tasks; --",
 }
@@ -64,11 +108,10 @@ NO_CRON: Final = {
 async def scheduled(
     butler: Butler, token: str, *, client: Conversation | None = None
 ) -> AsyncIterator[str]:
-    """A task of the test's own; yields its name."""
-    name = f"task-{token}"
-    prompt = f'Put "tea {token}" on the shopping list'
+    """A task of the test's own; yields its name, which a pattern or a shell would read otherwise."""
+    name = f"task {token}: Ünï%_ 'q'"
     caller = client or butler
-    await caller.call("schedule_create", name=name, cron=DAILY, prompt=prompt)
+    await caller.call("schedule_create", name=name, cron=DAILY, prompt=prompt_of(token))
     try:
         yield name
     finally:
@@ -77,44 +120,193 @@ async def scheduled(
             await caller.call("schedule_delete", **own_id)
 
 
+def prompt_of(token: str) -> str:
+    """What the tasks of these tests ask for."""
+    return f'Put "tea {token}" on the shopping list'
+
+
 async def test_what_is_due_runs_once_and_is_armed_again(ecosystem: Ecosystem, token: str) -> None:
     """Many ticks at once run a due task once; it is due next at the time its cron line says."""
     general = ecosystem["general"]
     async with scheduled(general, token) as name:
         before = await schedule_row(general, name)
 
-        assert "db" == before["source"]
-        assert before["enabled"] is True
-        assert before["last_run_at"] is None
-        expect_daily(before["next_run_at"])
+        expect_columns(
+            "a new task is armed, enabled, of this source, and has not run", before,
+            cron=DAILY, prompt=prompt_of(token), source="db", enabled=True, last_run_at=None,
+            last_result=None,
+        )  # fmt: skip
+        expect_daily(general, before["next_run_at"])
+        await expect_listed(general, name, before)
+        began = await _now(general)
         await fall_due(general, name)
         await _tick(general, times=TICKS)
         ran = await sessions_of(general, name)
 
         assert 1 == len(ran), f"a task that was due once ran {len(ran)} times"
-        assert ran[0]["success"] is True, ran[0]["error"]
-        assert token in ran[0]["prompt"]
+        expect_columns(
+            "the session of a task is asked what the task says, and succeeds", ran[0],
+            prompt=prompt_of(token), success=True, error=None,
+        )  # fmt: skip
         after = await schedule_row(general, name)
+        last = after["last_run_at"]
 
-        assert after["last_run_at"] is not None
-        assert after["last_result"], "nothing is written about how it went"
-        expect_daily(after["next_run_at"])
+        assert last is not None, f"a task that ran has no last_run_at: {dict(after)}"
+        assert began <= last <= await _now(general), f"it ran since {began}, and says {last}"
+        assert after["last_result"], f"nothing is written about how it went: {dict(after)}"
+        expect_daily(general, after["next_run_at"])
+        expect_unchanged("a run", before, after, but=("next_run_at", "last_run_at", "last_result"))
+        await expect_listed(general, name, after)
         await _tick(general)
+        again = await sessions_of(general, name)
 
-        assert ran == await sessions_of(general, name), "it ran again without being due"
+        assert len(again) == 1, f"it ran again without being due: {len(again)} sessions"
+        expect_unchanged("a tick that finds nothing due", after, await schedule_row(general, name))
 
 
 @pytest.mark.slow
 async def test_all_that_is_due_runs_at_one_tick(ecosystem: Ecosystem, token: str) -> None:
-    """Two tasks that fell due both run at the next tick, each once."""
+    """Two tasks that fell due both run at the next tick, each once, however often one was missed."""
     general = ecosystem["general"]
     async with scheduled(general, f"{token}a") as first, scheduled(general, f"{token}b") as second:
-        for name in (first, second):
-            await fall_due(general, name)
+        await fall_due(general, first)
+        await oversleep(general, second)
         await _tick(general)
         ran = {name: len(await sessions_of(general, name)) for name in (first, second)}
 
-        assert {first: 1, second: 1} == ran
+        expect_same(
+            "what is due runs once at the next tick, also after a long absence",
+            expected={first: 1, second: 1},
+            found=ran,
+        )
+        for name in (first, second):
+            expect_daily(general, (await schedule_row(general, name))["next_run_at"])
+
+
+@pytest.mark.slow
+async def test_a_task_that_runs_can_be_changed(ecosystem: Ecosystem, token: str) -> None:
+    """While its session runs, a tick does not run it again, and what is changed stays changed."""
+    general = ecosystem["general"]
+    client = ecosystem.gateway.client
+    async with scheduled(general, token) as name:
+        await fall_due(general, name)
+        async with (
+            trio.open_nursery() as nursery,
+            client.fault(Fault(kind="hold", contains=token, times=20)) as number,
+        ):
+            nursery.start_soon(_tick, general)
+
+            async def held() -> bool:
+                return await client.fault_met(number) > 0
+
+            with deadline("see the session of the task ask its model", seconds=TICK_S):
+                await until(held)
+            nursery.start_soon(_tick, general)
+            await _change(general, name, "schedule_update", prompt=f"{prompt_of(token)} at once")
+            await _change(general, name, "schedule_update", enabled=False)
+        after = await schedule_row(general, name)
+
+        ran = await sessions_of(general, name)
+
+        assert 1 == len(ran), f"a task that runs was run again: {len(ran)} sessions"
+        expect_columns(
+            "a change that was acknowledged while the task ran is kept", after,
+            cron=DAILY, enabled=False, prompt=f"{prompt_of(token)} at once",
+        )  # fmt: skip
+        assert after["last_result"], f"nothing is written about how it went: {dict(after)}"
+        expect_daily(general, after["next_run_at"])
+
+
+async def test_an_update_changes_what_it_is_given(ecosystem: Ecosystem, token: str) -> None:
+    """Of cron line, prompt and ``enabled`` each can be changed alone; the answer is the new row."""
+    general = ecosystem["general"]
+    own = await _id_argument(general)
+    async with (
+        open_conversation(general) as client,
+        scheduled(general, f"{token}n", client=client) as neighbour,
+        scheduled(general, token, client=client) as name,
+    ):
+        beside = await schedule_row(general, neighbour)
+        # With a time of its own, which no cron line gave it.
+        await put_off(general, name)
+        for changes in (
+            {"prompt": f"another {token} 茶"},
+            {"enabled": False},
+            {"prompt": f"a third {token}"},
+            {"enabled": True},
+            {"cron": "41 5 * * *"},
+            {"cron": "0 0 29 2 *", "prompt": f"a fourth {token}", "enabled": False},
+        ):
+            before = await schedule_row(general, name)
+            asked = await _now(general)
+            await client.call("schedule_update", **{own: str(before["id"])}, **changes)
+            after = await schedule_row(general, name)
+            given = f"an update of {' and '.join(changes)}"
+
+            expect_columns(f"{given} is kept", after, **changes)
+            armed = ("next_run_at",) if "cron" in changes else ()
+            expect_unchanged(given, before, after, but=(*changes, *armed))
+            if armed:
+                expect_armed(general, after, asked)
+            await expect_listed(general, name, after)
+
+        expect_unchanged(
+            "an update of another task", beside, await schedule_row(general, neighbour)
+        )
+
+
+@pytest.mark.parametrize("name", ["general", "health"])
+async def test_a_cron_line_says_when_it_is_due(ecosystem: Ecosystem, token: str, name: str) -> None:
+    """A task is armed for the first time its line names; by one clock, the world's or the place's.
+
+    Two butlers, in two zones, one of which has clocks that change.
+    """
+    butler = ecosystem[name]
+    zone = zone_of_environment(butler.environment)
+    clocks = {"UTC": set(LINES), zone.key: set(LINES)}
+    async with (
+        open_conversation(butler) as client,
+        scheduled(butler, token, client=client) as task,
+    ):
+        own_id = {await _id_argument(butler): str((await schedule_row(butler, task))["id"])}
+        for kind, line in LINES.items():
+            asked = await _now(butler)
+            await client.call("schedule_update", **own_id, cron=line)
+            row = await schedule_row(butler, task)
+            expect_armed(butler, row, asked)
+            for key, kinds in clocks.items():
+                if row["next_run_at"] not in armed_for(line, asked, zone=ZoneInfo(key)):
+                    kinds.discard(kind)
+
+    assert set(LINES) in clocks.values(), (
+        "all lines are read by one clock; by the world's are due only "
+        f"{sorted(clocks['UTC'])}, by that of {zone.key} only {sorted(clocks[zone.key])}"
+    )
+
+
+async def test_what_does_not_exist_is_refused(ecosystem: Ecosystem, token: str) -> None:
+    """An id that names no task, or one that was deleted, is refused; no other task is touched."""
+    general = ecosystem["general"]
+    own = await _id_argument(general)
+    async with open_conversation(general) as client:
+        async with scheduled(general, f"{token}x", client=client) as gone:
+            old = str((await schedule_row(general, gone))["id"])
+        async with scheduled(general, token, client=client) as name:
+            before = await schedule_row(general, name)
+            for number in (old, "00000000-0000-4000-8000-000000000000", "x", ""):
+                for tool, changes in (
+                    ("schedule_update", {"enabled": False}),
+                    ("schedule_delete", {}),
+                ):
+                    answer = await client.try_call(tool, **{own: number}, **changes)
+
+                    assert answer.is_error, (
+                        f"{tool} of a task that does not exist is refused; {number!r} was answered "
+                        f"with {answer.text}"
+                    )
+            expect_unchanged(
+                "a refused call for another task", before, await schedule_row(general, name)
+            )
 
 
 async def test_what_is_not_due_does_not_run(ecosystem: Ecosystem, token: str) -> None:
@@ -122,42 +314,70 @@ async def test_what_is_not_due_does_not_run(ecosystem: Ecosystem, token: str) ->
     general = ecosystem["general"]
     async with scheduled(general, token) as name:
         await _tick(general)
+        ran = await sessions_of(general, name)
 
-        assert [] == await sessions_of(general, name), "it ran before it was due"
+        assert not ran, f"it ran before it was due: {len(ran)} sessions"
         await _change(general, name, "schedule_update", enabled=False)
         await fall_due(general, name)
+        due = await schedule_row(general, name)
         await _tick(general)
+        ran = await sessions_of(general, name)
 
-        assert [] == await sessions_of(general, name), "it ran although it is disabled"
+        assert not ran, f"it ran although it is disabled: {len(ran)} sessions"
+        expect_unchanged("a tick of a disabled task", due, await schedule_row(general, name))
         # Due once from here on, also when another tick comes between.
         await put_off(general, name)
         await _change(general, name, "schedule_update", enabled=True)
         await fall_due(general, name)
         await _tick(general)
+        ran = await sessions_of(general, name)
 
-        assert 1 == len(await sessions_of(general, name)), "enabled again, it did not run"
+        assert 1 == len(ran), f"enabled again and due, it ran {len(ran)} times"
 
 
 @pytest.mark.disturbs
 @pytest.mark.slow
 async def test_a_restart_loses_no_task(ecosystem: Ecosystem, token: str) -> None:
-    """What fell due while a butler was down runs once at the first tick of its new life."""
+    """What fell due while a butler was down runs once at the first tick of its new life.
+
+    Its state, its disabled tasks and its sessions are what they were, after a second restart too.
+    """
     general = ecosystem["general"]
-    async with scheduled(general, token) as name:
+    async with scheduled(general, f"{token}off") as off, scheduled(general, token) as name:
+        await _change(general, off, "schedule_update", enabled=False)
+        await fall_due(general, off)
+        await general.call("state_set", key=token, value={"kept": [token, None, 0.1]})
         armed = (await schedule_row(general, name))["next_run_at"]
+        disabled = await schedule_row(general, off)
         await general.stop()
         try:
             await fall_due(general, name)
-            due = (await schedule_row(general, name))["next_run_at"]
+            due = await schedule_row(general, name)
         finally:
             await general.start()
-        rows = await _tasks(general, name)
-
-        assert 1 == len(rows), "the task did not survive the restart"
+        expect_unchanged("a restart", due, await schedule_row(general, name))
         await _tick(general)
+        ran = await sessions_of(general, name)
 
-        assert 1 == len(await sessions_of(general, name)), f"due at {due}, it never ran"
-        assert armed <= (await schedule_row(general, name))["next_run_at"]
+        assert 1 == len(ran), f"due at {due['next_run_at']}, it ran {len(ran)} times"
+        after = await schedule_row(general, name)
+
+        assert armed <= after["next_run_at"], f"armed for {after['next_run_at']} instead of {armed}"
+        await general.restart()
+        await _tick(general)
+        again = await sessions_of(general, name)
+
+        assert ran == again, f"after a second restart {len(again)} sessions instead of the one"
+        expect_unchanged("a second restart", after, await schedule_row(general, name))
+        expect_unchanged(
+            "two restarts of a disabled task", disabled, await schedule_row(general, off)
+        )
+        kept = await general.call("state_get", key=token)
+
+        assert {"kept": [token, None, 0.1]} in (kept, *_inside(kept)), (
+            f"what state_set acknowledged is there after two restarts; found {kept}"
+        )
+        await general.call("state_delete", key=token)
 
 
 async def test_a_failed_run_is_written_down_and_comes_again(
@@ -170,13 +390,14 @@ async def test_a_failed_run_is_written_down_and_comes_again(
         fault = Fault(kind="status", status=403, contains=token, times=20)
         async with ecosystem.gateway.client.fault(fault):
             await _tick(general)
-        (session,) = await sessions_of(general, name)
+        failed = await sessions_of(general, name)
         task = await schedule_row(general, name)
 
-        assert session["success"] is False
-        assert session["error"], "the failed session has no reason"
-        assert task["next_run_at"] > datetime.now(UTC)
-        assert task["last_result"], "nothing is written about how it went"
+        assert 1 == len(failed), f"a task that was due once ran {len(failed)} times"
+        assert failed[0]["success"] is False, f"a failed run is a success on record: {failed[0]}"
+        assert failed[0]["error"], f"the failed session has no reason: {failed[0]}"
+        expect_daily(general, task["next_run_at"])
+        assert task["last_result"], f"nothing is written about how it went: {dict(task)}"
         assert "403" in str(task["last_result"]) or "success" not in str(task["last_result"]), (
             f"the failed run is recorded as {task['last_result']}"
         )
@@ -184,7 +405,15 @@ async def test_a_failed_run_is_written_down_and_comes_again(
         await _tick(general)
         ran = [row["success"] for row in await sessions_of(general, name)]
 
-        assert [False, True] == ran, "it did not come again"
+        expect_same("a failed run comes again at its time", expected=[False, True], found=ran)
+        good = await schedule_row(general, name)
+
+        assert good["last_result"] != task["last_result"], (
+            f"a good run after a failed one is recorded as {good['last_result']}"
+        )
+        assert good["last_run_at"] > task["last_run_at"], (
+            f"the second run is dated {good['last_run_at']}, the first one {task['last_run_at']}"
+        )
 
 
 @pytest.mark.parametrize("line", NO_CRON.values(), ids=NO_CRON)
@@ -199,42 +428,70 @@ async def test_what_is_no_cron_line_is_refused(ecosystem: Ecosystem, token: str,
             "schedule_create", name=f"none-{token}", cron=line, prompt="tea"
         )
 
-        assert made.is_error, f"made: {made.text}"
-        assert [] == await _tasks(general, f"none-{token}")
+        assert made.is_error, f"{line!r} is no cron line, and a task was made: {made.text}"
+        left = await _tasks(general, f"none-{token}")
+
+        assert not left, f"what was refused leaves nothing; found {left}"
         before = await schedule_row(general, name)
         own_id = {await _id_argument(general): str(before["id"])}
-        changed = await client.try_call("schedule_update", **own_id, cron=line)
+        changed = await client.try_call("schedule_update", **own_id, cron=line, prompt="coffee")
 
-        assert changed.is_error, f"changed: {changed.text}"
-        assert before == await schedule_row(general, name)
+        assert changed.is_error, f"{line!r} is no cron line, and a task was changed: {changed.text}"
+        expect_unchanged("a refused update", before, await schedule_row(general, name))
 
 
 async def test_a_name_is_taken_once(ecosystem: Ecosystem, token: str) -> None:
-    """A second task of the same name is refused, and the first one stands as it was."""
+    """A second task of the same name is refused, and the first one stands as it was.
+
+    A name that people read alike is another one.
+    """
     general = ecosystem["general"]
-    async with scheduled(general, token) as name:
+    async with scheduled(general, token) as name, open_conversation(general) as client:
         before = await schedule_row(general, name)
-        again = await general.try_call(
-            "schedule_create", {"name": name, "cron": "0 0 1 1 *", "prompt": "another"}
+        again = await client.try_call(
+            "schedule_create", name=name, cron="0 0 1 1 *", prompt="another"
         )
 
-        assert again.is_error, f"made: {again.text}"
-        assert before == await schedule_row(general, name)
+        assert again.is_error, f"a name is taken once; a second task was made: {again.text}"
+        expect_unchanged("a refused second task", before, await schedule_row(general, name))
+        alike = [name.upper(), f"{name} ", f" {name}", name.replace("ï", "i\u0308"), name[:-1]]
+        expected = {}
+        for other in alike:
+            made = await client.try_call(
+                "schedule_create", name=other, cron="0 0 1 1 *", prompt="another"
+            )
+            # A name with blanks around it may be refused, in words; it is no other name.
+            expected[other] = 0 if made.is_error and other.strip() != other else 1
+        found = {other: len(await _tasks(general, other)) for other in alike}
+        own = await _id_argument(general)
+        for other in alike:
+            for task in await _tasks(general, other):
+                await client.call("schedule_delete", **{own: str(task["id"])})
+
+        expect_same("names are compared letter by letter", expected=expected, found=found)
+        expect_unchanged("tasks of other names", before, await schedule_row(general, name))
 
 
 async def test_what_is_deleted_never_runs(ecosystem: Ecosystem, token: str) -> None:
     """A task that was deleted while it was due is gone from the table and from the list."""
     general = ecosystem["general"]
-    async with scheduled(general, token) as name:
+    async with scheduled(general, token) as name, scheduled(general, f"{token}n") as neighbour:
+        beside = await schedule_row(general, neighbour)
         await fall_due(general, name)
         # Another tick may have come between.
         ran = await sessions_of(general, name)
         await _change(general, name, "schedule_delete")
         await _tick(general)
+        left = await _tasks(general, name)
 
-        assert [] == await _tasks(general, name)
-        assert name not in str(await general.call("schedule_list"))
-        assert len(ran) == len(await sessions_of(general, name)), "it ran although it was deleted"
+        assert not left, f"a deleted task is gone; found {left}"
+        listed = await _listed(general)
+
+        assert name not in listed, f"a deleted task is listed: {listed[name]}"
+        again = await sessions_of(general, name)
+
+        assert len(ran) == len(again), "it ran although it was deleted"
+        expect_unchanged("a neighbour's deletion", beside, await schedule_row(general, neighbour))
 
 
 ALMANAC: Final = """
@@ -305,10 +562,22 @@ def test_the_file_rules_its_own_tasks_alone(
         async with scheduled(almanac, token) as own:
             first = await _all(almanac)
 
-            assert {yearly, f"{token}-daily", f"{token}-weekly", own} == first.keys()
-            assert {"toml", "db"} == {row["source"] for row in first.values()}
-            assert "db" == first[own]["source"]
-            expect_daily(first[f"{token}-daily"]["next_run_at"])
+            expect_same(
+                "the tasks are those of the file and those made at run time",
+                expected={
+                    f"{token}-yearly": ("toml", "0 0 29 2 *", True),
+                    f"{token}-daily": ("toml", "17 3 * * *", True),
+                    f"{token}-weekly": ("toml", "23 4 * * 1", True),
+                    own: ("db", DAILY, True),
+                },
+                found={
+                    name: (row["source"], row["cron"], row["enabled"])
+                    for name, row in first.items()
+                },
+            )
+            expect_daily(almanac, first[f"{token}-daily"]["next_run_at"])
+            # What an operator switched off stays off: the file says nothing about it.
+            await _change(almanac, f"{token}-daily", "schedule_update", enabled=False)
             schedules = LATER.format(token=token, kept=kept)
             file.write_text(ALMANAC.format(schedules=schedules), encoding="utf-8")
             await almanac.stop()
@@ -316,26 +585,133 @@ def test_the_file_rules_its_own_tasks_alone(
             await almanac.start()
             later = await _all(almanac)
 
-            assert {yearly, f"{token}-daily", own} == later.keys()
-            assert first[own] == later[own], "a task made at run time was changed by the file"
+            expect_same(
+                "a task that is no more in the file is gone, others are not",
+                expected={yearly, f"{token}-daily", own},
+                found=set(later),
+            )
+            expect_unchanged("a file that does not name it", first[own], later[own])
             daily = later[f"{token}-daily"]
 
-            assert ("41 5 * * *", 41) == (daily["cron"], daily["next_run_at"].minute)
-            assert "new day" in daily["prompt"]
-            assert first[f"{token}-daily"]["id"] == daily["id"], "the task was made anew"
+            expect_columns(
+                "a task of the file follows the file, and stays the one it was", daily,
+                cron="41 5 * * *", prompt=f"look at the new day {token}", source="toml",
+                enabled=False, id=first[f"{token}-daily"]["id"],
+            )  # fmt: skip
+            expect_armed(almanac, daily, await _now(almanac))
             await _tick(almanac)
+            ran = await sessions_of(almanac, yearly)
 
-            assert 1 == len(await sessions_of(almanac, yearly)), "due while it was down, and lost"
+            assert 1 == len(ran), f"due while it was down, and lost: it ran {len(ran)} times"
+            settled = await _all(almanac)
+            await almanac.restart()
+            await _tick(almanac)
+            again = await _all(almanac)
+
+            expect_same(
+                "a second start changes no set of tasks", expected=set(settled), found=set(again)
+            )
+            for name, row in settled.items():
+                expect_unchanged("a second start with the same file", row, again[name])
+            ran = await sessions_of(almanac, yearly)
+
+            assert 1 == len(ran), (
+                f"after a second start it has run {len(ran)} times instead of once"
+            )
 
     with harness_loop.hold(manager) as ecosystem:
         harness_loop.run(lambda: judge(ecosystem))
 
 
-def expect_daily(moment: datetime) -> None:
-    """The next 03:17, by the world's clock or by the clock of this place."""
-    assert datetime.now(UTC) < moment <= datetime.now(UTC) + timedelta(days=1), moment
-    assert DAILY_MINUTE == moment.minute, moment
-    assert DAILY_HOUR in {moment.astimezone(UTC).hour, moment.astimezone().hour}, moment
+def expect_daily(butler: Butler, moment: datetime) -> None:
+    """The next 03:17, by the world's clock or by the clock of the butler's place."""
+    now = datetime.now(UTC)
+
+    assert now < moment <= now + timedelta(days=1, hours=2), (
+        f"a daily task is due within a day: it is {now}, and it is armed for {moment}"
+    )
+    clocks = [moment.astimezone(zone) for zone in (UTC, zone_of_environment(butler.environment))]
+    shown = [(clock.hour, clock.minute) for clock in clocks]
+
+    assert (DAILY_HOUR, DAILY_MINUTE) in shown, (
+        f"a task of {DAILY!r} is armed for {DAILY_HOUR}:{DAILY_MINUTE} of the world's clock or of "
+        f"the butler's; found {' and '.join(map(str, clocks))}"
+    )
+
+
+def expect_armed(butler: Butler, row: Row, asked: datetime) -> None:
+    """A row is armed for the first time that its cron line names after a moment."""
+    zone = zone_of_environment(butler.environment)
+    expected = armed_for(row["cron"], asked, zone=UTC_ZONE) | armed_for(
+        row["cron"], asked, zone=zone
+    )
+
+    assert row["next_run_at"] in expected, (
+        f"{row['cron']!r} is due next at {' or '.join(sorted(map(str, expected)))} (the world's "
+        f"clock, or {zone.key}); {butler.name} armed it for {row['next_run_at']}"
+    )
+
+
+def armed_for(line: str, asked: datetime, *, zone: ZoneInfo) -> set[datetime]:
+    """When a line fires next by the clock of a zone, asked now: perhaps a minute after ``asked``."""
+    return {
+        moment
+        for after in (asked, datetime.now(UTC))
+        for moment in next_times(line, after, zone=zone)
+    }
+
+
+def expect_unchanged(what: str, before: Row, after: Row, *, but: Sequence[str] = ()) -> None:
+    """Nothing but the named columns of a task has changed.
+
+    Args:
+        what: what was done, which must leave the rest alone.
+        before: the row before it.
+        after: the row after it.
+        but: columns that may have changed.
+    """
+    changed = {
+        column: (before[column], after.get(column))
+        for column in before
+        if column not in but and before[column] != after.get(column)
+    }
+
+    assert not changed, f"{what} changes nothing else; found {changed} of {before['name']!r}"
+
+
+async def expect_listed(butler: Butler, name: str, row: Row) -> None:
+    """The list shows a task as its row has it."""
+    listed = await _listed(butler)
+
+    assert name in listed, f"{butler.name} does not list {name!r}: {sorted(listed)}"
+    for column in ("cron", "prompt", "source", "enabled"):
+        expect_same(
+            f"the list agrees with the row ({column})",
+            expected=row[column],
+            found=listed[name].get(column, row[column]),
+        )
+    shown = listed[name].get("next_run_at")
+
+    assert shown is None or datetime.fromisoformat(str(shown)) == row["next_run_at"], (
+        f"the list says that it is due at {shown}, its row {row['next_run_at']}"
+    )
+
+
+async def _listed(butler: Butler) -> dict[str, Row]:
+    answer = await butler.call("schedule_list")
+    return {str(entry["name"]): entry for entry in _inside(answer) if "name" in entry}
+
+
+def _inside(value: Any) -> list[Any]:
+    """Every object inside an answer, however it is wrapped."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    found = [one for one in inner if isinstance(one, dict)]
+    return [*found, *(deeper for one in inner for deeper in _inside(one))]
+
+
+async def _now(butler: Butler) -> datetime:
+    row = await butler.database.one("SELECT clock_timestamp() AS now")
+    return cast("datetime", row["now"])
 
 
 async def _tasks(butler: Butler, name: str) -> list[Row]:

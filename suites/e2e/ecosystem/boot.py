@@ -55,6 +55,7 @@ from suites.e2e.ecosystem.roster import ButlerConfig, read_roster
 from suites.e2e.ecosystem.subject_file import OWN_PROCESS, tables_of
 from suites.e2e.ecosystem.tools import Tools, tools_of
 from suites.e2e.worlds.everyday import REHEARSALS
+from suites.e2e.worlds.zones import zone_variable
 
 __all__ = ["Say", "open_ecosystem", "roster_directory"]
 
@@ -310,6 +311,7 @@ class _Recipes:
             self.environments[name] = {
                 **self.subject.environment(**self._fields(name)),
                 **_private_places(self.run, name),
+                **zone_variable(name),
                 **self.more,
             }
         return self.environments[name]

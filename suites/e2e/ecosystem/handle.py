@@ -7,9 +7,10 @@ file.
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import re
 import secrets
-import time
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +40,9 @@ TRACING: Final = "tracing"
 
 #: The mode of the gateway in which rows say what the model does.
 REHEARSED: Final = "rehearsed"
+
+#: Of observed times, in minutes: Kathmandu, St. John's, Chatham, Marquesas and others.
+_OFFSETS_MIN: Final = (0, 345, -210, 765, -570, 60, -720)
 
 #: The one process of a subject that serves every butler from it.
 ALL_BUTLERS: Final = "ecosystem"
@@ -262,15 +266,28 @@ class Ecosystem:
 
 
 def envelope(text: str, *, event_id: str | None = None, trace_id: str) -> dict[str, Any]:
-    """An ``ingest.v1`` message as a channel connector would send it."""
+    """An ``ingest.v1`` message as a channel connector would send it.
+
+    Two events differ in whatever could be mixed up: in zone, account, sender and raw payload.
+    """
+    event_id = event_id or f"event-{secrets.token_hex(8)}"
+    number = zlib.crc32(event_id.encode())
+    zone = dt.timezone(dt.timedelta(minutes=_OFFSETS_MIN[number % len(_OFFSETS_MIN)]))
     return {
-        "source": {"channel": "api", "provider": "staging-harness", "endpoint_identity": "e2e"},
-        "event": {
-            "external_event_id": event_id or f"event-{secrets.token_hex(8)}",
-            "observed_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "source": {
+            "channel": "api",
+            "provider": "staging-harness",
+            "endpoint_identity": f"e2e-{number % 3}",
         },
-        "sender": {"identity": "person@example.test"},
-        "payload": {"raw": {"text": text}, "normalized_text": text},
+        "event": {
+            "external_event_id": event_id,
+            "observed_at": dt.datetime.now(zone).isoformat(timespec="milliseconds"),
+        },
+        "sender": {"identity": f"person-{number % 5}@example.test"},
+        "payload": {
+            "raw": {"text": text, "n": number, "parts": [{"é": None}, number / 7, ""]},
+            "normalized_text": text,
+        },
         "control": {
             "trace_context": {"traceparent": f"00-{trace_id}-{secrets.token_hex(8)}-01"},
         },

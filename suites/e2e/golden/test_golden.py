@@ -43,7 +43,13 @@ async def test_a_journey_is_the_one_that_was_found_right(
 ) -> None:
     """Inbox row, hops, sessions and domain rows of one message equal the snapshot, field by field."""
     text, turns = fill((scenario.input_prompt, scenario.model), token)
-    sent = await ecosystem.send(text, model=turns)
+    sent = await ecosystem.send(
+        text,
+        model=turns,
+        source={"channel": "api", "provider": "staging-harness", "endpoint_identity": "e2e"},
+        sender={"identity": "person@example.test"},
+        payload={"raw": {"text": text}, "normalized_text": text},
+    )
     journey = await follow(ecosystem, sent, seconds=scenario.timeout_s)
     left = await outcome_of(ecosystem, journey, tuple(scenario.db_assertions), token=token)
 

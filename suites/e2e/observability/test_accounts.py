@@ -60,8 +60,12 @@ async def test_tokens_and_cost_are_booked_on_the_butler_that_spent_them(
     }
     story = "\n".join(journey.text() for journey in journeys)
 
-    assert {"switchboard", "health", "relationship", "general"} == set(paid), story
-    assert set(paid) == {name for name, found in rows.items() if found}, story
+    assert {"switchboard", "health", "relationship", "general"} == set(paid), (
+        f"four butlers spent something; the ledger has {sorted(paid)}\n{story}"
+    )
+    assert set(paid) == {name for name, found in rows.items() if found}, (
+        f"who spent something has sessions on record, and no other\n{story}"
+    )
     for name, booked in paid.items():
         for column in ("input_tokens", "output_tokens"):
             recorded = sum(row[column] or 0 for row in rows[name])

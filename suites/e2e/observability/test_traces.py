@@ -108,7 +108,9 @@ async def test_one_trace_over_all_processes(ecosystem: Ecosystem, token: str) ->
     journey = await follow(ecosystem, sent)
     targets = ("health", "relationship")
 
-    assert set(targets) == set(journey.targets()), journey.text()
+    assert set(targets) == set(journey.targets()), (
+        f"it goes to the two butlers it is for\n{journey.text()}"
+    )
     trace = await ecosystem.collector.settled(
         sent.trace_id, where=has_all(journey, caller, *targets), seconds=ARRIVE_S
     )
@@ -128,9 +130,13 @@ async def test_one_trace_over_all_processes(ecosystem: Ecosystem, token: str) ->
     uninvolved = set(ecosystem.butlers) - {"switchboard", *targets}
     strangers = [name for name in sorted(uninvolved) if of_butler(trace, name)]
 
-    assert [] == strangers, story
-    assert [] == [span.text() for span in trace.spans if span.status == "error"], story
-    assert () == ecosystem.collector.refused
+    assert [] == strangers, f"no other butler has a span in it; found {strangers}\n{story}"
+    assert [] == [span.text() for span in trace.spans if span.status == "error"], (
+        f"nothing failed, and no span says so\n{story}"
+    )
+    assert () == ecosystem.collector.refused, (
+        f"the collector refused no export; found {ecosystem.collector.refused}"
+    )
 
 
 async def test_a_failure_is_an_error_in_the_trace(ecosystem: Ecosystem, token: str) -> None:
@@ -143,7 +149,9 @@ async def test_a_failure_is_an_error_in_the_trace(ecosystem: Ecosystem, token: s
         sent, caller = await send(ecosystem, f"I have a headache, severity 2 ({token})")
         journey = await follow(ecosystem, sent)
 
-    assert [False] == [row["success"] for row in journey.of_message("health")], journey.text()
+    assert [False] == [row["success"] for row in journey.of_message("health")], (
+        f"the refused session has failed\n{journey.text()}"
+    )
     whole = has_all(journey, caller, "health")
     trace = await ecosystem.collector.settled(
         sent.trace_id,
@@ -173,7 +181,9 @@ async def test_spans_are_not_lost_when_a_butler_stops(ecosystem: Ecosystem, toke
     finally:
         await health.start()
 
-    assert recorded_calls(journey.of_message("health")[0]), journey.text()
+    assert recorded_calls(journey.of_message("health")[0]), (
+        f"the session called its tool\n{journey.text()}"
+    )
     expect_connected(trace, caller, "health")
     for call in recorded_calls(journey.of_message("health")[0]):
         assert of_tool(trace, "health", call["name"]), (
@@ -204,8 +214,10 @@ async def test_a_collector_that_is_down_disturbs_no_butler(
         recorder.remove_rule(down)
 
     expect_journey(journey, ["health"])
-    assert ended is not None
-    assert (0, False) == (ended.returncode, ended.killed), health.child.tail()
+    assert ended is not None, "a butler that is stopped ends"
+    assert (0, False) == (ended.returncode, ended.killed), (
+        f"it ends by itself, in order\n{health.child.tail()}"
+    )
     sent, caller = await send(ecosystem, f"I have a headache, severity 9 ({token})")
     journey = await follow(ecosystem, sent)
     trace = await ecosystem.collector.settled(

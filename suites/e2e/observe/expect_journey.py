@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from suites.e2e.observe.journey import Journey, Row, as_data, recorded_calls
+from harness_core.doubles.model import LedgerEntry
+from suites.e2e.observe.journey import Journey, Row, as_data, parts_of, recorded_calls
+from suites.e2e.observe.sentences import same_json
 
 __all__ = [
     "FAILED_OUTCOMES",
@@ -27,6 +29,7 @@ __all__ = [
     "expect_trace",
     "expect_understood",
     "fallback_reason",
+    "within_usd",
     "words_of",
 ]
 
@@ -129,6 +132,7 @@ def expect_inbox(journey: Journey, butlers: Sequence[str]) -> None:
     assert row["channel"] == journey.sent.channel, (
         f"it came by {journey.sent.channel}, and the inbox row says {row['channel']!r}\n{story}"
     )
+    _expect_payload(journey, row)
     assert row["response_summary"], f"no answer: no response_summary\n{story}"
     outcomes = as_data(row["dispatch_outcomes"])
     words = set(words_of(outcomes))
@@ -138,6 +142,22 @@ def expect_inbox(journey: Journey, butlers: Sequence[str]) -> None:
     failures = sorted(FAILED_OUTCOMES & words)
 
     assert not failures, f"dispatch_outcomes speak of {failures}: {outcomes}\n{story}"
+    assert "success" in words, (
+        f"each target has an outcome of the contract; dispatch_outcomes are {outcomes}\n{story}"
+    )
+
+
+def _expect_payload(journey: Journey, row: Row) -> None:
+    """The raw payload is stored as it came, whatever it stands in."""
+    payload = journey.sent.arguments.get("payload")
+    if not isinstance(payload, Mapping) or "raw" not in payload:
+        return
+    stored = as_data(row["payload"])
+
+    assert any(same_json(payload["raw"], part) for part in parts_of(stored)), (
+        f"what was accepted is kept whole: the raw payload was {payload['raw']}, "
+        f"stored is {stored}\n{journey.text()}"
+    )
 
 
 def expect_fallback(journey: Journey, *, classified: bool | None = True) -> str:
@@ -200,6 +220,9 @@ def expect_routing(journey: Journey, butlers: Sequence[str]) -> None:
         assert row["tool_name"] == "route.execute", f"unexpected tool of a hop\n{story}"
         assert row["success"] is True, f"the hop to {row['target_butler']} failed\n{story}"
         assert row["error"] in {None, ""}, f"a successful hop has an error\n{story}"
+        assert row["error_class"] in {None, "", "success"}, (
+            f"a successful hop has the error class {row['error_class']!r}\n{story}"
+        )
         within = journey.of_message(str(row["target_butler"]))
         took_ms = [session["duration_ms"] or 0 for session in within]
 
@@ -207,6 +230,12 @@ def expect_routing(journey: Journey, butlers: Sequence[str]) -> None:
         # A hop lasts at least as long as the session it asked for; half of it, for two clocks.
         assert row["duration_ms"] >= min(took_ms, default=0) / 2, (
             f"a hop of {row['duration_ms']} ms, and the session in it took {took_ms} ms\n{story}"
+        )
+        passed_ms = (row["created_at"] - journey.sent.since).total_seconds() * 1000
+
+        assert 0 <= row["duration_ms"] <= passed_ms + _CLOCKS_APART_MS, (
+            f"a hop of {row['duration_ms']} ms is on record {passed_ms:.0f} ms after the message "
+            f"was sent\n{story}"
         )
 
 
@@ -226,12 +255,18 @@ def expect_sessions(journey: Journey, butlers: Sequence[str]) -> None:
         for row in found:
             expect_finished(row, butler=butler, story=story)
             assert row["success"] is True, f"the session on {butler} failed\n{story}"
+            assert row["trigger_source"] == "external", (
+                f"a session that a route caused says {row['trigger_source']!r}, not 'external', "
+                f"on {butler}\n{story}"
+            )
+            assert row["result"], f"the session on {butler} has no result on record\n{story}"
     classified = journey.of_message("switchboard")
 
     assert len(classified) == 1, (
         f"{len(classified)} sessions on the switchboard, expected the one that classifies\n{story}"
     )
     assert classified[0]["success"] is True, f"the classifying session failed\n{story}"
+    expect_finished(classified[0], butler="switchboard", story=story)
 
 
 def expect_finished(row: Row, *, butler: str, story: str) -> None:
@@ -295,6 +330,7 @@ def expect_accounted(journey: Journey) -> None:
     assert recorded == asked, (
         f"tool calls: rows record {recorded}, the model asked for {asked}\n{story}"
     )
+    _expect_each_accounted(calls, sessions, story)
     for column in _TOKEN_COLUMNS:
         recorded_tokens = sum(row[column] or 0 for row in sessions)
         paid = sum(getattr(call, column) for call in calls)
@@ -308,9 +344,42 @@ def expect_accounted(journey: Journey) -> None:
     assert total_usd > 0, f"the message cost nothing\n{story}"
     recorded_usd = sum(cost_usd(row["cost"]) for row in sessions)
 
-    assert abs(recorded_usd - float(total_usd)) <= max(1e-6, 0.01 * float(total_usd)), (
+    assert abs(recorded_usd - float(total_usd)) <= within_usd(len(sessions)), (
         f"cost: rows say {recorded_usd:.6f} USD, the gateway's ledger {total_usd:.6f} USD\n{story}"
     )
+
+
+def _expect_each_accounted(
+    calls: Sequence[LedgerEntry], sessions: Sequence[Row], story: str
+) -> None:
+    """Not the sums alone: each session is on record with its own tokens, and its tools in order."""
+    by_session: dict[str, list[LedgerEntry]] = {}
+    for call in calls:
+        by_session.setdefault(call.session, []).append(call)
+    owed = sorted(
+        (
+            *(sum(getattr(call, column) for call in made) for column in _TOKEN_COLUMNS),
+            [bare_tool(tool) for call in made for tool in call.called],
+        )
+        for made in by_session.values()
+    )
+    booked = sorted(
+        (
+            *(row[column] or 0 for column in _TOKEN_COLUMNS),
+            [str(call["name"]) for call in recorded_calls(row)],
+        )
+        for row in sessions
+    )
+
+    assert booked == owed, (
+        f"each session is booked as it was (input tokens, output tokens, tools in order): rows say "
+        f"{booked}, the gateway's ledger {owed}\n{story}"
+    )
+
+
+def within_usd(rows: int) -> float:
+    """How far the sum of so many recorded prices may be from what was paid: each has six decimals."""
+    return 1e-6 * rows
 
 
 def words_of(value: Any) -> Iterator[str]:

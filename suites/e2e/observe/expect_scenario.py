@@ -58,7 +58,9 @@ async def expect_scenario(
     if isinstance(scenario.expected_output, str):
         summary = str(journey.inbox[0]["response_summary"])
 
-        assert fill(scenario.expected_output, token).casefold() in summary.casefold()
+        assert fill(scenario.expected_output, token).casefold() in summary.casefold(), (
+            f"the answer holds what its row expects; found {summary!r}"
+        )
     words = fill(scenario.says, token)
     problems = list(words.problems(str(journey.inbox[0]["response_summary"]))) if words else []
 

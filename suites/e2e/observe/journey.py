@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from harness_core.assertions import tokens_in
@@ -27,6 +27,7 @@ __all__ = [
     "Row",
     "as_data",
     "follow",
+    "parts_of",
     "recorded_calls",
     "targets_of",
     "tool_calls",
@@ -281,6 +282,14 @@ def as_data(value: Any) -> Any:
         except ValueError:
             return value
     return value
+
+
+def parts_of(value: Any) -> Iterator[Any]:
+    """Some data, and everything inside it."""
+    yield value
+    if isinstance(value, Mapping | list):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from parts_of(inner)
 
 
 def _asked(call: LedgerEntry) -> list[str]:

@@ -26,7 +26,7 @@ async def test_everything_listens_on_loopback_only(ecosystem: Ecosystem) -> None
         if listener.pid is not None and not listener.loopback
     )
 
-    assert [] == exposed
+    assert [] == exposed, f"nothing listens beyond loopback; found {exposed}"
     serving = {butler.port for butler in ecosystem.butlers.values()}
 
     assert serving <= {listener.port for listener in found}, "a butler's own port was not seen"

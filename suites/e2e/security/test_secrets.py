@@ -82,11 +82,15 @@ async def test_what_is_sent_in_raw_stays_where_it_was_put(ecosystem: Ecosystem, 
     sent = await ecosystem.send(text, payload={"raw": raw, "normalized_text": text})
     journey = await follow(ecosystem, sent)
 
-    assert "completed" == journey.inbox[0]["lifecycle_state"], journey.text()
+    assert "completed" == journey.inbox[0]["lifecycle_state"], (
+        f"a message with a raw payload is completed\n{journey.text()}"
+    )
     assert canary in str(journey.inbox[0]["payload"]), "the payload was not stored as it came"
     wanted = {"the canary in the raw payload": canary}
 
-    assert [] == await found_in_rows(ecosystem, wanted, but=("switchboard.message_inbox",))
+    assert [] == await found_in_rows(ecosystem, wanted, but=("switchboard.message_inbox",)), (
+        "a raw payload stands with its message alone"
+    )
     logs = [
         name
         for name, butler in ecosystem.butlers.items()
@@ -115,7 +119,9 @@ async def test_no_secret_leaks_when_things_go_well_or_badly(
     answer = await ecosystem["health"].try_call("measurement_log", {"kind": 7, "value": token})
 
     assert answer.is_error, "an invalid call was accepted"
-    assert [] == await found_in_rows(ecosystem, ecosystem.secrets)
+    assert [] == await found_in_rows(ecosystem, ecosystem.secrets), (
+        "no secret stands in a row of any butler"
+    )
     leaks = [
         f"{name}: {line.text}"
         for name, butler in ecosystem.butlers.items()
@@ -136,7 +142,7 @@ async def test_no_secret_stands_in_a_command_line(ecosystem: Ecosystem) -> None:
         if any(secret in argument for argument in command_line(pid))
     ]
 
-    assert [] == found
+    assert [] == found, f"no secret stands in a command line; found {found}"
 
 
 async def test_a_password_does_not_leak_when_the_database_refuses_it(ecosystem: Ecosystem) -> None:
@@ -155,9 +161,11 @@ async def test_a_password_does_not_leak_when_the_database_refuses_it(ecosystem: 
         changed[port] = str(lease.hand_over())
         status, output = await health.attempt(seconds=FAILS_WITHIN_S, environment=changed)
 
-    assert status != 0, output
+    assert status != 0, f"a start that cannot succeed has a status other than 0\n{output}"
     # The harness has redacted what looked like a password in a URL; that is a leak as well.
-    assert [] == [line for line in output.splitlines() if password in line or REDACTED in line]
+    assert [] == [line for line in output.splitlines() if password in line or REDACTED in line], (
+        "no password stands in what a failed start wrote"
+    )
     assert output.strip(), "the butler ended without a word"
 
 
@@ -172,5 +180,5 @@ async def test_the_evidence_of_this_run_holds_no_secret(ecosystem: Ecosystem) ->
         if any(spelling in text for spelling in spellings(secret))
     ]
 
-    assert [] == found
+    assert [] == found, f"no secret stands in the evidence; found {found}"
     assert len(seen) > len(ecosystem.butlers), f"only {sorted(seen)} were read"

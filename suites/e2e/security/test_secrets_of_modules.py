@@ -51,7 +51,7 @@ async def expect_no_credentials(connected: Connected, answer: str) -> None:
     ]
 
     assert [] == quoted, f"the answer holds {quoted}: {answer}"
-    assert [] == await found_in_rows(butlers, secrets)
+    assert [] == await found_in_rows(butlers, secrets), "no credential of a module stands in a row"
     leaks = [
         f"{name}: {line.text}"
         for name, butler in butlers.butlers.items()
@@ -92,7 +92,7 @@ async def test_a_mail_that_fails_leaks_no_password(connected: Connected, token: 
     finally:
         connected.mail.accept(refusal)
 
-    assert result.is_error, result.text
+    assert result.is_error, f"what the service refused is answered as a failure\n{result.text}"
     await expect_no_credentials(connected, result.text)
 
 
@@ -107,5 +107,7 @@ async def test_deliveries_that_arrive_leak_no_credentials(connected: Connected, 
         for channel, recipient in (("telegram", "4711"), ("email", f"{token}@example.org"))
     ]
 
-    assert [False, False] == [answer.is_error for answer in answers], answers
+    assert [False, False] == [answer.is_error for answer in answers], (
+        f"both deliveries are answered\n{answers}"
+    )
     await expect_no_credentials(connected, " ".join(answer.text for answer in answers))

@@ -71,7 +71,9 @@ def test_its_environment_is_an_allow_list(held: SessionSeen, butler_ecosystem: E
     found = {process: names for process, names in surplus.items() if names}
 
     assert not found, f"variables that no session needs: {found}"
-    assert any("ANTHROPIC_BASE_URL" in process.environment for process in held.processes)
+    assert any("ANTHROPIC_BASE_URL" in process.environment for process in held.processes), (
+        "a session is told where its model is"
+    )
 
 
 @pytest.mark.covers("E2E-CONFINEMENT", "E2E-SECRETS")
@@ -146,7 +148,9 @@ def test_its_directories_are_private(held: SessionSeen) -> None:
 
     assert held.places, "no directory of the session was seen"
     assert set() == homes & shared, "a session lives in a home that is not its own"
-    assert homes <= held.places.keys()
+    assert homes <= held.places.keys(), (
+        f"a session's home is one of its own directories; found {homes}"
+    )
     assert dict.fromkeys(held.places, 0) == held.places, "others may read it"
 
 
@@ -155,7 +159,9 @@ def test_nothing_is_left_of_it(held: SessionSeen) -> None:
     """When a session has ended, its processes and directories are gone, and its row is complete."""
     rows = held.journey.of_message("health")
 
-    assert [True] == [row["success"] for row in rows], held.journey.text()
+    assert [True] == [row["success"] for row in rows], (
+        f"the session ends well\n{held.journey.text()}"
+    )
     assert () == held.left_processes, f"processes are left: {held.left_processes}"
     assert () == held.left_places, f"directories are left: {[*map(str, held.left_places)]}"
     assert () == held.left_files, f"temporary files are left: {held.left_files}"

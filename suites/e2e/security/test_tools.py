@@ -34,7 +34,9 @@ async def test_a_session_is_offered_its_butlers_tools_alone(
         if call.tools
     }
 
-    assert {"health", "relationship"} == set(journey.targets()), journey.text()
+    assert {"health", "relationship"} == set(journey.targets()), (
+        f"it goes to the two butlers it is for\n{journey.text()}"
+    )
     assert 2 == len(offers), f"sessions with tools: {offers}\n{journey.text()}"
     for call in journey.calls:
         built_in = [tool for tool in call.tools if not tool.startswith("mcp__")]
@@ -73,14 +75,16 @@ async def misbehave(
         met = await ecosystem.gateway.client.fault_met(number)
 
     assert 1 == met, f"the model was never asked\n{journey.text()}"
-    assert not journey.unfinished, journey.text()
-    assert 1 == len(journey.of_message("health")), journey.text()
+    assert not journey.unfinished, f"the message has no final state\n{journey.text()}"
+    assert 1 == len(journey.of_message("health")), (
+        f"one segment is one session of health\n{journey.text()}"
+    )
     elsewhere = [
         name for name in journey.sessions if name not in {"switchboard", "health"}
         and journey.of_message(name)
     ]  # fmt: skip
 
-    assert [] == elsewhere, journey.text()
+    assert [] == elsewhere, f"no other butler runs a session; found {elsewhere}\n{journey.text()}"
 
 
 @pytest.mark.parametrize("tool", ["Bash", "Write"])
@@ -111,7 +115,9 @@ async def test_a_model_that_wants_the_web_does_not_get_it(
             ecosystem, token, tool="WebFetch", arguments={"url": url, "prompt": "what is there?"}
         )
 
-        assert [] == [f"{r.method} {r.target}" for r in recorder.requests]
+        assert [] == [f"{r.method} {r.target}" for r in recorder.requests], (
+            "the web is not asked for anything"
+        )
 
 
 @pytest.mark.slow

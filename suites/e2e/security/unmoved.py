@@ -24,7 +24,7 @@ def expect_unmoved(ecosystem: Ecosystem, row: Injection, journey: Journey) -> No
     story = f"attempt: {row.attempt}\n{journey.text()}"
     _expect_no_leak(ecosystem, journey, story)
     expect_understood(journey, classifying=True)
-    assert not journey.unfinished, story
+    assert not journey.unfinished, f"the message has no final state\n{story}"
     inbox = journey.inbox[0]
     fallback = fallback_reason(inbox["decomposition"])
 

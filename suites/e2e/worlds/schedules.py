@@ -7,7 +7,7 @@ from typing import Any
 
 from suites.e2e.ecosystem.butler import Butler
 
-__all__ = ["fall_due", "put_off", "schedule", "schedule_row", "sessions_of"]
+__all__ = ["fall_due", "oversleep", "put_off", "schedule", "schedule_row", "sessions_of"]
 
 #: Once a year: whatever runs such a task within a test did not wait for its time.
 FAR_AWAY = "0 0 29 2 *"
@@ -29,6 +29,11 @@ async def fall_due(butler: Butler, name: str) -> None:
     column that says when a task is due is part of the contract.
     """
     await _move(butler, name, "-1 second")
+
+
+async def oversleep(butler: Butler, name: str) -> None:
+    """Let the time of a task have come so long ago that it was missed many times since."""
+    await _move(butler, name, "-400 days")
 
 
 async def put_off(butler: Butler, name: str) -> None:

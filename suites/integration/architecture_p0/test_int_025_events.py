@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import pytest
 import trio
 
 from harness_core.doubles.http import Unanswered
 from harness_core.doubles.turns import use
+from suites.integration.comparing import consecutive, expect_same, in_order, utc
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import EPISODE_S
+from suites.integration.refusals import expect_refused
 
-_TURNS = 4
-_CALLS = 6
-_BURST = 40
+#: Turns and calls of each episode; no two are alike.
+_WORK: Final = ((4, 6), (3, 7), (4, 5))
+
+#: What is written to each session while the controller is away: one has more than a page holds.
+_BURSTS: Final = (40, 560, 23)
+_PAGE: Final = 500
+
+#: Ends a line for those who split text and not bytes; no ASCII.
+_AWKWARD: Final = "ä\u2028日\u0085😀"
 
 
 @pytest.mark.covers("INT-025")
 @pytest.mark.integration_p0
 async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes) -> None:
-    """What the worker wrote is what the controller has, under load and over its own restart.
+    """What the worker wrote is what the controller has, under load and over its own restarts.
 
     While the controller is away nothing is accepted; what the worker writes meanwhile arrives when
-    it is back, once. The model provider is a stand-in: the gateway does the turns of each episode.
+    it is back, once, the second time as well. The model provider is a stand-in: the gateway does the
+    turns of each episode.
     """
-    tokens = [new_token() for _ in range(3)]
-    for token in tokens:
-        turns = [
-            tuple(use("fs_write", path=f"{token}/{t}-{c}.txt", content="x") for c in range(_CALLS))
-            for t in range(_TURNS)
+    began = datetime.now(UTC)
+    tokens = [new_token() for _ in _WORK]
+    for token, (turns, count) in zip(tokens, _WORK, strict=True):
+        work = [
+            tuple(use("fs_write", path=path, content="x") for path in _written(token, turn, count))
+            for turn in range(turns)
         ]
-        await breakable.rehearse(token, *turns[:2], breakable.waiting(), *turns[2:])
+        await breakable.rehearse(token, *work[:2], breakable.waiting(), *work[2:])
     accepted = [await breakable.submit(token) for token in tokens]
     for episode in accepted:
         await breakable.begun(episode["session_id"])
@@ -40,47 +51,102 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
         with pytest.raises(Unanswered):
             await breakable.ask(new_token())
         async with trio.open_nursery() as nursery:
-            for token, episode in zip(tokens, accepted, strict=True):
-                nursery.start_soon(_burst, breakable, episode["session_id"], token)
-    for episode in accepted:
-        await breakable.release(episode["session_id"])
-    for token, episode in zip(tokens, accepted, strict=True):
+            for token, episode, count in zip(tokens, accepted, _BURSTS, strict=True):
+                nursery.start_soon(_burst, breakable, episode["session_id"], token, count)
+    async with breakable.stack.outage("controller", "stop"):
+        for token, episode in zip(tokens, accepted, strict=True):
+            await breakable.session(episode["session_id"]).write(f"again/{token}", "x")
+            await breakable.release(episode["session_id"])
+    for token, episode, work, count in zip(tokens, accepted, _WORK, _BURSTS, strict=True):
         await breakable.until(episode["episode_id"], "completed", seconds=EPISODE_S)
-        record = await breakable.record(episode["session_id"])
-        stored = await breakable.until_events(episode["episode_id"], len(record))
-        of_worker = [event for event in stored if event["source"] == "worker"][: len(record)]
+        done = [path for turn in range(work[0]) for path in _written(token, turn, work[1])]
+        done += [_bursting(token, number) for number in range(count)] + [f"again/{token}"]
+        stored = await _is_one_record(breakable, episode, began=began)
+        _is_what_was_done(stored, token, done, episode)
+        await _is_replayed(breakable, episode["session_id"])
 
-        assert list(range(1, len(record) + 1)) == [line["seq"] for line in record], (
-            "a gap at the worker"
+
+async def _is_one_record(
+    episodes: Episodes, episode: dict[str, Any], *, began: datetime
+) -> list[dict[str, Any]]:
+    """By every route the same events, whole, in order, and when they happened; the stored ones."""
+    session_id = episode["session_id"]
+    record = await episodes.record(session_id)
+    stored = await episodes.until_events(episode["episode_id"], len(record))
+    of_worker = [event for event in stored if event["source"] == "worker"][: len(record)]
+    ended = datetime.now(UTC)
+
+    consecutive((line["seq"] for line in record), what="a gap at the worker: seq in events.jsonl")
+    expect_same(
+        [_content(line) for line in record],
+        [_content(event) for event in of_worker],
+        what="events.jsonl beside what the controller has of it",
+    )
+    for source in {event["source"] for event in stored}:
+        of_source = [event for event in stored if event["source"] == source]
+        times = [utc(event["time"], what=f"time of event {event['seq']}") for event in of_source]
+
+        consecutive((event["seq"] for event in of_source), what=f"seq of the events of {source}")
+        in_order([began, *times, ended], what=f"events of {source}, between the test's own times")
+    assert {session_id} == {event["session_id"] for event in stored}, "events of other sessions"
+    return stored
+
+
+def _is_what_was_done(
+    stored: list[dict[str, Any]], token: str, done: list[str], episode: dict[str, Any]
+) -> None:
+    """Counted by what was done, not by what was recorded of it: each once, with the episode's ids."""
+    recorded = [
+        event
+        for event in calls(stored, "tool_call")
+        if event["payload"]["tool"] == "fs_write" and token in str(event["payload"]["arguments"])
+    ]
+    written = sorted(event["payload"]["arguments"]["path"] for event in recorded)
+    ids = (episode["episode_id"], episode["trace_id"])
+
+    expect_same(sorted(done), written, what=f"paths that were written in {episode['session_id']}")
+    strange = [event for event in recorded if (event["episode_id"], event["trace_id"]) != ids]
+    assert not strange, f"expected events with the ids {ids}, found {strange[0]}"
+
+
+async def _is_replayed(episodes: Episodes, session_id: str) -> None:
+    """From any number on, the worker answers the events that follow it, page by page."""
+    session = episodes.session(session_id)
+    whole = await session.events()
+    last = whole[-1]["seq"]
+    for after in {1, 2, last // 2, _PAGE - 1, _PAGE, _PAGE + 1, last - 1, last, last + 7}:
+        found = await session.events(after=after)
+
+        expect_same(
+            [event for event in whole if event["seq"] > after],
+            [event for event in found if event["seq"] <= last],
+            what=f"events of {session_id} after {after}",
         )
-        assert [_content(line) for line in record] == [_content(event) for event in of_worker]
-        for source in {event["source"] for event in stored}:
-            numbers = [event["seq"] for event in stored if event["source"] == source]
-
-            assert list(range(1, len(numbers) + 1)) == numbers, f"gap, double or disorder: {source}"
-        # Counted by what was done, not by what was recorded of it.
-        done = [f"{token}/{t}-{c}.txt" for t in range(_TURNS) for c in range(_CALLS)]
-        done += [f"burst/{token}-{n}" for n in range(_BURST)]
-        written = [
-            event["payload"]["arguments"]["path"]
-            for event in calls(stored, "tool_call")
-            if event["payload"]["tool"] == "fs_write"
-        ]
-
-        assert sorted(done) == sorted(path for path in written if token in path)
+    for nonsense in (-1, "x"):
+        answer = await session.client.get("/events", params={"after": nonsense})
+        expect_refused(answer, 400, 422)
 
 
-async def _burst(episodes: Episodes, session_id: str, token: str) -> None:
+def _written(token: str, turn: int, count: int) -> list[str]:
+    return [f"{token}/{turn}-{number}.txt" for number in range(count)]
+
+
+def _bursting(token: str, number: int) -> str:
+    return f"burst/{token}-{number}{_AWKWARD if number % 2 else ''}"
+
+
+async def _burst(episodes: Episodes, session_id: str, token: str, count: int) -> None:
     session = episodes.session(session_id)
 
-    async def one(numbers: range) -> None:
+    async def some(numbers: range) -> None:
         for number in numbers:
-            await session.write(f"burst/{token}-{number}", "x")
+            await session.write(_bursting(token, number), "x")
 
     async with trio.open_nursery() as nursery:
         for first in range(4):
-            nursery.start_soon(one, range(first, _BURST, 4))
+            nursery.start_soon(some, range(first, count, 4))
 
 
 def _content(event: dict[str, Any]) -> dict[str, Any]:
-    return {key: event[key] for key in ("seq", "kind", "episode_id", "trace_id", "payload")}
+    """All of an event; its time as a time, since there is more than one way to write it."""
+    return event | {"time": utc(event["time"], what=f"time of event {event['seq']}")}

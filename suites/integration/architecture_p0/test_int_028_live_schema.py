@@ -1,5 +1,7 @@
 """INT-028: every answer of a real run is what the live OpenAPI document says it is."""
 
+import itertools
+import json
 from typing import Any
 
 import openapi_spec_validator
@@ -8,8 +10,9 @@ import trio
 
 from harness_core.base.slowness import patience
 from harness_core.doubles.turns import Turn, fail, say, use
+from suites.integration.comparing import expect_same
 from suites.integration.conforming import Conforming
-from suites.integration.document import Document, Operation, live_document
+from suites.integration.document import OPEN_PATHS, Document, Operation, live_document
 from suites.integration.episodes import FINAL, Episodes
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
@@ -48,7 +51,14 @@ CRITICAL = {
 }
 
 #: Bodies that no operation takes: no JSON, or no object.
-NO_OBJECTS = (b"", b"{", b"[]", b'"text"', b"null", b"5", b"\xff\xfe", b"[" * 500)
+NO_OBJECTS = (
+    *(b"", b"{", b"[]", b'"text"', b"null", b"5", b"true", b"\xff\xfe", b"[" * 500, b"{}{}"),
+    *(b"[" * 200_000, b"'{}'", b"{'a': 1}", b"NaN", b'{"a":1,}', b"\0"),
+    *(b'{"\\ud800": 1}', b'{"x": 1' + b"0" * 6000 + b"}", b'{"x": "\xe4"}'),
+)
+
+#: Values of JSON, or nearly, that no field of ours can have.
+NO_VALUES = (b"NaN", b"-Infinity", b"1e999", b'"\\ud800"', b'"\\udfff\\ud800x"', b"{}", b"[[]]")
 
 #: An operation of the worker that builds or simulates: seconds, most of them imports.
 WORK_S = 60.0
@@ -89,7 +99,7 @@ async def test_int_028_answers_are_what_the_document_says(
     for name, statuses in CRITICAL[service].items():
         met = {status for operation, status in asking.seen if operation == name}
         unmet = (statuses & {200, 202, 401, 404, 422}) - met - UNPROVOKED.get(name, set())
-        assert unmet == set(), f"{name} was never answered with {unmet}, so nothing is proven of it"
+        assert not unmet, f"{name} was never answered with {unmet}, so nothing is proven of it"
 
 
 #: What a sound request cannot be answered with here.
@@ -102,7 +112,7 @@ def is_critical(document: Document) -> None:
     for name, statuses in CRITICAL[document.service].items():
         assert name in known, f"the document has no {name}; it has {', '.join(known)}"
         missing = {str(status) for status in statuses} - set(known[name].responses)
-        assert missing == set(), f"{name} does not document {missing}"
+        assert not missing, f"{name} does not document {missing}"
     schemes = document.content.get("components", {}).get("securitySchemes", {}).values()
     keys = [each for each in schemes if each.get("type") == "apiKey" and each.get("in") == "header"]
     assert ["x-api-key"] == [each["name"].lower() for each in keys], f"security schemes: {schemes}"
@@ -289,9 +299,177 @@ async def malformed_requests(asking: Conforming, operation: Operation) -> None:
             headers={"content-type": "application/json"},
         )
         assert answer.status in {400, 422}, f"{operation.name} with {body[:20]!r}: {answer}"
+    required = content.get("required", [])
     for wrong in ({"undeclared": 1}, *wrongly_typed(content)):
         answer = await asking.ask(operation.method, operation.target(), json=wrong)
         assert answer.status in {400, 422}, f"{operation.name} with {wrong}: {answer}"
+        names = [*(name for name in required if name not in wrong), *wrong]
+        unnamed = [name for name in names if name not in answer.text]
+        assert not unnamed, (
+            f"{operation.name} refuses {wrong}, and does not name {unnamed}: {answer}"
+        )
+    properties = content.get("properties", {})
+    for name, value in itertools.product(properties, NO_VALUES):
+        takes_any = properties[name].get("type") == "object" and value == b"{}"
+        if not takes_any:
+            body = b'{"%b": %b}' % (name.encode(), value)
+            answer = await asking.ask(
+                operation.method,
+                operation.target(),
+                content=body,
+                headers={"content-type": "application/json"},
+            )
+            assert answer.status in {400, 422}, f"{operation.name} with {body!r}: {answer}"
+    await beyond_limits(asking, operation, content)
+
+
+#: Bodies that the operations take; the rest of a request whose one field is beyond its limit.
+SOUND: dict[str, dict[str, Any]] = {
+    "/episodes": {"task": "of limits"},
+    "/fs/read": {"path": "nowhere"},
+    "/fs/write": {"path": "limits.txt", "content": "x"},
+    "/fs/edit": {"path": "nowhere", "old": "a", "new": "b"},
+    "/fs/grep": {"pattern": "x"},
+    "/fs/delete": {"path": "nowhere"},
+    "/git/commit": {"message": "x"},
+    "/runtime/execute": {"command": "true"},
+    "/lint": {"path": "nowhere"},
+    "/benchmark/validate": {"model": "nowhere.xml"},
+    "/benchmark/analyze": {"model": "nowhere.py"},
+    "/benchmark/simulate": {"model": "nowhere.xml"},
+    "/benchmark/submit": {"kind": "plan", "path": "nowhere"},
+}
+
+
+async def beyond_limits(asking: Conforming, operation: Operation, content: dict[str, Any]) -> None:
+    """What the document says is the limit of a field is its limit: one more is refused, for it."""
+    sound = SOUND.get(operation.path)
+    if sound is None:
+        return
+    for name, schema in content.get("properties", {}).items():
+        for within, value in limits_of(schema):
+            # A submission that is taken would be an episode that runs; it is taken elsewhere.
+            if within and operation.path == "/episodes":
+                continue
+            answer = await asking.ask(
+                operation.method,
+                operation.target(),
+                json=sound | {name: value},
+                seconds=patience(WORK_S),
+            )
+            shown = f"{operation.name} with {name} of {str(value)[:40]!r} ({len(str(value))})"
+            if within:
+                assert answer.status not in {400, 422}, f"{shown} is at its limit: {answer}"
+            else:
+                assert answer.status in {400, 422}, f"{shown} is beyond its limit: {answer}"
+                assert name in answer.text, f"{shown} is refused for something else: {answer}"
+
+
+def limits_of(schema: dict[str, Any]) -> list[tuple[bool, object]]:
+    """Values at the documented limits of a field, and one beyond: whether it is within, and which."""
+    kinds = [each for each in schema.get("anyOf", [schema]) if each.get("type") != "null"]
+    found: list[tuple[bool, object]] = []
+    for kind in kinds:
+        whole = kind.get("type") == "integer"
+        step: float = 1 if whole else 0.001
+        if kind.get("type") == "string" and "pattern" not in kind:
+            least, most = kind.get("minLength"), kind.get("maxLength")
+            found += [(True, "x" * most), (False, "x" * (most + 1))] if most else []
+            found += [(False, "x" * (least - 1))] if least else []
+        found += [(False, kind["minimum"] - step)] if "minimum" in kind else []
+        found += [(True, kind["minimum"])] if "minimum" in kind else []
+        found += [(False, kind["maximum"] + step)] if "maximum" in kind else []
+        found += [(False, kind["exclusiveMinimum"])] if "exclusiveMinimum" in kind else []
+        found += [(False, kind["exclusiveMaximum"])] if "exclusiveMaximum" in kind else []
+        if whole and "exclusiveMaximum" in kind:
+            found.append((True, kind["exclusiveMaximum"] - 1))
+    return found
+
+
+@pytest.mark.covers("INT-028")
+@pytest.mark.integration_p0
+async def test_int_028_what_is_accepted_is_kept_as_it_is(controller, token):
+    """Whatever JSON holds is there afterwards, whole; what cannot be kept is refused: 422.
+
+    A batch with one submission that is refused submits none. There is no model here: nobody says what
+    these agents do, and how they end is not looked at.
+    """
+    kept = {
+        "escaped": "\\u0000 and \\\\u0000 and \\",
+        "ünï 日 😀\u2028": ["\u007f", "", " ", "\r\n\t", 0, -1, 2**53, 1.5e-7, True, False, None],
+        "deep": {"a": [{"b": [[[]], {}]}]},
+        "long": "y" * 70_001,
+    }
+    answer = await controller.post("/episodes", {"task": f"ä😀 {token}", "metadata": kept})
+    assert 202 == answer.status, f"expected an episode, found {answer}"
+    identity = answer.json()["episode_id"]
+    found = (await controller.get(f"/episodes/{identity}")).json()
+    expect_same(kept, found["metadata"], what="metadata, as they were submitted")
+    assert f"ä😀 {token}" == found["task"], f"expected the task as submitted, found {found['task']}"
+    sound = {"task": f"sound {token}-refused"}
+    for wrong in (
+        b'{"task": "nul \\u0000 %b-refused"}',
+        b'{"task": "%b-refused", "metadata": {"x": NaN}}',
+        b'{"task": "%b-refused", "metadata": {"x": 1e999}}',
+        b'{"task": "%b-refused", "metadata": {"x": "\\ud800"}}',
+        b'{"task": "%b-refused", "metadata": {"\\ud800": 1}}',
+        b'{"task": "%b-refused", "metadata": {"x": "\\u0000"}}',
+        b'{"task": "%b-refused", "variant": "a\\u0000b"}',
+        b'{"task": "%b-refused", "role": "boss"}',
+        b'{"task": "%b-refused", "seed": 2147483648}',
+    ):
+        single = wrong.replace(b"%b", token.encode())
+        several = b'{"episodes": [%b, %b]}' % (json.dumps(sound).encode(), single)
+        for path, body in (("/episodes", single), ("/episodes/batch", several)):
+            refused = await controller.request(
+                "POST", path, content=body, headers={"content-type": "application/json"}
+            )
+            expect_refused(refused, 400, 422)
+    for wrong_batch in ([], [sound] * 51, [sound, None], sound):
+        refused = await controller.post("/episodes/batch", {"episodes": wrong_batch})
+        expect_refused(refused, 400, 422)
+    listed = await controller.get("/episodes", params={"limit": 500})
+    assert f"{token}-refused" not in listed.text, (
+        f"submissions that were refused are there: {listed}"
+    )
+
+
+@pytest.mark.covers("INT-028")
+@pytest.mark.integration_p0
+async def test_int_028_without_a_database_each_answer_is_documented(
+    breakable_stack, client_of, token
+):
+    """With the database away every operation of the controller says so as documented: 503, and why.
+
+    What was refused is not there when it is back, and what was there is as it was.
+    """
+    client = client_of(breakable_stack, "controller")
+    document = await live_document(client)
+    asking = Conforming(client, document)
+    made = await client.post("/episodes", {"task": f"before {token}"})
+    assert 202 == made.status, f"expected an episode, found {made}"
+    identity = made.json()["episode_id"]
+    ended_as = await ended(asking, identity)
+    before = await client.get(f"/episodes/{identity}")
+    async with breakable_stack.outage("postgres", "kill"):
+        for operation in document.operations:
+            if operation.path in OPEN_PATHS:
+                continue
+            body = {"task": f"never {token}"}
+            sent = {"/episodes": body, "/episodes/batch": {"episodes": [body, body]}}
+            json_body = sent.get(operation.path) if operation.method == "POST" else None
+            target = operation.target(episode_id=identity)
+            answer = await asking.ask(
+                operation.method, target, json=json_body, seconds=patience(WORK_S)
+            )
+            assert 503 == answer.status, f"{operation.name} without a database: {answer}"
+            expect_refused(answer, 503)
+        unknown = await asking.ask("GET", "/health", headers={"x-api-key": None})
+        assert 503 == unknown.status, f"health without a database: {unknown}"
+    after = await client.get(f"/episodes/{identity}")
+    expect_same(before.json(), after.json(), what=f"an episode, {ended_as}, after the outage")
+    listed = await client.get("/episodes", params={"limit": 500})
+    assert f"never {token}" not in listed.text, f"submissions that were refused are there: {listed}"
 
 
 def wrongly_typed(schema: dict[str, Any]) -> list[dict[str, Any]]:

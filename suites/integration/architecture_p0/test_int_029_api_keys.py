@@ -1,11 +1,35 @@
 """INT-029: only the right key opens a protected endpoint, and before anything is done."""
 
+import random
+
 import pytest
 
 from harness_core.doubles.http import HttpClient
 from suites.integration.document import OPEN_PATHS, Operation, live_document
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import new_session
+
+#: Of what is open, or of documentation that frameworks add, and yet neither.
+LOOKALIKES = (
+    *(
+        "/health/",
+        "//health",
+        "/HEALTH",
+        "/Health",
+        "/health/x",
+        "/healthz",
+        "/health%2f",
+        "/healt",
+    ),
+    *("/health%00", "/x/../health", "/./health", "/%2e/health", "/openapi.json/", "/openapi.yaml"),
+    *("/openapi", "/OPENAPI.JSON", "/openapi.json/../episodes", "/docs", "/redoc"),
+    *("/docs/oauth2-redirect", "/metrics", "/", "/favicon.ico", "/no/such/path"),
+)
+
+METHODS = ("HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW")
+
+#: Of the methods, for each path, besides GET.
+FEW = 2
 
 
 def wrong_keys(key: str) -> dict[str, dict[str, str]]:
@@ -21,8 +45,53 @@ def wrong_keys(key: str) -> dict[str, dict[str, str]]:
         "the key in capitals": {"x-api-key": key.upper()},
         "a scheme before it": {"x-api-key": f"Bearer {key}"},
         "the key as a token": {"authorization": f"Bearer {key}"},
+        "two keys in one": {"x-api-key": f"{key}, {key}"},
+        "the key and more after a space": {"x-api-key": f"{key} {key}"},
+        "the key in quotes": {"x-api-key": f'"{key}"'},
+        "a character of the key changed": {
+            "x-api-key": f"{key[:-2]}{chr(ord(key[-2]) ^ 1)}{key[-1]}"
+        },
+        "the key under another name": {"x-api-keys": key, "api-key": key, "x-apikey": key},
+        "the key as a password": {"authorization": f"Basic {key}"},
         "the key as a cookie": {"cookie": f"x-api-key={key}; api_key={key}"},
     }
+
+
+@pytest.mark.covers("INT-029")
+@pytest.mark.integration_p0
+@pytest.mark.parametrize("service", ["controller", "worker"])
+async def test_int_029_no_path_is_open_by_its_look(service, stack, client_of, api_key):
+    """Whatever a path looks like, and whatever the method: without the key it is 401, open ones aside."""
+    await _is_closed(client_of(stack, service), api_key)
+
+
+@pytest.mark.covers("INT-029")
+@pytest.mark.integration_p0
+async def test_int_029_the_controller_worker_asks_for_it_too(stack, client_of, api_key):
+    """The third service with an HTTP side has health open, and nothing else."""
+    right = client_of(stack, "controller-worker")
+    health = await right.having(x_api_key=None).get("/health")
+
+    assert health.status == 200, f"health needs no key: {health}"
+    await _is_closed(right, api_key)
+    answer = await right.get("/no/such/path")
+    assert answer.status == 404, f"the right key is refused for what is not there: {answer}"
+
+
+async def _is_closed(right: HttpClient, api_key: str) -> None:
+    """No request without the key, or with a wrong one, is answered but with 401."""
+    bare = right.having(x_api_key=None)
+    document = await live_document(right)
+    known = {each.target() for each in document.operations} - OPEN_PATHS
+    shapes = ("{}", "{}/", "/{}", "{}%2f..%2f..%2fhealth", "{};/health")
+    paths = {shape.format(path) for path in known for shape in shapes} | set(LOOKALIKES)
+    for path in sorted(paths):
+        for method in ("GET", *random.sample(METHODS, FEW)):
+            headers = random.choice(({}, {"x-api-key": f"{api_key} x"}))
+            answer = await bare.request(method, path, headers=headers)
+            assert answer.status == 401, (
+                f"expected 401 for {method} {path} without the right key, found {answer}"
+            )
 
 
 @pytest.mark.covers("INT-029")
@@ -91,7 +160,8 @@ async def nothing_was_submitted(right: HttpClient, key: str, token: str) -> None
         assert token not in (await episodes(right)), f"an episode was made with {what}"
     answer = await right.post("/episodes", {"task": f"do nothing {token}-right"})
     assert answer.status == 202, f"the right key submits no episode: {answer}"
-    assert f"{token}-right" in await episodes(right)
+    listed = await episodes(right)
+    assert f"{token}-right" in listed, f"the right key's episode is not listed: {listed[:400]}"
 
 
 async def episodes(right: HttpClient) -> str:
@@ -115,8 +185,9 @@ async def nothing_was_written(right: HttpClient, key: str, token: str) -> None:
             await bare.request("POST", "/runtime/execute", json=body, headers=headers), 401
         )
     left = {path for path in await session.files() if token in path}
-    assert left == set(), "files were written with wrong keys"
+    assert not left, f"files were written with wrong keys: {sorted(left)}"
     recorded = [event for event in await session.events() if token in str(event)]
-    assert recorded == [], "work was done with wrong keys"
+    assert not recorded, f"work was done with wrong keys: {recorded}"
     await session.write(f"{token}.txt", "written with the right key")
-    assert (await session.read(f"{token}.txt")).json()["content"] == "written with the right key"
+    read = await session.read(f"{token}.txt")
+    assert read.json()["content"] == "written with the right key", f"what it wrote: {read}"

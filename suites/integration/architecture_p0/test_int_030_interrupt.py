@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
+import trio
 
 from harness_core.base.slowness import patience
+from harness_core.doubles.http import Response
+from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import use
+from suites.integration.comparing import expect_same, utc
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import COMMAND_S, SOON_S, eventually
+from suites.integration.refusals import expect_refused
 from suites.integration.scenes import scene
 from suites.integration.temporal_view import closed_workflow
 
 #: Longer than any run of the suite, so that nothing ends by itself.
 _LONG_S = 600
+
+#: Writes on in the foreground, in the background, and out of its process group and session.
+_BEATING: Final = (
+    "beat() { while :; do echo x >> $1; sleep 0.05; done; }; "
+    "beat behind & setsid sh -c 'while :; do echo x >> away; sleep 0.05; done' & "
+    "trap '' TERM INT HUP; beat beats"
+)
 
 
 @pytest.mark.covers("INT-030")
@@ -24,16 +36,12 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
     """An interrupted episode has no process any more; rows, events and Temporal agree about it.
 
     Another episode at the same worker is not ended with it, nor its command. It cannot be
-    interrupted again: 409, and its state stays. The model provider is a stand-in: the gateway does
-    the turns.
+    interrupted again: 409, and its state stays; of two who interrupt at once both are answered, and
+    it is interrupted once. The model provider is a stand-in: the gateway does the turns.
     """
     token = new_token()
     busy = {
-        "command": use(
-            "execute",
-            command="while :; do echo x >> beats; sleep 0.05; done",
-            timeout_s=COMMAND_S,
-        ),
+        "command": use("execute", command=_BEATING, timeout_s=COMMAND_S),
         "simulation": use("simulate", model="scene.xml", duration_s=_LONG_S),
     }[work]
     await episodes.rehearse(
@@ -46,9 +54,14 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
     accepted = await episodes.submit(token)
     episode_id, session_id = accepted["episode_id"], accepted["session_id"]
     await _is_busy(episodes, session_id, work)
-    answer = await episodes.controller.post(f"/episodes/{episode_id}/interrupt")
+    answers = await _interrupted_by_two(episodes, episode_id)
 
-    assert 202 == answer.status, answer
+    assert 202 in {each.status for each in answers}, f"expected an interruption, found {answers}"
+    for answer in answers:
+        if answer.status != 202:
+            expect_refused(answer, 409)
+        else:
+            assert episode_id == answer.json()["episode_id"], f"expected {episode_id}: {answer}"
     episode = await episodes.until(episode_id, "interrupted", seconds=SOON_S)
     if work == "command":
         await _stands_still(episodes, session_id)
@@ -57,23 +70,135 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
         results = calls(await episodes.record(session_id), "simulation_result")
         ended = [result for result in results if result["payload"].get("ok") is not False]
         # On a fast machine it may have come to its end: the queue is free then as well.
-        assert [] == ended, "the interrupted simulation ran to its end"
+        assert not ended, f"the interrupted simulation ran to its end: {ended}"
     left = await episodes.session(session_id).files()
     assert "afterwards.txt" not in left, "the agent went on"
+    await _is_interrupted(episodes, episode)
+    again = await episodes.interrupt(episode_id)
+    unknown = await episodes.interrupt("no-such-episode")
+
+    expect_refused(again, 409)
+    expect_refused(unknown, 404)
+    now = await episodes.get(episode_id)
+    expect_same(episode, now, what="the episode after an interruption that was refused")
+    await _was_left_alone(episodes, bystander)
+
+
+@pytest.mark.covers("INT-030")
+@pytest.mark.integration_p0
+async def test_int_030_it_is_interrupted_wherever_it_is(episodes: Episodes) -> None:
+    """While the model thinks, while its simulation waits for its turn, and beside one of its kind.
+
+    What waits is never run, what waits behind it is; what has ended is refused: 409. The model
+    provider is a stand-in: the gateway does the turns, and holds one of them.
+    """
+    thinks, waits, behind, done = (new_token() for _ in range(4))
+    gateway = episodes.stack.gateway.client
+    simulates = use("simulate", model="scene.xml", duration_s=0.1)
+    write = use("fs_write", path="scene.xml", content=scene())
+    await episodes.rehearse(thinks, use("fs_write", path="late.txt", content="x"))
+    await episodes.rehearse(waits, write, simulates, use("fs_write", path="late.txt", content="x"))
+    await episodes.rehearse(behind, write, simulates)
+    ended = await episodes.run(done, use("fs_write", path="a.txt", content="x"))
+    first = episodes.session(f"{done}-first")
+    await first.write("scene.xml", scene(boxes=40))
+    held = gateway.fault(Fault(kind="hold", contains=thinks))
+    async with held as number, trio.open_nursery() as nursery:
+        nursery.start_soon(_runs_until_cancelled, first)
+        await _is_busy(episodes, first.id, "simulation")
+        thinking = await episodes.submit(thinks)
+        waiting = await episodes.submit(waits)
+        await _is_busy(episodes, waiting["session_id"], "simulation")
+        following = await episodes.submit(behind)
+        await _is_busy(episodes, following["session_id"], "simulation")
+
+        async def asked() -> bool:
+            return await gateway.fault_met(number) > 0
+
+        await eventually(asked, seconds=SOON_S, expected="the model to be asked")
+        for accepted in (thinking, waiting):
+            answer = await episodes.interrupt(accepted["episode_id"])
+            assert 202 == answer.status, f"expected an interruption, found {answer}"
+        for accepted in (thinking, waiting):
+            episode = await episodes.until(accepted["episode_id"], "interrupted")
+            await _is_interrupted(episodes, episode)
+        still = await episodes.get(following["episode_id"])
+        assert "running" == still["status"], f"one that waits behind was ended: {still}"
+        answer = await first.post(f"/jobs/{_JOB}/cancel")
+        assert 200 == answer.status, f"expected the first simulation cancelled, found {answer}"
+    await episodes.until(following["episode_id"], "completed")
+    for accepted in (thinking, waiting):
+        files = await episodes.session(accepted["session_id"]).files()
+        assert "late.txt" not in files, "the agent of an interrupted episode went on"
+    results = calls(await episodes.record(waiting["session_id"]), "simulation_result")
+    ran = [result for result in results if result["payload"].get("ok") is not False]
+    assert not ran, f"a simulation that was cancelled while it waited was run: {ran}"
+    expect_refused(await episodes.interrupt(ended["episode_id"]), 409)
+    now = await episodes.get(ended["episode_id"])
+    expect_same(ended, now, what="a completed episode after an interruption that was refused")
+
+
+@pytest.mark.covers("INT-030")
+@pytest.mark.integration_p0
+async def test_int_030_no_work_is_left_when_who_asked_is_gone(breakable: Episodes) -> None:
+    """With the controller-worker killed, an interrupted episode's command ends, too.
+
+    Nothing of it runs on when the controller-worker is back. The model provider is a stand-in: the
+    gateway does the turns.
+    """
+    token = new_token()
+    busy = use("execute", command=_BEATING, timeout_s=COMMAND_S)
+    await breakable.rehearse(token, busy, use("fs_write", path="afterwards.txt", content="x"))
+    accepted = await breakable.submit(token)
+    await _is_busy(breakable, accepted["session_id"], "command")
+    async with breakable.stack.outage("controller-worker", "kill"):
+        answer = await breakable.interrupt(accepted["episode_id"])
+        assert 202 == answer.status, f"expected an interruption, found {answer}"
+        episode = await breakable.until(accepted["episode_id"], "interrupted", seconds=SOON_S)
+        await _stands_still(breakable, accepted["session_id"])
+    await _stands_still(breakable, accepted["session_id"])
+    now = await breakable.get(accepted["episode_id"])
+    expect_same(episode, now, what="the interrupted episode once the controller-worker is back")
+    files = await breakable.session(accepted["session_id"]).files()
+    assert "afterwards.txt" not in files, "the agent went on"
+
+
+async def _interrupted_by_two(episodes: Episodes, episode_id: str) -> list[Response]:
+    answers: list[Response] = []
+
+    async def one() -> None:
+        answers.append(await episodes.interrupt(episode_id))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(one)
+    return answers
+
+
+async def _is_interrupted(episodes: Episodes, episode: dict[str, Any]) -> None:
+    """Its rows, events and Temporal say so, once, and why."""
     steps = [step["to_status"] for step in episode["transitions"]]
-    assert ["queued", "running", "interrupted"] == steps
-    assert episode["transitions"][-1]["reason"], "an interruption without a reason"
-    events = calls(await episodes.events(episode_id), "workflow_transition")
-    assert steps == [event["payload"]["to_status"] for event in events]
+    expect_same(["queued", "running", "interrupted"], steps, what="steps of an interrupted episode")
+    last = episode["transitions"][-1]
+    assert last["reason"], f"an interruption without a reason: {last}"
+    assert last["reason"] == episode["reason"], f"its reason is {episode['reason']!r}, not {last}"
+    asked = utc(episode["interrupt_requested_at"], what="interrupt_requested_at")
+    at = utc(last["at"], what="time of the last step")
+    assert asked <= at, f"it was interrupted at {at}, before that was asked for at {asked}"
+    events = calls(await episodes.events(episode["episode_id"]), "workflow_transition")
+    recorded = [event["payload"]["to_status"] for event in events]
+    expect_same(steps, recorded, what="events of the steps of an interrupted episode")
     seen = await closed_workflow(episodes.stack, episode["workflow_id"])
     assert "canceled" == seen.status, f"Temporal has {seen}, the episode is interrupted"
-    again = await episodes.controller.post(f"/episodes/{episode_id}/interrupt")
-    unknown = await episodes.controller.post("/episodes/no-such-episode/interrupt")
 
-    assert 409 == again.status, again
-    assert 404 == unknown.status, unknown
-    assert episode == await episodes.get(episode_id), "a refused interruption changed the episode"
-    await _was_left_alone(episodes, bystander)
+
+_JOB: Final = "the-first"
+
+
+async def _runs_until_cancelled(session: Any) -> None:
+    body = {"model": "scene.xml", "duration_s": _LONG_S, "job_id": _JOB, "variant": "first"}
+    answer = await session.client.post("/benchmark/simulate", body, seconds=COMMAND_S)
+    expect_refused(answer, 409)
 
 
 async def _bystander(episodes: Episodes) -> dict[str, Any]:
@@ -90,6 +215,8 @@ async def _was_left_alone(episodes: Episodes, bystander: dict[str, Any]) -> None
     now = await episodes.get(bystander["episode_id"])
 
     assert "running" == now["status"], f"another episode was ended as well: {now['transitions']}"
+    asked_at = now["interrupt_requested_at"]
+    assert asked_at is None, f"another episode was asked to end as well, at {asked_at}"
     await episodes.release(bystander["session_id"])
     await episodes.until(bystander["episode_id"], "completed")
     assert await episodes.was_whole(bystander["session_id"]), (
@@ -99,21 +226,22 @@ async def _was_left_alone(episodes: Episodes, bystander: dict[str, Any]) -> None
 
 async def _is_busy(episodes: Episodes, session_id: str, work: str) -> None:
     async def there() -> bool:
+        session = episodes.session(session_id)
         if work == "simulation":
-            return bool(calls(await episodes.record(session_id), "simulation_request"))
-        beats = await episodes.session(session_id).read("beats")
-        return beats.ok and beats.json()["size_bytes"] > 4
+            return bool(calls(await session.events(), "simulation_request"))
+        return {"beats", "behind", "away"} <= await session.files()
 
     await eventually(there, seconds=SOON_S, expected=f"the {work} of {session_id} to run")
 
 
 async def _stands_still(episodes: Episodes, session_id: str) -> None:
-    """The file that the process wrote to does not grow while another process watches it."""
-    command = "wc -c < beats; sleep 1; wc -c < beats"
+    """The files that processes wrote to do not grow while another process watches them."""
+    command = "wc -c beats behind away; sleep 0.5; wc -c beats behind away"
     watched = await episodes.session(session_id).execute(command)
-    before, after = watched["stdout"].split()
+    lines = watched["stdout"].splitlines()
+    before, after = lines[: len(lines) // 2], lines[len(lines) // 2 :]
 
-    assert int(before) > 0, watched
+    assert len(before) == 4, f"expected the sizes of three files, found {watched}"
     assert before == after, (
         f"the process of the interrupted episode still writes: {before}, {after}"
     )
@@ -126,4 +254,4 @@ async def _others_may_simulate(episodes: Episodes) -> None:
     body = {"model": "scene.xml", "duration_s": 0.1}
     answer = await session.client.post("/benchmark/simulate", body, seconds=patience(SOON_S))
 
-    assert 200 == answer.status, answer
+    assert 200 == answer.status, f"expected the queue to be free, found {answer}"

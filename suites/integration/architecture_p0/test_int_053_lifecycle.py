@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import itertools
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import pytest
 
 from harness_core.doubles.turns import fail, use
-from suites.integration.episodes import Episodes, calls, new_token
-from suites.integration.temporal_view import closed_workflow, describe_workflow
+from suites.integration.comparing import consecutive, expect_same, in_order, utc
+from suites.integration.episodes import FINAL, Episodes, calls, new_token
+from suites.integration.patience import COMMAND_S, SOON_S, eventually
+from suites.integration.refusals import expect_refused
+from suites.integration.temporal_view import closed_workflow, describe_workflow, end_workflow
+
+#: What episodes are given besides their tasks; no two are alike in anything.
+_GIVEN: Final = (
+    {
+        "role": "planner",
+        "seed": 2**31 - 1,
+        "variant": "Träger/π " + "v" * 60,
+        "metadata": {"größe": [1, 2.5, None, True], "nested": {"": {"emoji": "😀\u2028"}}},
+    },
+    {"role": "reviewer", "seed": 1, "variant": "v", "metadata": {"backslash": "\\u0000", "n": "0"}},
+)
+
+_STATUSES: Final = ("queued", "running", *sorted(FINAL))
+
+#: More than a prompt keeps that is cut somewhere, with characters of one to four bytes.
+_LONG_TASK: Final = 'Prüfe 日 😀 \\u0000 "quoted" {braces}\n' * 180
 
 
 @pytest.mark.covers("INT-053")
@@ -22,40 +41,86 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
     the reason, and no completed one. The model provider is a stand-in: the gateway does
     the turns of the first episode, and refuses the second one.
     """
-    began = _now()
-    token = new_token()
-    await episodes.rehearse(token, use("fs_write", path="a.txt", content="x"), episodes.waiting())
-    accepted = await episodes.submit(token)
-    await episodes.begun(accepted["session_id"])
-    while_running = await episodes.get(accepted["episode_id"])
-    seen_running = await describe_workflow(episodes.stack, accepted["workflow_id"])
-    await episodes.release(accepted["session_id"])
-    good = await episodes.until(accepted["episode_id"], "completed")
-    unheard = new_token()
-    await episodes.rehearse(unheard, fail(400))
-    accepted = await episodes.submit(unheard)
-    bad = await episodes.until(accepted["episode_id"], "failed")
-    ended = _now()
+    began = datetime.now(UTC)
+    token, refused = new_token(), new_token()
+    task = f"{token}\n{_LONG_TASK}"
+    await episodes.rehearse(
+        token,
+        use("fs_write", path="a.txt", content="x"),
+        use("fs_read", path="missing.txt"),
+        task=task,
+    )
+    await episodes.rehearse(refused, episodes.waiting(), fail(400))
+    accepted = [
+        await episodes.submit(token, task=task, **_GIVEN[0]),
+        await episodes.submit(refused, **_GIVEN[1]),
+    ]
+    await episodes.begun(accepted[1]["session_id"])
+    while_running = await episodes.get(accepted[1]["episode_id"])
+    seen_running = await describe_workflow(episodes.stack, accepted[1]["workflow_id"])
+    await episodes.release(accepted[1]["session_id"])
+    good = await episodes.until(accepted[0]["episode_id"], "completed")
+    bad = await episodes.until(accepted[1]["episode_id"], "failed")
+    ended = datetime.now(UTC)
 
-    assert "running" == while_running["status"]
-    assert "running" == (seen_running and seen_running.status), "Temporal has no running workflow"
-    assert ["queued", "running"] == _steps(while_running)
-    assert ["queued", "running", "completed"] == _steps(good)
-    assert ["queued", "running", "failed"] == _steps(bad)
-    assert "400" in bad["reason"] or "planted by the harness" in bad["reason"], bad["reason"]
-    for episode, end in ((good, "completed"), (bad, "failed")):
-        assert end == episode["status"]
-        assert episode["reason"] == episode["transitions"][-1]["reason"]
+    assert seen_running is not None, "Temporal has no workflow of an episode that runs"
+    assert "running" == seen_running.status, f"Temporal has {seen_running} of one that runs"
+    assert "running" == while_running["status"], f"expected it running, found {while_running}"
+    expect_same(["queued", "running"], _steps(while_running), what="steps of one that runs")
+    expect_same(["queued", "running", "completed"], _steps(good), what="steps of the good one")
+    expect_same(["queued", "running", "failed"], _steps(bad), what="steps of the bad one")
+    assert "400" in bad["reason"] or "planted by the harness" in bad["reason"], (
+        f"expected the provider's refusal as the reason, found {bad['reason']!r}"
+    )
+    for episode, end, given in zip((good, bad), ("completed", "failed"), _GIVEN, strict=True):
+        assert end == episode["status"], f"expected it {end}, found {episode['status']}"
+        last = episode["transitions"][-1]["reason"]
+        assert last == episode["reason"], f"its last step says {last!r}, it {episode['reason']!r}"
+        expect_same(given, {key: episode[key] for key in given}, what="what it was submitted with")
         await _is_consistent(episodes, episode, began=began, ended=ended)
         seen = await closed_workflow(episodes.stack, episode["workflow_id"])
 
         assert end == seen.status, f"Temporal has {seen}, the episode is {end}"
-        assert {seen.run_id} == {s["run_id"] for s in episode["transitions"][1:]} | {
-            episode["run_id"]
-        }
-        listed = await episodes.controller.get("/episodes", params={"status": end, "limit": 500})
+        named = {step["run_id"] for step in episode["transitions"][1:]} | {episode["run_id"]}
+        assert {seen.run_id} == named, f"Temporal ran {seen.run_id}, the episode names {named}"
+    assert task == good["task"], "the task is not the one that was submitted"
+    _is_traced(good, [("fs_write", True), ("fs_read", False)], began=began, ended=ended)
+    for answered, episode in zip(accepted, (good, bad), strict=True):
+        ids = {key: answered[key] for key in answered if key != "status"}
+        expect_same(ids, {key: episode[key] for key in ids}, what="ids of the answer of 202")
+    await _is_listed(episodes, good, bad)
 
-        assert episode["episode_id"] in [row["episode_id"] for row in listed.json()["episodes"]]
+
+@pytest.mark.covers("INT-053")
+@pytest.mark.integration_p0
+async def test_int_053_what_ends_at_temporal_ends_here(episodes: Episodes) -> None:
+    """A workflow that an operator cancels or terminates at Temporal leaves a cancelled episode.
+
+    It says why, its command has ended, it is no success, and it can fail to be interrupted: 409. The
+    model provider is a stand-in: the gateway does the turns.
+    """
+    tokens = {how: new_token() for how in ("cancel", "terminate")}
+    command = "touch begun; while :; do echo {token} >> beats; sleep 0.05; done"
+    for token in tokens.values():
+        doing = command.format(token=token)
+        await episodes.rehearse(token, use("execute", command=doing, timeout_s=COMMAND_S))
+    accepted = {how: await episodes.submit(token) for how, token in tokens.items()}
+    for how, episode in accepted.items():
+        await episodes.begun(episode["session_id"])
+        await end_workflow(episodes.stack, episode["workflow_id"], how)
+    for how, answered in accepted.items():
+        episode = await episodes.until(answered["episode_id"], "cancelled")
+        seen = await closed_workflow(episodes.stack, answered["workflow_id"])
+        again = await episodes.controller.post(f"/episodes/{answered['episode_id']}/interrupt")
+
+        steps = ["queued", "running", "cancelled"]
+        expect_same(steps, _steps(episode), what=f"steps after {how} at Temporal")
+        assert episode["reason"], f"it was ended by {how} at Temporal, and does not say why"
+        ends = {"cancel": "canceled", "terminate": "terminated"}
+        assert ends[how] == seen.status, f"after {how}, Temporal has {seen}"
+        expect_refused(again, 409)
+        await episodes.until_still(answered["session_id"])
+        assert episode == await episodes.get(answered["episode_id"]), "it changed after its end"
 
 
 async def _is_consistent(
@@ -63,15 +128,19 @@ async def _is_consistent(
 ) -> None:
     """Rows in order of time, each with the workflow and a reason, and each an event as well."""
     rows = episode["transitions"]
-    times = [datetime.fromisoformat(row["at"]) for row in rows]
+    times = [utc(row["at"], what=f"time of step {row['ordinal']}") for row in rows]
+    own = {name: utc(episode[name], what=name) for name in ("created_at", "updated_at")}
 
-    assert [None, *_steps(episode)[:-1]] == [row["from_status"] for row in rows]
-    assert list(range(1, len(rows) + 1)) == [row["ordinal"] for row in rows]
-    assert all(before < after for before, after in itertools.pairwise([began, *times, ended])), (
-        times
-    )
-    assert {episode["workflow_id"]} == {row["workflow_id"] for row in rows}
-    assert all(row["reason"] for row in rows), rows
+    befores = [row["from_status"] for row in rows]
+    expect_same([None, *_steps(episode)[:-1]], befores, what="from_status of the steps")
+    consecutive((row["ordinal"] for row in rows), what="ordinals of the steps")
+    in_order([began, *times, ended], what="times of the steps, between the test's own")
+    assert len(times) == len(set(times)), f"two steps have one time: {times}"
+    in_order([began, own["created_at"], times[1]], what="created_at beside the steps")
+    in_order([times[-1], own["updated_at"], ended], what="updated_at beside the last step")
+    workflows = {row["workflow_id"] for row in rows}
+    assert {episode["workflow_id"]} == workflows, f"the steps name other workflows: {workflows}"
+    assert all(row["reason"] for row in rows), f"steps without a reason: {rows}"
     recorded = calls(await episodes.events(episode["episode_id"]), "workflow_transition")
     for row, event in itertools.zip_longest(rows, recorded):
         assert row is not None, f"an event without a row: {event}"
@@ -79,13 +148,95 @@ async def _is_consistent(
         same = ("from_status", "to_status", "reason", "workflow_id", "run_id")
         payload = event["payload"]
 
-        assert {key: row[key] for key in same} == {key: payload[key] for key in same}
-        assert datetime.fromisoformat(row["at"]) == datetime.fromisoformat(event["time"])
+        expect_same(
+            {key: row[key] for key in same},
+            {key: payload[key] for key in same},
+            what=f"step {row['ordinal']} beside its event",
+        )
+        at, told = utc(row["at"], what="at"), utc(event["time"], what="time of its event")
+        assert at == told, f"step {row['ordinal']} was at {at}, its event says {told}"
+        ids = [(each["episode_id"], each["trace_id"]) for each in (episode, event)]
+        assert ids[0] == ids[1], f"expected the event of a step of {ids[0]}, found {ids[1]}"
+
+
+def _is_traced(
+    episode: dict[str, Any],
+    used: list[tuple[str, bool]],
+    *,
+    began: datetime,
+    ended: datetime,
+) -> None:
+    """Each turn of the model and each call of a tool is a trace, in order, with its outcome."""
+    traces = episode["traces"]
+    tools = [(trace["name"], trace["ok"]) for trace in traces if trace["kind"] == "tool"]
+    models = [trace for trace in traces if trace["kind"] == "model"]
+
+    expect_same(used, tools, what="tools that were called, and whether each was carried out")
+    assert len(used) + 1 == len(models), f"expected {len(used) + 1} model turns, found {models}"
+    consecutive((trace["ordinal"] for trace in traces), what="ordinals of the traces")
+    assert len({trace["id"] for trace in traces}) == len(traces), f"ids of traces: {traces}"
+    times = [
+        utc(trace[name], what=f"{name} of {trace['id']}")
+        for trace in traces
+        for name in ("started_at", "finished_at")
+    ]
+    in_order([began, *times, ended], what="times of the traces, one after another")
+
+
+async def _is_listed(episodes: Episodes, *expected: dict[str, Any]) -> None:
+    """The list has each episode once, under its own status alone, as it is by itself."""
+    # Episodes of other tests may still be on their way to their end.
+    running = ("queued", "running")
+    await eventually(
+        lambda: _none_of(episodes, *running), seconds=SOON_S, expected="every episode to end"
+    )
+    everything = await _pages(episodes, limit=500)
+    in_pages = await _pages(episodes, limit=7)
+    identities = [row["episode_id"] for row in everything]
+
+    assert len(identities) == len(set(identities)), "the list has an episode twice"
+    expect_same(everything, in_pages, what="the list in pages of 7 beside the same in one")
+    made = [utc(row["created_at"], what="created_at") for row in everything]
+    in_order(reversed(made), what="the list, latest first")
+    by_status = {status: await _pages(episodes, status=status, limit=500) for status in _STATUSES}
+    for status, rows in by_status.items():
+        wanted = [row["episode_id"] for row in everything if row["status"] == status]
+        found = [row["episode_id"] for row in rows]
+        expect_same(wanted, found, what=f"episodes listed as {status}")
+    for episode in expected:
+        row = next((each for each in everything if each["episode_id"] == episode["episode_id"]), {})
+
+        expect_same(row, {key: episode[key] for key in row}, what="the list beside the episode")
+        assert row, f"the list lacks episode {episode['episode_id']}"
+
+
+async def _none_of(episodes: Episodes, *statuses: str) -> bool:
+    return not [row for each in statuses for row in await _page(episodes, status=each, limit=9)]
+
+
+async def _page(episodes: Episodes, **query: str | int) -> list[dict[str, Any]]:
+    answer = await episodes.controller.get("/episodes", params=query)
+
+    assert 200 == answer.status, f"expected a page of episodes, found {answer}"
+    found: list[dict[str, Any]] = answer.json()["episodes"]
+    return found
+
+
+async def _pages(episodes: Episodes, *, limit: int, **query: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while True:
+        asked = {**query, "limit": limit, "offset": len(found)}
+        answer = await episodes.controller.get("/episodes", params=asked)
+
+        assert 200 == answer.status, f"expected a page of episodes, found {answer}"
+        page = answer.json()
+        assert len(page["episodes"]) <= limit, f"expected {limit} at most, found {answer}"
+        found.extend(page["episodes"])
+        if not page["episodes"] or len(found) >= page["total"]:
+            total = page["total"]
+            assert total == len(found), f"expected {total} with {query}, found {len(found)}"
+            return found
 
 
 def _steps(episode: dict[str, Any]) -> list[str]:
     return [step["to_status"] for step in episode["transitions"]]
-
-
-def _now() -> datetime:
-    return datetime.now().astimezone()

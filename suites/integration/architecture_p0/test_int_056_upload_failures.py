@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import pytest
 
 from harness_core.doubles.turns import use
+from suites.integration.comparing import expect_same, in_order, utc
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import EPISODE_S
 from suites.integration.refusals import expect_refused
 
 #: A policy of retries has an end, and begins with one.
-_MOST_ATTEMPTS = 20
+_MOST_ATTEMPTS: Final = 20
 
 
 @pytest.mark.covers("INT-056")
@@ -20,60 +22,107 @@ _MOST_ATTEMPTS = 20
 async def test_int_056_uploads_are_retried_and_then_fail(breakable: Episodes) -> None:
     """A short outage of the object store ends in a stored object, a long one in a failed episode.
 
-    Every attempt that failed is an event; no row claims an object that is not there. The model
-    provider is a stand-in: the gateway does the turns.
+    Every attempt that failed is an event; no row claims an object that is not there. What was stored
+    before is not given out while the store is away, and is afterwards. The model provider is a
+    stand-in: the gateway does the turns.
     """
-    short, long, afterwards = new_token(), new_token(), new_token()
-    for token in (short, long, afterwards):
-        report = use("fs_write", path="assets/report.md", content=f"of {token}")
+    began = datetime.now(UTC)
+    before = {each.key for each in await breakable.stack.objects()}
+    tokens = {name: new_token() for name in ("earlier", "short", "long", "afterwards")}
+    for name, token in tokens.items():
+        report = use("fs_write", path="assets/report.md", content=f"{name} of {token}")
         await breakable.rehearse(token, report)
 
+    earlier = await breakable.run_submitted(tokens["earlier"])
     async with breakable.stack.outage("minio", "kill"):
-        retried = await breakable.submit(short)
+        retried = await breakable.submit(tokens["short"])
         await breakable.until_event(
             retried["episode_id"], "upload_failed", seconds=EPISODE_S, before_end=True
         )
+        expect_refused(await _report_of(breakable, earlier), 502, 503, 504)
     kept = await breakable.until(retried["episode_id"], "completed")
     async with breakable.stack.outage("minio", "kill"):
-        given_up = await breakable.submit(long)
+        given_up = await breakable.submit(tokens["long"])
         lost = await breakable.until(given_up["episode_id"], "failed", seconds=EPISODE_S)
-    new = await breakable.run_submitted(afterwards)
+    new = await breakable.run_submitted(tokens["afterwards"])
 
-    await _was_kept_after_retries(breakable, kept, f"of {short}".encode())
-    await _was_lost(breakable, lost)
-    assert ["uploaded"] == [asset["status"] for asset in new["assets"]]
-    assert 1 == new["assets"][0]["attempts"], "an upload without trouble was retried"
+    await _was_kept_after_retries(breakable, kept, f"short of {tokens['short']}".encode(), began)
+    await _was_lost(breakable, lost, began)
+    for name, episode in (("earlier", earlier), ("afterwards", new)):
+        statuses = [(asset["status"], asset["attempts"]) for asset in episode["assets"]]
+        expect_same([("uploaded", 1)], statuses, what=f"uploads of the {name} one, without trouble")
+        got = await _report_of(breakable, episode)
+        assert f"{name} of {tokens[name]}" == got.text, f"the {name} report, once it is back: {got}"
+    stored = {each.key for each in await breakable.stack.objects()} - before
+    rows = {asset["key"] for episode in (earlier, kept, new) for asset in episode["assets"]}
+    expect_same(sorted(rows), sorted(stored), what="keys of rows beside those of new objects")
+
+
+async def _report_of(episodes: Episodes, episode: dict[str, Any]) -> Any:
+    path = f"/episodes/{episode['episode_id']}/assets/report.md"
+    return await episodes.controller.get(path)
 
 
 async def _was_kept_after_retries(
-    episodes: Episodes, episode: dict[str, Any], content: bytes
+    episodes: Episodes, episode: dict[str, Any], content: bytes, began: datetime
 ) -> None:
     events = await episodes.events(episode["episode_id"])
     failed, uploaded = calls(events, "upload_failed"), calls(events, "asset_uploaded")
     rows = episode["assets"]
 
-    assert ["uploaded"] == [row["status"] for row in rows]
-    assert 1 == len(uploaded)
-    assert len(failed) >= 1
-    assert len(failed) + 1 == rows[0]["attempts"], "attempts that are not recorded"
+    expect_same(["uploaded"], [row["status"] for row in rows], what="assets after retries")
+    assert 1 == len(uploaded), f"expected one upload on record, found {uploaded}"
+    assert len(failed) >= 1, f"expected failed attempts on record, found none: {events}"
+    attempts = rows[0]["attempts"]
+    assert len(failed) + 1 == attempts, f"{attempts} attempts, of which {len(failed)} are recorded"
+    assert rows[0]["error"] is None, f"an asset that is kept has an error: {rows[0]}"
+    _are_attempts(episode, [*failed, *uploaded], began)
     found = await episodes.stored(rows[0])
-    assert (content, rows[0]["etag"]) == (found.body, found.etag)
+    assert content == found.body, f"expected {content!r} in the store, found {found.body[:99]!r}"
+    assert rows[0]["etag"] == found.etag, f"the store has etag {found.etag}, the row {rows[0]}"
+    named = f"{found.key} {dict(found.metadata)} {dict(found.tags)}"
+    lacking = [episode[key] for key in ("episode_id", "trace_id") if episode[key] not in named]
+    assert not lacking, f"expected the object of a retry to name {lacking}, found {named}"
 
 
-async def _was_lost(episodes: Episodes, episode: dict[str, Any]) -> None:
+async def _was_lost(episodes: Episodes, episode: dict[str, Any], began: datetime) -> None:
     events = await episodes.events(episode["episode_id"])
     failed = calls(events, "upload_failed")
 
-    assert ["queued", "running", "failed"] == [s["to_status"] for s in episode["transitions"]]
+    steps = [step["to_status"] for step in episode["transitions"]]
+    expect_same(
+        ["queued", "running", "failed"], steps, what="steps of an episode whose asset is lost"
+    )
     assert episode["reason"], "a failure without a reason"
     assert 2 <= len(failed) <= _MOST_ATTEMPTS, f"{len(failed)} attempts are no policy of retries"
-    assert {"report.md"} == {event["payload"]["path"] for event in failed}
-    assert all(event["payload"]["error"] for event in failed), failed
-    assert [] == calls(events, "asset_uploaded")
-    assert [] == [row for row in episode["assets"] if row["status"] == "uploaded" or row["etag"]]
-    got = await episodes.controller.get(f"/episodes/{episode['episode_id']}/assets/report.md")
-    expect_refused(got, 404)
+    paths = {event["payload"]["path"] for event in failed}
+    assert {"report.md"} == paths, f"expected failures of report.md, found {paths}"
+    assert all(event["payload"]["error"] for event in failed), (
+        f"failures without a reason: {failed}"
+    )
+    _are_attempts(episode, failed, began)
+    uploaded = calls(events, "asset_uploaded")
+    assert not uploaded, f"an upload that failed is recorded as carried out: {uploaded}"
+    claimed = [row for row in episode["assets"] if row["status"] == "uploaded" or row["etag"]]
+    assert not claimed, f"rows claim objects that are not there: {claimed}"
+    assert "report.md" in episode["reason"], f"expected the file in the reason: {episode['reason']}"
+    expect_refused(await _report_of(episodes, episode), 404)
     for row in episode["assets"]:
+        told = {"status": "failed", "attempts": len(failed), "path": "report.md"}
+        expect_same(told, {key: row[key] for key in told}, what="the row of an asset that is lost")
+        assert row["error"], f"the row of an asset that is lost does not say why: {row}"
         found = await episodes.stack.objects(row["key"], bucket=row["bucket"])
 
         assert () == found, f"an object of an upload that failed: {found}"
+
+
+def _are_attempts(episode: dict[str, Any], events: list[dict[str, Any]], began: datetime) -> None:
+    """Attempts follow one another, each with the ids of the episode and what it was about."""
+    ids = {key: episode[key] for key in ("episode_id", "trace_id", "session_id")}
+    for number, event in enumerate(events, start=1):
+        found = {key: event[key] for key in ids}
+        expect_same(ids, found, what=f"ids of the event of attempt {number}")
+        tried = event["payload"].get("attempt", number)
+        assert number == tried, f"expected attempt {number} in its place, found {event}"
+    times = [utc(event["time"], what="time of an attempt") for event in events]
+    in_order([began, *times, datetime.now(UTC)], what="times of the attempts")

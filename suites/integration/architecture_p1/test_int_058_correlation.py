@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import trio
 
+from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import fail, use
-from suites.integration.episodes import Episodes, new_token
-from suites.integration.patience import SOON_S, eventually
+from suites.integration.comparing import expect_same
+from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.patience import EPISODE_S, SOON_S, eventually
 from suites.integration.temporal_view import describe_workflow
 
 _SERVICES = ("controller", "controller-worker", "worker")
@@ -38,9 +40,11 @@ async def test_int_058_an_episode_is_found_everywhere(episodes: Episodes) -> Non
     good = await episodes.until(accepted[0]["episode_id"], "completed")
     bad = await episodes.until(accepted[1]["episode_id"], "failed")
 
-    assert ["completed", "failed"] == [good["status"], bad["status"]]
-    assert good["trace_id"] != bad["trace_id"]
-    assert [good["trace_id"], bad["trace_id"]] == [episode["trace_id"] for episode in accepted]
+    assert "completed" == good["status"], f"expected the first one completed, found {good}"
+    assert "failed" == bad["status"], f"expected the second one failed, found {bad}"
+    traces = [good["trace_id"], bad["trace_id"]]
+    assert traces[0] != traces[1], f"two episodes have one trace: {traces}"
+    expect_same([each["trace_id"] for each in accepted], traces, what="traces, as first answered")
     for episode, other in ((good, bad), (bad, good)):
         ids = {key: episode[key] for key in ("episode_id", "trace_id")}
         record = await episodes.record(episode["session_id"])
@@ -48,14 +52,64 @@ async def test_int_058_an_episode_is_found_everywhere(episodes: Episodes) -> Non
         named = {(event["episode_id"], event["trace_id"]) for event in [*events, *record]}
         seen = await describe_workflow(episodes.stack, episode["workflow_id"])
 
-        assert {tuple(ids.values())} == named, "events of another episode, or of none"
-        assert {episode["trace_id"]} == {trace["trace_id"] for trace in episode["traces"]}
+        strange = named - {tuple(ids.values())}
+        assert not strange, f"events of another episode, or of none: {strange}, expected {ids}"
+        traced = {trace["trace_id"] for trace in episode["traces"]}
+        assert {episode["trace_id"]} == traced, f"expected traces of {ids}, found {traced}"
         assert seen is not None, "Temporal has no such workflow"
-        assert ids == {key: seen.memo.get(key) for key in ids}, f"Temporal's memo says {seen.memo}"
+        memo = {key: seen.memo.get(key) for key in ids}
+        assert ids == memo, f"Temporal's memo says {seen.memo}, expected {ids}"
         for service in _SERVICES:
             await _logged(episodes, service, ids, other)
     found = [await _objects_of(episodes, episode) for episode in (good, bad)]
-    assert [1, 0] == [len(names) for names in found], f"objects of the two episodes: {found}"
+    counts = [len(names) for names in found]
+    assert [1, 0] == counts, f"expected one and none, found objects of the two episodes: {found}"
+
+
+@pytest.mark.covers("INT-058")
+@pytest.mark.integration_p1
+async def test_int_058_a_second_attempt_has_the_same_ids(breakable: Episodes) -> None:
+    """What is tried again is the same episode's: events, log lines, objects and traces name it.
+
+    The model is overloaded once, and the object store is away for the first attempt of an upload. The model provider is a stand-in: the
+    gateway does the turns, and fails one of them once.
+    """
+    token, other = new_token(), new_token()
+    report = use("fs_write", path="assets/report.md", content=f"of {token}")
+    await breakable.rehearse(token, report, use("execute", command="echo done"))
+    await breakable.rehearse(other, report)
+    gateway = breakable.stack.gateway.client
+    overloaded = Fault(kind="status", status=529, times=1, contains=token)
+    async with gateway.fault(overloaded) as number, breakable.stack.outage("minio", "stop"):
+        accepted = await breakable.submit(token)
+        await breakable.until_event(
+            accepted["episode_id"], "upload_failed", seconds=EPISODE_S, before_end=True
+        )
+        met = await gateway.fault_met(number)
+        beside = await breakable.submit(other)
+    episode = await breakable.until(accepted["episode_id"], "completed")
+    second = await breakable.until(beside["episode_id"], "completed")
+
+    assert 1 == met, f"expected the overloaded model to be asked once, found {met}"
+    ids = {key: episode[key] for key in ("episode_id", "trace_id")}
+    record = await breakable.record(episode["session_id"])
+    events = await breakable.until_events(episode["episode_id"], len(record))
+    strange = [event for event in events if ids != {key: event[key] for key in ids}]
+    assert not strange, f"expected events of {ids} alone, found {strange[0]}"
+    attempts = [event["payload"].get("attempt") for event in calls(events, "upload_failed")]
+    assert attempts, "expected the failed attempts of an upload on record, found none"
+    [row] = episode["assets"]
+    found = await breakable.stored(row)
+    named = f"{row['key']} {dict(found.metadata)} {dict(found.tags)}"
+    lacking = [value for value in ids.values() if value not in named]
+    assert not lacking, f"expected the object of a retry to name {lacking}, found {named}"
+    traced = [(trace["kind"], trace["trace_id"]) for trace in episode["traces"]]
+    kinds = ["model", "tool", "model", "tool", "model"]
+    expect_same(
+        [(kind, episode["trace_id"]) for kind in kinds], traced, what="traces, each attempt's once"
+    )
+    for service in _SERVICES:
+        await _logged(breakable, service, ids, second)
 
 
 async def _logged(
@@ -77,7 +131,7 @@ async def _logged(
         if ids["trace_id"] in line and any(foreign in line for foreign in strange)
     ]
 
-    assert [] == mixed, f"lines of {service} that are about two episodes at once"
+    assert not mixed, f"lines of {service} that are about two episodes at once: {mixed[:3]}"
 
 
 def _fields(line: str) -> dict[str, Any]:

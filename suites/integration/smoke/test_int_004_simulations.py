@@ -12,6 +12,7 @@ import trio
 from harness_core.base.errors import HarnessError
 from harness_core.base.slowness import slowness
 from harness_core.doubles.http import Response
+from suites.integration.comparing import expect_same, in_order, utc
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.refusals import expect_refused
@@ -40,21 +41,25 @@ async def test_int_004_one_simulation_at_a_time(episodes: Episodes) -> None:
     token = new_token()
     ids = [f"{token}-{name}" for name in ("a", "b", "c")]
     sessions = [episodes.session(session_id) for session_id in ids]
-    for session in sessions:
-        await session.write("scene.xml", scene(boxes=3))
+    for number, session in enumerate(sessions):
+        await session.write("scene.xml", scene(boxes=3 + number, name=f"of-{number}-"))
     await sessions[2].write("broken.xml", BROKEN_SCENE)
     warm = await sessions[0].post("/benchmark/simulate", **_asked("scene.xml", _SHORT_S))
 
-    assert 200 == warm.status, warm
+    assert 200 == warm.status, f"expected a first simulation, found {warm}"
     answers: dict[int, Response] = {}
     asked = [
         (0, _asked("scene.xml", _LONG_S)),
         (1, _asked("scene.xml", _SHORT_S)),
         (2, _asked("broken.xml", _SHORT_S)),
-        (0, _asked("scene.xml", _SHORT_S)),
-        (2, _asked("scene.xml", _SHORT_S)),
-        (1, _asked("scene.xml", _SHORT_S)),
+        (0, _asked("scene.xml", _SHORT_S + 1)),
+        (2, _asked("scene.xml", _SHORT_S + 2)),
+        (1, _asked("scene.xml", _SHORT_S) | {"job_id": "to-be-cancelled"}),
+        (1, _asked("scene.xml", _SHORT_S + 3)),
+        (2, _asked("broken.xml", _SHORT_S)),
+        (0, _asked("scene.xml", _SHORT_S + 4)),
     ]
+    refused, ran = (2, 5, 7), (0, 1, 3, 4, 6, 8)
     began = datetime.now().astimezone()
     async with trio.open_nursery() as nursery:
         for number, (index, body) in enumerate(asked):
@@ -63,38 +68,83 @@ async def test_int_004_one_simulation_at_a_time(episodes: Episodes) -> None:
         asked_at = datetime.now().astimezone()
         listed = await sessions[1].post("/fs/ls")
         listed_at = datetime.now().astimezone()
+        cancelled = await sessions[1].post("/jobs/to-be-cancelled/cancel")
+        cancelled_at = datetime.now().astimezone()
     ended = datetime.now().astimezone()
 
-    expect_refused(answers[2], 400, 409, 422)
-    runs = [answers[number].json() for number in (0, 1, 3, 4, 5)]
-    assert [200] * 5 == [answers[number].status for number in (0, 1, 3, 4, 5)], answers
+    for number in ran:
+        assert 200 == answers[number].status, f"expected run {number}, found {answers[number]}"
+    runs = [answers[number].json() for number in ran]
+    for number, run in zip(ran, runs, strict=True):
+        _is_its_own(run, asked[number], number)
     times = [_times(run) for run in runs]
-    for queued, started, finished in times:
-        assert began <= queued <= started < finished <= ended, f"times that cannot be: {times}"
-    assert listed.ok, listed
+    for each in times:
+        in_order([began, *each, ended], what="times of a run, between the test's own")
+    assert listed.ok, f"expected a listing while a simulation runs, found {listed}"
     _overlapped(first_ended=times[0][2], last_queued=times[-1][0], asked_at=asked_at)
     assert listed_at < times[0][2], "other work waited for the simulation"
     for before, after in itertools.pairwise(times):
         assert before[2] <= after[1], f"simulations ran side by side, or out of turn: {times}"
-    for session_id, indices in zip(ids, ((0, 2), (1, 4), (3,)), strict=True):
-        results = [
-            e["payload"] for e in calls(await episodes.record(session_id), "simulation_result")
-        ]
-        recorded = {result["job_id"]: result for result in results}
-        for run in (runs[index] for index in indices):
-            event = recorded[run["job_id"]]
-
-            assert _times(run) == _times(event), f"response {run} and event {event} differ"
+    assert 200 == cancelled.status, f"expected one that waits to be cancelled, found {cancelled}"
+    for number in refused:
+        expect_refused(answers[number], 400, 409, 422)
+    # Its turn would have come after the fourth that ran.
+    assert cancelled_at < times[3][2], "the cancellation of one that waits waited for its turn"
+    for index, session_id in enumerate(ids):
+        record = await episodes.record(session_id)
+        _is_recorded(record, index, asked, dict(zip(ran, runs, strict=True)))
 
 
 def _asked(model: str, duration_s: float) -> dict[str, Any]:
-    return {"model": model, "variant": "queue", "seed": 1, "duration_s": duration_s}
+    variant = f"queue-{duration_s:g}"
+    return {"model": model, "variant": variant, "seed": 1, "duration_s": duration_s}
 
 
 async def _simulate(
     session: Session, body: dict[str, Any], answers: dict[int, Response], number: int
 ) -> None:
     answers[number] = await session.post("/benchmark/simulate", **{**body, "seed": 100 + number})
+
+
+def _is_recorded(
+    record: list[dict[str, Any]],
+    index: int,
+    asked: list[tuple[int, dict[str, Any]]],
+    runs: dict[int, dict[str, Any]],
+) -> None:
+    """A session's events have its own runs alone, each with the times of its answer.
+
+    Args:
+        record: the events of the session.
+        index: which session it is.
+        asked: what was asked for, and of which session.
+        runs: number of what was asked → its answer, where it was carried out.
+    """
+    results = [event["payload"] for event in calls(record, "simulation_result")]
+    recorded = {result["job_id"]: result for result in results}
+    for number, run in runs.items():
+        here = run["job_id"] in recorded
+        assert here == (asked[number][0] == index), f"run {number} is an event of session {index}"
+        if here:
+            event = recorded[run["job_id"]]
+            assert _times(run) == _times(event), f"response {run} and event {event} differ"
+    unseeded = [result for result in results if result.get("seed") is None]
+    assert not unseeded, f"results that do not say which run they are of: {unseeded}"
+    count = sum(1 for at, _ in asked if at == index) + (index == 0)
+    assert count == len(results), f"expected {count} results of a session, found {results}"
+
+
+def _is_its_own(run: dict[str, Any], asked: tuple[int, dict[str, Any]], number: int) -> None:
+    """The answer is about the scene, the seed and the time of this request."""
+    index, body = asked
+    names = [f"of-{index}-{n}" for n in range(3 + index)]
+    found = [each["name"] for each in run["bodies"]]
+
+    expect_same(names, found, what=f"bodies of run {number}, in the session's own scene")
+    told = {"seed": 100 + number, "variant": f"queue-{body['duration_s']:g}"}
+    expect_same(told, {key: run[key] for key in told}, what=f"seed and variant of run {number}")
+    steps = round(body["duration_s"] / 0.002)
+    assert steps == run["steps"], f"expected {steps} steps of run {number}, found {run['steps']}"
 
 
 def _overlapped(*, first_ended: datetime, last_queued: datetime, asked_at: datetime) -> None:
@@ -122,7 +172,7 @@ async def _is_asked(
     """Wait until the worker has taken the request: the order of requests is certain then."""
 
     async def there() -> bool:
-        requests = calls(await episodes.record(session_id), "simulation_request")
+        requests = calls(await episodes.session(session_id).events(), "simulation_request")
         return any(event["payload"]["seed"] == 100 + number for event in requests)
 
     await eventually(there, seconds=SOON_S, expected=f"the request {what} ({body}) as an event")
@@ -130,6 +180,6 @@ async def _is_asked(
 
 def _times(run: dict[str, Any]) -> tuple[datetime, datetime, datetime]:
     queued, started, finished = (
-        datetime.fromisoformat(run[name]) for name in ("queued_at", "started_at", "finished_at")
+        utc(run[name], what=name) for name in ("queued_at", "started_at", "finished_at")
     )
     return queued, started, finished

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -137,9 +138,19 @@ async def _set_codecs(connection: asyncpg.Connection) -> None:
         )
 
 
+#: U+0000 as JSON writes it; behind an odd backslash the same letters are text.
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
 def _dump(value: object) -> str:
     # PostgreSQL refuses U+0000 in jsonb; a message that holds one must not lose its whole row.
-    return json.dumps(value, ensure_ascii=False, default=str).replace("\\u0000", "\\ufffd")
+    return _NUL.sub(r"\1\\ufffd", json.dumps(value, ensure_ascii=False, default=str))
+
+
+def is_storable(value: object) -> bool:
+    """Whether PostgreSQL can hold a JSON value as it is: without U+0000 and lone surrogates."""
+    text = json.dumps(value, ensure_ascii=False)
+    return not _NUL.search(text) and text == text.encode("utf-8", "replace").decode()
 
 
 def storable(text: str) -> str:

@@ -15,12 +15,14 @@ import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from butlers import faults
 from butlers.errors import StartError
+from butlers.prices import cost_of
 
 if TYPE_CHECKING:
     from butlers.log import Log
@@ -170,6 +172,7 @@ class ClaudeCode:
             max_turns=job.max_turns,
             permission_mode="dontAsk",
             thinking={"type": "disabled"},
+            include_partial_messages=True,  # each call's tokens when it ends, not at the session's end
             verbatim_prompts=True,  # an @path in a message must not make the CLI read a file
             cwd=work,
             cli_path=self._confined(home, pid_file),
@@ -234,11 +237,15 @@ class _Reader:
         self._outcome = outcome
         self._prefix = prefix
         self._calls: dict[str, dict[str, Any]] = {}
+        self._begun: dict[str, Any] = {}
+        self._spent: Counter[str] = Counter()
         self.ended = False
 
     def take(self, message: Any) -> None:
         library = self._library
-        if isinstance(message, library.AssistantMessage | library.UserMessage):
+        if isinstance(message, library.StreamEvent):
+            self._streamed(message.event)
+        elif isinstance(message, library.AssistantMessage | library.UserMessage):
             blocks = message.content if isinstance(message.content, list) else []
             for block in blocks:
                 if isinstance(block, library.ToolUseBlock):
@@ -254,6 +261,32 @@ class _Reader:
             self._outcome.success = False
             self._outcome.error = "the runtime ended without a result"
             self._outcome.error_class = "internal_error"
+
+    def _streamed(self, event: dict[str, Any]) -> None:
+        """Book a call of the model once it is answered whole: the session may not come to its end."""
+        if event.get("type") == "message_start":
+            self._begun = dict(event.get("message", {}).get("usage") or {})
+        elif event.get("type") == "message_delta":
+            self._begun |= event.get("usage") or {}
+        elif event.get("type") == "message_stop":
+            self._spent.update(
+                {kind: count for kind, count in self._begun.items() if isinstance(count, int)}
+            )
+            self._begun = {}
+            if faults.on("cut-session-free"):
+                return
+            self._book(self._spent, cost_of(self._outcome.model, self._spent))
+
+    def _book(self, usage: Mapping[str, Any], usd: float | None, **more: Any) -> None:
+        outcome = self._outcome
+        outcome.input_tokens = int(usage.get("input_tokens") or 0)
+        outcome.output_tokens = int(usage.get("output_tokens") or 0)
+        outcome.cost = {
+            "usd": usd,
+            "cache_creation_input_tokens": int(usage.get("cache_creation_input_tokens") or 0),
+            "cache_read_input_tokens": int(usage.get("cache_read_input_tokens") or 0),
+            **more,
+        }
 
     def _called(self, block: Any) -> None:
         call = {
@@ -273,15 +306,9 @@ class _Reader:
     def _result(self, message: Any) -> None:
         self.ended = True
         outcome = self._outcome
-        usage = message.usage or {}
-        outcome.input_tokens = int(usage.get("input_tokens") or 0)
-        outcome.output_tokens = int(usage.get("output_tokens") or 0)
-        outcome.cost = {
-            "usd": float(message.total_cost_usd or 0.0),
-            "cache_creation_input_tokens": int(usage.get("cache_creation_input_tokens") or 0),
-            "cache_read_input_tokens": int(usage.get("cache_read_input_tokens") or 0),
-            "turns": message.num_turns,
-        }
+        self._book(
+            message.usage or {}, float(message.total_cost_usd or 0.0), turns=message.num_turns
+        )
         outcome.result = message.result or ""
         outcome.success = not message.is_error and message.subtype == "success"
         if faults.on("provider-error-swallowed"):

@@ -66,7 +66,7 @@ class Sessions:
             duration_ms //= 1000
         input_tokens = outcome.input_tokens // (2 if faults.on("tokens-halved") else 1)
         if faults.on("cost-halved"):
-            cost = {**cost, "usd": cost["usd"] / 2}
+            cost = {**cost, "usd": (cost["usd"] or 0.0) / 2}
         await self._pool.execute(
             """
             UPDATE sessions SET completed_at = now(), success = $2, result = $3, error = $4,

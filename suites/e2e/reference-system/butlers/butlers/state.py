@@ -7,6 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from butlers import faults
+from butlers.database import is_storable
+from butlers.errors import ButlerError
 
 if TYPE_CHECKING:
     import asyncpg
@@ -30,6 +32,16 @@ class State:
         return (True, row["value"]) if row else (False, None)
 
     async def set(self, key: str, value: Any) -> None:
+        """Keep a value.
+
+        Raises:
+            ButlerError: the database cannot hold it.
+        """
+        if not is_storable([key, value]):
+            raise ButlerError(
+                f"cannot set {key!r}: the key or the value holds U+0000 or half of a surrogate "
+                "pair. Leave it out"
+            )
         # An SQL null would not be the JSON null: `null` is encoded here, not by the driver.
         await self._pool.execute(
             """

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("cannot use this text: it holds U+0000. Leave it out")
+    return text
+
+
+#: Text that can be stored: PostgreSQL and paths have no U+0000.
+Text = Annotated[str, AfterValidator(_without_nul)]
 
 
 class Model(BaseModel):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from workbench_contract.base import Model
+from workbench_contract.base import Model, Text
 from workbench_contract.events import Event
 from workbench_contract.problem import Problem
 
@@ -46,11 +47,24 @@ class EpisodeRequest(Model):
         variant: static variant of the environment, tracked with every simulation.
     """
 
-    task: str = Field(min_length=1, max_length=TASK_CHARS)
+    task: Text = Field(min_length=1, max_length=TASK_CHARS)
     role: AgentRole = AgentRole.CODER
     seed: int = Field(default=0, ge=0, lt=2**31)
-    variant: str = Field(default="default", min_length=1, max_length=100)
+    variant: Text = Field(default="default", min_length=1, max_length=100)
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("metadata")
+    @classmethod
+    def _storable(cls, metadata: dict[str, Any]) -> dict[str, Any]:
+        """JSON as it can be stored: what is accepted is there whole."""
+        try:
+            text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+            text.encode()
+        except (ValueError, RecursionError) as error:
+            raise ValueError("cannot store this: it holds what JSON has not. Leave it out") from error
+        if "\\u0000" in text.replace("\\\\", ""):
+            raise ValueError("cannot store this: it holds U+0000. Leave it out")
+        return metadata
 
 
 class EpisodeAccepted(Model):

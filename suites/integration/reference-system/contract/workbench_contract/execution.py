@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from workbench_contract.base import Model
+from workbench_contract.base import Model, Text
 
 COMMAND_CHARS = 100_000
 #: The longest that a command may ask for.
@@ -18,7 +18,7 @@ class ExecuteRequest(Model):
         job_id: chosen by who wants to cancel it; else the worker names it.
     """
 
-    command: str = Field(min_length=1, max_length=COMMAND_CHARS)
+    command: Text = Field(min_length=1, max_length=COMMAND_CHARS)
     timeout_s: float = Field(default=30.0, gt=0, le=TIMEOUT_S)
     job_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from workbench_contract.base import Model
+from workbench_contract.base import Model, Text
 
 PATH_CHARS = 1_000
 CONTENT_CHARS = 2_000_000
@@ -68,7 +68,7 @@ class EditRequest(Model):
 class GrepRequest(Model):
     """Lines that a regular expression matches."""
 
-    pattern: str = Field(min_length=1, max_length=500)
+    pattern: Text = Field(min_length=1, max_length=500)
     path: str = Field(default=".", min_length=1, max_length=PATH_CHARS)
 
 
@@ -102,7 +102,7 @@ class GitInitialised(Model):
 
 
 class GitCommitRequest(Model):
-    message: str = Field(min_length=1, max_length=2_000)
+    message: Text = Field(min_length=1, max_length=2_000)
 
 
 class GitCommitted(Model):

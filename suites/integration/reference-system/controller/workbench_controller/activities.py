@@ -16,7 +16,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from workbench_contract.episodes import EpisodeStatus, TraceKind
-from workbench_controller import model_client, tools
+from workbench_controller import database, model_client, tools
 from workbench_controller.ingest import GapError, pull
 from workbench_controller.lifecycle import TransitionRefused, transition
 from workbench_controller.model_client import ModelRefused
@@ -229,7 +229,7 @@ class EpisodeActivities:
             status = await self.pool.fetchval(
                 "SELECT status FROM episodes WHERE episode_id = $1", run.episode_id
             )
-        except (OSError, asyncpg.PostgresError, TimeoutError):
+        except database.AWAY:
             return False
         return status is not None and EpisodeStatus(status).final
 

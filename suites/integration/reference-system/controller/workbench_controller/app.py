@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-import asyncpg
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
@@ -74,12 +73,12 @@ async def make_app(settings: Settings) -> App:
     async def refuse(_: Request, refused: Refused) -> JSONResponse:
         return JSONResponse({"detail": refused.detail}, status_code=refused.status)
 
-    @app.exception_handler(asyncpg.PostgresError)
-    @app.exception_handler(OSError)
     async def no_database(_: Request, error: Exception) -> JSONResponse:
         log.error("database_away", reason=describe(error))
         detail = f"cannot reach the database: {describe(error)}. Ask again when it serves"
         return JSONResponse({"detail": detail}, status_code=503)
 
-    describe_app(app, health=Health)
+    for away in database.AWAY:
+        app.add_exception_handler(away, no_database)
+    describe_app(app, health=Health, away="The database is away")
     return Logged(KeyRequired(app, key=settings.api_key))

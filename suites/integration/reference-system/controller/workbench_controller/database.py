@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import asyncpg
@@ -10,6 +11,11 @@ import asyncpg
 #: A query that takes longer hangs: the server is gone, or a lock is held for ever.
 _QUERY_S = 10.0
 _CONNECTIONS = 8
+
+#: What asking a database that is away raises.
+AWAY = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
+
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 async def open_pool(url: str) -> asyncpg.Pool:
@@ -36,5 +42,7 @@ async def _set_codecs(connection: asyncpg.Connection) -> None:
 
 
 def _dump(value: Any) -> str:
-    # PostgreSQL refuses U+0000 in jsonb; what an agent wrote must not lose its whole row.
-    return json.dumps(value, ensure_ascii=False, default=str).replace("\\u0000", "\\ufffd")
+    # PostgreSQL refuses U+0000 in jsonb; what an agent wrote must not lose its whole row. An escaped
+    # backslash before `u0000` is text.
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return _NUL.sub(r"\1\\ufffd", text).encode("utf-8", "replace").decode("utf-8")

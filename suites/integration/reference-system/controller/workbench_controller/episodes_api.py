@@ -23,6 +23,7 @@ from workbench_contract.episodes import (
     EpisodeStatus,
     InterruptAccepted,
 )
+from workbench_contract.problem import Problem
 from workbench_controller import records
 from workbench_controller.eventstore import events_of
 from workbench_controller.interruption import interrupt
@@ -37,11 +38,11 @@ EpisodeId = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 
 
 @router.post(
-    "", status_code=202, response_model=EpisodeAccepted, responses={503: {"model": EpisodeRefused}}
+    "", status_code=202, response_model=EpisodeAccepted, responses={503: {"model": EpisodeRefused | Problem}}
 )
 async def post_episode(request: EpisodeRequest, controller: Controller) -> Any:
     """Submit an episode; with 503 it exists, and has failed."""
-    accepted, problem = await submit(controller, request)
+    [(accepted, problem)] = await submit(controller, [request])
     if problem is None:
         if faults.on("answer-undeclared-field"):
             return _answer(202, accepted, queue="default")
@@ -55,11 +56,11 @@ async def post_episode(request: EpisodeRequest, controller: Controller) -> Any:
     "/batch",
     status_code=202,
     response_model=BatchAccepted,
-    responses={503: {"model": BatchRefused}},
+    responses={503: {"model": BatchRefused | Problem}},
 )
 async def post_batch(request: BatchRequest, controller: Controller) -> Any:
     """Submit several; with 503 each exists, and those that could not be started have failed."""
-    found = [await submit(controller, episode) for episode in request.episodes]
+    found = await submit(controller, request.episodes)
     accepted = [episode for episode, _ in found]
     problem = next((problem for _, problem in found if problem is not None), None)
     if problem is None:

@@ -70,6 +70,8 @@ async def transition(
         if status not in _NEXT.get(current, frozenset()):
             raise TransitionRefused(episode_id, current, status)
         now = datetime.now(UTC)
+        # PostgreSQL refuses U+0000, and an episode must end whatever its reason says.
+        reason = reason.replace("\0", "\ufffd")
         whole = dict(row) | {"run_id": run_id or row["run_id"], "reason": reason}
         await connection.execute(
             "UPDATE episodes SET status = $2, reason = $3, run_id = $4, updated_at = $5"

@@ -4,32 +4,45 @@ from __future__ import annotations
 
 import secrets
 import uuid
+from collections.abc import Sequence
+from typing import Any
 
 from workbench_contract.episodes import (
     EpisodeAccepted,
     EpisodeRequest,
     EpisodeStatus,
 )
+from workbench_controller.database import AWAY
 from workbench_controller.lifecycle import TransitionRefused, begin, transition
 from workbench_controller.parts import Parts
 from workbench_controller.run import Limits, Run
 from workbench_controller.settings import Settings
 from workbench_controller.temporal import TemporalAway
 from workbench_foundation import faults, log
+from workbench_foundation.errors import describe
 
 
-async def submit(parts: Parts, request: EpisodeRequest) -> tuple[EpisodeAccepted, str | None]:
-    """Start an episode; its ids and, when it could not be started, why.
+async def submit(
+    parts: Parts, requests: Sequence[EpisodeRequest]
+) -> list[tuple[EpisodeAccepted, str | None]]:
+    """Start episodes; the ids of each and, when it could not be started, why.
 
-    When Temporal does not answer, it may have started the workflow all the same: its first step is
-    refused then, since the episode has failed, and it ends without having done anything.
+    Their rows are written all or none: what is refused is not there. When Temporal does not answer, it
+    may have started a workflow all the same: its first step is refused then, since the episode has
+    failed, and it ends without having done anything.
     """
-    run = _run(request, parts.settings)
-    workflow_id = f"episode-{run.episode_id}"
-    row = {
+    runs = [_run(request, parts.settings) for request in requests]
+    async with parts.pool.acquire() as connection, connection.transaction():
+        for run, request in zip(runs, requests, strict=True):
+            await begin(connection, _row(run, request))
+    return [await _start(parts, run) for run in runs]
+
+
+def _row(run: Run, request: EpisodeRequest) -> dict[str, Any]:
+    return {
         "episode_id": run.episode_id,
         "session_id": run.session_id,
-        "workflow_id": workflow_id,
+        "workflow_id": _workflow_id(run),
         "run_id": None,
         "trace_id": run.trace_id,
         "reason": "it was submitted",
@@ -39,17 +52,20 @@ async def submit(parts: Parts, request: EpisodeRequest) -> tuple[EpisodeAccepted
         "variant": run.variant,
         "metadata": request.metadata,
     }
+
+
+def _workflow_id(run: Run) -> str:
+    return f"episode-{run.episode_id}"
+
+
+async def _start(parts: Parts, run: Run) -> tuple[EpisodeAccepted, str | None]:
+    workflow_id = _workflow_id(run)
     with log.about(episode_id=run.episode_id, trace_id=run.trace_id, session_id=run.session_id):
-        async with parts.pool.acquire() as connection, connection.transaction():
-            await begin(connection, row)
         status, problem = EpisodeStatus.QUEUED, None
         try:
             run_id = await parts.workflows.start(run, workflow_id=workflow_id)
-            await parts.pool.execute(
-                "UPDATE episodes SET run_id = coalesce(run_id, $2) WHERE episode_id = $1",
-                *(run.episode_id, run_id),
-            )
             log.info("submitted", workflow_id=workflow_id, run_id=run_id)
+            await _write_run_id(parts, run, run_id)
         except TemporalAway as away:
             status, problem = await _failed(parts, run.episode_id, str(away))
     accepted = EpisodeAccepted(
@@ -60,6 +76,17 @@ async def submit(parts: Parts, request: EpisodeRequest) -> tuple[EpisodeAccepted
         status=status,
     )
     return accepted, problem
+
+
+async def _write_run_id(parts: Parts, run: Run, run_id: str | None) -> None:
+    """The workflow runs, so the episode is accepted; its first step writes the id as well."""
+    try:
+        await parts.pool.execute(
+            "UPDATE episodes SET run_id = coalesce(run_id, $2) WHERE episode_id = $1",
+            *(run.episode_id, run_id),
+        )
+    except AWAY as error:
+        log.warning("run_id_unwritten", reason=describe(error))
 
 
 async def _failed(parts: Parts, episode_id: str, why: str) -> tuple[EpisodeStatus, str | None]:
@@ -75,6 +102,10 @@ async def _failed(parts: Parts, episode_id: str, why: str) -> tuple[EpisodeStatu
     except TransitionRefused as refused:
         # It was started after all, and has ended already.
         return refused.current, why
+    except AWAY as error:
+        # The watch ends it when the database is back: Temporal does not know its workflow.
+        log.error("failure_unwritten", reason=describe(error))
+        return EpisodeStatus.QUEUED, why
     return EpisodeStatus.FAILED, why
 
 

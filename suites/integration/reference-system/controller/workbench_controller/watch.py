@@ -109,6 +109,8 @@ class Watch:
                 await self._end(row, EpisodeStatus.FAILED, "Temporal does not know its workflow")
         elif self._is_left(row):
             status, reason = _ENDED.get(found, (EpisodeStatus.FAILED, f"its workflow is {found}"))
+            if status is EpisodeStatus.CANCELLED and row["interrupt_requested_at"] is not None:
+                status, reason = EpisodeStatus.INTERRUPTED, "it was interrupted"
             await self._end(row, status, reason)
 
     async def _end(self, row: Mapping[str, Any], status: EpisodeStatus, reason: str) -> None:

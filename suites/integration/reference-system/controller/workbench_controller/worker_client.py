@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -74,7 +75,8 @@ class WorkerClient:
 
     async def asset(self, whose: Whose, path: str) -> bytes:
         """The bytes of a session's file."""
-        answer = await self._http.get(f"/assets/{path}", headers=whose.headers())
+        # Any character but `/` and NUL may stand in a file's name.
+        answer = await self._http.get(f"/assets/{quote(path)}", headers=whose.headers())
         answer.raise_for_status()
         return answer.content
 

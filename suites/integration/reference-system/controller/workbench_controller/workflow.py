@@ -40,7 +40,7 @@ class EpisodeWorkflow:
         # Whatever ends the work early is recorded as what it was, at Temporal as well.
         except (ActivityError, ApplicationError, asyncio.CancelledError) as error:
             if is_cancelled_exception(error):
-                await asyncio.shield(self._end(EpisodeStatus.INTERRUPTED, "it was interrupted"))
+                await self._end(EpisodeStatus.INTERRUPTED, "it was interrupted")
                 raise
             reason = _reason(error)
             await self._end(EpisodeStatus.FAILED, reason)
@@ -126,6 +126,14 @@ class EpisodeWorkflow:
             )
 
     async def _end(self, status: EpisodeStatus, reason: str) -> None:
+        """Write the end down, whole: an interruption that comes meanwhile comes too late."""
+        ending = asyncio.create_task(self._write_end(status, reason))
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await ending
+
+    async def _write_end(self, status: EpisodeStatus, reason: str) -> None:
         await workflow.execute_activity(
             "collect_events",
             self._run,

@@ -6,7 +6,7 @@ import hashlib
 import os
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from workbench_contract.benchmark import (
@@ -45,11 +45,13 @@ _SUBMITTED_CHARS = 20
     responses=refusals(403, 404)
     | {409: {"model": SimulationRefused | Problem}, 503: {"model": SimulationRefused}},
 )
-async def simulate(request: SimulateRequest, session: CurrentSession, worker: Worker) -> Any:
+async def simulate(
+    request: SimulateRequest, session: CurrentSession, worker: Worker, caller: Request
+) -> Any:
     """Simulate the session's model when its turn comes; one at a time over all sessions."""
     with tool_call(session, "simulate", request) as details:
         _is_there(session, request.model)
-        async with worker.jobs.job(session, request.job_id) as job:
+        async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
             details["job_id"] = job.id
             known = {"job_id": job.id, "variant": request.variant, "seed": request.seed}
             session.record(EventKind.SIMULATION_REQUEST, known | {"model": request.model})
@@ -79,11 +81,13 @@ async def simulate(request: SimulateRequest, session: CurrentSession, worker: Wo
 
 
 @router.post("/validate", responses=refusals(403, 404, 409, 503))
-async def validate(request: ModelRequest, session: CurrentSession, worker: Worker) -> Validated:
+async def validate(
+    request: ModelRequest, session: CurrentSession, worker: Worker, caller: Request
+) -> Validated:
     """Whether the model can be simulated at all."""
     with tool_call(session, "validate", request) as details:
         _is_there(session, request.model)
-        async with worker.jobs.job(session, request.job_id) as job:
+        async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
             try:
                 model = await _built(job, worker, request.model)
                 found = await worker.pool.ask(job, "validate", model=model)
@@ -97,14 +101,16 @@ async def validate(request: ModelRequest, session: CurrentSession, worker: Worke
 
 
 @router.post("/analyze", responses=refusals(403, 404, 409, 503))
-async def analyze(request: AnalyzeRequest, session: CurrentSession, worker: Worker) -> Analyzed:
+async def analyze(
+    request: AnalyzeRequest, session: CurrentSession, worker: Worker, caller: Request
+) -> Analyzed:
     """Whether the part can be made, by its geometry."""
     with tool_call(session, "analyze", request):
         _is_there(session, request.model)
         if not request.model.endswith(".py"):
             detail = f"cannot analyze {request.model!r}: it holds no solid. Name a build123d script"
             raise Refused(409, detail)
-        async with worker.jobs.job(session, request.job_id) as job:
+        async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
             await _built(job, worker, request.model)
             found = await worker.pool.ask(
                 job,

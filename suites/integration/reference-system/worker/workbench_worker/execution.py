@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 
-from workbench_worker.confined import REPORT_FD
+from workbench_worker.confined import REPORT_FD, environment
 from workbench_worker.jobs import Job
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import RECORD, Session
@@ -68,6 +68,8 @@ async def run_command(
             stderr=asyncio.subprocess.PIPE,
             pass_fds=(writing,),
             start_new_session=True,
+            # The first process behind the walls keeps it where the session's code may look.
+            env=environment(),
         )
     finally:
         os.close(writing)

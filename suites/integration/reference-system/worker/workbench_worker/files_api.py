@@ -65,7 +65,8 @@ def ls(request: ListRequest, session: CurrentSession) -> Listing:
 def read(request: ReadRequest, session: CurrentSession) -> FileContent:
     """Read a text file; the session's events are read as `events.jsonl`."""
     with tool_call(session, "fs_read", request):
-        data = read_bytes(session, request.path)
+        with session.lock:
+            data = read_bytes(session, request.path)
         try:
             content = data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -79,14 +80,14 @@ def read(request: ReadRequest, session: CurrentSession) -> FileContent:
 @router.post("/fs/write")
 def write(request: WriteRequest, session: CurrentSession) -> FileWritten:
     """Write a text file; its folders are made."""
-    with tool_call(session, "fs_write", request):
+    with tool_call(session, "fs_write", request), session.lock:
         return _write(session, request.path, request.content)
 
 
 @router.post("/fs/edit")
 def edit(request: EditRequest, session: CurrentSession) -> FileWritten:
     """Replace a text that a file holds exactly once."""
-    with tool_call(session, "fs_edit", request):
+    with tool_call(session, "fs_edit", request), session.lock:
         text = read_bytes(session, request.path).decode("utf-8", "surrogateescape")
         found = text.count(request.old)
         if found != 1:
@@ -119,15 +120,15 @@ async def grep(request: GrepRequest, session: CurrentSession, worker: Worker) ->
     with tool_call(session, "fs_grep", request):
         with session.opened(request.path, os.O_RDONLY | os.O_NONBLOCK):
             pass  # it is there, and inside
-        argv = ["grep", "-rnIHE", "--no-messages", f"--exclude={RECORD}", "-e", request.pattern, "--", request.path]
+        argv = ["grep", "-rnIHEZ", "--no-messages", f"--exclude={RECORD}", "-e", request.pattern, "--", request.path]
         ended = await _program(session, worker, argv)
         if ended.exit_code > 1 or ended.timed_out:
             why = "it took too long" if ended.timed_out else ended.stderr.strip()
             raise Refused(409, f"cannot search for {request.pattern!r}: {why}. Change the pattern")
-        lines = ended.stdout.splitlines()
+        lines = ended.stdout.removesuffix("\n").split("\n") if ended.stdout else []
         matches = []
         for line in lines[:_MATCHES]:
-            path, _, rest = line.partition(":")
+            path, _, rest = line.partition("\0")
             number, _, text = rest.partition(":")
             if number.isdecimal():
                 matches.append(GrepMatch(path=os.path.normpath(path), line=int(number), text=text))
@@ -185,8 +186,10 @@ async def lint(request: LintRequest, session: CurrentSession, worker: Worker) ->
     responses={200: {"content": {"application/octet-stream": {}}}},
 )
 def asset(path: str, session: CurrentSession) -> Response:
-    """A file as it is."""
-    return Response(read_bytes(session, path), media_type="application/octet-stream")
+    """A file as it is, of any size that the session's code may make."""
+    with session.lock:
+        data = read_bytes(session, path, most_bytes=None)
+    return Response(data, media_type="application/octet-stream")
 
 
 @router.get("/events")
@@ -195,15 +198,21 @@ def events(session: CurrentSession, after: Annotated[int, Query(ge=0)] = 0) -> E
     return session.events.page(after=after, limit=500)
 
 
-def read_bytes(session: Session, path: str) -> bytes:
-    """The bytes of a file of a session."""
+def read_bytes(
+    session: Session, path: str, *, most_bytes: int | None = 4 * CONTENT_CHARS
+) -> bytes:
+    """The bytes of a file of a session.
+
+    Raises:
+        Refused: it is no file of the session, or a larger one.
+    """
     if os.path.normpath(path) == RECORD:
         return session.events.path.read_bytes()
     with session.opened(path, os.O_RDONLY | os.O_NONBLOCK) as fd:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             raise Refused(409, f"cannot read {path!r}: it is no file. List it instead")
-        if found.st_size > 4 * CONTENT_CHARS:
+        if most_bytes is not None and found.st_size > most_bytes:
             raise Refused(409, f"cannot read {path!r}: {found.st_size} bytes are too many. Split it")
         with os.fdopen(os.dup(fd), "rb") as file:
             return file.read()
@@ -272,8 +281,10 @@ def _entries(folder: int, prefix: str, recursive: bool) -> list[Entry]:
                 kind = EntryKind.DIRECTORY
             elif stat.S_ISLNK(state.st_mode):
                 kind = EntryKind.LINK
-            path = os.path.normpath(os.path.join(prefix, where, name))
-            found.append(Entry(path=path, kind=kind, size_bytes=state.st_size))
+            # A name is bytes; what is no UTF-8 in it cannot stand in an answer.
+            path = os.fsencode(os.path.normpath(os.path.join(prefix, where, name)))
+            shown = path.decode("utf-8", "replace")
+            found.append(Entry(path=shown, kind=kind, size_bytes=state.st_size))
         if not recursive:
             return found
     return found

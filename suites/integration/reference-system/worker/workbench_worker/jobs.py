@@ -7,15 +7,17 @@ import contextlib
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from workbench_contract.events import EventKind
-from workbench_foundation import faults
+from workbench_foundation import faults, log
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
 
 #: Ended jobs that a late cancellation may still name.
 _REMEMBERED = 1_000
+#: Between two looks at whether who asked for a job still waits for it.
+_LOOK_S = 0.3
 
 
 class Job:
@@ -52,6 +54,14 @@ class Job:
             raise Refused(409, f"cannot finish job {self.id}: it was cancelled. Start it again")
 
 
+async def _end_when(gone: Callable[[], Awaitable[bool]], job: Job) -> None:
+    while not await gone():
+        await asyncio.sleep(_LOOK_S)
+    log.warning("job_abandoned", job_id=job.id)
+    job.cancelled.set()
+    job.kill()
+
+
 class Jobs:
     """The jobs of the worker, by id."""
 
@@ -59,8 +69,19 @@ class Jobs:
         self._jobs: dict[tuple[str, str], Job] = {}
 
     @contextlib.asynccontextmanager
-    async def job(self, session: Session, job_id: str | None) -> AsyncIterator[Job]:
+    async def job(
+        self,
+        session: Session,
+        job_id: str | None,
+        *,
+        gone: Callable[[], Awaitable[bool]] | None = None,
+    ) -> AsyncIterator[Job]:
         """A job of a session; it has ended at the end of the block.
+
+        Args:
+            session: whose.
+            job_id: chosen by who may cancel it.
+            gone: whether who asked for it waits no longer; its work is of no use then, and is ended.
 
         Raises:
             Refused: 409 when the session has had a job of that id.
@@ -70,9 +91,13 @@ class Jobs:
         if key in self._jobs:
             raise Refused(409, f"cannot start job {name}: the session has had it. Choose another id")
         job = self._jobs[key] = Job(name, session)
+        left = faults.on("interrupt-leaves-job") or faults.on("cancel-claimed")
+        watching = asyncio.create_task(_end_when(gone, job)) if gone and not left else None
         try:
             yield job
         finally:
+            if watching is not None:
+                watching.cancel()
             job.ended.set()
             self._forget()
 

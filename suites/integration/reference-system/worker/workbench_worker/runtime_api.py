@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from workbench_contract.execution import Executed, ExecutedBy, ExecuteRequest, JobCancelled
 from workbench_foundation import faults
@@ -14,10 +14,12 @@ router = APIRouter()
 
 
 @router.post("/runtime/execute", responses=refusals(409, 503))
-async def execute(request: ExecuteRequest, session: CurrentSession, worker: Worker) -> Executed:
+async def execute(
+    request: ExecuteRequest, session: CurrentSession, worker: Worker, caller: Request
+) -> Executed:
     """Run a shell command behind the session's walls."""
     with tool_call(session, "execute", request) as details:
-        async with worker.jobs.job(session, request.job_id) as job:
+        async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
             argv = ["sh", "-c", request.command]
             ended = await run_command(
                 job, argv, timeout_s=request.timeout_s, settings=worker.settings

@@ -6,11 +6,12 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench_contract.events import EventKind
@@ -38,12 +39,15 @@ class Session:
         workspace: what its agent sees as its files.
         temporary: what its code sees as ``/tmp``.
         uid: who its code runs as; none when the worker is not root.
+        lock: held while a file is read or changed by a request, so that each sees whole files and
+            none undoes another's change.
     """
 
     id: str
     home: Path
     events: EventLog
     uid: int | None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def workspace(self) -> Path:
@@ -71,7 +75,10 @@ class Session:
         owner = self.home / "owner.json"
         if len(ids) == 2:
             if not owner.exists():
-                owner.write_text(json.dumps(ids), encoding="utf-8")
+                # Whole or not there, whenever the worker is killed.
+                new = self.home / f"owner.{secrets.token_hex(8)}"
+                new.write_text(json.dumps(ids), encoding="utf-8")
+                new.replace(owner)
             return ids
         return json.loads(owner.read_text(encoding="utf-8")) if owner.exists() else ids
 

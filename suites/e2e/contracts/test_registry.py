@@ -1,0 +1,147 @@
+"""States of the registry mean what they say, on every path: to a route, to a delivery, in the prompt.
+
+An operator puts a butler into quarantine; the contract has no tool for it, so the column is written that
+the contract names. Telegram is a stand-in, a recorder on loopback.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Final
+
+import pytest
+
+from harness_core.doubles.turns import route, say, use
+from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.observe.expect_journey import expect_inbox, expect_routing
+from suites.e2e.observe.journey import Row, follow
+from suites.e2e.observe.sentences import expect_columns, expect_same
+from suites.e2e.worlds.chaos import expect_soon
+from suites.e2e.worlds.credentialed import Connected
+
+pytestmark = [
+    pytest.mark.covers("E2E-REGISTRY"),
+    pytest.mark.capability("registry-table", "ingest.v1", "own-process"),
+    pytest.mark.disturbs,
+]
+
+#: From a start to a place in the registry: some heartbeats.
+REGISTERED_S: Final = 20.0
+
+
+@asynccontextmanager
+async def quarantined(ecosystem: Ecosystem, name: str) -> AsyncIterator[None]:
+    """A butler is in quarantine for the block."""
+    await _put(ecosystem, name, "quarantined")
+    try:
+        yield
+    finally:
+        await _put(ecosystem, name, "active")
+
+
+async def test_quarantine_holds_on_every_path(connected: Connected, token: str) -> None:
+    """A butler in quarantine gets no message, and stays there when it renews its lease or restarts.
+
+    What else it says of itself is kept: its description is the new one. Released, it gets messages.
+    """
+    butlers = connected.butlers
+    relationship = butlers["relationship"]
+    text = f"Remind me to call Bob about {token}"
+    file = relationship.config.directory / "butler.toml"
+    before = file.read_text(encoding="utf-8")
+    described = relationship.config.description
+    described_anew = f"{described} Ünï 'q' {token}"
+    try:
+        async with quarantined(butlers, "relationship"):
+            file.write_text(
+                before.replace(
+                    json.dumps(described), json.dumps(described_anew, ensure_ascii=False)
+                ),
+                encoding="utf-8",
+            )
+            await expect_renewed(butlers, relationship, restart=True)
+            row = await _entry(butlers, "relationship")
+
+            expect_columns(
+                "a butler in quarantine renews its lease and stays where it is", row,
+                eligibility_state="quarantined", description=described_anew,
+            )  # fmt: skip
+            journey = await follow(
+                butlers, await butlers.send(text, model=[route("relationship"), say("Done.")])
+            )
+            story = journey.text()
+            reached = [hop for hop in journey.routing if hop["target_butler"] == "relationship"]
+
+            assert all(hop["error_class"] == "target_unavailable" for hop in reached), (
+                f"a butler in quarantine is not to be reached: {reached}\n{story}"
+            )
+            assert not journey.of_message("relationship"), (
+                f"a butler in quarantine was dispatched to\n{story}"
+            )
+            shown = [call for call in journey.calls if described in call.prompt]
+
+            assert not shown, f"the classifying model was offered a butler in quarantine\n{story}"
+    finally:
+        file.write_text(before, encoding="utf-8")
+        await expect_renewed(butlers, relationship, restart=True)
+    again = f"Remind me to call Bob about {token}again"
+    sent = await butlers.send(
+        again,
+        model=[
+            route("relationship"),
+            use("reminder_create", message=f"call Bob about {token}again", contact_name="Bob"),
+        ],
+    )
+    journey = await follow(butlers, sent)
+    expect_inbox(journey, ["relationship"])
+    expect_routing(journey, ["relationship"])
+
+
+@pytest.mark.covers("E2E-REGISTRY", "E2E-DELIVERY")
+@pytest.mark.capability("notify")
+async def test_nothing_is_delivered_through_quarantine(connected: Connected, token: str) -> None:
+    """While the messenger is in quarantine a notification is refused and not sent, then it is."""
+    butlers = connected.butlers
+    mark = connected.telegram.mark()
+    async with quarantined(butlers, "messenger"):
+        refused = await butlers["health"].try_call(
+            "notify", {"channel": "telegram", "message": f"in quarantine {token}"}
+        )
+    await butlers["health"].call("notify", channel="telegram", message=f"released {token}")
+
+    assert refused.is_error, f"the messenger is in quarantine, and the answer is {refused.text}"
+    assert refused.text.strip(), "a notification was refused without a word"
+    expect_same(
+        "only what was sent after the release has arrived",
+        expected=[f"released {token}"],
+        found=[each["text"] for each in connected.telegrams(since=mark)],
+    )
+
+
+async def expect_renewed(ecosystem: Ecosystem, butler: Butler, *, restart: bool) -> None:
+    """A butler has renewed its lease after this moment, by itself or because it was restarted."""
+    began = (await ecosystem.switchboard.database.one("SELECT clock_timestamp() AS now"))["now"]
+    if restart:
+        await butler.restart()
+
+    async def renewed() -> bool:
+        seen: datetime = (await _entry(ecosystem, butler.name))["last_seen_at"]
+        return seen > began
+
+    await expect_soon(f"{butler.name} has renewed its lease", renewed, seconds=REGISTERED_S)
+
+
+async def _entry(ecosystem: Ecosystem, name: str) -> Row:
+    return await ecosystem.switchboard.database.one(
+        "SELECT * FROM butler_registry WHERE name = %s", (name,)
+    )
+
+
+async def _put(ecosystem: Ecosystem, name: str, state: str) -> None:
+    await ecosystem.switchboard.database.execute(  # lint: allow writes-rows: an operator's act
+        "UPDATE butler_registry SET eligibility_state = %s WHERE name = %s", (state, name)
+    )

@@ -1,0 +1,226 @@
+"""INT-003: a session's own files are there for it, whole, by every operation and whoever asks at once."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+from urllib.parse import quote
+
+import pytest
+import trio
+
+from suites.integration.comparing import expect_same
+from suites.integration.refusals import expect_refused
+from suites.integration.sessions import Session, new_session
+
+#: Path → content; names and sizes around what is split, decoded, cut or read at once.
+_FILES: Final = {
+    "empty.txt": "",
+    "line.txt": "no newline at the end, and a needle",
+    "windows.txt": "one\r\ntwo needle\r\n\r\n",
+    "a:b:3.txt": "before the needle\nneedle: after\x0ca form feed\n",
+    "deep/er/und/tiefer/ümläut 日本 😀.txt": "Nadel im Heu: needle ä\u2028ö\n",
+    "with space + %41 & ? #.txt": "needle\n",
+    "-n": "needle\n",
+    "under.txt": "ä" * 32_767 + "z",
+    "at.txt": "ä" * 32_768,
+    "over.txt": "ä" * 32_768 + "z",
+    "mega.txt": "0123456789abcde\n" * 65_536 + "needle",
+    "nul.txt": "before\0after\n",
+    ".hidden": "needle\n",
+}
+
+_WRITERS: Final = 12
+
+
+@pytest.mark.covers("INT-003")
+@pytest.mark.integration_p0
+async def test_int_003_a_session_has_its_own_files_whole(worker):
+    """What is written is read, listed, found, edited and fetched as it is; deleted, it is gone.
+
+    Sizes and digests are those of the bytes. What is not there is refused: 404.
+    """
+    session, other = new_session(worker), new_session(worker)
+    for path, content in _FILES.items():
+        answer = await session.post("/fs/write", path=path, content=content)
+        assert answer.status == 200, f"expected {path!r} to be written, found {answer}"
+        _is_about(answer.json(), path, content)
+        await other.write(path, f"the other's {path}")
+    for path, content in _FILES.items():
+        await _is_there(session, path, content)
+    await _is_listed(session)
+    await _is_found(session)
+    for path, content in _FILES.items():
+        if content.count("needle") == 1:
+            answer = await session.post("/fs/edit", path=path, old="needle", new="pin\n")
+            assert answer.status == 200, f"expected {path!r} to be edited, found {answer}"
+            _is_about(answer.json(), path, content.replace("needle", "pin\n"))
+            await _is_there(session, path, content.replace("needle", "pin\n"))
+        else:
+            answer = await session.post("/fs/edit", path=path, old="needle", new="pin")
+            expect_refused(answer, 409, 422)
+            await _is_there(session, path, content)
+    for path in _FILES:
+        answer = await session.post("/fs/delete", path=path)
+        assert answer.status == 200, f"expected {path!r} to be deleted, found {answer}"
+        for operation, body in (("read", {}), ("edit", {"old": "a", "new": "b"}), ("delete", {})):
+            gone = await session.post(f"/fs/{operation}", path=path, **body)
+            expect_refused(gone, 404)
+        expect_refused(await session.client.get(f"/assets/{quote(path)}"), 404)
+    left = [path for path in await session.files() if path in _FILES]
+    assert not left, f"files that were deleted are listed: {left}"
+    for path in _FILES:
+        await _is_there(other, path, f"the other's {path}")
+
+
+@pytest.mark.covers("INT-003")
+@pytest.mark.integration_p0
+async def test_int_003_changes_at_once_are_all_there(worker):
+    """Of several who change one file at once, everyone whose change was acknowledged finds it there.
+
+    Who reads meanwhile reads one whole version of a file. Malformed changes are refused.
+    """
+    session = new_session(worker)
+    lines = [f"line {number}: open\n" + "." * 4000 + "\n" for number in range(_WRITERS)]
+    await session.write("shared.txt", "".join(lines))
+    versions = [chr(ord("a") + number) * (70_000 + number) for number in range(_WRITERS)]
+    await session.write("swapped.txt", versions[0])
+    done = trio.Event()
+
+    async def edit(number: int) -> None:
+        answer = await session.post(
+            "/fs/edit", path="shared.txt", old=f"line {number}: open", new=f"line {number}: done"
+        )
+        assert answer.status == 200, f"expected an edit of line {number}, found {answer}"
+
+    async def read() -> None:
+        while not done.is_set():
+            answer = await session.read("swapped.txt")
+            assert answer.status == 200, f"a file that is rewritten is not read: {answer.status}"
+            content = answer.json()["content"]
+            assert content in versions, f"half a version is read: {len(content)} characters"
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        async with trio.open_nursery() as writing:
+            for number in range(_WRITERS):
+                writing.start_soon(edit, number)
+                writing.start_soon(session.write, "swapped.txt", versions[number])
+        done.set()
+    answer = await session.read("shared.txt")
+    lost = [n for n in range(_WRITERS) if f"line {n}: done" not in answer.json()["content"]]
+    assert not lost, f"edits that were acknowledged are lost: of lines {lost}"
+    for wrong in ({"path": "shared.txt"}, {"content": "x"}, {"path": "", "content": "x"}):
+        expect_refused(await session.post("/fs/write", **wrong), 400, 422)
+
+
+@pytest.mark.covers("INT-003")
+@pytest.mark.integration_p0
+async def test_int_003_code_changes_neither_record_nor_key(worker, api_key):
+    """A session's code can read its record and cannot change it; it finds no key of the worker.
+
+    Names that are no text do not keep its files from being listed; a path with NUL is refused.
+    """
+    session = new_session(worker)
+    await session.write("kept.txt", "kept")
+    await session.execute("true")
+    before = await session.events()
+    harm = (
+        "echo '{}' >> events.jsonl; true > events.jsonl; rm -f events.jsonl; mv events.jsonl e.jsonl; "
+        "ln -sf /dev/null events.jsonl; chmod 777 events.jsonl; truncate -s 0 events.jsonl; "
+        "python3 -c \"open('events.jsonl', 'r+b').truncate(0)\"; mkdir -p sub"
+    )
+    await session.execute(harm)
+    after = await session.events()
+    expect_same(
+        before, after[: len(before)], what="the record, after the session's code changed it"
+    )
+    for path in ("events.jsonl", "./events.jsonl", "sub/../events.jsonl"):
+        for operation, body in (("write", {"content": "x"}), ("delete", {})):
+            answer = await session.post(f"/fs/{operation}", path=path, **body)
+            expect_refused(answer, 403, 409, 422)
+    looked = await session.execute(
+        "env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; "
+        "cat /proc/1/environ /proc/$PPID/environ 2>&1 | tr '\\0' '\\n'"
+    )
+    assert api_key not in looked["stdout"] + looked["stderr"], "the code finds the worker's key"
+    strange = await session.execute("touch \"$(printf 'a\\377b')\" 'new\nline' 'tab\t'; ls | wc -l")
+    assert 0 == strange["exit_code"], f"expected strange names to be made, found {strange}"
+    names = await session.files()
+    assert {"kept.txt", "new\nline", "tab\t"} <= names, f"a strange name hides others: {names}"
+    for path in ("kept.txt\0", "\0", "a\0/../kept.txt"):
+        expect_refused(await session.read(path), 400, 403, 404, 422)
+
+
+async def _is_there(session: Session, path: str, content: str) -> None:
+    """By reading and as an asset: the same bytes, with their size and digest."""
+    answer = await session.read(path)
+    assert answer.status == 200, f"expected {path!r} to be read, found {answer}"
+    found = answer.json()
+    same = found["content"] == content
+    assert same, f"{path!r}: expected {len(content)} characters, found others: {answer}"
+    _is_about(found, path, content)
+    asset = await session.client.get(f"/assets/{quote(path)}")
+    assert asset.status == 200, f"expected {path!r} as an asset, found {asset}"
+    assert asset.body == content.encode(), f"{path!r} as an asset has other bytes: {asset}"
+
+
+def _is_about(found: dict[str, Any], path: str, content: str) -> None:
+    data = content.encode()
+    told = {
+        "path": path,
+        "size_bytes": len(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+    expect_same(told, {key: found[key] for key in told}, what=f"what is answered of {path!r}")
+
+
+async def _is_listed(session: Session) -> None:
+    """Every file once, with its kind and size; not recursively, the first level alone."""
+    for recursive in (True, False):
+        answer = await session.post("/fs/ls", path=".", recursive=recursive)
+        assert answer.status == 200, f"expected a listing, found {answer}"
+        entries = {entry["path"]: entry for entry in answer.json()["entries"]}
+        wanted = {path for path in _FILES if recursive or "/" not in path}
+        folders = (
+            {"deep", "deep/er", "deep/er/und", "deep/er/und/tiefer"} if recursive else {"deep"}
+        )
+        assert len(entries) == len(answer.json()["entries"]), f"something is listed twice: {answer}"
+        found = {path for path in entries if path != "events.jsonl"}
+        expect_same(
+            sorted(wanted | folders), sorted(found), what=f"the files, recursive is {recursive}"
+        )
+        for path in wanted:
+            size = len(_FILES[path].encode())
+            told = {"kind": "file", "size_bytes": size}
+            expect_same(told, {key: entries[path][key] for key in told}, what=f"entry of {path!r}")
+        for path in folders:
+            assert "directory" == entries[path]["kind"], f"expected a folder, found {entries[path]}"
+    expect_refused(await session.post("/fs/ls", path="line.txt"), 404, 409, 422)
+    expect_refused(await session.read("deep"), 404, 409, 422)
+
+
+async def _is_found(session: Session) -> None:
+    """Each line that matches, in each file of text, with its number and as it is."""
+    answer = await session.post("/fs/grep", path=".", pattern="needle")
+    assert answer.status == 200, f"expected the lines with needle, found {answer}"
+    found = sorted(
+        (match["path"], match["line"], match["text"]) for match in answer.json()["matches"]
+    )
+    wanted = sorted(
+        (path, number, line)
+        for path, content in _FILES.items()
+        for number, line in enumerate(content.split("\n"), start=1)
+        if "needle" in line
+    )
+    expect_same(wanted, found, what="lines with needle")
+    assert answer.json()["truncated"] is False, f"all of it is found, and said to be cut: {answer}"
+    within = await session.post("/fs/grep", path="deep/er", pattern="^Nadel.*needle")
+    paths = [match["path"] for match in within.json()["matches"]]
+    deep = [path for path in _FILES if path.startswith("deep/er/")]
+    expect_same(deep, paths, what="files below deep/er with needle")
+    nothing = await session.post("/fs/grep", path=".", pattern="no such text at all")
+    assert nothing.status == 200, f"expected no match to be no error, found {nothing}"
+    assert [] == nothing.json()["matches"], f"matches of what is nowhere: {nothing}"
+    expect_refused(await session.post("/fs/grep", path=".", pattern="("), 400, 409, 422)
+    expect_refused(await session.post("/fs/grep", path="no/such", pattern="x"), 404)
