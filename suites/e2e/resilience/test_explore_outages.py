@@ -39,7 +39,7 @@ pytestmark = [
 ]
 
 #: Each costs a boot or a session: an example is a handful of them.
-STEPS = 8
+STEPS = 6
 
 #: A call that a part which is away may never answer.
 CALL_S = 8.0
