@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from harness_core.base.errors import NotReady
 from harness_core.front.skips import not_run
 from harness_core.infrastructure.databases import MigrationChain
 from harness_core.ports import listeners
@@ -119,6 +120,10 @@ CORE_TOOLS: Final = frozenset(
 )
 
 
+#: Parts of the ecosystem that are the harness's own.
+OURS: Final = frozenset({"postgres", "gateway", "otlp"})
+
+
 def each_butler(ecosystem: Ecosystem) -> list[Butler]:
     """The butlers that were booted; never none, so that no loop below passes by being empty."""
     butlers = list(ecosystem.butlers.values())
@@ -143,9 +148,15 @@ def test_the_ecosystem_comes_up(request: pytest.FixtureRequest) -> None:
     try:
         ecosystem: Ecosystem = request.getfixturevalue("butler_ecosystem")
     except ServiceFailed as failed:
+        if failed.service in OURS:
+            raise
         raise AssertionError(
             f"expected every butler to come up, {failed.service} did not: {failed}"
         ) from failed
+    except NotReady as late:
+        if "registry" not in late.action:
+            raise
+        raise AssertionError(f"expected every butler to be registered: {late}") from late
 
     states = {name: str(butler.process.state) for name, butler in ecosystem.butlers.items()}
     assert set(states.values()) == {State.RUNNING}, f"a butler that came up runs: found {states}"

@@ -50,7 +50,7 @@ _REGISTER_S: Final = 20.0
 _DROPPED_S: Final = 10.0
 
 #: Until a session that was started asks the model. Slowest seen on 2 loaded cores: 9 s.
-_ASKS_S: Final = 60.0
+_ASKS_S: Final = 30.0
 
 #: Until butlers that have lost their database have tried to reach it some times: a few heartbeats.
 _KNOCKS_S: Final = 30.0
