@@ -203,6 +203,10 @@ class ScheduleMachine(Machine):
             if task.due and task.enabled:
                 task.due, task.ran = False, task.ran + 1
                 task.armed = self._armed(task.cron, asked)
+        for name, task in self._tasks.items():
+            if task.due and not task.enabled:
+                # Whether it stays due or waits for its next time is the product's choice.
+                self._read_again(name, self._armed(task.cron, asked))
 
     @precondition(lambda self: not self._restarted and not self._butler.shared)
     @rule()
