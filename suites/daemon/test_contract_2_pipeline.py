@@ -49,11 +49,13 @@ async def test_without_meta(client) -> None:
     """User input without META is answered like any other, with a META that names a source."""
     answer = await ask(client, user_input("ping", source=None))
 
-    assert expect_message(answer, client).strip()
+    text = expect_message(answer, client)
+    assert text.strip(), f"contract 2: input without META is answered in words, not by {text!r}"
     meta = answer.get("META")
 
     assert meta is not None, f"an answer without META: {answer.payload}"
-    assert isinstance(lookup(meta, "SOURCE"), Keyword), answer.payload
+    source = lookup(meta, "SOURCE")
+    assert isinstance(source, Keyword), f"the META of an answer names a source, not {source!r}"
 
 
 @pytest.mark.parametrize("case", ["lower", "mixed"])
@@ -65,7 +67,8 @@ async def test_keywords_in_any_case(client, case: str) -> None:
     await client.send_bytes(f"{len(text):06X}{text}".encode())
     answer = await client.receive("an answer to keywords in lower case", seconds=HEALTH_S)
 
-    assert expect_message(answer, client).strip()
+    said = expect_message(answer, client)
+    assert said.strip(), f"contract 2: keywords of any case are understood, found {said!r}"
 
 
 async def test_answers_follow_their_requests(client) -> None:
@@ -74,9 +77,11 @@ async def test_answers_follow_their_requests(client) -> None:
         await client.send(user_input("ping", source=source))
     answers = [await client.receive("an answer", seconds=10) for _ in range(5)]
 
-    assert ["TUI", "CLI", "TUI", "EMACS", "CLI"] == [
-        str(answer.get("META", "SOURCE")).lstrip(":") for answer in answers
-    ], str(client.transcript)
+    sources = [str(answer.get("META", "SOURCE")).lstrip(":") for answer in answers]
+    assert ["TUI", "CLI", "TUI", "EMACS", "CLI"] == sources, (
+        f"contract 2: answers come in the order of their requests, found {sources}: "
+        f"{client.transcript}"
+    )
 
 
 async def test_answers_go_where_they_were_asked(daemon: Daemon) -> None:
@@ -112,7 +117,8 @@ async def test_heartbeat_is_not_answered(daemon: Daemon) -> None:
 
         expect_message(echo, connection)
 
-    assert before == expect_health(await daemon.health())
+    after = expect_health(await daemon.health())
+    assert before == after, f"health says the same before and after: {before}, then {after}"
 
 
 @pytest.mark.covers("CONTRACT-2-HEARTBEAT")
@@ -124,8 +130,10 @@ async def test_a_heartbeat_between_requests(client) -> None:
     first = await client.receive("the first answer", seconds=10)
     second = await client.receive("the second answer", seconds=10)
 
-    assert [Keyword("TUI"), Keyword("CLI")] == [
-        first.get("META", "SOURCE"),
-        second.get("META", "SOURCE"),
-    ], str(client.transcript)
-    assert expect_message(first, client) == expect_message(second, client)
+    sources = [first.get("META", "SOURCE"), second.get("META", "SOURCE")]
+    assert [Keyword("TUI"), Keyword("CLI")] == sources, (
+        f"contract 2: a heartbeat is answered by nothing, found answers to {sources}: "
+        f"{client.transcript}"
+    )
+    one, other = expect_message(first, client), expect_message(second, client)
+    assert one == other, f"the same input has the same answer: {one!r}, then {other!r}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
@@ -57,7 +55,7 @@ async def test_health_is_checked_again(client) -> None:
         await client.send(HEALTH_CHECK)
     statuses = [expect_health(await client.receive(seconds=HEALTH_S)) for _ in range(20)]
 
-    assert 20 == len(statuses)
+    assert 20 == len(statuses), f"each health check has an answer: 20, found {len(statuses)}"
 
 
 @pytest.mark.covers("CONTRACT-3-MALFORMED")
@@ -156,7 +154,9 @@ async def test_one_byte_at_a_time(daemon: Daemon) -> None:
             await trio.lowlevel.checkpoint()
         kinds = {str((await connection.receive(seconds=HEALTH_S)).get("TYPE")) for _ in range(2)}
 
-    assert {":REQUEST", ":HEALTH-RESPONSE"} == kinds
+    assert {":REQUEST", ":HEALTH-RESPONSE"} == kinds, (
+        f"contract 3: frames that come byte by byte are answered like others, found {kinds}"
+    )
 
 
 async def test_half_a_frame_holds_up_no_other_client(daemon: Daemon) -> None:
@@ -217,12 +217,9 @@ async def test_reset_in_the_middle(attacked: Daemon) -> None:
     """A connection reset in the middle of a frame, or of its answer, disturbs no other client."""
     async with unharmed(attacked):
         for sent in (b"000015(:TYPE", frame(TALK.format("ping")), frame(HEALTH) * 20):
-            stream = await trio.open_tcp_stream("127.0.0.1", attacked.port)
-            await stream.send_all(sent)
-            stream.setsockopt(
-                trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, struct.pack("ii", 1, 0)
-            )
-            await stream.aclose()
+            async with open_connection(attacked.port) as connection:
+                await connection.send_bytes(sent)
+                await connection.abort()
 
     assert attacked.vitals().memory_kib > 0, "the daemon is gone"
 
@@ -232,7 +229,8 @@ async def test_a_flood_of_connections(attacked: Daemon) -> None:
     async with unharmed(attacked):
         streams = [await trio.open_tcp_stream("127.0.0.1", attacked.port) for _ in range(FLOOD)]
         try:
-            assert attacked.vitals().descriptors < 10_000
+            held = attacked.vitals().descriptors
+            assert held < 10_000, f"contract 3: {FLOOD} silent clients hold {held} descriptors"
         finally:
             for stream in streams:
                 await stream.aclose()
@@ -285,7 +283,11 @@ async def test_good_clients_among_hostile_ones(attacked: Daemon) -> None:
                 answer = await ask(connection, user_input("ping", source=source))
                 expect_message(answer, connection)
 
-                assert answer.get("META", "SOURCE") == Keyword(source), str(connection.transcript)
+                found = answer.get("META", "SOURCE")
+                assert Keyword(source) == found, (
+                    f"contract 3: an answer is for {source} and says {found}: "
+                    f"{connection.transcript}"
+                )
         done.append(number)
 
     async def hostile() -> None:
@@ -316,7 +318,7 @@ async def test_frames_are_not_kept(attacked: Daemon) -> None:
         after = attacked.vitals()
     grown = after.memory_kib - warm.memory_kib
 
-    assert warm.identity == after.identity
+    assert warm.identity == after.identity, "contract 3: the daemon was another one afterwards"
     assert grown < 12 * 1024, f"contract 3: 400 frames of 60 kB left {grown} KiB in memory"
 
 
@@ -362,5 +364,8 @@ async def test_fuzz(attacked: Daemon, pieces: list[bytes]) -> None:
             messages = ()
     expect_health(await attacked.health())
 
-    assert before == attacked.vitals().identity
-    assert all(message.get("TYPE") is not None for message in messages), str(connection.transcript)
+    after = attacked.vitals().identity
+    assert before == after, f"contract 3: the daemon stays: it was {before}, and is {after}"
+    assert all(message.get("TYPE") is not None for message in messages), (
+        f"contract 3: every message has a TYPE: {connection.transcript}"
+    )

@@ -14,6 +14,7 @@ import trio
 from harness_core.base.errors import NotReady
 from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
+from harness_core.front.skips import not_run
 from harness_core.ports import listeners
 from harness_core.process import command_line
 from suites.daemon.canary import Canary, open_canary
@@ -114,9 +115,12 @@ async def test_harmless(confined: Daemon, canary: Canary, row: Harmless) -> None
         outcome = await ask(connection, shell(command))
         stdout, exit_code = expect_outcome(outcome, connection, command)
 
-    assert row.exit_code == exit_code, outcome.payload
+    assert row.exit_code == exit_code, (
+        f"contract 5: {command!r} ends with {row.exit_code}, found {outcome.payload}"
+    )
     if row.output is not None:
-        assert filled(row.output, confined, canary) == stdout
+        expected = filled(row.output, confined, canary)
+        assert expected == stdout, f"contract 5: {command!r} prints {expected!r}, found {stdout!r}"
     canary.restore()
 
 
@@ -132,8 +136,9 @@ def expect_outcome(outcome: Message, connection: Connection, command: str) -> tu
     assert command == outcome.get("PAYLOAD", "CMD"), "the outcome of another command"
     stdout = outcome.get("PAYLOAD", "STDOUT")
 
-    assert isinstance(stdout, str), outcome.payload
-    assert isinstance(outcome.get("PAYLOAD", "STDERR"), str), outcome.payload
+    assert isinstance(stdout, str), f"contract 5: STDOUT is a text: {outcome.payload}"
+    stderr = outcome.get("PAYLOAD", "STDERR")
+    assert isinstance(stderr, str), f"contract 5: STDERR is a text: {outcome.payload}"
     return stdout, outcome.get("PAYLOAD", "EXIT-CODE")
 
 
@@ -151,7 +156,8 @@ async def test_a_safe_command_has_its_effect(confined: Daemon, token: str) -> No
             await until(written)
 
     assert made.is_file(), f"contract 5: the command had no effect\n{connection.transcript}"
-    assert f"{token}\n" == made.read_text()
+    text = made.read_text()
+    assert f"{token}\n" == text, f"contract 5: the command writes {token}, found {text!r}"
     made.unlink()
 
 
@@ -163,7 +169,9 @@ async def test_stderr_and_status_come_back(confined: Daemon) -> None:
         outcome = await ask(connection, shell("echo out; echo err >&2; exit 3"))
         stdout, exit_code = expect_outcome(outcome, connection, "echo out; echo err >&2; exit 3")
 
-    assert ("out\n", "err\n", 3) == (stdout, outcome.get("PAYLOAD", "STDERR"), exit_code)
+    found = (stdout, outcome.get("PAYLOAD", "STDERR"), exit_code)
+    expected = ("out\n", "err\n", 3)
+    assert expected == found, f"contract 5: output, errors and status are {expected}, found {found}"
 
 
 @pytest.mark.covers("CONTRACT-5-SAFE")
@@ -179,7 +187,7 @@ async def test_a_timeout_ends_the_command(
         stdout, exit_code = expect_outcome(outcome, connection, command)
 
     assert exit_code != 0, f"a command that was ended succeeded: {outcome.payload}"
-    assert token not in stdout
+    assert token not in stdout, f"contract 5: what was ended went on and printed {stdout!r}"
     await expect_quiet(confined, own)
 
 
@@ -193,7 +201,25 @@ async def test_text_is_judged_too(confined: Daemon, canary: Canary, source: str)
         answer = await ask(connection, user_input(text, source=source))
         expect_no_trace(canary, confined, text)
 
-        assert "blocked" in answer.payload.lower(), answer.payload
+        assert "blocked" in answer.payload.lower(), (
+            f"contract 5: dangerous text is answered as blocked, found {answer.payload}"
+        )
+
+
+async def test_skills_are_judged_too(confined: Daemon, canary: Canary) -> None:
+    """The dispatcher sees a command that a skill runs; it is refused, and left no trace."""
+    texts = confined.subject.table("skills").get("dangerous", ())
+    if not texts:
+        not_run("subject", f"{confined.subject.path.name} has no skill whose command does harm")
+    async with confined.connect() as connection:
+        for text in texts:
+            answer = await ask(connection, user_input(text))
+            expect_no_trace(canary, confined, text)
+
+            assert "blocked" in answer.payload.lower(), (
+                f"contract 5: a skill's command for {text!r} is refused as blocked, found "
+                f"{answer.payload}"
+            )
 
 
 async def test_many_at_once_are_judged_each(confined: Daemon, canary: Canary) -> None:
@@ -220,5 +246,6 @@ async def test_many_at_once_are_judged_each(confined: Daemon, canary: Canary) ->
 
 async def test_the_shell_is_not_a_listener(confined: Daemon) -> None:
     """After all of that the daemon still listens on its one port, and on no other."""
-    assert [confined.port] == [row.port for row in listeners() if row.pid == confined.pid]
-    assert Path(confined.root).is_dir()
+    ports = [row.port for row in listeners() if row.pid == confined.pid]
+    assert [confined.port] == ports, f"the daemon listens on {confined.port} alone, found {ports}"
+    assert Path(confined.root).is_dir(), f"the root of the shell is still there: {confined.root}"

@@ -15,7 +15,8 @@ async def gateways(connection) -> list:
     """The list of gateways, each a property list."""
     answer = await ask(connection, request("GATEWAY", "LIST"))
 
-    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-LIST"), answer.payload
+    sensor = answer.get("PAYLOAD", "SENSOR")
+    assert Keyword("GATEWAY-LIST") == sensor, f"contract 7: no list of gateways: {answer.payload}"
     listed = answer.get("PAYLOAD", "GATEWAYS")
 
     assert isinstance(listed, tuple), f"no list of :GATEWAYS: {answer.payload}"
@@ -27,7 +28,9 @@ async def test_registry_is_filled(client) -> None:
     names = [lookup(row, "NAME") for row in await gateways(client)]
 
     assert names, "contract 7: the gateway registry is empty after start"
-    assert all(isinstance(name, str) and name for name in names), names
+    assert all(isinstance(name, str) and name for name in names), (
+        f"contract 7: every gateway has a name that is a text: {names}"
+    )
     assert len(names) == len(set(names)), f"a gateway is listed twice: {names}"
 
 
@@ -55,7 +58,9 @@ async def test_the_list_is_the_same_for_everyone(daemon: Daemon) -> None:
     async with daemon.connect() as one, daemon.connect() as two:
         first, second = await gateways(one), await gateways(two)
 
-    assert first == second
+    assert first == second, (
+        f"contract 7: each connection is shown the same gateways: {first}, then {second}"
+    )
 
 
 async def test_an_unknown_action_is_refused(client) -> None:
@@ -65,4 +70,7 @@ async def test_an_unknown_action_is_refused(client) -> None:
 
     expect_refusal(refusal, client, "explode", "action")
 
-    assert before == await gateways(client)
+    after = await gateways(client)
+    assert before == after, (
+        f"contract 7: a refused action changes no gateway: expected {before}, found {after}"
+    )

@@ -42,7 +42,7 @@ async def linked(connection: Connection) -> dict[object, object]:
     answer = await ask(connection, request("GATEWAY", "LIST"))
     rows = answer.get("PAYLOAD", "LINKS") or ()
 
-    assert isinstance(rows, tuple), answer.payload
+    assert isinstance(rows, tuple), f"contract 8: :LINKS is a list: {answer.payload}"
     return {lookup(row, "NAME"): row for row in rows}
 
 
@@ -51,19 +51,23 @@ async def link(connection: Connection, name: str = NAME, **properties: str) -> N
     form = request("GATEWAY", "LINK", name=name, platform="telegram", address="42", **properties)
     answer = await ask(connection, form)
 
-    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-LINKED"), answer.payload
+    sensor = answer.get("PAYLOAD", "SENSOR")
+    assert Keyword("GATEWAY-LINKED") == sensor, f"a link is acknowledged, not by {answer.payload}"
     found = await linked(connection)
 
     assert name in found, f"contract 8: linked, and not listed: {sorted(map(str, found))}"
-    assert "telegram" == lookup(found[name], "PLATFORM")
-    assert "42" == lookup(found[name], "ADDRESS")
+    shown = (lookup(found[name], "PLATFORM"), lookup(found[name], "ADDRESS"))
+    assert ("telegram", "42") == shown, f"a link is listed as it was made: found {shown}"
 
 
 async def unlink(connection: Connection, name: str = NAME) -> None:
     """Unlink an address and see it acknowledged and gone."""
     answer = await ask(connection, request("GATEWAY", "UNLINK", name=name))
 
-    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-UNLINKED"), answer.payload
+    sensor = answer.get("PAYLOAD", "SENSOR")
+    assert Keyword("GATEWAY-UNLINKED") == sensor, (
+        f"an unlinking is acknowledged, not by {answer.payload}"
+    )
     assert name not in await linked(connection), "contract 8: unlinked, and still listed"
 
 
@@ -73,7 +77,10 @@ async def test_link_and_unlink(client, token: str) -> None:
     await link(client, token)
     await unlink(client, token)
 
-    assert before == await linked(client)
+    after = await linked(client)
+    assert before == after, (
+        f"contract 8: the list of links is what it was: expected {before}, found {after}"
+    )
 
 
 async def test_a_name_is_a_name(client, token: str) -> None:
@@ -119,13 +126,16 @@ async def test_sending_reaches_the_platform(
     text = f"naïve 日本 😀 {token}"
     answer = await ask(client, request("GATEWAY", "SEND", name=token, text=text))
 
-    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-SENT"), answer.payload
-    assert 200 == answer.get("PAYLOAD", "STATUS")
+    sensor, status = answer.get("PAYLOAD", "SENSOR"), answer.get("PAYLOAD", "STATUS")
+    assert Keyword("GATEWAY-SENT") == sensor, f"a sending is acknowledged, not by {answer.payload}"
+    assert 200 == status, f"the platform's own status is reported: expected 200, found {status}"
     requests = platform.matching("/hook", method="POST")
 
-    assert 1 == len(requests), [f"{request.method} {request.path}" for request in requests]
-    assert token in requests[0].text
-    assert "日本" in requests[0].body.decode("unicode_escape") or "日本" in requests[0].text
+    shown = [f"{request.method} {request.path}" for request in requests]
+    assert 1 == len(requests), f"contract 8: a message is posted once, found {shown}"
+    assert token in requests[0].text, f"the message is posted whole: {requests[0].text!r}"
+    posted = (requests[0].text, requests[0].body.decode("unicode_escape"))
+    assert any("日本" in each for each in posted), f"letters are posted as they are: {posted[0]!r}"
     await unlink(client, token)
 
 
@@ -159,7 +169,9 @@ async def test_an_unlinked_address_is_not_written_to(
 
     expect_refusal(outcome, client, "link", token.lower())
 
-    assert () == platform.requests
+    assert () == platform.requests, (
+        f"contract 8: an unlinked address gets nothing, and it got {platform.requests}"
+    )
 
 
 async def test_only_the_linked_are_heard(client, token: str) -> None:
@@ -200,7 +212,10 @@ async def test_an_incomplete_link_is_refused(
 
     expect_refusal(refusal, client)
 
-    assert before == await linked(client)
+    after = await linked(client)
+    assert before == after, (
+        f"contract 8: the list of links is what it was: expected {before}, found {after}"
+    )
     expect_health(await daemon.health())
 
 
@@ -211,4 +226,7 @@ async def test_unlinking_the_unknown_is_refused(client, token: str) -> None:
 
     expect_refusal(refusal, client)
 
-    assert before == await linked(client)
+    after = await linked(client)
+    assert before == after, (
+        f"contract 8: the list of links is what it was: expected {before}, found {after}"
+    )

@@ -207,10 +207,14 @@ async def test_the_second_speaks_chat_completions(asked: Asked, token: str) -> N
         trouble(asked, TROUBLE["status-500"], second),
         asked.daemon.connect() as connection,
     ):
-        assert token == (await say(connection, QUESTION.format("all"), seconds=ANSWER_S)).strip()
+        said = (await say(connection, QUESTION.format("all"), seconds=ANSWER_S)).strip()
+        assert token == said, f"contract 8: the second model's answer is {token}, found {said!r}"
     last = (await calls(asked, since=mark))[-1]
 
-    assert ("chat_completions", 200) == (last.kind, last.status)
+    asked_last = (last.kind, last.status)
+    assert ("chat_completions", 200) == asked_last, (
+        f"contract 8: the second provider is asked in its own shape, found {asked_last}"
+    )
 
 
 ALL_DOWN = {
@@ -227,8 +231,8 @@ def expect_failed_cascade(answer: Message, connection: Connection, *, stated: st
     assert reply.startswith(stated), f"contract 8: {reply!r} does not say {stated!r}"
     explanation = str(answer.get("PAYLOAD", "EXPLANATION"))
 
-    assert "first" in explanation, explanation
-    assert "second" in explanation, explanation
+    assert "first" in explanation, f"contract 8: the first failure is explained: {explanation}"
+    assert "second" in explanation, f"contract 8: the second failure is explained: {explanation}"
 
 
 @pytest.mark.parametrize("faults", ALL_DOWN.values(), ids=ALL_DOWN)
@@ -252,8 +256,10 @@ async def test_trouble_is_not_remembered(asked: Asked, token: str) -> None:
     mark = await asked.client.mark()
     well = Fault(kind="answer", model=FIRST, text=token)
     async with trouble(asked, well), asked.daemon.connect() as connection:
-        assert token in await say(connection, QUESTION.format("all"), seconds=ANSWER_S)
-    assert [FIRST] == order(await calls(asked, since=mark))
+        said = await say(connection, QUESTION.format("all"), seconds=ANSWER_S)
+        assert token in said, f"contract 8: the first model answers {token}, found {said!r}"
+    asked_now = order(await calls(asked, since=mark))
+    assert [FIRST] == asked_now, f"contract 8: the first works and is asked alone: {asked_now}"
 
 
 async def test_a_model_at_work_holds_up_no_other_client(asked: Asked) -> None:
@@ -308,7 +314,9 @@ async def test_what_a_model_proposes_is_judged(run, subject, evidence, token: st
                 answer = await ask(connection, user_input("tidy up"), seconds=ANSWER_S)
 
                 assert [] == canary.changes(), f"contract 5: a model's {command!r} ran"
-                assert "blocked" in answer.payload.lower(), answer.payload
+                assert "blocked" in answer.payload.lower(), (
+                    f"contract 5: what a model proposes and may not run is blocked: {answer.payload}"
+                )
 
 
 @pytest.mark.aside("a check of the way to a real provider; the cascade is shown by the others")

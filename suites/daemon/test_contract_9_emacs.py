@@ -37,7 +37,7 @@ async def emacs(run, daemon: Daemon) -> Emacs:
 
     status, library = await output(daemon.client("emacs", "library"), "library")
 
-    assert status == 0, library
+    assert 0 == status, f"the command that names the library ends with {status}: {library}"
     numbers = iter(range(1, 100))
 
     async def evaluate(key: str, **fields: object) -> tuple[int, str]:
@@ -54,7 +54,7 @@ async def test_speaks_to_the_daemon(daemon: Daemon, emacs: Emacs, token: str) ->
     text = daemon.echo_of(f"naïve 日本 {token}")
     status, output = await emacs("say", text=text)
 
-    assert status == 0, output
+    assert 0 == status, f"contract 9: Emacs ends with {status} instead of 0: {output}"
     assert f"naïve 日本 {token}" in output, f"contract 9: Emacs was answered {output!r}"
 
 
@@ -67,7 +67,7 @@ async def test_inserts_a_flight_plan(emacs: Emacs, tmp_path: Path, token: str) -
     )
     text = plan.read_text(encoding="utf-8")
 
-    assert status == 0, output
+    assert 0 == status, f"contract 9: Emacs ends with {status} instead of 0: {output}"
     assert text.startswith("#+TITLE: Plans\n\n* Kept\nas it was\n"), text
     node = text[len("#+TITLE: Plans\n\n* Kept\nas it was\n") :]
 
@@ -96,7 +96,7 @@ async def test_inserts_under_a_heading(emacs: Emacs, tmp_path: Path, token: str)
     )
     headings = re.findall(r"^\*+ .+$", plan.read_text(encoding="utf-8"), re.MULTILINE)
 
-    assert status == 0, output
+    assert 0 == status, f"contract 9: Emacs ends with {status} instead of 0: {output}"
     expected = ["* One", f"** TODO Ship {token}", "*** TODO build it", "* Two"]
 
     assert expected == headings
@@ -108,7 +108,7 @@ async def test_two_plans_are_two_nodes(emacs: Emacs, tmp_path: Path, token: str)
     for number in (1, 2):
         status, output = await emacs("insert", file=plan, text=f"Plan {number} {token}: do it")
 
-        assert status == 0, output
+        assert 0 == status, f"contract 9: Emacs ends with {status} instead of 0: {output}"
     found = re.findall(r"^:ID:\s+(\S+)$", plan.read_text(encoding="utf-8"), re.MULTILINE)
 
     assert 2 == len(set(found)), f"contract 9: the IDs are {found}"

@@ -13,6 +13,7 @@ from harness_core.front.skips import not_run
 from harness_core.infrastructure.databases import MigrationChain
 from harness_core.ports import listeners
 from harness_core.process import descendants
+from harness_core.system.parts import ServiceFailed, State
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
 from suites.e2e.ecosystem.subject_file import Migrations, tables_of
 from suites.e2e.observe.expect_journey import words_of
@@ -131,6 +132,23 @@ async def table_names(butler: Butler) -> set[str]:
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
     )
     return {str(row["table_name"]) for row in rows}
+
+
+@pytest.mark.starts_product
+def test_the_ecosystem_comes_up(request: pytest.FixtureRequest) -> None:
+    """Every butler of the roster comes up; one that does not is named, with its last words.
+
+    The first test that needs the ecosystem boots it; here a butler that does not start is a failure.
+    """
+    try:
+        ecosystem: Ecosystem = request.getfixturevalue("butler_ecosystem")
+    except ServiceFailed as failed:
+        raise AssertionError(
+            f"expected every butler to come up, {failed.service} did not: {failed}"
+        ) from failed
+
+    states = {name: str(butler.process.state) for name, butler in ecosystem.butlers.items()}
+    assert set(states.values()) == {State.RUNNING}, f"a butler that came up runs: found {states}"
 
 
 @pytest.mark.covers("E2E-MCP")

@@ -53,4 +53,4 @@ async def test_a_journey_is_the_one_that_was_found_right(
     journey = await follow(ecosystem, sent, seconds=scenario.timeout_s)
     left = await outcome_of(ecosystem, journey, tuple(scenario.db_assertions), token=token)
 
-    assert pinned == left
+    assert pinned == left, f"what message {text!r} leaves is what was reviewed (golden run)"

@@ -83,7 +83,7 @@ async def test_no_message_is_lost_or_handled_twice(
     add_summary(pytestconfig, f"load: {profile.name}", text)
     await ecosystem.check_budget()
 
-    assert not undone, f"{undone}\n{text}"
+    assert not undone, f"every message is done in the end, and these are not: {undone}\n{text}"
     assert not account.problems, (
         f"what is acknowledged is kept, once: {len(account.problems)} problems\n{text}"
     )

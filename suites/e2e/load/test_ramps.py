@@ -101,7 +101,7 @@ async def test_no_message_is_lost_whatever_the_rate(
     await ecosystem.check_budget()
     wanted = len(arrivals_of(ramp, step_s=step_s))
 
-    assert not undone, f"{undone}\n{text}"
+    assert not undone, f"every message is done in the end, and these are not: {undone}\n{text}"
     assert not account.problems, (
         f"what is acknowledged is kept, once: {len(account.problems)} problems\n{text}"
     )

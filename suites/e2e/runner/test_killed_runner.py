@@ -70,7 +70,10 @@ def test_sigkill_in_mid_session_leaves_nothing(
         check=False,
     )
 
-    assert 0 == sweep.returncode, sweep.stdout + sweep.stderr
+    assert 0 == sweep.returncode, (
+        f"a sweep after a killed run ends with 0, not {sweep.returncode}: "
+        f"{sweep.stdout + sweep.stderr}"
+    )
     assert [] == list((state / "runs").iterdir()), "directories of the killed run are left"
 
 

@@ -63,19 +63,22 @@ def test_the_budget_stops_a_live_run(
         for number, word in re.findall(r"(\d+) (passed|failed|error)", finished.stdout)
     }
 
-    assert 0 != finished.returncode, output
+    assert 0 != finished.returncode, f"a run that is out of money fails: {output}"
     assert counts.get("passed", 0) >= 1, f"no scenario passed against the upstream: {output}"
     assert counts["passed"] < len(SCENARIOS), f"the budget stopped nothing: {output}"
     assert "failed" not in counts, f"a lack of money was blamed on the product: {output}"
     assert "error" in counts, f"the run does not say why it stopped: {output}"
     assert calls, "the upstream was never called"
-    assert f"may spend {float(BUDGET_USD):.4f} USD" in finished.stdout
-    assert "model calls (live)" in finished.stdout
+    limit = f"may spend {float(BUDGET_USD):.4f} USD"
+    assert limit in finished.stdout, f"the run says what it {limit}: {output}"
+    assert "model calls (live)" in finished.stdout, f"the run says what its calls cost: {output}"
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
 
-    assert written
-    assert [] == [path for path in written if provider.api_key in path.read_text(errors="replace")]
-    assert provider.api_key not in finished.stdout + finished.stderr
+    assert written, "a run leaves evidence, and there is none"
+    holding = [path for path in written if provider.api_key in path.read_text(errors="replace")]
+    assert [] == holding, f"no file of a run holds the provider's key, and these do: {holding}"
+    shown = provider.api_key in finished.stdout + finished.stderr
+    assert not shown, "the output of a run holds the provider's key"
 
 
 #: A row with a pass rate, and the tool it is about.

@@ -73,7 +73,10 @@ def test_two_runs_at_once_do_not_meet(
     ports = [set(SERVES.findall(_text(output))) for output in outputs]
 
     assert [None, None] == alive, f"a run ended before both were up\n{written}"
-    assert 0 == sweep.returncode, sweep.stdout + sweep.stderr
+    assert 0 == sweep.returncode, (
+        f"a sweep beside two runs ends with 0, not {sweep.returncode}: "
+        f"{sweep.stdout + sweep.stderr}"
+    )
     assert [0, 0] == codes, written
     for output in outputs:
         assert re.search(r"[1-9]\d* passed", _text(output)), f"nothing ran\n{_text(output)}"
