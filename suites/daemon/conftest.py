@@ -86,9 +86,10 @@ async def warm_up(daemon: Daemon) -> None:
 
 
 @pytest.fixture(scope="session")
-def confined(share: Share) -> Iterator[Daemon]:
+def confined(share: Share, subject: Subject) -> Iterator[Daemon]:
     """A daemon to which dangerous commands may be sent."""
-    with share("confined", Settings(confinement=confinement())) as daemon:
+    skills = "files" in subject.table("skills")
+    with share("confined", Settings(confinement=confinement(), skills=skills)) as daemon:
         yield daemon
 
 

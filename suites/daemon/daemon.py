@@ -78,6 +78,7 @@ class Settings:
         providers: language models, in the order they are to be asked.
         skills: add the skills of the subject file before the start.
         confinement: what the daemon is started in.
+        set_up: run the setup of the subject file in the new home.
         same_port: the port is its own through restarts, for clients that come back.
     """
 
@@ -85,6 +86,7 @@ class Settings:
     providers: Sequence[Provider] = ()
     skills: bool = False
     confinement: Confinement | None = None
+    set_up: bool = True
     same_port: bool = False
 
 
@@ -223,6 +225,10 @@ class Daemon:
         asking: str = self.subject.table("texts")["echo"]
         return asking.replace("{text}", text)
 
+    def places(self) -> dict[str, str]:
+        """What its command line may name besides a port."""
+        return {"home": str(self.home), "root": str(self.root)}
+
     def environment(self) -> dict[str, str]:
         """The environment it runs in, for clients that belong to it."""
         return self._environment(self._fields() | {"port": self.port})
@@ -231,7 +237,7 @@ class Daemon:
         """Do what has to be done once in a new home."""
         self.root.mkdir(exist_ok=True)
         setup = self.subject.table("setup")
-        if setup:
+        if setup and self._settings.set_up:
             argv = self.client("setup")
             starting = self._run.child(
                 argv,

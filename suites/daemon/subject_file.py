@@ -19,6 +19,20 @@ from harness_core.system.subject import Subject, Tables, Variables, load_subject
 __all__ = ["read_subject"]
 
 
+class Cli(Table, frozen=True):
+    """``[cli]``."""
+
+    gateways: tuple[str, ...] = ()
+    link: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    say: tuple[str, ...] = ()
+    shell: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
+    unlink: tuple[str, ...] = ()
+
+
 class Emacs(Table, frozen=True):
     """``[emacs]``."""
 
@@ -31,12 +45,15 @@ class Emacs(Table, frozen=True):
 class Knobs(Table, frozen=True):
     """Settings that a test may turn."""
 
+    check_s: Variables = field(default_factory=dict)
     connections: Variables = field(default_factory=dict)
     depth: Variables = field(default_factory=dict)
     frame_characters: Variables = field(default_factory=dict)
     frame_s: Variables = field(default_factory=dict)
     idle_s: Variables = field(default_factory=dict)
+    output_characters: Variables = field(default_factory=dict)
     refuse_shutdown: Variables = field(default_factory=dict)
+    workers: Variables = field(default_factory=dict)
 
 
 class Port(Table, frozen=True):
@@ -66,6 +83,8 @@ class Skills(Table, frozen=True):
     order: tuple[str, ...] = ()
     answers: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    shown: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    dangerous: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
 
 
@@ -73,6 +92,7 @@ class Texts(Table, frozen=True):
     """``[texts]``."""
 
     echo: str = ""
+    eval: str = ""
     shell: str = ""
 
 
@@ -88,10 +108,12 @@ class Tui(Table, frozen=True):
 class DaemonTables(Tables, frozen=True):
     """Every table but ``[subject]`` and ``[env]``."""
 
+    cli: Cli | None = None
     emacs: Emacs | None = None
     knobs: Knobs = Knobs()
     port: Port | None = None
     providers: Providers | None = None
+    refused: dict[str, Variables] = field(default_factory=dict)
     setup: Setup | None = None
     skills: Skills | None = None
     texts: Texts | None = None
@@ -100,7 +122,12 @@ class DaemonTables(Tables, frozen=True):
 
 #: Capability → the table and its keys that tests of it read.
 _NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "cli": (
+        "cli",
+        ("gateways", "link", "links", "say", "shell", "skills", "status", "stop", "unlink"),
+    ),
     "echo": ("texts", ("echo",)),
+    "eval-text": ("texts", ("eval",)),
     "emacs": ("emacs", ("library", "say", "insert", "insert_under")),
     "providers": ("providers", ("all_down", "env", "each")),
     "shell-text": ("texts", ("shell",)),

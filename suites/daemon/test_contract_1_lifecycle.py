@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import trio
@@ -11,11 +13,19 @@ import trio
 from harness_core.base.errors import ChildExited, NotReady
 from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
+from harness_core.front.skips import not_run
 from harness_core.ports import listeners
-from harness_core.process import Child
+from harness_core.process import Child, command_line
 from suites.daemon.daemon import Daemon, Settings
-from suites.daemon.messages import ask, expect_health, expect_refusal, request, user_input
-from suites.daemon.wire import Keyword, RemoteProtocolError, Violation, open_connection
+from suites.daemon.messages import ask, expect_health, expect_refusal, request, shell, user_input
+from suites.daemon.vitals import below
+from suites.daemon.wire import (
+    Connection,
+    Keyword,
+    RemoteProtocolError,
+    Violation,
+    open_connection,
+)
 
 pytestmark = pytest.mark.covers("CONTRACT-1-START")
 
@@ -43,14 +53,50 @@ async def gone(daemon: Daemon) -> None:
     with trio.move_on_after(patience(STOP_S)):
         await until(closed)
 
-    assert [] == [f"pid {row.pid}: {row.command}" for row in listeners(port=daemon.port)], (
-        f"port {daemon.port} is still listened on after the stop"
-    )
+    left = [f"pid {row.pid}: {row.command}" for row in listeners(port=daemon.port)]
+
+    assert not left, f"contract 1: port {daemon.port} is still listened on after the stop: {left}"
     with pytest.raises(RemoteProtocolError) as refused:
         async with open_connection(daemon.port):
             pass
 
-    assert Violation.CLOSED is refused.value.violation
+    assert Violation.CLOSED is refused.value.violation, (
+        f"contract 1: after the stop a connection is refused, found {refused.value}"
+    )
+    still = [path for path in of_this_life(daemon.home, daemon.root) if path[1] == str(daemon.port)]
+
+    assert not still, f"contract 1: files of its life have outlived the daemon: {still}"
+    running = below_home(daemon.home)
+
+    assert not running, f"contract 1: processes have outlived the daemon: {running}"
+
+
+def of_this_life(home: Path, root: Path) -> list[tuple[str, str]]:
+    """Files that say where a daemon is: their path, and the port or process in them; sockets too."""
+    found: list[tuple[str, str]] = []
+    for path in sorted(home.rglob("*")):
+        if root in path.parents:
+            continue
+        if path.is_socket():
+            found.append((str(path), "a socket"))
+        elif path.is_file() and path.stat().st_size < 64:
+            text = path.read_text(encoding="utf-8", errors="replace").strip()
+            if text.isdigit():
+                found.append((str(path), text))
+    return found
+
+
+def below_home(home: Path) -> list[str]:
+    """Processes that work in a daemon's home, whoever their parent and whatever their group is."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            where = (entry / "cwd").readlink()
+        except OSError:
+            continue
+        if where == home or home in where.parents:
+            found.append(f"pid {entry.name}: {' '.join(command_line(int(entry.name)))}")
+    return found
 
 
 async def expect_refused_start(second: Child, port: int) -> None:
@@ -58,8 +104,13 @@ async def expect_refused_start(second: Child, port: int) -> None:
     with trio.move_on_after(patience(STOP_S)):
         await second.wait()
 
-    assert second.returncode not in {0, None}, "a second daemon took a busy port"
-    assert str(port) in "\n".join(second.tail()), second.tail()
+    output = "\n".join(second.tail())
+
+    assert second.returncode not in {0, None}, (
+        f"contract 1: a second daemon on a busy port ends with an error, found status "
+        f"{second.returncode}:\n{output}"
+    )
+    assert str(port) in output, f"contract 1: the error names the port {port}, found:\n{output}"
 
 
 async def test_handshake(daemon: Daemon) -> None:
@@ -67,8 +118,11 @@ async def test_handshake(daemon: Daemon) -> None:
     async with daemon.connect(greeted=False) as connection:
         greeting = await connection.receive("the handshake", seconds=5)
 
-    assert greeting.get("TYPE") == Keyword("EVENT"), greeting.payload
-    assert greeting.get("PAYLOAD", "ACTION") == Keyword("HANDSHAKE"), greeting.payload
+    found = greeting.get("TYPE"), greeting.get("PAYLOAD", "ACTION")
+
+    assert found == (Keyword("EVENT"), Keyword("HANDSHAKE")), (
+        f"contract 1: expected a handshake, found {greeting.payload}"
+    )
     version = greeting.get("PAYLOAD", "VERSION")
 
     assert isinstance(version, str), f"the handshake has no :VERSION text: {greeting.payload}"
@@ -76,6 +130,10 @@ async def test_handshake(daemon: Daemon) -> None:
     capabilities = greeting.get("PAYLOAD", "CAPABILITIES")
 
     assert isinstance(capabilities, tuple), f"no list of :CAPABILITIES: {greeting.payload}"
+    assert capabilities, f"contract 1: the list of :CAPABILITIES is empty: {greeting.payload}"
+    assert len(set(capabilities)) == len(capabilities), (
+        f"contract 1: a capability is listed twice: {greeting.payload}"
+    )
 
 
 async def test_two_clients_are_greeted_alike(daemon: Daemon) -> None:
@@ -84,7 +142,10 @@ async def test_two_clients_are_greeted_alike(daemon: Daemon) -> None:
         first = await one.receive("the handshake", seconds=5)
         second = await two.receive("the handshake of a second client", seconds=5)
 
-    assert first.payload == second.payload
+    assert first.payload == second.payload, (
+        f"contract 1: the first client was greeted with {first.payload}, the second with "
+        f"{second.payload}"
+    )
 
 
 @pytest.mark.capability("upper-case-prefix", "bare-frames")
@@ -101,37 +162,92 @@ async def test_frames_as_they_are_written(daemon: Daemon) -> None:
     while text:
         prefix, length = text[:6], int(text[:6], 16)
 
-        assert f"{length:06X}" == prefix
+        assert f"{length:06X}" == prefix, (
+            f"contract 1: a prefix is upper case: expected {length:06X}, found {prefix}"
+        )
         frames.append(text[6 : 6 + length])
         text = text[6 + length :]
 
-    assert 2 == len(frames), frames
-    assert all(frame.startswith("(") and frame.endswith(")") for frame in frames), frames
+    assert 2 == len(frames), f"contract 1: expected two frames, found {frames}"
+    assert all(frame.startswith("(") and frame.endswith(")") for frame in frames), (
+        f"contract 1: nothing stands between frames, found {frames}"
+    )
 
 
 async def test_listens_on_loopback_only(daemon: Daemon) -> None:
     """The daemon, which runs commands, listens on loopback and on one port."""
     rows = [row for row in listeners() if row.pid == daemon.pid]
 
-    assert [(daemon.port, True)] == [(row.port, row.loopback) for row in rows]
+    found = [(row.port, "loopback" if row.loopback else "any address") for row in rows]
+
+    assert found == [(daemon.port, "loopback")], (
+        f"contract 1: it listens on loopback port {daemon.port} alone, found {found}"
+    )
 
 
-@pytest.mark.covers("CONTRACT-1-STOP")
+@pytest.mark.covers("CONTRACT-1-START", "CONTRACT-1-STOP")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["sigterm", "sigint"])
 async def test_stop_by_signal(start, number: signal.Signals) -> None:
-    """Asked by a signal, it ends by itself: clients see the end, the port is closed, no process is left."""
+    """Asked by a signal, it ends by itself: clients see the end, the port is closed, no process is left.
+
+    Clients are at that moment silent, within a frame, and in one life waiting for a command that
+    takes longer; the second life of a daemon ends as the first, and so does the third.
+    """
     async with starting(start()) as daemon:
-        async with daemon.connect() as connection:
-            daemon.child.signal(number)
-            with trio.move_on_after(patience(STOP_S)):
-                await daemon.child.wait()
+        ports = set()
+        for life in range(1, 4 if number is signal.SIGTERM else 2):
+            if life > 1:
+                await daemon.start()
+            ports.add(daemon.port)
+            async with (
+                daemon.connect() as silent,
+                daemon.connect() as midway,
+                daemon.connect() as waiting,
+            ):
+                await midway.send_bytes(b"000100(:TYPE")
+                if life == 2:
+                    await waiting.send(shell("sleep 3142"))
+                    await at_work(daemon, "3142")
+                daemon.child.signal(number)
+                if life > 1:
+                    daemon.child.signal(number)  # an impatient operator asks twice
+                with trio.move_on_after(patience(STOP_S)):
+                    await daemon.child.wait()
 
-            assert 0 == daemon.child.returncode, f"contract 1: no clean end within {STOP_S:g} s"
-            await connection.receive_until_closed(seconds=2)
-        await gone(daemon)
-        report = await daemon.child.stop()
+                assert 0 == daemon.child.returncode, (
+                    f"contract 1: life {life}: expected a clean end within {STOP_S:g} s, found "
+                    f"status {daemon.child.returncode}:\n" + "\n".join(daemon.child.tail())
+                )
+                for client in (silent, midway, waiting):
+                    await ended(client)
+            report = await daemon.stop()
 
-        assert () == report.strays, "processes outlived the daemon"
+            assert not report.strays, (
+                f"contract 1: life {life}: processes outlived the daemon: {report.strays}"
+            )
+            await gone(daemon)
+
+
+async def ended(client: Connection) -> None:
+    """Wait until a client sees the end, after whole frames or none; a reset is an end too."""
+    try:
+        await client.receive_until_closed(seconds=2)
+    except RemoteProtocolError as error:
+        if error.violation is not Violation.CLOSED:
+            raise
+
+
+async def at_work(daemon: Daemon, word: str) -> None:
+    """Wait until a command of the daemon runs that has a word in its command line."""
+
+    async def runs() -> bool:
+        return any(word in command_line(pid) for pid in below(daemon.pid))
+
+    with trio.move_on_after(patience(STOP_S)):
+        await until(runs)
+        return
+
+    raise AssertionError(f"contract 5: a safe command with {word} does not run")
 
 
 @pytest.mark.covers("CONTRACT-1-STOP")
@@ -142,12 +258,16 @@ async def test_stop_by_command(start) -> None:
         async with daemon.connect() as connection:
             answer = await ask(connection, request("DAEMON", "SHUTDOWN"))
 
-            assert answer.get("PAYLOAD", "SENSOR") == Keyword("SHUTTING-DOWN"), answer.payload
+            assert answer.get("PAYLOAD", "SENSOR") == Keyword("SHUTTING-DOWN"), (
+                f"contract 1: the shutdown request is acknowledged, found {answer.payload}"
+            )
             await connection.receive_until_closed(seconds=STOP_S)
         with trio.move_on_after(patience(STOP_S)):
             await daemon.child.wait()
 
-        assert 0 == daemon.child.returncode
+        assert 0 == daemon.child.returncode, (
+            f"contract 1: it ends with status 0 when asked to, found {daemon.child.returncode}"
+        )
         await gone(daemon)
 
 
@@ -170,14 +290,102 @@ async def test_starts_again_where_it_was_killed(start) -> None:
     async with starting(start()) as daemon:
         async with daemon.connect() as connection:
             await connection.send(user_input("ping"))
+            told = of_this_life(daemon.home, daemon.root)
             daemon.kill()
             await daemon.child.wait()
-        await gone(daemon)
-        before = daemon.child.pid
-        await daemon.restart()
+        for life in (2, 3):
+            before = daemon.port, daemon.child.pid
+            await daemon.restart()
+            expect_health(await daemon.health())
+            now = [text for path, text in of_this_life(daemon.home, daemon.root)]
+            stale = [text for text in now if text in {str(each) for each in before}]
 
-        assert before != daemon.child.pid
+            assert not stale, (
+                f"contract 1: life {life} left the port or process of the last in a file: {stale}"
+            )
+            assert len(now) == len(told), (
+                f"contract 1: files say where the daemon is in its first life: {told}, in life "
+                f"{life}: {now}"
+            )
+        await daemon.stop()
+        await gone(daemon)
+
+
+async def test_two_in_one_home(start, subject, run) -> None:
+    """A second daemon that is started beside the first, on a port of its own, disturbs it in nothing."""
+    if not subject.table("port"):
+        not_run("subject", f"{subject.path.name} does not say where a free port is printed")
+    async with starting(start()) as daemon:
+        first = daemon.port
+        argv = subject.command(port=0, **daemon.places())
+        environment = daemon.environment()
+        async with run.child(argv, name="beside", env=environment, cwd=daemon.home) as beside:
+            line = re.compile(subject.table("port")["line"])
+
+            async def named() -> int | None:
+                matches = [line.search(text) for text in beside.tail()]
+                return next((int(match[1]) for match in matches if match), None)
+
+            with deadline("see where the second listens", seconds=STOP_S, tail=beside.tail):
+                second = await until(named)
+
+            assert second != first, f"contract 1: two daemons listen on port {first}"
+            for port in (first, second):
+                async with open_connection(port) as connection:
+                    await connection.receive("the handshake", seconds=STOP_S)
+            beside.signal(signal.SIGTERM)
+            with trio.move_on_after(patience(STOP_S)):
+                await beside.wait()
         expect_health(await daemon.health())
+        await daemon.stop()
+        left = of_this_life(daemon.home, daemon.root)
+
+        assert not left, f"contract 1: files of their lives have outlived both daemons: {left}"
+
+
+async def test_without_its_setup(start, subject) -> None:
+    """A daemon whose setup was never run says so: it refuses, or its health and its log name it."""
+    if not subject.table("setup"):
+        not_run("subject", f"{subject.path.name} has no [setup]")
+    said = ""
+    try:
+        async with start(Settings(set_up=False)) as daemon:
+            answer = await daemon.health()
+            said = answer.payload
+
+            assert expect_health(answer) != Keyword("HEALTHY"), (
+                f"contract 1: without its setup it calls itself healthy: {answer.payload}"
+            )
+            said += "\n".join(daemon.child.tail())
+    except (NotReady, ChildExited) as error:
+        said = str(error)
+
+    assert "setup" in said.lower(), f"contract 1: nothing names the missing setup: {said}"
+
+
+@pytest.mark.capability("settings-refused")
+async def test_settings_that_mean_nothing(daemon: Daemon, run, subject) -> None:
+    """A setting that is misspelled, mistyped or out of bounds is named, and nothing is started."""
+    for name, variables in subject.table("refused").items():
+        argv = subject.command(port=0, **daemon.places())
+        environment = daemon.environment() | variables
+        async with run.child(argv, name=name, env=environment, cwd=daemon.home) as child:
+            with trio.move_on_after(patience(STOP_S)):
+                await child.wait()
+            output = "\n".join(child.tail())
+
+            assert child.returncode not in {0, None}, (
+                f"contract 1: it starts with {variables} ({name}), found status "
+                f"{child.returncode}:\n{output}"
+            )
+            wrong = next(iter(variables))
+
+            assert wrong in output, (
+                f"contract 1: the error of {name} names {wrong}, found:\n{output}"
+            )
+            assert output.count("\n") < 3, (
+                f"contract 1: a wrong setting is an error of a line or two, found:\n{output}"
+            )
 
 
 async def test_a_busy_port_is_refused(daemon: Daemon, run, subject) -> None:

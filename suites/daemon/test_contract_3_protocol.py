@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
@@ -219,12 +217,9 @@ async def test_reset_in_the_middle(attacked: Daemon) -> None:
     """A connection reset in the middle of a frame, or of its answer, disturbs no other client."""
     async with unharmed(attacked):
         for sent in (b"000015(:TYPE", frame(TALK.format("ping")), frame(HEALTH) * 20):
-            stream = await trio.open_tcp_stream("127.0.0.1", attacked.port)
-            await stream.send_all(sent)
-            stream.setsockopt(
-                trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, struct.pack("ii", 1, 0)
-            )
-            await stream.aclose()
+            async with open_connection(attacked.port) as connection:
+                await connection.send_bytes(sent)
+                await connection.abort()
 
     assert attacked.vitals().memory_kib > 0, "the daemon is gone"
 

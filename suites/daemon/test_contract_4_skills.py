@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,9 @@ async def skills(connection):
     """The names of the skills in the order listed, and those rejected with their reasons."""
     answer = await ask(connection, request("SKILL", "LIST"))
 
-    assert answer.get("PAYLOAD", "SENSOR") == Keyword("SKILL-LIST"), answer.payload
+    assert answer.get("PAYLOAD", "SENSOR") == Keyword("SKILL-LIST"), (
+        f"contract 4: expected the list of skills, found {answer.payload}"
+    )
     loaded = [lookup(row, "NAME") for row in answer.get("PAYLOAD", "SKILLS") or ()]
     rejected = {
         lookup(row, "NAME"): lookup(row, "REASON")
@@ -45,15 +48,21 @@ async def skills(connection):
 async def expect_skilled(skilled: Daemon, connection) -> None:
     """The skill that the subject file adds answers what it is asked."""
     for question, answer in skilled.subject.table("skills")["answers"].items():
-        assert answer == await say(connection, question)
+        found = await say(connection, question)
+
+        assert answer == found, (
+            f"contract 4: asked {question!r}, a skill answers {answer!r}; found {found!r}"
+        )
 
 
 def expect_refused_skill(name: str, loaded, rejected, *, reason: str) -> None:
     """A skill is not loaded, and is listed as rejected with the reason."""
     assert name not in loaded, f"{name} was loaded"
     assert name in rejected, f"contract 4: {name} is skipped without a word: {rejected}"
-    assert str(rejected[name]).strip(), f"{name} is rejected without a reason"
-    assert reason in str(rejected[name]), rejected
+    assert str(rejected[name]).strip(), f"contract 4: {name} is rejected without a reason"
+    assert reason in str(rejected[name]), (
+        f"contract 4: {name} is rejected, and the reason does not name {reason!r}: {rejected[name]}"
+    )
 
 
 async def test_registry_is_populated(client) -> None:
@@ -61,21 +70,37 @@ async def test_registry_is_populated(client) -> None:
     loaded, _ = await skills(client)
 
     assert loaded, "contract 4: the skill registry is empty after start"
-    assert all(isinstance(name, str) and name for name in loaded), loaded
+    assert all(isinstance(name, str) and name for name in loaded), (
+        f"contract 4: each skill has a name, found {loaded}"
+    )
     assert len(loaded) == len(set(loaded)), f"a skill is listed twice: {loaded}"
 
 
-async def test_installed_skills_are_all_loaded(daemon: Daemon, client) -> None:
-    """As many skills as setup installed are loaded or rejected with a reason; none is dropped."""
-    table = daemon.subject.table("skills")
-    files = sorted(Path(daemon.fill(table["directory"])).glob("*.*"))
-    loaded, rejected = await skills(client)
+async def test_installed_skills_are_all_loaded(daemon: Daemon, skilled: Daemon) -> None:
+    """As many skills as are installed are loaded or rejected with a reason; none is dropped."""
+    for each in (daemon, skilled):
+        table = each.subject.table("skills")
+        files = sorted(Path(each.fill(table["directory"])).glob("*.*"))
+        async with each.connect() as connection:
+            loaded, rejected = await skills(connection)
 
-    assert files, "setup installed no skills"
-    assert len(files) == len(loaded) + len(rejected), (
-        f"contract 4: {[file.name for file in files]} are installed, {loaded} are loaded and "
-        f"{rejected} rejected"
-    )
+        assert files, "contract 4: setup installed no skills"
+        assert len(files) == len(loaded) + len(rejected), (
+            f"contract 4: {[file.name for file in files]} are installed, {loaded} are loaded and "
+            f"{rejected} rejected"
+        )
+
+
+async def test_the_list_shows_what_a_skill_is(skilled: Daemon) -> None:
+    """The row of a skill shows what its file says of it: version, description, needs."""
+    async with skilled.connect() as connection:
+        answer = await ask(connection, request("SKILL", "LIST"))
+    rows = {lookup(row, "NAME"): row for row in answer.get("PAYLOAD", "SKILLS") or ()}
+    for name, texts in skilled.subject.table("skills").get("shown", {}).items():
+        row = str(rows.get(name))
+        lost = [text for text in texts if text not in row]
+
+        assert not lost, f"contract 4: the row of {name} does not show {lost}: {row}"
 
 
 async def test_needs_come_first(skilled: Daemon) -> None:
@@ -85,7 +110,9 @@ async def test_needs_come_first(skilled: Daemon) -> None:
 
     order = skilled.subject.table("skills")["order"]
 
-    assert set(order) <= set(loaded), f"contract 4: a skill is missing: {loaded}"
+    assert set(order) <= set(loaded), (
+        f"contract 4: of {order} some are missing: {loaded} are loaded"
+    )
     assert order == [name for name in loaded if name in order], (
         f"contract 4: loaded before what it needs: {loaded}"
     )
@@ -98,13 +125,12 @@ async def test_a_new_skill_answers(skilled: Daemon) -> None:
 
 
 @pytest.mark.capability("rejected-skills")
-@pytest.mark.parametrize("name", ["broken", "orphan"])
-async def test_a_bad_skill_is_reported_and_skipped(skilled: Daemon, name: str) -> None:
-    """A skill that cannot be read, or needs what is not there, is listed as rejected with a reason."""
+async def test_bad_skills_are_reported_and_skipped(skilled: Daemon) -> None:
+    """What cannot be read, needs what is not there, or each other, is rejected with the reason."""
     async with skilled.connect() as connection:
         loaded, rejected = await skills(connection)
-        reason = skilled.subject.table("skills")["reasons"][name]
-        expect_refused_skill(name, loaded, rejected, reason=reason)
+        for name, reason in skilled.subject.table("skills")["reasons"].items():
+            expect_refused_skill(name, loaded, rejected, reason=reason)
         await expect_skilled(skilled, connection)
 
 
@@ -112,8 +138,78 @@ async def test_a_bad_skill_is_reported_and_skipped(skilled: Daemon, name: str) -
 @pytest.mark.capability("rejected-skills", "self-checks")
 async def test_health_shows_rejected_skills(daemon: Daemon, skilled: Daemon) -> None:
     """With a rejected skill the daemon is degraded; with all of its own it is healthy."""
-    assert Keyword("HEALTHY") == expect_health(await daemon.health())
-    assert Keyword("DEGRADED") == expect_health(await skilled.health())
+    for one, wanted in ((daemon, "HEALTHY"), (skilled, "DEGRADED")):
+        found = expect_health(await one.health())
+
+        assert Keyword(wanted) == found, f"contract 3: expected :{wanted}, found {found}"
+
+
+@pytest.mark.capability("rejected-skills")
+async def test_skills_follow_their_directory(start, subject) -> None:
+    """What is linked, swapped, changed, unlinked and linked again is listed as it is now.
+
+    What is no file at all, or leads nowhere, is rejected and takes no other skill with it.
+    """
+    table = subject.table("skills")
+    if "files" not in table:
+        not_run("subject", f"{subject.path.name} does not say how a skill is written")
+    async with start() as daemon, daemon.connect() as connection:
+        directory, store = Path(daemon.fill(table["directory"])), daemon.home / "store"
+        store.mkdir()
+        own, _ = await skills(connection)
+        content = table["files"]["zzz-last.toml"]
+        for version in ("first", "other"):
+            text = content.replace("Comes last", f"Is {version} of all")
+            (store / f"{version}.toml").write_text(text, encoding="utf-8")
+        link = directory / "zzz-last.toml"
+
+        async def becomes(step: str, *, shown: str = "", rejected: str = "") -> None:
+            seen: tuple[str, list[object], list[object]] = ("", [], [])
+
+            async def is_so() -> bool:
+                nonlocal seen
+                answer = await ask(connection, request("SKILL", "LIST"))
+                rows = answer.get("PAYLOAD", "SKILLS") or ()
+                bad = answer.get("PAYLOAD", "REJECTED") or ()
+                names = [lookup(row, "NAME") for row in rows]
+                text = " ".join(str(row) for row in rows if lookup(row, "NAME") == "zzz-last")
+                seen = text, names, [lookup(row, "NAME") for row in bad]
+                right = shown in text if shown else "zzz-last" not in names
+                return right and set(own) <= set(names) and (not rejected or rejected in seen[2])
+
+            with trio.move_on_after(patience(NOTICED_S)):
+                await until(is_so)
+                return
+
+            raise AssertionError(
+                f"contract 4: {step}: expected {shown or 'no zzz-last'}, {rejected or 'none'} "
+                f"rejected and {own} loaded; found {seen}"
+            )
+
+        link.symlink_to(store / "first.toml")
+        await becomes("linked", shown="Is first of all")
+        (directory / "beside").symlink_to(store / "other.toml")
+        (directory / "beside").replace(link)
+        await becomes("the link was swapped", shown="Is other of all")
+        (store / "other.toml").write_text((store / "first.toml").read_text("utf-8"), "utf-8")
+        await becomes("its file was changed", shown="Is first of all")
+        link.unlink()
+        await becomes("unlinked")
+        link.symlink_to(store / "first.toml")
+        await becomes("linked again", shown="Is first of all")
+        (store / "first.toml").rename(store / "away.toml")
+        await becomes("the link leads nowhere", rejected="zzz-last")
+        (store / "away.toml").rename(store / "first.toml")
+        await becomes("the link leads somewhere again", shown="Is first of all")
+        os.mkfifo(directory / "pipe.toml")
+        await becomes("a pipe lies there", shown="Is first of all", rejected="pipe")
+        (directory / "pipe.toml").unlink()
+        (directory / "folder.toml").mkdir()
+        await becomes("a folder lies there", shown="Is first of all", rejected="folder")
+        (directory / "folder.toml").rmdir()
+        (directory / "bytes.toml").write_bytes(b"\xff\xfe")
+        await becomes("a file that is no text", shown="Is first of all", rejected="bytes")
+        expect_health(await daemon.health())
 
 
 @pytest.mark.covers("CONTRACT-3-HEALTH")
@@ -137,7 +233,9 @@ async def test_health_is_of_now(start, subject) -> None:
             with trio.move_on_after(patience(NOTICED_S)):
                 await until(is_shown)
 
-            assert wanted == seen, f"health is still {seen} after {NOTICED_S:g} s"
+            assert wanted == seen, (
+                f"contract 3: expected health {wanted} within {NOTICED_S:g} s, found {seen}"
+            )
 
         await becomes(Keyword("HEALTHY"))
         broken.write_text(table["files"]["broken.toml"], encoding="utf-8")

@@ -14,6 +14,7 @@ import trio
 from harness_core.base.errors import NotReady
 from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
+from harness_core.front.skips import not_run
 from harness_core.ports import listeners
 from harness_core.process import command_line
 from suites.daemon.canary import Canary, open_canary
@@ -203,6 +204,22 @@ async def test_text_is_judged_too(confined: Daemon, canary: Canary, source: str)
         assert "blocked" in answer.payload.lower(), (
             f"contract 5: dangerous text is answered as blocked, found {answer.payload}"
         )
+
+
+async def test_skills_are_judged_too(confined: Daemon, canary: Canary) -> None:
+    """The dispatcher sees a command that a skill runs; it is refused, and left no trace."""
+    texts = confined.subject.table("skills").get("dangerous", ())
+    if not texts:
+        not_run("subject", f"{confined.subject.path.name} has no skill whose command does harm")
+    async with confined.connect() as connection:
+        for text in texts:
+            answer = await ask(connection, user_input(text))
+            expect_no_trace(canary, confined, text)
+
+            assert "blocked" in answer.payload.lower(), (
+                f"contract 5: a skill's command for {text!r} is refused as blocked, found "
+                f"{answer.payload}"
+            )
 
 
 async def test_many_at_once_are_judged_each(confined: Daemon, canary: Canary) -> None:

@@ -29,9 +29,12 @@ def test_subject_file(tmp_path):
             "knobs.*.*",
             "providers.env.*",
             "providers.each.*",
+            "refused.*",
+            "refused.*.*",
             "skills.answers.*",
             "skills.files.*.toml",
             "skills.reasons.*",
+            "skills.shown.*",
         ),
     )
 

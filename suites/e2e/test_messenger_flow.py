@@ -462,6 +462,38 @@ async def test_a_refused_mail_is_reported_as_failed(connected: Connected, token:
     await expect_failed(connected, token, attempts=1)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"channel": "pigeon"},
+        {"channel": "Telegram"},
+        {"message": ""},
+        {"message": None},
+        {"message": 7},
+        {"channel": "email", "recipient": "nobody\r\nBcc: all@example.org"},
+    ],
+    ids=["unknown-channel", "another-case", "no-words", "null", "number", "two-headers"],
+)
+async def test_what_cannot_be_sent_is_refused(
+    connected: Connected, token: str, wrong: Mapping[str, Any]
+) -> None:
+    """A notification by no known way, without words or to no address is refused and not sent."""
+    telegrams, mails = connected.telegram.mark(), len(connected.mail.mails)
+    good = {"channel": "telegram", "message": f"never {token}", "recipient": "4711"}
+    answer = await connected.butlers["health"].try_call("notify", good | dict(wrong))
+
+    assert answer.is_error, f"{dict(wrong)} cannot be sent, and the answer is {answer.text}"
+    assert answer.text.strip(), f"{dict(wrong)} was refused without a word"
+    expect_same("nothing is sent", expected=[], found=sent_telegrams(connected, telegrams))
+    expect_same("no mail is sent", expected=mails, found=len(connected.mail.mails))
+    delivered = await connected.butlers["messenger"].database.rows(
+        "SELECT * FROM delivery_requests WHERE message LIKE %s AND status <> 'failed'",
+        (f"%{token}%",),
+    )
+
+    expect_same("what was refused is not booked as sent", expected=[], found=delivered)
+
+
 @pytest.mark.disturbs
 async def test_without_the_messenger_nothing_is_claimed(connected: Connected, token: str) -> None:
     """With the messenger dead a notification fails, within its deadline, and says so."""

@@ -169,6 +169,10 @@ class Episodes:
     async def _ledger(self) -> tuple[LedgerEntry, ...]:
         return await self.stack.gateway.client.ledger(since=self._mark)
 
+    async def asked(self, token: str) -> int:
+        """How often the model was asked in the episode whose task holds a token."""
+        return len([call for call in await self._ledger() if token in call.prompt])
+
     async def run(self, token: str, *turns: Turn, **request: Any) -> dict[str, Any]:
         """Rehearse, submit and follow an episode to its completion."""
         await self.rehearse(token, *turns, task=str(request.get("task", "")))
@@ -242,6 +246,8 @@ class Episodes:
 
         assert 200 == answer.status, f"expected the record of {session_id}, found {answer}"
         content = answer.json()["content"]
+        if not content:
+            return []
         assert content.endswith("\n"), f"the record ends within a line: {content[-200:]!r}"
         return [_line(line) for line in content.removesuffix("\n").split("\n")]
 

@@ -19,10 +19,12 @@ def expect_refused(answer: Response, *statuses: int, says: str = "") -> str:
     """
     wanted = " or ".join(map(str, statuses))
 
-    assert statuses
+    assert statuses, "no status is a refusal by itself: name those that are expected"
     assert min(statuses) >= 400, f"{min(statuses)} refuses nothing"
     assert answer.status in statuses, f"expected a refusal with {wanted}, found {answer}"
-    assert answer.content_type in {"application/json", "application/problem+json"}, str(answer)
+    assert answer.content_type in {"application/json", "application/problem+json"}, (
+        f"expected a refusal as JSON, found {answer.content_type!r}: {answer}"
+    )
     detail = answer.json().get("detail")
     reason = detail if isinstance(detail, str) else str(detail or "")
 

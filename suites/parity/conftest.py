@@ -114,6 +114,13 @@ def faked_home() -> Iterator[Path]:
 
 
 @pytest.fixture
+def there(request: pytest.FixtureRequest, backends: Sequence[Backend], tmp_path: Path) -> Sides:
+    """Every backend, in simulated worlds whose files are really there."""
+    seen = request.config.stash.setdefault(_SEEN, {})
+    return Sides(backends=backends, make_world=simulated, homes=tmp_path, seen=seen)
+
+
+@pytest.fixture
 def sides(request: pytest.FixtureRequest, backends: Sequence[Backend]) -> Sides:
     """Every backend, in simulated worlds or in real ones; what a scenario showed is remembered."""
     seen = request.config.stash.setdefault(_SEEN, {})

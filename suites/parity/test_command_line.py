@@ -1,73 +1,511 @@
-"""The reference launcher as a person runs it; another launcher has a command line of its own."""
+"""The reference launcher as a person runs it; another launcher has a command line of its own.
+
+Its commands are the models of the tools, put on its PATH; processes, signals and terminals are real.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import pty
+import select
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from harness_core.front.skips import not_run
+from suites.parity.compare import exposures
+from suites.parity.tools.command import DIES, STAYS, Commands
+from suites.parity.tools.guest import ENVIRONMENT, read_environment, script_that_answers
 
-pytestmark = pytest.mark.aside(
-    "the command line of the reference alone; launchers are reached by their API"
-)
+pytestmark = [
+    pytest.mark.aside(
+        "the command line of the reference alone; launchers are reached by their API"
+    ),
+    pytest.mark.simulated("its tools are models, but for one test"),
+]
+
+#: What a process of a test may take; only a broken launcher needs all of it.
+_PATIENCE_S: Final = 120.0
+
+BACKENDS: Final = ("docker", "smolmachines")
+
+SECRET: Final = "canary-given 'of' =the= host\nand a second line, Zürich \udcff"
+
+MANIFEST: Final = """---
+image: harness/bottle:1
+env:
+  TOKEN: "${HOST_TOKEN}"
+  PLAIN: "canary-literal"
+---
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell:
+    """A home, a folder to be in, and the tools on a PATH."""
+
+    home: Path
+    cwd: Path
+    commands: Commands
+
+    def environ(self, **variables: str) -> dict[str, str]:
+        """The environment of a launcher: an hour that is not that of UTC, and a host's variable."""
+        return {
+            "HOME": str(self.home),
+            "PATH": f"{self.commands.folder}:/usr/bin:/bin",
+            "TZ": "Asia/Kathmandu",
+            "HOST_TOKEN": SECRET,
+            **variables,
+        }
+
+    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+        """Run the command to its end."""
+        return subprocess.run(
+            [bot_bottle(), *words],
+            env=self.environ(**variables),
+            cwd=self.cwd,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+
+    def recorded(self) -> list[str]:
+        """The identities of which something is recorded."""
+        state = self.home / ".bot-bottle" / "state"
+        return sorted(path.name for path in state.iterdir()) if state.is_dir() else []
+
+    def metadata(self, identity: str) -> dict[str, Any]:
+        """What is recorded of a bottle."""
+        file = self.home / ".bot-bottle" / "state" / identity / "metadata.json"
+        content: dict[str, Any] = json.loads(file.read_text())
+        return content
+
+
+def bot_bottle() -> str:
+    """The command."""
+    return str(Path(sys.executable).with_name("bot-bottle"))
 
 
 @pytest.fixture
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
     """A home with one bottle that needs a variable of the host."""
     if request.config.getoption("--subject"):
         not_run(
             "options", "the launcher under test is not the reference, whose command line this is"
         )
-    bottles = tmp_path / ".bot-bottle" / "bottles"
+    home = tmp_path / "home d'été"
+    bottles = home / ".bot-bottle" / "bottles"
     bottles.mkdir(parents=True)
-    (bottles / "dev.md").write_text('---\nenv:\n  TOKEN: "${HOST_TOKEN}"\n---\n')
-    return tmp_path
+    (bottles / "dev.md").write_text(MANIFEST)
+    cwd = tmp_path / "two words"
+    cwd.mkdir()
+    images = ("harness/bottle:1", "harness/bottle:2")
+    return Shell(home=home, cwd=cwd, commands=Commands.made(tmp_path / "bin", images=images))
 
 
-def bot_bottle(home: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
-    return subprocess.run(
-        [str(Path(sys.executable).with_name("bot-bottle")), *words],
-        env={"HOME": str(home), "PATH": "/usr/bin:/bin", **variables},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def expect(what: str, expected: object, found: object) -> None:
+    """Compare, in a sentence."""
+    assert expected == found, f"{what}: expected {expected!r}, found {found!r}"
 
 
-@pytest.mark.simulated("one bottle is enough")
+def show(done: subprocess.CompletedProcess[bytes]) -> str:
+    """What a command printed."""
+    return (done.stdout + done.stderr).decode(errors="surrogateescape")
+
+
 @pytest.mark.parametrize(
     ("words", "reported"),
     [
         (("start", "nothing"), "there is no bottle 'nothing'"),
+        (("start", "../dev"), "../dev"),
         (("start", "dev"), "HOST_TOKEN"),
         (("start", "dev", "--backend", "krypton"), "krypton"),
-        (("resume", "nothing"), "nothing is recorded"),
-        (("approve", "../x"), "cannot find a proposal"),
+        (("resume", "nothing"), "nothing"),
+        (("resume", "../dev"), "../dev"),
+        (("propose", "nothing", "--image", "x", "--justification", "y"), "nothing"),
+        (("approve", "../x"), "../x"),
+        (("approve", "p-01234567"), "p-01234567"),
     ],
 )
-def test_a_refusal_is_one_line(home: Path, words: tuple[str, ...], reported: str) -> None:
-    """What is refused is one line on stderr and status 1, never a traceback."""
-    done = bot_bottle(home, *words)
+def test_a_refusal_is_one_line(shell: Shell, words: tuple[str, ...], reported: str) -> None:
+    """What is refused is one line on stderr and status 1, never a traceback, and nothing happens."""
+    missing = {"HOST_TOKEN": ""} if words != ("start", "dev") else {}
+    environ = {**shell.environ(), **missing}
+    environ.pop("HOST_TOKEN", None)
+    done = subprocess.run(
+        [bot_bottle(), *words],
+        env=environ,
+        cwd=shell.cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE_S,
+        check=False,
+    )
 
-    assert 1 == done.returncode
-    assert reported in done.stderr
-    assert 1 == len(done.stderr.strip().splitlines())
+    expect("exit status of a refusal", 1, done.returncode)
+    assert reported in done.stderr, f"the refusal names {reported}: found {done.stderr!r}"
+    expect("lines of the refusal", 1, len(done.stderr.strip().splitlines()))
+    expect("output of a refusal", "", done.stdout)
+    expect("commands that were run", [], shell.commands.calls())
+    expect("recorded bottles", [], shell.recorded())
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ((), "COMMAND"),
+        (("nothing",), "nothing"),
+        (("start",), "name"),
+        (("resume",), "identity"),
+        (("approve",), "proposal"),
+        (("propose", "dev", "--image", "x"), "--justification"),
+        (("propose", "dev", "--justification", "x"), "--image"),
+        (("propose", "--image", "x", "--justification", "x"), "identity"),
+        (("start", "dev", "--bakend", "docker"), "--bakend"),
+    ],
+)
+def test_words_that_are_none_of_its_own_are_named(
+    shell: Shell, words: tuple[str, ...], named: str
+) -> None:
+    """Status 2 and what is missing or not known; nothing happens."""
+    done = shell.run(*words)
+
+    expect("exit status of a mistake", 2, done.returncode)
+    assert named in show(done), f"the mistake is named: expected {named}, found {show(done)!r}"
+    expect("commands that were run", [], shell.commands.calls())
+
+
+@pytest.mark.parametrize("engine", BACKENDS)
+def test_a_bottle_runs_what_follows(shell: Shell, engine: str) -> None:
+    """Output, errors and exit status are the agent's; record, list and secrets are as they must be."""
+    out, err = "out\r\n  Zürich \n", "err\t'x'\n"
+    before = datetime.now(UTC)
+    started = shell.run(
+        *("--verbose", "start", "dev", "--backend", engine, "--preserve"),
+        *("--", "sh", "-c", script_that_answers(out, err, 7)),
+        BOT_BOTTLE_BACKEND="krypton",
+    )
+    after = datetime.now(UTC)
+
+    expect(f"exit status of the agent on {engine}", 7, started.returncode)
+    expect(f"output of the agent on {engine}", out.encode(), started.stdout)
+    assert err in show(started), f"errors of the agent: expected {err!r}, found {show(started)!r}"
+    expect("bottles that are kept", 1, len(shell.recorded()))
+    (identity,) = shell.recorded()
+    assert identity in show(started), f"the identity is printed: {identity} in {show(started)!r}"
+    record = shell.metadata(identity)
+    wanted = {
+        "identity": identity,
+        "agent_name": "dev",
+        "cwd": str(shell.cwd),
+        "copy_cwd": False,
+        "backend": engine,
+    }
+    for key, value in wanted.items():
+        expect(f"{key} in the record", value, record.get(key))
+    at = datetime.fromisoformat(record["started_at"])
+    assert at.tzinfo is not None, f"started_at has a zone: found {record['started_at']}"
+    assert before <= at <= after, (
+        f"started_at is the instant of the start: expected one between {before} and {after}, "
+        f"found {at}"
+    )
+    listed = shell.run("list")
+    expect("exit status of list", 0, listed.returncode)
+    lines = [line for line in show(listed).splitlines() if identity in line]
+    expect("lines of the bottle in the list", 1, len(lines))
+    for what in (engine, record["started_at"]):
+        assert what in lines[0], f"the list says {what}: found {lines[0]!r}"
+
+    resumed = shell.run("resume", identity, "--", "sh", "-c", ENVIRONMENT)
+    expect("exit status of a resume", 0, resumed.returncode)
+    inside = read_environment(resumed.stdout.decode(errors="surrogateescape"))
+    expect("TOKEN in the guest", SECRET, inside.get("TOKEN"))
+    expect("PLAIN in the guest", "canary-literal", inside.get("PLAIN"))
+    expect("guests that are left", {}, shell.commands.guests())
+    expect("bottles that are kept", [identity], shell.recorded())
+    texts = {
+        "argv": ["\0".join(call["argv"]) for call in shell.commands.calls()],
+        "output": [show(started), show(listed), resumed.stderr.decode(errors="surrogateescape")],
+    }
+    expect("places where a value can be read", {}, exposures({"TOKEN": SECRET}, texts))
+    calls = shell.commands.calls()
+    tool = {"docker": "docker", "smolmachines": "smolvm"}[engine]
+    expect("tools that were run", {tool}, {call["argv"][0] for call in calls})
+    for call in calls:
+        expect("HOME of a tool", str(shell.home), call["env"].get("HOME"))
+
+
+@pytest.mark.parametrize(
+    ("engine", "code"),
+    [(BACKENDS[n % 2], code) for n, code in enumerate((0, 1, 2, 126, 127, 130, 137, 255))],
+)
+def test_an_exit_status_comes_through(shell: Shell, engine: str, code: int) -> None:
+    """Each that a command can have is that of the launcher."""
+    done = shell.run(
+        *("start", "dev", "--", "sh", "-c", script_that_answers("", "", code)),
+        BOT_BOTTLE_BACKEND=engine,
+    )
+
+    expect(f"exit status on {engine}", code, done.returncode)
+    expect("guests that are left", {}, shell.commands.guests())
+    expect("recorded bottles", [], shell.recorded())
+
+
+@pytest.mark.parametrize("engine", BACKENDS)
+def test_a_tool_that_is_killed_is_no_success(shell: Shell, engine: str) -> None:
+    """A signal that ends the tool comes through, and the guest is removed all the same."""
+    done = shell.run("start", "dev", "--backend", engine, "--", "sh", "-c", DIES)
+
+    statuses = (128 + signal.SIGTERM, -signal.SIGTERM)
+    assert done.returncode in statuses, (
+        f"exit status after SIGTERM: expected one of {statuses}, found {done.returncode}"
+    )
+    expect("output until then", b"half\n", done.stdout)
+    expect("guests that are left", {}, shell.commands.guests())
+    expect("recorded bottles", [], shell.recorded())
+
+
+@pytest.mark.parametrize("engine", BACKENDS)
+def test_a_life_on_the_command_line(shell: Shell, engine: str) -> None:
+    """Start, propose, list, approve, resume, cleanup: each by a process of its own."""
+    applies = engine == "docker"
+    with staying(shell, "start", "dev", "--backend", engine, "--preserve") as launched:
+        (identity,) = shell.recorded()
+        words = ("--image", "harness/bottle:2", "--justification", "it needs gcc")
+        proposed = shell.run("propose", identity, *words)
+        expect("exit status of propose", 0, proposed.returncode)
+        proposal = show(proposed).strip()
+        listed = show(shell.run("list"))
+        lines = [line for line in listed.splitlines() if proposal in line]
+        expect("lines of the proposal in the list", 1, len(lines))
+        for what in (identity, "harness/bottle:2", "it needs gcc"):
+            assert what in lines[0], f"the list says {what}: found {lines[0]!r}"
+        second = shell.run("resume", identity)
+        expect("exit status of a second launch", 1, second.returncode)
+        assert identity in show(second), f"the refusal names {identity}: found {show(second)!r}"
+        kept = shell.run("cleanup")
+        expect("exit status of cleanup", 0, kept.returncode)
+        expect("what cleanup removes while it runs", "", show(kept))
+        approved = shell.run("approve", proposal)
+        expect("exit status of approve", 0 if applies else 1, approved.returncode)
+        image = "harness/bottle:2" if applies else "harness/bottle:1"
+        expect("images", [image], [each.image for each in shell.commands.guests().values()])
+        waiting = [line for line in show(shell.run("list")).splitlines() if proposal in line]
+        expect("proposals that wait", 0 if applies else 1, len(waiting))
+        launched.terminate()
+        launched.wait(timeout=_PATIENCE_S)
+    again = shell.run("approve", proposal)
+    expect("exit status of approving again", 1, again.returncode)
+    resumed = shell.run("resume", identity, "--", "sh", "-c", script_that_answers("", "", 5))
+    expect("exit status of the resumed agent", 5, resumed.returncode)
+    created = [
+        call["argv"]
+        for call in shell.commands.calls()
+        if call["argv"][1] == "run" or "create" in call["argv"]
+    ]
+    assert image in created[-1], f"image of the resumed bottle: expected {image} in {created[-1]}"
+    last = shell.run("cleanup")
+    expect("what cleanup removes of a preserved bottle", "", show(last))
+    expect("bottles that are kept", [identity], shell.recorded())
+
+
+class staying:  # noqa: N801 - read as a verb
+    """A launcher whose agent does not end by itself."""
+
+    def __init__(self, shell: Shell, *words: str) -> None:
+        self._shell = shell
+        self._words = words
+
+    def __enter__(self) -> subprocess.Popen[bytes]:
+        self.process = subprocess.Popen(
+            [bot_bottle(), *self._words, "--", "sh", "-c", STAYS],
+            env=self._shell.environ(),
+            cwd=self._shell.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert self.process.stdout is not None
+        first = self.process.stdout.readline()
+        assert first == b"here\n", (
+            f"the agent starts: expected its first line 'here', found {first!r} and "
+            f"{self.process.communicate()[1]!r}"
+        )
+        return self.process
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        # Of a launcher that leaves its commands behind.
+        for call in self._shell.commands.calls():
+            if STAYS in call["argv"]:
+                stop(call["pid"])
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def stop(pid: int) -> None:
+    """End a command of this test that may be there still."""
+    try:
+        if (
+            b"command" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            or STAYS.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ):
+            os.kill(pid, signal.SIGKILL)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("engine", BACKENDS)
+def test_its_processes_end_with_the_launcher(
+    shell: Shell, engine: str, number: signal.Signals
+) -> None:
+    """However it is ended; cleanup removes what is left, and no process list showed a value."""
+    with staying(shell, "start", "dev", "--backend", engine) as launched:
+        lines = [
+            path.read_bytes().decode(errors="surrogateescape")
+            for path in (Path(f"/proc/{pid}/cmdline") for pid in family(shell, launched.pid))
+        ]
+        seen = exposures({"TOKEN": SECRET}, {"command lines": lines})
+        launched.send_signal(number)
+        ended = launched.wait(timeout=_PATIENCE_S)
+        assert launched.stdout is not None
+        # Whoever has the output open lives; the end of the file is the end of all of them.
+        there = select.select([launched.stdout], [], [], _PATIENCE_S)[0]
+        rest = launched.stdout.read() if there else None
+
+    expect("places where a value can be read", {}, seen)
+    assert ended in (128 + number, -number), (
+        f"exit status after {number.name}: expected {128 + number}, found {ended}"
+    )
+    expect(f"output after {number.name}, at whose end all its processes are gone", b"", rest)
+    cleaned = shell.run("cleanup")
+    expect("exit status of cleanup", 0, cleaned.returncode)
+    expect("guests that are left", {}, shell.commands.guests())
+    expect("recorded bottles", [], shell.recorded())
+    left = {
+        "files": [
+            path.read_text(errors="surrogateescape")
+            for path in (shell.home / ".bot-bottle").rglob("*")
+            if path.is_file()
+        ]
+    }
+    expect("files where a value can be read", {}, exposures({"TOKEN": SECRET}, left))
+
+
+def family(shell: Shell, pid: int) -> list[int]:
+    """The launcher, and the command that runs its agent."""
+    return [pid, *(call["pid"] for call in shell.commands.calls() if STAYS in call["argv"])]
+
+
+def test_cleanup_names_what_it_removes(shell: Shell) -> None:
+    """Once: a second cleanup has nothing to remove, and says so by saying nothing."""
+    with staying(shell, "start", "dev", "--backend", "docker") as launched:
+        launched.kill()
+        launched.wait(timeout=_PATIENCE_S)
+    (identity,) = shell.recorded()
+    first, second = shell.run("cleanup"), shell.run("cleanup")
+
+    expect("exit statuses of cleanup", [0, 0], [first.returncode, second.returncode])
+    assert identity in show(first), f"cleanup names {identity}: found {show(first)!r}"
+    expect("what a second cleanup removes", "", show(second))
+
+
+@pytest.mark.parametrize("engine", BACKENDS)
+def test_a_tool_that_is_not_installed_is_named(shell: Shell, engine: str) -> None:
+    """Status 1 and its name; nothing is left once it is there again."""
+    tool = {"docker": "docker", "smolmachines": "smolvm"}[engine]
+    command = shell.commands.folder / tool
+    command.rename(command.with_name("elsewhere"))
+    done = shell.run("start", "dev", "--backend", engine, PATH=str(shell.commands.folder))
+
+    expect("exit status", 1, done.returncode)
+    assert tool in show(done), f"the refusal names {tool}: found {show(done)!r}"
+    assert "Traceback" not in show(done), f"a refusal is no traceback: found {show(done)!r}"
+    command.with_name("elsewhere").rename(command)
+    expect("exit status of cleanup", 0, shell.run("cleanup").returncode)
+    expect("recorded bottles", [], shell.recorded())
+
+
+@pytest.fixture
+def terminal() -> Iterator[Callable[[Shell, list[str], str], tuple[int, str]]]:
+    """Runs a command on a terminal and answers its prompts: its exit status, and what was shown."""
+    opened: list[int] = []
+
+    def run(shell: Shell, words: list[str], typed: str) -> tuple[int, str]:
+        pid, master = pty.fork()
+        if pid == 0:
+            os.chdir(shell.cwd)
+            os.execve(bot_bottle(), [bot_bottle(), *words], shell.environ())
+        opened.append(master)
+        shown = b""
+        while select.select([master], [], [], _PATIENCE_S)[0]:
+            try:
+                part = os.read(master, 65_536)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+            if b"canary-message" in shown and typed:
+                os.write(master, typed.encode())
+                typed = ""
+        _, status = os.waitpid(pid, 0)
+        return os.waitstatus_to_exitcode(status), shown.decode(errors="surrogateescape")
+
+    yield run
+    for each in opened:
+        os.close(each)
+
+
+@pytest.mark.parametrize("engine", BACKENDS)
+def test_what_is_typed_is_not_shown(
+    shell: Shell,
+    engine: str,
+    terminal: Callable[[Shell, list[str], str], tuple[int, str]],
+) -> None:
+    """A prompt says what it asks for, and shows nothing of the answer; the agent has a terminal."""
+    manifest = shell.home / ".bot-bottle" / "bottles" / "dev.md"
+    manifest.write_text('---\nimage: harness/bottle:1\nenv:\n  TYPED: "?canary-message"\n---\n')
+    script = script_that_answers("the agent was here", "", 9)
+    words = ["start", "dev", "--backend", engine, "--", "sh", "-c", script]
+    status, shown = terminal(shell, words, "canary-typed 'x' =\n")
+
+    expect("exit status", 9, status)
+    assert "canary-message" in shown, f"the prompt says what for: found {shown!r}"
+    assert "the agent was here" in shown, f"the agent's output is shown: found {shown!r}"
+    assert "canary-typed" not in shown, f"what is typed is not shown: found {shown!r}"
+    agent = [call for call in shell.commands.calls() if script in call["argv"]]
+    expect("terminals of the agent", [True], [call["tty"] for call in agent])
+    assert "-t" in agent[0]["argv"], f"the agent asks for a terminal: found {agent[0]['argv']}"
+    made = next(call for call in shell.commands.calls() if {"run", "create"} & set(call["argv"]))
+    assert "canary-typed 'x' =" in made["env"].values(), (
+        "what is typed reaches the tool by its environment: expected it there, found "
+        f"{sorted(made['env'])}"
+    )
 
 
 @pytest.mark.requires("bubblewrap")
-def test_a_command_runs_in_the_bottle_it_names(home: Path) -> None:
+def test_a_command_runs_in_the_bottle_it_names(shell: Shell) -> None:
     """The backend of the flag runs the words after ``--``; their exit status is the launcher's."""
-    script = "id -un; printf %s $TOKEN; exit 7"
+    script = 'id -un; printf %s "$TOKEN"; printf %s "$PLAIN" >&2; exit 7'
     words = ("start", "dev", "--backend", "bubblewrap", "--", "sh", "-c", script)
-    done = bot_bottle(home, *words, HOST_TOKEN="canary")
+    done = shell.run(*words)
 
-    assert (7, "node\ncanary") == (done.returncode, done.stdout), done.stderr
-    assert [] == list((home / ".bot-bottle" / "guests").iterdir())
-    assert [] == list((home / ".bot-bottle" / "state").iterdir())
+    expect("exit status", 7, done.returncode)
+    expect("output", b"node\n" + os.fsencode(SECRET), done.stdout)
+    assert b"canary-literal" in done.stderr, f"errors of the agent: found {done.stderr!r}"
+    expect("guests that are left", [], list((shell.home / ".bot-bottle" / "guests").iterdir()))
+    expect("recorded bottles", [], shell.recorded())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -65,6 +66,14 @@ def state_place() -> Path:
     if configured := os.environ.get("HARNESS_STATE_DIR"):
         return Path(configured).absolute()
     return Path(tempfile.gettempdir()) / f"staging-harness-{os.getuid()}"
+
+
+def closed_to_others(path: Path) -> Path | None:
+    """The first directory on the way to ``path``, itself included, that other users may not pass."""
+    for place in reversed((path, *path.parents)):
+        if not place.is_dir() or not place.stat().st_mode & stat.S_IXOTH:
+            return place
+    return None
 
 
 def memory_place() -> Path | None:

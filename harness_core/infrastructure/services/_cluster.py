@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from harness_core.base.bridge import blocking
-from harness_core.base.errors import ChildExited
+from harness_core.base.errors import ChildExited, Unavailable
 from harness_core.base.groups import lone_error
 from harness_core.base.machine import (
     STATE_ELSEWHERE,
     PostgresBinaries,
     cache_directory,
+    closed_to_others,
     disk_full,
     locked,
     writing,
@@ -81,12 +82,22 @@ async def open_cluster(
 
     Raises:
         ChildExited: ``initdb`` failed; carries its output.
-        Unavailable: there is no usable cache directory, or no room for another data directory.
+        Unavailable: there is no usable cache directory, no room for another data directory, or no
+            way to it for the server's user.
     """
     options = _initdb_options(binaries.major)
     entry = await blocking(_home) / _key(binaries, options)
     home = run.directory("postgres", in_memory=True)
     target = home / "data"
+    closed = closed_to_others(home) if owner is not None else None
+    if owner is not None and closed is not None:
+        action = f"run PostgreSQL as user {owner[0]} in {home}"
+        raise Unavailable(
+            action,
+            observed=f"only its owner may pass {closed}",
+            next_step=f"Set {STATE_ELSEWHERE} or TMPDIR to a place that others may pass, "
+            f"or: chmod o+x {closed}",
+        )
     try:
         async with lone_error(), trio.open_nursery() as nursery:
             with writing(target, what=_WHAT, elsewhere=STATE_ELSEWHERE):

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from harness_core.base.errors import Unavailable
-from harness_core.base.machine import Place, _space, is_disk_full, lack_of_space, places, writing
+from harness_core.base.machine import (
+    Place,
+    _space,
+    closed_to_others,
+    is_disk_full,
+    lack_of_space,
+    places,
+    writing,
+)
 
 
 def test_the_places_are_those_that_a_run_uses(tmp_path, monkeypatch):
@@ -24,6 +32,20 @@ def test_the_places_are_those_that_a_run_uses(tmp_path, monkeypatch):
     }
     assert expected == {place.what: place.path for place in places()}
     assert [] == list(tmp_path.iterdir())
+
+
+def test_a_closed_directory_on_the_way_is_named(tmp_path):
+    """The topmost one that others may not pass; none when they may pass all."""
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    inner.chmod(0o711)
+    inner.parent.chmod(0o700)
+
+    found = closed_to_others(inner)
+
+    assert found is not None
+    assert found in {inner.parent, *inner.parent.parents}, f"found {found}"
+    assert closed_to_others(Path("/")) is None, "others may pass the root of this machine"
 
 
 def test_too_little_room_names_place_need_and_way_out(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -83,6 +84,12 @@ class Connection:
     async def send_eof(self) -> None:
         """Say that nothing more comes from us, and go on reading."""
         await self._stream.send_eof()
+
+    async def abort(self) -> None:
+        """End it as a machine does that lost its power: with a reset, whatever is under way."""
+        linger = struct.pack("ii", 1, 0)
+        self._stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, linger)
+        await self._stream.aclose()
 
     async def receive(self, what: str = "a message", *, seconds: float) -> Message:
         """The next message.

@@ -67,6 +67,8 @@ INGEST: Final = _rows(
     ("control-with-a-stranger", (("control", "stranger"), 1, "stranger")),
     ("control-is-a-list", (("control",), [], "control")),
     ("key-is-a-number", (("control", "idempotency_key"), 7, "idempotency_key")),
+    ("observed-at-in-words", (("event", "observed_at"), "yesterday", "observed_at")),
+    ("observed-on-no-day", (("event", "observed_at"), "2026-02-30T08:00:00Z", "observed_at")),
     ("trace-is-a-text", (("control", "trace_context"), "00-x", "trace_context")),
     ("version-is-later", (("schema_version",), "ingest.v2", "schema_version")),
     ("version-of-another", (("schema_version",), "route.v1", "schema_version")),
@@ -96,6 +98,26 @@ ROUTE: Final = _rows(
     ("for-another-butler", (("target_butler",), "relationship", "relationship")),
     ("for-an-unknown-butler", (("target_butler",), "unknown", "unknown")),
     ("from-a-stranger", (("source_butler",), "stranger", "stranger")),
+    # A caller, and a target, is known by its whole name, letter by letter.
+    *(
+        (f"from-{kind}", (("source_butler",), name, name.strip()))
+        for kind, name in (
+            ("a-longer-name", "switchboard2"),
+            ("a-shorter-name", "switch"),
+            ("another-case", "Switchboard"),
+            ("a-name-with-a-blank", "switchboard "),
+            ("another-butler", "general"),
+        )
+    ),
+    *(
+        (f"for-{kind}", (("target_butler",), name, name.strip()))
+        for kind, name in (
+            ("a-longer-name", "health2"),
+            ("a-shorter-name", "heal"),
+            ("another-case", "Health"),
+            ("a-name-with-a-blank", " health"),
+        )
+    ),
 )
 
 

@@ -19,6 +19,7 @@ from harness_core.base.errors import HarnessError
 from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault, LedgerEntry
+from harness_core.doubles.turns import say
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.knobs import turned
@@ -120,7 +121,7 @@ async def test_each_cause_is_on_record(ecosystem: Ecosystem, token: str) -> None
     general = ecosystem["general"]
     words = {kind: f"{token}{kind}" for kind in ("trigger", "route", "due")}
     trace_id, request_id = secrets.token_hex(16), f"request-{token}"
-    await general.call("trigger", prompt=f"say {words['trigger']}", seconds=SESSION_S)
+    answer = await general.call("trigger", prompt=f"say {words['trigger']}", seconds=SESSION_S)
     routed = {
         "schema_version": "route.v1",
         "request_id": request_id,
@@ -138,6 +139,7 @@ async def test_each_cause_is_on_record(ecosystem: Ecosystem, token: str) -> None
     await general.call("schedule_delete", schedule_id=str(task["id"]))
     rows = {kind: await _session(general, word) for kind, word in words.items()}
 
+    _expect_answered(answer, rows["trigger"])
     expect_same(
         "a session says what caused it",
         expected={"trigger": "trigger", "route": "external", "due": f"schedule:{name}"},
@@ -213,6 +215,26 @@ async def test_the_list_and_the_sums_are_those_of_the_rows(
         )  # fmt: skip
     if "hours" in schemas["sessions_summary"].get("properties", {}):
         await _expect_windows(general, rows[0])
+
+
+@pytest.mark.slow
+async def test_a_long_answer_is_on_record_whole(ecosystem: Ecosystem, token: str) -> None:
+    """However much a model says: to its last word it stands in the row and in the trigger's answer."""
+    general = ecosystem["general"]
+    words = (
+        f"begin {token} " + " ".join(f"Ünï-{number}" for number in range(1500)) + f" {token} end"
+    )
+    prompt = f"say {token}"
+    await ecosystem.rehearse(prompt, [say(words)])
+    answer = await general.call("trigger", prompt=prompt, seconds=SESSION_S)
+    row = await _session(general, token)
+
+    assert row["result"] == words, (
+        f"the model said {len(words)} characters; on record are {len(row['result'] or '')}, "
+        f"which end with {str(row['result'])[-60:]!r}"
+    )
+    _expect_answered(answer, row)
+    await expect_shown(general, row)
 
 
 @pytest.mark.slow
@@ -326,6 +348,27 @@ def expect_failed(answer: ToolResult) -> None:
         f"a session that failed is answered as a failure; found {answer.text}"
     )
     assert answer.is_error or value.get("error"), f"the answer has no reason: {answer.text}"
+
+
+def _expect_answered(answer: Any, row: Row) -> None:
+    """What the answer of a trigger says of its session is what the row says."""
+    found = dict(answer) if isinstance(answer, dict) else {}
+    columns = [column for column in SHOWN if column in found and column != "prompt"]
+
+    assert "success" in columns or "status" in found, (
+        f"a trigger is answered with what came of it; found {answer}"
+    )
+    for column in columns:
+        expect_same(
+            f"the answer of a trigger agrees with the row ({column})",
+            expected=row[column],
+            found=found[column],
+        )
+    expect_same(
+        "the answer names its session",
+        expected=str(row["id"]),
+        found=str(found.get("session_id", row["id"])),
+    )
 
 
 async def _expect_windows(butler: Butler, row: Row) -> None:

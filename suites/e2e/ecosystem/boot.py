@@ -311,7 +311,8 @@ class _Recipes:
             self.environments[name] = {
                 **self.subject.environment(**self._fields(name)),
                 **_private_places(self.run, name),
-                **zone_variable(name),
+                # One process is in one place.
+                **zone_variable(ALL_BUTLERS if tables_of(self.subject).one_process else name),
                 **self.more,
             }
         return self.environments[name]

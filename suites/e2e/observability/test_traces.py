@@ -167,6 +167,48 @@ async def test_a_failure_is_an_error_in_the_trace(ecosystem: Ecosystem, token: s
         assert any(span.status_message for span in errors), f"no reason is given\n{story}"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("given", ["none", "unsampled"])
+async def test_every_message_has_a_trace(ecosystem: Ecosystem, token: str, given: str) -> None:
+    """One that came without a trace has one of its own; one that is not sampled keeps its own."""
+    trace_id = secrets.token_hex(16)
+    context = {
+        "traceparent": f"00-{trace_id}-{secrets.token_hex(8)}-00",
+        "tracestate": "vendor=a1,other=b2",
+    }
+    control = {"trace_context": context} if given == "unsampled" else {}
+    sent = await ecosystem.send(
+        f"I have a headache, severity 3 ({token})", trace_id=trace_id, control=control
+    )
+    journey = await follow(ecosystem, sent)
+    carried = {
+        "inbox": {row["trace_id"] for row in journey.inbox},
+        "routing_log": {row["trace_id"] for row in journey.routing},
+        "sessions of health": {
+            row["trace_id"]
+            for row in await ecosystem["health"].database.rows(
+                "SELECT trace_id FROM sessions WHERE request_id::text = %s", (sent.request_id,)
+            )
+        },
+        "sessions of the switchboard": {
+            row["trace_id"]
+            for row in await ecosystem.switchboard.database.rows(
+                "SELECT trace_id FROM sessions WHERE request_id::text = %s", (sent.request_id,)
+            )
+        },
+    }
+    ids = set().union(*carried.values())
+
+    assert len(ids) == 1, f"one trace joins all rows of a message; found {carried}"
+    assert all(carried.values()), f"each of its rows carries it; found {carried}"
+    (found,) = ids
+
+    assert found, f"a message without a trace gets one; found {carried}"
+    assert (found == trace_id) == (given == "unsampled"), (
+        f"the caller's trace is kept when it gives one ({given}: {trace_id}); found {found}"
+    )
+
+
 @pytest.mark.disturbs
 async def test_spans_are_not_lost_when_a_butler_stops(ecosystem: Ecosystem, token: str) -> None:
     """A butler that is asked to stop right after its work still sends the spans of it."""

@@ -7,6 +7,7 @@ whole journey.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -154,10 +155,36 @@ def _expect_payload(journey: Journey, row: Row) -> None:
         return
     stored = as_data(row["payload"])
 
+    expect_named(journey, stored)
     assert any(same_json(payload["raw"], part) for part in parts_of(stored)), (
         f"what was accepted is kept whole: the raw payload was {payload['raw']}, "
         f"stored is {stored}\n{journey.text()}"
     )
+
+
+def expect_named(journey: Journey, stored: Any) -> None:
+    """Of who wrote when and where, what the product stores is what it was told; times as moments."""
+    sent = journey.sent.arguments
+    told = {
+        key: value
+        for section in ("source", "event", "sender")
+        for key, value in dict(sent.get(section) or {}).items()
+    }
+    for part in parts_of(stored):
+        for key in told.keys() & part.keys() if isinstance(part, Mapping) else ():
+            assert _moment(part[key]) == _moment(told[key]), (
+                f"what was accepted is kept as it was: {key} was {told[key]!r}, "
+                f"stored is {part[key]!r}\n{journey.text()}"
+            )
+
+
+def _moment(value: Any) -> Any:
+    """A time with its zone as a moment; anything else as it is."""
+    try:
+        moment = dt.datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return value
+    return moment if moment.tzinfo else value
 
 
 def expect_fallback(journey: Journey, *, classified: bool | None = True) -> str:

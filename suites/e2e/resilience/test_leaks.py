@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 import trio
 
+from harness_core.ports import lease_port
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.mcp import CannotReach
 from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_no_open_session
@@ -18,7 +19,7 @@ from suites.e2e.worlds.vitals import expect_no_growth, read_vitals
 
 pytestmark = [
     pytest.mark.covers("E2E-CHAOS"),
-    pytest.mark.capability("ingest.v1", "own-process"),
+    pytest.mark.capability("ingest.v1", "own-process", "registry-table"),
     pytest.mark.disturbs,
 ]
 
@@ -43,7 +44,7 @@ async def test_fifty_failures_and_then_a_success(fragile: Ecosystem, chaos: Chao
         assert answer.is_error, f"a schedule without a name is refused, found {answer.text}"
 
     async def failing_hop() -> None:
-        """A delivery by way of the switchboard; there is no messenger here."""
+        """A delivery by way of the switchboard; where the messenger is said to be, no process is."""
         arguments = {"channel": "telegram", "message": f"number {next(numbers)}"}
         answer = await general.try_call("notify", arguments)
 
@@ -63,6 +64,13 @@ async def test_fifty_failures_and_then_a_success(fragile: Ecosystem, chaos: Chao
             except CannotReach as error:
                 raise AssertionError(f"a butler that runs was not reached: {error}") from error
 
+    with lease_port() as nowhere:
+        await chaos.enlist(
+            "messenger",
+            like="general",
+            url=f"http://127.0.0.1:{nowhere.port}/sse",
+            description="Sends messages out.",
+        )
     kinds = (refused, failing_hop, foreign, hung_up)
     await expect_carried_out(fragile, await fragile.send(to_general().text), "general")
     for kind in kinds:

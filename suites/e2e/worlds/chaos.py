@@ -55,6 +55,9 @@ _ASKS_S: Final = 60.0
 #: Until butlers that have lost their database have tried to reach it some times: a few heartbeats.
 _KNOCKS_S: Final = 30.0
 
+#: Two heartbeats, where no attempt can be seen.
+_BLIND_S: Final = 2.0
+
 #: What the health of one butler is: ``status`` without its counters, and its place in the registry.
 Health = dict[str, Any]
 
@@ -181,12 +184,16 @@ def expect_ended_well(name: str, report: Any) -> None:
 class Knocks:
     """Who looked for a database that is gone, counted.
 
+    Args:
+        blind: nothing can be seen of them.
+
     Attributes:
         count: connections that were made to its port.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, blind: bool = False) -> None:
         self.count = 0
+        self._blind = blind
 
     async def hang_up(self, stream: trio.SocketStream) -> None:
         """One connection."""
@@ -199,6 +206,10 @@ class Knocks:
         Raises:
             AssertionError: they were not.
         """
+        if self._blind:
+            # What they do meanwhile cannot be seen.
+            await trio.sleep_until(trio.current_time() + _BLIND_S)
+            return
         wanted = self.count + number
 
         async def enough() -> bool:
@@ -353,10 +364,14 @@ class Chaos:
     async def knocks(self) -> AsyncIterator[Knocks]:
         """While the database is down, stand at its port: who looks for it is hung up on.
 
-        A port that answers and hangs up is as good as none to who wants a database.
+        A port that answers and hangs up is as good as none to who wants a database. Where the
+        server has an address of its own (in a container), it cannot be stood in for.
         """
-        port = urlsplit(self._ecosystem.switchboard.database.url).port
-        (listener,) = await trio.open_tcp_listeners(port or 0, host="127.0.0.1")
+        place = urlsplit(self._ecosystem.switchboard.database.url)
+        if place.hostname not in {"127.0.0.1", "localhost"}:
+            yield Knocks(blind=True)
+            return
+        (listener,) = await trio.open_tcp_listeners(place.port or 0, host="127.0.0.1")
         knocks = Knocks()
         async with lone_error(), trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, knocks.hang_up, [listener])

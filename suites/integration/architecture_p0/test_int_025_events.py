@@ -88,7 +88,8 @@ async def _is_one_record(
 
         consecutive((event["seq"] for event in of_source), what=f"seq of the events of {source}")
         in_order([began, *times, ended], what=f"events of {source}, between the test's own times")
-    assert {session_id} == {event["session_id"] for event in stored}, "events of other sessions"
+    strange = {event["session_id"] for event in stored} - {session_id}
+    assert not strange, f"events of other sessions: {strange}, expected {session_id} alone"
     return stored
 
 

@@ -58,7 +58,7 @@ NO_OBJECTS = (
 )
 
 #: Values of JSON, or nearly, that no field of ours can have.
-NO_VALUES = (b"NaN", b"-Infinity", b"1e999", b'"\\ud800"', b'"\\udfff\\ud800x"', b"{}", b"[[]]")
+NO_VALUES = (b"NaN", b"-Infinity", b'"\\ud800"', b'"\\udfff\\ud800x"', b"{}", b"[[]]")
 
 #: An operation of the worker that builds or simulates: seconds, most of them imports.
 WORK_S = 60.0
@@ -145,9 +145,7 @@ async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) ->
         expect_refused(await asking.ask("POST", f"/episodes/{identity}/interrupt"), 409)
         expect_refused(await asking.ask("GET", f"/episodes/{identity}/assets/nothing.txt"), 404)
     assets = (await asking.ask("GET", f"/episodes/{good}/assets")).json()["assets"]
-    assert ["note.txt"] == [each["path"].rpartition("/")[2] for each in assets], (
-        f"expected one asset, note.txt, found {assets}"
-    )
+    assert ["note.txt"] == [each["path"].rpartition("/")[2] for each in assets], f"assets: {assets}"
     answer = await asking.ask("GET", f"/episodes/{good}/assets/{assets[0]['path']}")
     assert (200, f"asset {token}") == (answer.status, answer.text), f"the asset: {answer}"
     for query in ({}, {"limit": 1}, {"status": "failed"}, {"offset": 10_000}):
@@ -169,8 +167,8 @@ async def interrupted(asking: Conforming, episodes: Episodes, token: str) -> Non
     await eventually(runs, seconds=SOON_S, expected=f"episode {identity} to run")
     answer = await asking.ask("POST", f"/episodes/{identity}/interrupt")
     assert 202 == answer.status, f"an interruption: {answer}"
-    end = await ended(asking, identity)
-    assert "interrupted" == end, f"an interrupted episode ends as interrupted, not as {end}"
+    status = await ended(asking, identity)
+    assert "interrupted" == status, f"expected an interrupted episode, found it {status}"
 
 
 async def rehearsed(episodes: Episodes, task: str, *turns: Turn) -> None:

@@ -13,7 +13,7 @@ from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import use
 from suites.integration.comparing import expect_same, utc
 from suites.integration.episodes import Episodes, calls, new_token
-from suites.integration.patience import COMMAND_S, SOON_S, eventually
+from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import scene
 from suites.integration.temporal_view import closed_workflow
@@ -154,7 +154,7 @@ async def test_int_030_no_work_is_left_when_who_asked_is_gone(breakable: Episode
     async with breakable.stack.outage("controller-worker", "kill"):
         answer = await breakable.interrupt(accepted["episode_id"])
         assert 202 == answer.status, f"expected an interruption, found {answer}"
-        episode = await breakable.until(accepted["episode_id"], "interrupted", seconds=SOON_S)
+        episode = await breakable.until(accepted["episode_id"], "interrupted", seconds=EPISODE_S)
         await _stands_still(breakable, accepted["session_id"])
     await _stands_still(breakable, accepted["session_id"])
     now = await breakable.get(accepted["episode_id"])

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import fail, use
 from suites.integration.comparing import consecutive, expect_same, in_order, utc
 from suites.integration.episodes import FINAL, Episodes, calls, new_token
@@ -25,6 +26,9 @@ _GIVEN: Final = (
     },
     {"role": "reviewer", "seed": 1, "variant": "v", "metadata": {"backslash": "\\u0000", "n": "0"}},
 )
+
+#: Retries of a refused turn have an end.
+_MOST_ASKED: Final = 12
 
 _STATUSES: Final = ("queued", "running", *sorted(FINAL))
 
@@ -51,18 +55,26 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
         task=task,
     )
     await episodes.rehearse(refused, episodes.waiting(), fail(400))
-    accepted = [
-        await episodes.submit(token, task=task, **_GIVEN[0]),
-        await episodes.submit(refused, **_GIVEN[1]),
-    ]
+    gateway = episodes.stack.gateway.client
+    busy = Fault(kind="status", status=429, times=1, contains=token)
+    async with gateway.fault(busy) as number:
+        accepted = [
+            await episodes.submit(token, task=task, **_GIVEN[0]),
+            await episodes.submit(refused, **_GIVEN[1]),
+        ]
+        good = await episodes.until(accepted[0]["episode_id"], "completed")
+        met = await gateway.fault_met(number)
     await episodes.begun(accepted[1]["session_id"])
     while_running = await episodes.get(accepted[1]["episode_id"])
     seen_running = await describe_workflow(episodes.stack, accepted[1]["workflow_id"])
     await episodes.release(accepted[1]["session_id"])
-    good = await episodes.until(accepted[0]["episode_id"], "completed")
     bad = await episodes.until(accepted[1]["episode_id"], "failed")
     ended = datetime.now(UTC)
 
+    assert 1 == met, f"expected the model to be busy once, found it {met} times"
+    turns, often = await episodes.asked(token), await episodes.asked(refused)
+    assert 4 == turns, f"expected 3 turns, one of them twice, found the model asked {turns} times"
+    assert 2 <= often <= _MOST_ASKED, f"a refusal of the provider is asked for {often} times"
     assert seen_running is not None, "Temporal has no workflow of an episode that runs"
     assert "running" == seen_running.status, f"Temporal has {seen_running} of one that runs"
     assert "running" == while_running["status"], f"expected it running, found {while_running}"

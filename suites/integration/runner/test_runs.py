@@ -34,13 +34,14 @@ def test_two_stacks_on_one_host_do_not_meet(place, start):
     one, other = (set(stacks[each.process.pid].values()) for each in runs)
 
     assert 0 == sweep.returncode, sweep.stdout + sweep.stderr
-    assert [0, 0] == codes, output
+    assert [0, 0] == codes, f"expected both runs to pass, found {codes}\n{output}"
     assert all(re.search(r"[1-9]\d* passed", each.text()) for each in runs), (
         f"nothing ran\n{output}"
     )
     assert len(one) >= 6, f"few services are listed: {stacks}"
     assert set() == one & other, "both served at one address"
-    assert [] == list((place.state / "runs").iterdir()), "directories of the runs are left"
+    left = list((place.state / "runs").iterdir())
+    assert not left, f"directories of the runs are left: {left}"
 
 
 @pytest.mark.aside("about runs of this suite; proves no requirement")
@@ -62,8 +63,10 @@ def test_a_killed_run_leaves_nothing(place, start):
         action="see every process of the killed run end",
     )
 
-    assert [] == [entry for port in ports for entry in listeners(port=port)]
+    listening = [entry for port in ports for entry in listeners(port=port)]
+    assert not listening, f"ports of the killed run are listened on: {listening}"
     sweep = place.harness("sweep")
 
     assert 0 == sweep.returncode, sweep.stdout + sweep.stderr
-    assert [] == list((place.state / "runs").iterdir()), "directories of the killed run are left"
+    left = list((place.state / "runs").iterdir())
+    assert not left, f"directories of the killed run are left: {left}"

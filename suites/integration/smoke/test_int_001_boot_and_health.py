@@ -51,6 +51,7 @@ ROUNDS = 6
 
 @pytest.mark.covers("INT-001")
 @pytest.mark.integration_p0
+@pytest.mark.starts_product
 def test_int_001_the_stack_comes_up(request):
     """Every service of the compose file comes up; what does not is named, with its last words.
 

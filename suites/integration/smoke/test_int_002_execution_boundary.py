@@ -118,14 +118,14 @@ async def no_secret_was_there(episodes: Episodes, session: str) -> None:
     assert "PATH=" in environment, f"that is no environment: {environment!r}"
     known = episodes.stack["controller"].environment
     names = [name for name in known if name in environment]
-    assert names == [], "the code has variables of the controller"
+    assert not names, f"the code has variables of the controller: {names}"
     secrets = {
         value
         for name, value in known.items()
         if any(word in name for word in ("KEY", "SECRET", "PASSWORD", "DATABASE_URL"))
     } | {urlsplit(episodes.stack.access.database_url).netloc}
     leaked = [value for value in secrets if len(value) > 8 and value in environment]
-    assert leaked == [], "the code has secrets of the controller"
+    assert not leaked, f"the code has {len(leaked)} secrets of the controller"
 
 
 async def runs_nowhere_without_a_worker(episodes: Episodes) -> None:
@@ -152,7 +152,7 @@ async def runs_nowhere_without_a_worker(episodes: Episodes) -> None:
     events = await episodes.events(identity)
     # Looking at the files just now was a call as well.
     recorded = [event for event in calls(events, "tool_call") if token in str(event["payload"])]
-    assert [] == recorded, "a call that was not carried out is recorded"
+    assert not recorded, f"a call that was not carried out is recorded: {recorded}"
 
 
 async def nothing_executes_on_the_controller(episodes: Episodes) -> None:

@@ -67,12 +67,23 @@ async def _is_cancelled(session: Session, stack: Stack, command: str, mark: str)
             return "begun" in await session.files() and not await _none_runs(stack, mark)
 
         await eventually(begun, seconds=SOON_S, expected="the command to run")
+        stranger = new_session(session.client)
+        expect_refused(await stranger.post("/jobs/outliving/cancel"), 404)
+        expect_refused(await session.post("/jobs/outlivin/cancel"), 404)
+        twin = await session.post("/runtime/execute", command="true", job_id="outliving")
+        expect_refused(twin, 409)
+        assert not await _none_runs(stack, mark), (
+            "a cancellation that was refused ended the command"
+        )
         cancelled = await session.post("/jobs/outliving/cancel")
         assert 200 == cancelled.status, f"expected a cancellation, found {cancelled}"
         # It is an answer, so it is so: nothing is waited for.
         assert await _none_runs(stack, mark), "the cancelled command has processes"
         again = await session.post("/jobs/outliving/cancel")
         assert again.status in {200, 404, 409}, f"a second cancellation: {again}"
+        if again.status == 200:
+            assert not again.json()["was_running"], f"what was cancelled ran again: {again}"
+    assert cancelled.json()["was_running"], f"what was cancelled had run: {cancelled}"
     assert [200] == [answer.status for answer in answers], f"a cancelled command: {answers}"
     found = answers[0].json()
     assert found["cancelled"], f"a cancelled command does not say so: {found}"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from typing import Any, Final
 from urllib.parse import quote
 
 import pytest
 import trio
 
-from suites.integration.comparing import expect_same
+from harness_core.doubles.http import Unanswered
+from suites.integration.comparing import consecutive, expect_same
+from suites.integration.episodes import Episodes
+from suites.integration.patience import COMMAND_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session, new_session
 
@@ -144,6 +148,17 @@ async def test_int_003_code_changes_neither_record_nor_key(worker, api_key):
         "cat /proc/1/environ /proc/$PPID/environ 2>&1 | tr '\\0' '\\n'"
     )
     assert api_key not in looked["stdout"] + looked["stderr"], "the code finds the worker's key"
+    for forbidden in (
+        *(
+            "touch /usr/bin/planted",
+            "touch /etc/planted",
+            "cat /etc/shadow",
+            "mount -t tmpfs x /mnt",
+        ),
+        *("chroot / true", "kill -9 1; sleep 0.2; exit 1", "cat /proc/1/mem", "mknod n b 8 0"),
+    ):
+        done = await session.execute(forbidden)
+        assert 0 != done["exit_code"], f"the code is let to {forbidden!r}: {done}"
     strange = await session.execute("touch \"$(printf 'a\\377b')\" 'new\nline' 'tab\t'; ls | wc -l")
     assert 0 == strange["exit_code"], f"expected strange names to be made, found {strange}"
     names = await session.files()
@@ -196,6 +211,12 @@ async def _is_listed(session: Session) -> None:
             expect_same(told, {key: entries[path][key] for key in told}, what=f"entry of {path!r}")
         for path in folders:
             assert "directory" == entries[path]["kind"], f"expected a folder, found {entries[path]}"
+    await session.execute("mkdir many && cd many && touch $(seq 1 5100)")
+    many = (await session.post("/fs/ls", path="many")).json()
+    assert len(many["entries"]) == 5100 or many["truncated"], (
+        f"of 5100 files {len(many['entries'])} are listed, as if there were no more"
+    )
+    await session.post("/fs/delete", path="many")
     expect_refused(await session.post("/fs/ls", path="line.txt"), 404, 409, 422)
     expect_refused(await session.read("deep"), 404, 409, 422)
 
@@ -219,8 +240,66 @@ async def _is_found(session: Session) -> None:
     paths = [match["path"] for match in within.json()["matches"]]
     deep = [path for path in _FILES if path.startswith("deep/er/")]
     expect_same(deep, paths, what="files below deep/er with needle")
+    await session.write("many.txt", "pin\n" * 700)
+    many = (await session.post("/fs/grep", path="many.txt", pattern="pin")).json()
+    numbers = [match["line"] for match in many["matches"]]
+    consecutive(numbers, what="lines of 700 that match")
+    cut = len(numbers) < 700
+    assert cut == many["truncated"], f"of 700 matches {len(numbers)}, truncated {many['truncated']}"
+    await session.post("/fs/delete", path="many.txt")
     nothing = await session.post("/fs/grep", path=".", pattern="no such text at all")
     assert nothing.status == 200, f"expected no match to be no error, found {nothing}"
     assert [] == nothing.json()["matches"], f"matches of what is nowhere: {nothing}"
     expect_refused(await session.post("/fs/grep", path=".", pattern="("), 400, 409, 422)
     expect_refused(await session.post("/fs/grep", path="no/such", pattern="x"), 404)
+
+
+@pytest.mark.covers("INT-003")
+@pytest.mark.integration_p0
+async def test_int_003_what_was_acknowledged_outlives_the_worker(breakable):
+    """Killed in the middle of its work, twice, the worker has every file and event it acknowledged.
+
+    Numbers go on without a gap, the command that ran is gone, and the next one runs.
+    """
+    session = breakable.session(f"session-{secrets.token_hex(8)}")
+    acknowledged: dict[str, str] = {}
+    events: list[dict[str, Any]] = []
+    for life in range(3):
+        if life:
+            for path, content in acknowledged.items():
+                await _is_there(session, path, content)
+            found = await session.events()
+            expect_same(events, found[: len(events)], what=f"events of the life before {life}")
+            consecutive((each["seq"] for each in found), what=f"seq of the events in life {life}")
+        for path, content in _FILES.items():
+            where = f"{life}/{path}"
+            await session.write(where, f"{life}{content}")
+            acknowledged[where] = f"{life}{content}"
+        done = await session.execute(f"echo {life} >> said.txt; cat said.txt")
+        said = "".join(f"{number}\n" for number in range(life + 1))
+        assert said == done["stdout"], f"expected what every life has said, found {done}"
+        if life < 2:
+            events = await _killed_at_work(breakable, session, life)
+
+
+async def _killed_at_work(breakable: Episodes, session: Session, life: int) -> list[dict[str, Any]]:
+    """Kill the worker under a command of the session; the events that were there before."""
+    mark = f"6{secrets.randbelow(10**9):09}"
+    begun = f"begun-{life}"
+
+    async def run() -> None:
+        with pytest.raises(Unanswered):
+            await session.execute(f"touch {begun}; sleep {mark}; touch ended", timeout_s=COMMAND_S)
+
+    async def runs() -> bool:
+        return begun in await session.files()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        await eventually(runs, seconds=SOON_S, expected="the command to run")
+        events = await session.events()
+        async with breakable.stack.outage("worker", "kill"):
+            left = [line for line in breakable.stack.outlived("worker") if mark in line]
+    assert not left, f"the command of a killed worker runs on: {left}"
+    assert "ended" not in await session.files(), "the command of a killed worker came to its end"
+    return events

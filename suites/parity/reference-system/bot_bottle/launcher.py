@@ -139,6 +139,7 @@ class Launcher:
                 if idle and not kept:
                     self._state.remove(identity)
                     removed.add(identity)
+        self._state.sweep()
         for file in (self._host.root / ENV_FILES).glob("*.*"):
             if self._state.holder(file.stem) is None:
                 file.unlink(missing_ok=True)

@@ -110,7 +110,17 @@ class State:
         return (self.root / identity / "preserve").exists()
 
     def remove(self, identity: str) -> None:
-        shutil.rmtree(self.folder(identity))
+        """Remove what is recorded of a bottle, if anything is; nobody sees half of it."""
+        trash = self._host.root / "trash"
+        with self._alone(), contextlib.suppress(FileNotFoundError):
+            trash.mkdir(exist_ok=True)
+            (self.root / identity).rename(trash / f"{identity}.{secrets.token_hex(4)}")
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Finish what a removal left that was interrupted."""
+        with self._alone():
+            shutil.rmtree(self._host.root / "trash", ignore_errors=True)
 
     @contextlib.contextmanager
     def locked(self, identity: str) -> Iterator[None]:

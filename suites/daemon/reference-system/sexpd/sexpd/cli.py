@@ -7,9 +7,9 @@ others use. Exit codes: 0 done, 1 could not, 2 malformed configuration or comman
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import sys
-from pathlib import Path
 from typing import Any
 
 from sexpd import VERSION
@@ -38,24 +38,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sexpd",
         description="A daemon that speaks framed s-expressions on a loopback port.",
-        epilog="Settings: `sexpd config` lists them with their SEXPD_* variables. "
-        "The operators' page is README.md of the distribution.",
+        epilog="Settings are SEXPD_* variables: README.md of the distribution.",
     )
     parser.add_argument("--version", action="version", version=f"sexpd {VERSION}")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration, TOML")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     start = _add(commands, "start", _start, "serve until SIGTERM or SIGINT")
     start.add_argument("--port", metavar="N", help="port, 0 for a free one (default 9105)")
-    start.add_argument("--port-file", metavar="FILE", help="where to write the port")
-    start.add_argument("--data", metavar="DIR", help="data directory")
-    start.add_argument("--skills", metavar="DIR", help="skills directory")
-    start.add_argument("--root", metavar="DIR", help="working root of shell commands")
 
-    setup = _add(commands, "setup", _setup, "install skills and clients into the data directory")
-    setup.add_argument("--force", action="store_true", help="replace files that were changed")
-    _add(commands, "doctor", _doctor, "look whether the daemon would work here")
-    _add(commands, "config", _config, "list every setting: variable, value, meaning")
+    _add(commands, "setup", _setup, "install skills and clients into the data directory")
     _add(commands, "faults", _faults, "list the planted faults of SEXPD_FAULT")
     _add(commands, "emacs", _emacs, "print the path of the Emacs client")
 
@@ -95,12 +86,11 @@ def _with_port(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return parser
 
 
-def _load(arguments: argparse.Namespace, **overrides: Any) -> Any:
+def _load(*, port: str | None = None) -> Any:
     from sexpd import config, faults
 
     faults.active()
-    given = {key.replace("__", "."): value for key, value in overrides.items() if value is not None}
-    return config.load(file=arguments.config, overrides=given)
+    return config.load(port=port)
 
 
 # --- Here -----------------------------------------------------------------------------------------------
@@ -109,14 +99,7 @@ def _load(arguments: argparse.Namespace, **overrides: Any) -> Any:
 def _start(arguments: argparse.Namespace) -> None:
     # Start-up makes many objects and no garbage: collecting it costs a fifth of the time.
     gc.disable()
-    config = _load(
-        arguments,
-        server__port=arguments.port,
-        server__port_file=arguments.port_file,
-        paths__data=arguments.data,
-        paths__skills=arguments.skills,
-        shell__root=arguments.root,
-    )
+    config = _load(port=arguments.port)
     import trio
 
     from sexpd.server import serve
@@ -135,32 +118,8 @@ def _start(arguments: argparse.Namespace) -> None:
 def _setup(arguments: argparse.Namespace) -> None:
     from sexpd.install import setup
 
-    for line in setup(_load(arguments), force=arguments.force):
+    for line in setup(_load()):
         print(line)
-
-
-def _doctor(arguments: argparse.Namespace) -> int:
-    from sexpd.doctor import examine
-
-    failed = 0
-    for finding in examine(_load(arguments)):
-        print(f"{finding.state:4} {finding.name:13} {finding.detail}")
-        failed += finding.state == "fail"
-    return int(failed > 0)
-
-
-def _config(arguments: argparse.Namespace) -> None:
-    from sexpd.config import ROWS
-
-    config = _load(arguments)
-    print(f"# from {config.file or 'defaults and the environment'}")
-    for row in ROWS:
-        value = config[f"{row.section}.{row.key}"]
-        print(f"{row.variable:28} {'' if value is None else value!s:34} {row.meaning}")
-    for provider in config.providers:
-        hidden = "with a key" if provider.key else "without a key"
-        print(f"provider {provider.name}: {provider.shape} {provider.base_url} {provider.model}"
-              f" {provider.timeout_s:g} s, {hidden}")
 
 
 def _faults(arguments: argparse.Namespace) -> None:
@@ -179,7 +138,7 @@ def _emacs(arguments: argparse.Namespace) -> None:
 def _link(arguments: argparse.Namespace) -> None:
     from sexpd.gateways import Links
 
-    link = Links(_load(arguments).data).add(
+    link = Links(_load().data).add(
         name=arguments.name,
         platform=arguments.platform,
         address=arguments.address,
@@ -191,14 +150,14 @@ def _link(arguments: argparse.Namespace) -> None:
 def _unlink(arguments: argparse.Namespace) -> None:
     from sexpd.gateways import Links
 
-    link = Links(_load(arguments).data).remove(arguments.name)
+    link = Links(_load().data).remove(arguments.name)
     print(f"unlinked {link.name}: {link.platform} {link.address}")
 
 
 def _links(arguments: argparse.Namespace) -> None:
     from sexpd.gateways import Links
 
-    for link in Links(_load(arguments).data).all():
+    for link in Links(_load().data).all():
         print(f"{link.name} {link.platform} {link.address} {link.webhook}".rstrip())
 
 
@@ -214,14 +173,11 @@ def _connect(arguments: argparse.Namespace) -> Any:
 
 def _address(arguments: argparse.Namespace) -> tuple[str, int]:
     """Where the daemon is: --port, else its port file, else the configured port."""
-    config = _load(arguments, server__port=arguments.port)
+    config = _load(port=arguments.port)
     port = config["server.port"]
-    file = config["server.port_file"] or config.data / "sexpd.port"
     if arguments.port is None:
-        try:
-            port = int(file.read_text())
-        except (OSError, ValueError):
-            pass
+        with contextlib.suppress(OSError, ValueError):
+            port = int(config["server.port_file"].read_text())
     return config["server.host"], port
 
 

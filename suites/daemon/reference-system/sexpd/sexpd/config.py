@@ -1,8 +1,7 @@
-"""What is configured, from a TOML file and the environment, and is it well formed?
+"""What is configured, from the environment and the command line, and is it well formed?
 
-Each setting below is a row: section, key, how its text is read, its default and what it means. The
-same rows read `sexpd.toml`, the variables `SEXPD_<SECTION>_<KEY>` (which win), and print
-`sexpd config`. Nothing later looks up a default. Every problem is one
+Each setting below is a row: section, key, how its text is read, its default and what it means. Its
+variable is `SEXPD_<SECTION>_<KEY>`. Nothing later looks up a default. Every problem is one
 :class:`~sexpd.errors.ConfigError`.
 """
 
@@ -12,7 +11,6 @@ import difflib
 import ipaddress
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +22,6 @@ from sexpd.faults import VARIABLE as FAULT_VARIABLE
 from sexpd.frames import LARGEST_CHARS
 
 DEFAULT_PORT = 9105
-DEFAULT_MODELS = {"anthropic": "claude-haiku-4-5-20251001", "openai": "gpt-4o-mini"}
-DEFAULT_URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
 SHAPES = ("anthropic", "openai")
 
 
@@ -33,64 +29,53 @@ class _Wrong(ValueError):
     """A value that its row cannot read; the text says what was expected."""
 
 
-def _integer(low: int, high: int) -> Callable[[Any], int]:
-    def read(value: Any) -> int:
-        if isinstance(value, str) and re.fullmatch(r"-?\d{1,18}", value):
-            value = int(value)
-        if type(value) is not int or not low <= value <= high:
+def _integer(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"\d{1,18}", text) or not low <= int(text) <= high:
             raise _Wrong(f"an integer from {low} to {high}")
-        return value
+        return int(text)
 
     return read
 
 
-def _seconds(low: float, high: float) -> Callable[[Any], float]:
-    def read(value: Any) -> float:
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = float("nan")
-        if isinstance(value, bool) or not low <= number <= high:
+def _seconds(low: float, high: float) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        if not re.fullmatch(r"\d+(\.\d+)?", text) or not low <= float(text) <= high:
             raise _Wrong(f"seconds from {low:g} to {high:g}")
-        return number
+        return float(text)
 
     return read
 
 
-def _flag(value: Any) -> bool:
-    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    if isinstance(value, bool):
-        return value
-    if not isinstance(value, str) or value.lower() not in known:
+def _flag(text: str) -> bool:
+    if text not in {"true", "false"}:
         raise _Wrong("true or false")
-    return known[value.lower()]
+    return text == "true"
 
 
-def _choice(*words: str) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        if value not in words:
+def _choice(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
             raise _Wrong("one of " + ", ".join(words))
-        return str(value)
+        return text
 
     return read
 
 
-def _path(value: Any) -> Path | None:
-    if value == "":
-        return None
-    if not isinstance(value, str) or "\0" in value:
-        raise _Wrong("a path")
-    return Path(value).expanduser().absolute()
+def _path(text: str) -> Path:
+    if not Path(text).is_absolute():
+        raise _Wrong("an absolute path")
+    return Path(text)
 
 
-def _host(value: Any) -> str:
+def _host(text: str) -> str:
     try:
-        loopback = ipaddress.ip_address(value).is_loopback
+        loopback = ipaddress.ip_address(text).is_loopback
     except ValueError:
         loopback = False
-    if not isinstance(value, str) or not loopback:
+    if not loopback:
         raise _Wrong("a loopback address such as 127.0.0.1: clients are not authenticated")
-    return value
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +84,7 @@ class Row:
 
     section: str
     key: str
-    read: Callable[[Any], Any]
+    read: Callable[[str], Any]
     default: Any
     meaning: str
 
@@ -111,7 +96,7 @@ class Row:
 ROWS = (
     Row("server", "host", _host, "127.0.0.1", "loopback address to listen on"),
     Row("server", "port", _integer(0, 65535), DEFAULT_PORT, "port; 0 lets the system choose"),
-    Row("server", "port_file", _path, None, "file that holds the port while the daemon listens"),
+    Row("server", "port_file", _path, None, "file of the port while it listens; <data>/sexpd.port when empty"),
     Row("server", "shutdown_command", _flag, True, "whether a client may stop the daemon"),
     Row("paths", "data", _path, None, "data directory; $XDG_DATA_HOME/sexpd when empty"),
     Row("paths", "skills", _path, None, "skills directory; <data>/skills when empty"),
@@ -138,18 +123,6 @@ ROWS = (
         "Landlock around commands: where there is one, always, never"),
 )
 
-_PROVIDER_ROWS = (
-    Row("provider", "shape", _choice(*SHAPES), "", "API: anthropic or openai"),
-    Row("provider", "base_url", str, "", "where it is; the maker's address when empty"),
-    Row("provider", "key", str, "", "API key"),
-    Row("provider", "key_env", str, "", "variable that holds the API key"),
-    Row("provider", "model", str, "", "model; a small one of the maker when empty"),
-    Row("provider", "timeout_s", _seconds(0.05, 600), 20.0, "for one answer"),
-    Row("provider", "max_tokens", _integer(1, 100_000), 512, "longest answer"),
-    Row("provider", "answer_bytes", _integer(64, 1 << 24), 1 << 20, "largest response read"),
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """One language model to ask, in the order of the configuration."""
@@ -166,16 +139,14 @@ class Provider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Everything configured; the attributes of a section are the keys of its rows."""
+    """Everything configured: ``config["section.key"]``."""
 
-    sections: Mapping[str, Mapping[str, Any]]
+    values: Mapping[str, Any]
     providers: tuple[Provider, ...]
-    file: Path | None
 
     def __getitem__(self, name: str) -> Any:
         """The value of ``section.key``."""
-        section, key = name.split(".")
-        return self.sections[section][key]
+        return self.values[name]
 
     @property
     def data(self) -> Path:
@@ -190,162 +161,72 @@ class Config:
         return self["shell.root"]
 
 
-def load(
-    *,
-    file: Path | None = None,
-    overrides: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
-) -> Config:
+def load(*, port: str | None = None) -> Config:
     """Read the configuration.
 
     Args:
-        file: the TOML file; `SEXPD_CONFIG`, else `$XDG_CONFIG_HOME/sexpd/sexpd.toml` if it is there.
-        overrides: values by `section.key` that win over everything (the command line).
-        env: the environment; the process's own when not given.
+        port: of the command line; wins over its variable.
 
     Raises:
-        ConfigError: anything unreadable, mistyped, out of bounds or unknown.
+        ConfigError: anything mistyped, out of bounds or unknown.
     """
-    env = os.environ if env is None else env
-    file = _file(file, env=env)
-    raw = _parse(file) if file else {}
-    where: object = file or "the configuration"
-    known = {row.section for row in ROWS} | {"provider"}
-    for key in raw.keys() - known:
-        raise ConfigError(where, key=key, found=raw[key], expected=_suggest(key, known))
-    sections: dict[str, dict[str, Any]] = {}
-    for section in sorted(known - {"provider"}):
-        sections[section] = _section(section, raw.get(section, {}), where=where, env=env)
-    for name, value in (overrides or {}).items():
-        section, key = name.split(".")
-        row = next(row for row in ROWS if (row.section, row.key) == (section, key))
-        sections[section][key] = _read(row, value, where="the command line", key=f"--{key}")
-    _refuse_unknown_variables(env)
-    _defaults(sections, env=env)
-    providers = _providers(raw.get("provider", []), where=where, env=env)
-    return Config(sections=sections, providers=providers, file=file)
-
-
-def _file(file: Path | None, *, env: Mapping[str, str]) -> Path | None:
-    if file is None and env.get("SEXPD_CONFIG"):
-        file = Path(env["SEXPD_CONFIG"])
-    if file is not None:
-        return file.absolute()
-    default = _xdg("XDG_CONFIG_HOME", ".config", env=env) / "sexpd" / "sexpd.toml"
-    return default if default.is_file() else None
-
-
-def _xdg(variable: str, fallback: str, *, env: Mapping[str, str]) -> Path:
-    given = env.get(variable, "")
-    if given and Path(given).is_absolute():  # the XDG specification: relative ones are ignored
-        return Path(given)
-    return Path(env.get("HOME") or "~").expanduser() / fallback
-
-
-def _parse(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_bytes().decode("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(file, key="the file", found=reason, expected="readable UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            file, key="the file", found=str(error), expected="well-formed TOML"
-        ) from error
-
-
-def _section(
-    name: str, table: Any, *, where: object, env: Mapping[str, str]
-) -> dict[str, Any]:
-    if not isinstance(table, dict):
-        raise ConfigError(where, key=name, found=table, expected=f"a table [{name}]")
-    rows = {row.key: row for row in ROWS if row.section == name}
-    for key in table.keys() - rows.keys():
-        expected = _suggest(key, rows)
-        raise ConfigError(where, key=f"{name}.{key}", found=table[key], expected=expected)
+    env = os.environ
     values: dict[str, Any] = {}
-    for key, row in rows.items():
-        values[key] = row.default
-        if key in table:
-            values[key] = _read(row, table[key], where=where, key=f"{name}.{key}")
-        if (given := env.get(row.variable)) is not None:
-            values[key] = _read(row, given, where="the environment", key=row.variable)
-    return values
+    for row in ROWS:
+        text = env.get(row.variable, "")
+        values[f"{row.section}.{row.key}"] = _read(row, text, row.variable) if text else row.default
+    if port is not None:
+        row = next(row for row in ROWS if (row.section, row.key) == ("server", "port"))
+        values["server.port"] = _read(row, port, "--port", where="the command line")
+    _refuse_unknown_variables(env)
+    _fill_in(values, env=env)
+    return Config(values=values, providers=_providers(env))
 
 
-def _read(row: Row, value: Any, *, where: object, key: str) -> Any:
-    if row.read is str and not isinstance(value, str):
-        raise ConfigError(where, key=key, found=value, expected="text")
+def _read(row: Row, text: str, key: str, *, where: str = "the environment") -> Any:
     try:
-        return row.read(value)
+        return row.read(text)
     except _Wrong as wrong:
-        raise ConfigError(where, key=key, found=value, expected=str(wrong)) from wrong
-
-
-def _suggest(key: str, known: Any) -> str:
-    close = difflib.get_close_matches(key, list(known), n=1)
-    return f"{close[0]}, perhaps" if close else "one of " + ", ".join(sorted(known))
+        raise ConfigError(where, key=key, found=text, expected=str(wrong)) from wrong
 
 
 def _refuse_unknown_variables(env: Mapping[str, str]) -> None:
-    known = {row.variable for row in ROWS}
-    known |= {"SEXPD_CONFIG", "SEXPD_PROVIDERS", FAULT_VARIABLE}
+    known = {row.variable for row in ROWS} | {"SEXPD_PROVIDERS", FAULT_VARIABLE}
     for variable in sorted(env):
         if not variable.startswith("SEXPD_") or variable in known:
             continue
         if variable.startswith("SEXPD_PROVIDER_"):
             continue  # _providers knows their names
-        expected = _suggest(variable, known)
-        raise ConfigError(
-            "the environment", key=variable, found=env[variable], expected=expected
-        )
+        close = difflib.get_close_matches(variable, known, n=1)
+        expected = f"{close[0]}, perhaps" if close else "a setting of README.md"
+        raise ConfigError("the environment", key=variable, found=env[variable], expected=expected)
 
 
-def _defaults(sections: dict[str, dict[str, Any]], *, env: Mapping[str, str]) -> None:
-    """Fill in what one setting takes from another."""
-    paths, shell = sections["paths"], sections["shell"]
-    paths["data"] = paths["data"] or _xdg("XDG_DATA_HOME", ".local/share", env=env) / "sexpd"
-    paths["skills"] = paths["skills"] or paths["data"] / "skills"
-    shell["root"] = shell["root"] or paths["data"] / "root"
-    if shell["root"] == Path("/"):
+def _fill_in(values: dict[str, Any], *, env: Mapping[str, str]) -> None:
+    """What one setting takes from another."""
+    base = env.get("XDG_DATA_HOME") or f"{Path.home()}/.local/share"
+    values["paths.data"] = values["paths.data"] or Path(base) / "sexpd"
+    values["paths.skills"] = values["paths.skills"] or values["paths.data"] / "skills"
+    values["server.port_file"] = values["server.port_file"] or values["paths.data"] / "sexpd.port"
+    values["shell.root"] = values["shell.root"] or values["paths.data"] / "root"
+    if values["shell.root"] == Path("/"):
         raise ConfigError(
-            "the configuration", key="shell.root", found="/", expected="a directory of its own"
+            "the environment", key="SEXPD_SHELL_ROOT", found="/", expected="a directory of its own"
         )
 
 
 # --- Providers --------------------------------------------------------------------------------------
 
 
-def _providers(tables: Any, *, where: object, env: Mapping[str, str]) -> tuple[Provider, ...]:
-    if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
-        raise ConfigError(where, key="provider", found=tables, expected="tables [[provider]]")
-    by_name: dict[str, dict[str, Any]] = {}
-    for number, table in enumerate(tables):
-        name = table.get("name")
-        if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9]*", name):
-            raise ConfigError(
-                where, key=f"provider[{number}].name", found=name,
-                expected="a name of lower-case letters and digits",
-            )
-        if name in by_name:
-            raise ConfigError(
-                where, key=f"provider[{number}].name", found=name, expected="each name once"
-            )
-        by_name[name] = table
-    order = list(by_name)
-    if "SEXPD_PROVIDERS" in env:
-        order = [name.strip() for name in env["SEXPD_PROVIDERS"].split(",") if name.strip()]
+def _providers(env: Mapping[str, str]) -> tuple[Provider, ...]:
+    given = env.get("SEXPD_PROVIDERS", "")
+    order = [name.strip() for name in given.split(",")] if given else []
     for name in order:
         if not re.fullmatch(r"[a-z][a-z0-9]*", name) or order.count(name) > 1:
             raise ConfigError(
-                "the environment", key="SEXPD_PROVIDERS", found=env.get("SEXPD_PROVIDERS"),
+                "the environment", key="SEXPD_PROVIDERS", found=given,
                 expected="names of lower-case letters and digits, each once, with commas between",
             )
-    _refuse_unknown_provider_variables(order, env=env)
-    return tuple(_provider(n, by_name.get(n, {}), where=where, env=env) for n in order)
-
-
-def _refuse_unknown_provider_variables(order: list[str], *, env: Mapping[str, str]) -> None:
     known = {
         f"SEXPD_PROVIDER_{name}_{row.key}".upper() for name in order for row in _PROVIDER_ROWS
     }
@@ -355,54 +236,37 @@ def _refuse_unknown_provider_variables(order: list[str], *, env: Mapping[str, st
                 "the environment", key=variable, found="a variable of no provider",
                 expected="SEXPD_PROVIDER_<NAME>_<KEY> of a name in SEXPD_PROVIDERS",
             )
+    return tuple(_provider(name, env) for name in order)
 
 
-def _provider(
-    name: str, table: Mapping[str, Any], *, where: object, env: Mapping[str, str]
-) -> Provider:
-    rows = {row.key: row for row in _PROVIDER_ROWS}
-    for key in table.keys() - rows.keys() - {"name"}:
-        raise ConfigError(
-            where, key=f"provider.{name}.{key}", found=table[key], expected=_suggest(key, rows)
-        )
+def _provider(name: str, env: Mapping[str, str]) -> Provider:
     values: dict[str, Any] = {}
-    for key, row in rows.items():
-        values[key] = row.default
-        if key in table:
-            values[key] = _read(row, table[key], where=where, key=f"provider.{name}.{key}")
-        variable = f"SEXPD_PROVIDER_{name}_{key}".upper()
-        if variable in env:
-            values[key] = _read(row, env[variable], where="the environment", key=variable)
-    shape = values["shape"] or (name if name in SHAPES else "")
-    if not shape:
-        raise ConfigError(
-            where, key=f"provider.{name}.shape", found="", expected="one of " + ", ".join(SHAPES)
-        )
-    upper = shape.upper()
-    key_env = values.pop("key_env") or f"{upper}_API_KEY"
-    base_url = values["base_url"] or env.get(f"{upper}_BASE_URL") or DEFAULT_URLS[shape]
-    _check_url(base_url, name=name, where=where)
-    return Provider(
-        name=name,
-        shape=shape,
-        base_url=base_url.rstrip("/"),
-        key=values["key"] or env.get(key_env, ""),
-        model=values["model"] or DEFAULT_MODELS[shape],
-        timeout_s=values["timeout_s"],
-        max_tokens=values["max_tokens"],
-        answer_bytes=values["answer_bytes"],
-    )
+    for row in _PROVIDER_ROWS:
+        variable = f"SEXPD_PROVIDER_{name}_{row.key}".upper()
+        text = env.get(variable, "")
+        values[row.key] = _read(row, text, variable) if text else row.default
+        if values[row.key] is None:
+            raise ConfigError("the environment", key=variable, found=None, expected=row.meaning)
+    return Provider(name=name, **values)
 
 
-def _check_url(url: str, *, name: str, where: object) -> None:
+def _url(text: str) -> str:
     try:
-        parts = urlsplit(url)
-        fine = parts.scheme in {"http", "https"} and bool(parts.hostname)
-        fine = fine and (parts.port is None or 0 < parts.port < 65536)
+        parts = urlsplit(text)
+        fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         fine = False
     if not fine:
-        raise ConfigError(
-            where, key=f"provider.{name}.base_url", found=url,
-            expected="an address such as https://api.anthropic.com",
-        )
+        raise _Wrong("an address such as https://api.anthropic.com")
+    return text.rstrip("/")
+
+
+_PROVIDER_ROWS = (
+    Row("provider", "shape", _choice(*SHAPES), None, "API: anthropic or openai"),
+    Row("provider", "base_url", _url, None, "where it is, such as https://api.anthropic.com"),
+    Row("provider", "key", str, "", "API key"),
+    Row("provider", "model", str, None, "the model to ask for"),
+    Row("provider", "timeout_s", _seconds(0.05, 600), 20.0, "for one answer"),
+    Row("provider", "max_tokens", _integer(1, 100_000), 512, "longest answer"),
+    Row("provider", "answer_bytes", _integer(64, 1 << 24), 1 << 20, "largest response read"),
+)

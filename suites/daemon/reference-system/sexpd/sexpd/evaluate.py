@@ -1,7 +1,7 @@
 """What is the value of this expression? A safe subset of Lisp for `/eval`.
 
 Numbers, strings, lists, `quote`, `if`, `let`, `and`, `or`, arithmetic, comparison, and a few
-functions on lists and strings. Nothing reaches outside: no names but those bound by `let`, bounded
+functions on lists. Nothing reaches outside: no names but those bound by `let`, bounded
 steps, bounded sizes.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from sexpd.sexpr import Dotted, Keyword, ReadError, Symbol, read, write
+from sexpd.sexpr import Dotted, ReadError, Symbol, read, write
 
 STEPS = 10_000
 DEPTH = 32
@@ -186,12 +186,6 @@ def _items(value: Any) -> list[Any]:
     return value
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return value.name if isinstance(value, (Symbol, Keyword)) else write(value)
-
-
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "*": _folded(operator.mul, 1),
     "+": _folded(operator.add, 0),
@@ -203,20 +197,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "=": _ordered(operator.eq),
     ">": _ordered(operator.gt),
     ">=": _ordered(operator.ge),
-    "ABS": lambda a: abs(_number(a)),
-    "APPEND": lambda *lists: [item for one in lists for item in _items(one)],
     "CAR": lambda a: _items(a)[0] if a else None,
     "CDR": lambda a: _items(a)[1:],
-    "CONCAT": lambda *texts: "".join(_text(text) for text in texts),
     "CONS": lambda a, b: [a, *_items(b)],
     "EQUAL": lambda a, b: (type(a) is type(b) and a == b) or None,
     "LENGTH": lambda a: len(a) if isinstance(a, str) else len(_items(a)),
     "LIST": lambda *items: list(items),
-    "MAX": lambda *values: max(map(_number, values)),
-    "MIN": lambda *values: min(map(_number, values)),
-    "MOD": lambda a, b: _number(a) % _number(b),
     "NOT": lambda a: True if a is None else None,
-    "REVERSE": lambda a: a[::-1] if isinstance(a, str) else _items(a)[::-1],
-    "STRING-DOWNCASE": lambda a: _text(a).lower(),
-    "STRING-UPCASE": lambda a: _text(a).upper(),
 }

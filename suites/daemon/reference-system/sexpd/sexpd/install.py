@@ -21,8 +21,8 @@ def emacs_client() -> Path:
     return Path(str(resources.files("sexpd"))) / "emacs" / "sexpd.el"
 
 
-def setup(config: Config, *, force: bool) -> list[str]:
-    """Install everything; a file that was changed is kept unless ``force``.
+def setup(config: Config) -> list[str]:
+    """Install everything; a file that was changed is kept.
 
     Returns:
         One line per thing that was done or left alone.
@@ -34,19 +34,17 @@ def setup(config: Config, *, force: bool) -> list[str]:
         config.root.mkdir(parents=True, exist_ok=True)
         lines = [f"root    {config.root}"]
         for source in packaged_skills():
-            lines.append(_install(source, config.skills / source.name, force=force))
-        lines.append(_install(emacs_client(), config.data / "emacs" / "sexpd.el", force=force))
+            lines.append(_install(source, config.skills / source.name))
+        lines.append(_install(emacs_client(), config.data / "emacs" / "sexpd.el"))
     except OSError as error:
         raise SexpdError(f"cannot set up {config.data}: {error}. Make it writable") from error
     return lines
 
 
-def _install(source: Path, target: Path, *, force: bool) -> str:
+def _install(source: Path, target: Path) -> str:
     target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists() and target.read_bytes() == source.read_bytes():
-        return f"same    {target}"
-    if target.exists() and not force:
-        return f"kept    {target} (changed; --force replaces it)"
-    verb = "replaced" if target.exists() else "new     "
-    shutil.copyfile(source, target)
-    return f"{verb} {target}"
+    if not target.exists():
+        shutil.copyfile(source, target)
+        return f"new     {target}"
+    same = target.read_bytes() == source.read_bytes()
+    return f"same    {target}" if same else f"kept    {target} (changed; remove it to have it anew)"

@@ -109,9 +109,7 @@ class Pipeline:
         return job.answer
 
     async def ping(self) -> str:
-        """How the workers are: a job goes through them, unless all have work."""
-        if self.busy >= self.workers:
-            return f"all {self.workers} workers have work"
+        """How the workers are: a job goes through them, when one is free."""
         job = _Job(None)
         await self._send.send(job)
         await job.done.wait()

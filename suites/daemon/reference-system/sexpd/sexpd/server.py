@@ -78,23 +78,23 @@ class Daemon:
 
     # --- A life ---
 
-    async def run(self, listener: trio.SocketListener, *, file: Path | None) -> None:
+    async def run(self, listener: trio.SocketListener) -> None:
         """Serve until stopped."""
         self._port = listener.socket.getsockname()[1]
         # Signals are received before the daemon is announced.
         with trio.open_signal_receiver(*SIGNALS) as signals:
-            await self._serve(listener, file=file, signals=signals)
+            await self._serve(listener, signals=signals)
         log.info("daemon.stopped", frames=self._traffic.frames, malformed=self._traffic.malformed)
 
     async def _serve(
-        self, listener: trio.SocketListener, *, file: Path | None, signals: AsyncIterator[int]
+        self, listener: trio.SocketListener, *, signals: AsyncIterator[int]
     ) -> None:
         async with trio.open_nursery() as everything:
             everything.start_soon(self._stop_on, signals)
             everything.start_soon(self._pipeline.run)
             everything.start_soon(self._cascade.prepare)
             self._skills.refresh()
-            with _port_file(file, self._port):
+            with _port_file(self._config["server.port_file"], self._port):
                 print(f"sexpd: listening on {self._config['server.host']}:{self._port}", flush=True)
                 log.info("daemon.ready", port=self._port, pid=os.getpid(), root=self._shell.root,
                          confined=self._shell.confined)
@@ -182,18 +182,15 @@ async def listen(host: str, port: int) -> trio.SocketListener:
 
 
 @contextlib.contextmanager
-def _port_file(file: Path | None, port: int) -> Iterator[None]:
+def _port_file(file: Path, port: int) -> Iterator[None]:
     """A file that holds the port for as long as the daemon listens there."""
-    if file is None:
-        yield
-        return
     try:
         beside = file.with_name(f".{file.name}.{os.getpid()}")
         beside.write_text(f"{port}\n")
         beside.replace(file)
     except OSError as error:
         reason = os.strerror(error.errno or 0)
-        raise SexpdError(f"cannot write {file}: {reason}. Give another --port-file") from error
+        raise SexpdError(f"cannot write {file}: {reason}. Name another file") from error
     try:
         yield
     finally:
@@ -215,9 +212,8 @@ async def serve(config: Config) -> None:
         except OSError as error:
             reason = os.strerror(error.errno or 0)
             raise SexpdError(f"cannot make {directory}: {reason}. Name another directory") from error
-    file = config["server.port_file"] or config.data / "sexpd.port"
     listener = await listen(config["server.host"], config["server.port"])
     gc.freeze()
     gc.enable()
     async with listener, Cascade(config.providers) as cascade:
-        await Daemon(config, cascade=cascade).run(listener, file=file)
+        await Daemon(config, cascade=cascade).run(listener)

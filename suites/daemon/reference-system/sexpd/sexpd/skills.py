@@ -72,16 +72,9 @@ class Registry:
 
     def refresh(self) -> None:
         """Load again if a file of the directory came, went or changed."""
-        try:
-            paths = sorted(self.directory.glob("*.toml"))[: FILES + 1]
-            seen: object = tuple(
-                (path.name, stat.st_mtime_ns, stat.st_size, stat.st_ino)
-                for path in paths
-                for stat in (path.stat(),)
-            )
-        except OSError as error:
-            paths, seen = [], str(error)
-        if seen == self._seen and not self.problem:
+        paths = sorted(self.directory.glob("*.toml"))[: FILES + 1]
+        seen = (self.directory.is_dir(), tuple(map(_signature, paths)))
+        if seen == self._seen:
             return
         self._seen = seen
         self._load(paths)
@@ -118,6 +111,15 @@ class Registry:
         return None
 
 
+def _signature(path: Path) -> tuple[object, ...]:
+    """What is other when a file is; of a link, what it leads to."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        return path.name, error.errno
+    return path.name, found.st_mtime_ns, found.st_size, found.st_ino
+
+
 def _read_all(paths: list[Path]) -> tuple[dict[str, Skill], list[Rejected]]:
     good: dict[str, Skill] = {}
     bad: list[Rejected] = []
@@ -142,6 +144,8 @@ def read(path: Path) -> Skill:
         ValueError: it cannot be read; the text says why.
     """
     try:
+        if path.exists() and not path.is_file():  # reading a pipe would wait for ever
+            raise ValueError("is no regular file")
         raw = path.read_bytes()
         if len(raw) > FILE_BYTES:
             raise ValueError(f"larger than {FILE_BYTES} bytes")

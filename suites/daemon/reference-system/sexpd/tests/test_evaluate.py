@@ -12,8 +12,6 @@ VALUES = {
     "(let ((x 2)) (let ((x 3) (y x)) (+ x y)))": "5",
     "(length '(1 2 3))": "3",
     "(car '(a b))": "A",
-    '(concat "a" 1 :b)': '"a1B"',
-    "(reverse (list 1 2))": "(2 1)",
     "(and 1 nil)": "NIL",
     '"text"': '"text"',
 }

@@ -32,7 +32,14 @@ class ListRequest(Model):
 
 
 class Listing(Model):
+    """What is in a folder.
+
+    Attributes:
+        truncated: there is more than one answer holds.
+    """
+
     entries: list[Entry]
+    truncated: bool
 
 
 class ReadRequest(Model):

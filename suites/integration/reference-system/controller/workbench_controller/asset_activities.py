@@ -10,6 +10,7 @@ from typing import Any
 
 import asyncpg
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
 from workbench_contract.episodes import AssetStatus
 from workbench_contract.events import EventKind
@@ -56,6 +57,9 @@ class AssetActivities:
         if answer.status_code == 404:
             return []
         answer.raise_for_status()
+        if answer.json()["truncated"]:
+            detail = f"cannot keep the assets: there are more than {len(answer.json()['entries'])}"
+            raise ApplicationError(f"{detail}. Leave fewer files below {FOLDER}/", non_retryable=True)
         entries = answer.json()["entries"]
         found = [entry["path"] for entry in entries if entry["kind"] == "file"]
         return [path.removeprefix(f"{FOLDER}/") for path in found]

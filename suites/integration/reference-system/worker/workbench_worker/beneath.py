@@ -40,6 +40,19 @@ def opened(folder: str, path: str, flags: int, *, mode: int = 0o600) -> Iterator
         os.close(fd)
 
 
+@contextlib.contextmanager
+def refusing(path: str) -> Iterator[None]:
+    """What the kernel refuses in the block is refused to who named the path.
+
+    Raises:
+        Refused: as :func:`opened` does.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise _refusal(path, error.errno or errno.EIO) from error
+
+
 def _open(folder: str, path: str, flags: int, mode: int) -> int:
     if "\0" in path:
         raise Refused(403, f"cannot open {path!r}: no path holds a NUL. Name a file of the session")

@@ -37,6 +37,7 @@ from workbench_contract.files import (
     WriteRequest,
 )
 from workbench_foundation import faults
+from workbench_worker import beneath
 from workbench_worker.asked import CurrentSession, Worker, refusals
 from workbench_worker.execution import Ended, run_command
 from workbench_worker.refusal import Refused
@@ -57,8 +58,9 @@ def ls(request: ListRequest, session: CurrentSession) -> Listing:
     """List a folder."""
     with tool_call(session, "fs_ls", request):
         with session.opened(request.path, os.O_RDONLY | os.O_DIRECTORY) as folder:
-            entries = list(_entries(folder, os.path.normpath(request.path), request.recursive))
-        return Listing(entries=sorted(entries, key=lambda entry: entry.path))
+            entries = _entries(folder, os.path.normpath(request.path), request.recursive)
+        kept = sorted(entries[:_ENTRIES], key=lambda entry: entry.path)
+        return Listing(entries=kept, truncated=len(entries) > _ENTRIES)
 
 
 @router.post("/fs/read")
@@ -101,16 +103,15 @@ def delete(request: DeleteRequest, session: CurrentSession) -> Deleted:
     """Remove a file, or a folder with all that is in it."""
     with tool_call(session, "fs_delete", request):
         folder, name = _split(request.path)
-        with session.opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:
-            try:
-                mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
-                if stat.S_ISDIR(mode):
-                    shutil.rmtree(name, dir_fd=parent)
-                else:
-                    os.unlink(name, dir_fd=parent)
-            except FileNotFoundError as error:
-                detail = f"cannot delete {request.path!r}: it is not there. List the folder"
-                raise Refused(404, detail) from error
+        with (
+            session.opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent,
+            beneath.refusing(request.path),
+        ):
+            mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(mode):
+                shutil.rmtree(name, dir_fd=parent)
+            else:
+                os.unlink(name, dir_fd=parent)
         return Deleted(path=request.path)
 
 
@@ -234,7 +235,7 @@ def _make_folders(session: Session, folder: str) -> None:
     """Make a folder and those above it, each looked at by the kernel's rule."""
     made = "."
     for part in folder.split("/"):
-        with session.opened(made, os.O_RDONLY | os.O_DIRECTORY) as parent:
+        with session.opened(made, os.O_RDONLY | os.O_DIRECTORY) as parent, beneath.refusing(folder):
             try:
                 os.mkdir(part, 0o755, dir_fd=parent)
                 new = True
@@ -268,7 +269,7 @@ def _entries(folder: int, prefix: str, recursive: bool) -> list[Entry]:
     found: list[Entry] = []
     for where, folders, files, fd in os.fwalk(".", dir_fd=folder, follow_symlinks=False):
         for name in (*folders, *files):
-            if len(found) >= _ENTRIES:
+            if len(found) > _ENTRIES:
                 return found
             try:
                 state = os.stat(name, dir_fd=fd, follow_symlinks=False)

@@ -1,0 +1,93 @@
+"""Contract 3: each of the four words of health is said when it is so, and not after.
+
+A recorder is a stand-in for a model provider: whether something listens there is all that counts.
+"""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from harness_core.base.slowness import patience
+from harness_core.base.wait import until
+from harness_core.doubles.http import open_recorder
+from suites.daemon.daemon import Daemon, Provider, Settings, health_on
+from suites.daemon.messages import ANSWER_S, expect_health, expect_message, user_input
+from suites.daemon.wire import NIL, Message, T
+
+pytestmark = [
+    pytest.mark.covers("CONTRACT-3-HEALTH"),
+    pytest.mark.capability("providers", "self-checks", "shell-text"),
+    pytest.mark.knob("check_s"),
+    pytest.mark.knob("workers"),
+]
+
+#: Until health shows what has changed, on a machine with nothing else to do.
+NOTICED_S = 8.0
+
+#: What a check of the daemon may take before it is given up.
+CHECK_S = 0.3
+
+
+async def becomes(daemon: Daemon, wanted: str, *, since: str) -> Message:
+    """Wait until health is a word; the answer that said it.
+
+    Raises:
+        AssertionError: it stays another, or says wrongly whether it was checked.
+    """
+    seen: Message | None = None
+
+    async def is_said() -> bool:
+        nonlocal seen
+        seen = await daemon.health()
+        return expect_health(seen).name == wanted
+
+    with trio.move_on_after(patience(NOTICED_S)):
+        await until(is_said)
+
+    assert seen is not None, f"contract 3: {since}, no answer to a health check"
+    found = expect_health(seen).name
+
+    assert wanted == found, f"contract 3: {since}, expected :{wanted}, found {seen.payload}"
+    checked = NIL if wanted == "UNKNOWN" else T
+
+    assert checked == seen.get("CHECKED-P"), (
+        f"contract 3: health is :{wanted}, expected :CHECKED-P {checked}, found {seen.payload}"
+    )
+    return seen
+
+
+async def test_each_word_is_said_when_it_is_so(start, evidence) -> None:
+    """Healthy, degraded, unhealthy and unknown: each follows what happens, and gives way again."""
+    async with open_recorder("provider", evidence=evidence) as there:
+        dead = Provider(name="dead", shape="openai", url="http://127.0.0.1:1", key="k", model="m")
+        up = Provider(name="up", shape="anthropic", url=there.url, key="l", model="n")
+        port = there.port
+        settings = Settings(knobs={"workers": 1, "check_s": CHECK_S}, providers=(dead, up))
+        opening = start(settings)
+        daemon = await opening.__aenter__()
+        await becomes(daemon, "HEALTHY", since="after start, one of two providers there")
+    try:
+        answer = await becomes(daemon, "DEGRADED", since="no provider there")
+
+        assert "dead" in answer.payload, f"contract 3: health names no provider: {answer.payload}"
+        assert "up" in answer.payload, f"contract 3: health names one provider: {answer.payload}"
+        async with open_recorder("provider-again", evidence=evidence, port=port):
+            await becomes(daemon, "HEALTHY", since="a provider is back")
+            away = daemon.root.with_name("away")
+            daemon.root.rename(away)
+            await becomes(daemon, "UNHEALTHY", since="its working root is gone")
+            away.rename(daemon.root)
+            await becomes(daemon, "HEALTHY", since="its working root is back")
+            async with daemon.connect() as busy:
+                text = daemon.subject.table("texts")["shell"].replace("{command}", "sleep 2")
+                await busy.send(user_input(text))
+                await becomes(daemon, "UNKNOWN", since="its one worker is busy")
+                done = await busy.receive("the end of what kept it busy", seconds=ANSWER_S)
+                expect_message(done, busy)
+            await becomes(daemon, "HEALTHY", since="its worker is free again")
+            async with daemon.connect() as connection:
+                for _ in range(5):
+                    expect_health(await health_on(connection))
+    finally:
+        await opening.__aexit__(None, None, None)

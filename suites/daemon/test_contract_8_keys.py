@@ -1,0 +1,338 @@
+"""Contract 8: each language model is asked in its turn, with its own key, address, model and deadline.
+
+Recorders are a stand-in for three model providers that differ in everything: what arrived where, with
+which headers and which body, is on record. The keys are looked for wherever they could have leaked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from harness_core.base.evidence import REDACTED
+from harness_core.base.slowness import patience
+from harness_core.doubles.http import Answer, Recorded, Recorder, Rule, open_recorder
+from suites.daemon.daemon import Daemon, Provider, Settings
+from suites.daemon.messages import ask, expect_health, expect_message, shell, user_input
+from suites.daemon.vitals import below
+
+pytestmark = [pytest.mark.covers("CONTRACT-8-PROVIDERS"), pytest.mark.capability("providers")]
+
+#: The first gives up soon, the others wait for what the first would not.
+SOON_S: Final = 0.4
+LATER_S: Final = 20.0
+ANSWER_S: Final = 40.0
+
+KEYS: Final = {
+    "alpha": "zq7alphaXk41Wm",
+    "beta": "vv9betaRt82Lp",
+    "gamma": "hh3gammaUo57Cs",
+}
+MODELS: Final = {"alpha": "model-a-1", "beta": "model-b-2", "gamma": "model-c-3"}
+
+
+def message(text: object, **changes: Any) -> Answer:
+    """An answer of the Messages API."""
+    body = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+    return Answer(json=body | changes)
+
+
+def completion(text: object) -> Answer:
+    """An answer of chat completions."""
+    said = {"role": "assistant", "content": text}
+    return Answer(json={"id": "c", "choices": [{"index": 0, "message": said}]})
+
+
+#: How each provider answers a text.
+WELL: Final[dict[str, Callable[[str], Answer]]] = {
+    "alpha": message,
+    "beta": completion,
+    "gamma": message,
+}
+
+#: Answers that are none, whatever the shape of the provider.
+NONSENSE: Final = {
+    "no-json": Answer(body="<html>sorry</html>"),
+    "empty": Answer(body=""),
+    "half": Answer(body='{"type": "message", "role": "assis'),
+    "a-list": Answer(json=[]),
+    "an-empty-object": Answer(json={}),
+    "an-error": Answer(json={"type": "error", "error": {"type": "overloaded_error"}}),
+    "of-the-user": message("x", role="user"),
+    "no-message": message("x", type="completion"),
+    "no-content": message("x", content=[]),
+    "content-of-no-text": message("x", content=[{"type": "image", "text": "x"}]),
+    "text-is-a-number": message(7),
+    "text-is-nothing": message(None),
+    "text-is-blank": message(" \n "),
+    "no-choices": Answer(json={"choices": []}),
+    "choice-without-message": Answer(json={"choices": [{"index": 0}]}),
+    "choice-is-a-number": completion(7),
+    "choice-is-nothing": completion(None),
+    "choice-is-blank": completion(" \t"),
+    "created": Answer(status=201, json=message("x").json),
+    "not-modified": Answer(status=304),
+    "moved": Answer(status=302, headers={"Location": "http://127.0.0.1:1/"}),
+    "bad-request": Answer(status=400, json={"error": "bad"}),
+    "unauthorized": Answer(status=401, json={"error": "wrong key"}),
+    "server-error": Answer(status=503),
+    "nested": Answer(body="[" * 100_000),
+    "latin": Answer(body=b'{"type": "\xff"}'),
+    "hangs-up": Answer(drop="unanswered"),
+    "cut": Answer(drop="cut", json=message("x" * 500).json),
+    "huge": message("x" * 2_000_000),
+}
+
+
+@dataclass(slots=True)
+class Cast:
+    """Three providers, and how each of them answers now."""
+
+    answers: dict[str, Answer] = field(default_factory=dict)
+    recorders: tuple[Recorder, ...] = ()
+
+    def rules(self, **paths: str) -> list[Rule]:
+        """Rules for a recorder: name of a provider → path."""
+
+        def answer(name: str) -> Callable[[Recorded], Answer]:
+            return lambda _request: self.answers[name]
+
+        return [
+            Rule(path=path, method="POST", answer=answer(name), name=name)
+            for name, path in paths.items()
+        ]
+
+    def asked(self, since: int) -> list[Recorded]:
+        """What was asked since so many requests, in order of arrival."""
+        requests = [request for each in self.recorders for request in each.requests]
+        return sorted(requests, key=lambda request: request.arrived_at)[since:]
+
+
+@pytest.fixture
+async def cast(evidence) -> AsyncIterator[Cast]:
+    """The providers: one alone, two at one address on paths of their own."""
+    cast = Cast()
+    one = open_recorder("one", evidence=evidence, rules=cast.rules(alpha="/v1/messages"))
+    paths = {"beta": "/v1/chat/completions", "gamma": "/third/v1/messages"}
+    two = open_recorder("two", evidence=evidence, rules=cast.rules(**paths))
+    async with one as first, two as second:
+        cast.recorders = (first, second)
+        yield cast
+
+
+@asynccontextmanager
+async def asking(start, cast: Cast, order: str) -> AsyncIterator[Daemon]:
+    """A daemon that asks them in this order of first letters."""
+    first, second = cast.recorders
+    every = {
+        "a": Provider(
+            name="alpha",
+            shape="anthropic",
+            url=first.url,
+            key=KEYS["alpha"],
+            model=MODELS["alpha"],
+            timeout_s=patience(SOON_S),
+        ),
+        "b": Provider(
+            name="beta",
+            shape="openai",
+            url=f"{second.url}/",
+            key=KEYS["beta"],
+            model=MODELS["beta"],
+            timeout_s=patience(LATER_S),
+        ),
+        "g": Provider(
+            name="gamma",
+            shape="anthropic",
+            url=f"{second.url}/third",
+            key=KEYS["gamma"],
+            model=MODELS["gamma"],
+            timeout_s=patience(LATER_S),
+        ),
+    }
+    async with start(Settings(providers=[every[letter] for letter in order])) as daemon:
+        yield daemon
+
+
+async def expect_cascade(daemon: Daemon, cast: Cast, question: str, *, by: str, order: list[str]):
+    """A question is answered by one provider after those before it, each asked as it should be."""
+    since = len(cast.asked(0))
+    async with daemon.connect() as connection:
+        answer = await ask(connection, user_input(question), seconds=ANSWER_S)
+        reply = expect_message(answer, connection)
+        explanation = str(answer.get("PAYLOAD", "EXPLANATION"))
+    requests = cast.asked(since)
+    found = [request.rule for request in requests]
+
+    assert found == order, f"contract 8: expected {order} to be asked in this order, found {found}"
+    for request in requests:
+        expect_own(request, question)
+    assert f"says {by}" in reply, (
+        f"contract 8: expected the answer of {by}, found {reply[:200]!r} ({explanation[:300]})"
+    )
+    lost = [name for name in order if name not in explanation]
+
+    assert not lost, f"contract 8: the explanation does not name {lost}: {explanation!r}"
+    return explanation
+
+
+def expect_own(request: Recorded, question: str) -> None:
+    """A request bears its provider's key and model and no other's, and the whole question."""
+    name = request.rule
+    header = "authorization" if name == "beta" else "x-api-key"
+    wanted = f"Bearer {KEYS[name]}" if name == "beta" else KEYS[name]
+
+    assert request.header(header) == wanted, (
+        f"contract 8: {name} is asked with its own key in {header}, found "
+        f"{sorted(n for n, _ in request.headers)} and a key of "
+        f"{[n for n, key in KEYS.items() if key in request.header(header)] or 'no one'}"
+    )
+    others = [key for key in KEYS.values() if key != KEYS[name]]
+    whole = str(request.headers) + request.text + request.target
+
+    assert not any(key in whole for key in others), f"contract 8: {name} got another's key"
+    body = request.json()
+
+    assert body.get("model") == MODELS[name], (
+        f"contract 8: {name} is asked for its model {MODELS[name]}, found {body.get('model')!r}"
+    )
+    said = [each for each in body.get("messages", []) if each.get("role") == "user"]
+
+    assert [each.get("content") for each in said] == [question], (
+        f"contract 8: {name} is asked {question!r}, found {json.dumps(body)[:600]}"
+    )
+    assert isinstance(body.get("max_tokens"), int), (
+        f"contract 8: {name} is told how much to answer, found {json.dumps(body)[:300]}"
+    )
+    assert "application/json" in request.header("content-type"), (
+        f"contract 8: {name} is asked in JSON, found {request.header('content-type')!r}"
+    )
+    if name != "beta":
+        assert request.header("anthropic-version"), f"contract 8: {name} is told no version"
+
+
+async def test_each_in_its_turn_with_its_own(start, cast: Cast, token: str) -> None:
+    """Whoever fails, the next is asked with its own key, model and deadline; trouble is forgotten.
+
+    Sessions alternate between those who answer; what one provider was asked no other learns.
+    """
+    well = {name: WELL[name](f"This says {name}: {token} naïve 日本 😀.") for name in WELL}
+    fails = Answer(status=500)
+    late = message("says late").json
+    rows = [
+        ({}, "alpha", ["alpha"]),
+        ({"alpha": fails}, "beta", ["alpha", "beta"]),
+        ({"alpha": fails, "beta": fails}, "gamma", ["alpha", "beta", "gamma"]),
+        ({}, "alpha", ["alpha"]),
+        ({"beta": fails}, "alpha", ["alpha"]),
+        # Late for the first, in time for the second; hence each has a deadline of its own.
+        (
+            {
+                "alpha": Answer(json=late, latency_s=patience(SOON_S) * 3),
+                "beta": Answer(json=well["beta"].json, latency_s=patience(SOON_S) * 2),
+            },
+            "beta",
+            ["alpha", "beta"],
+        ),
+        ({}, "alpha", ["alpha"]),
+    ]
+    async with asking(start, cast, "abg") as daemon:
+        for number, (trouble, by, order) in enumerate(rows):
+            cast.answers = well | trouble
+            question = f"Question {number} of {token}: which river? naïve 日本 {'long ' * 50}end"
+            await expect_cascade(daemon, cast, question, by=by, order=order)
+        cast.answers = dict.fromkeys(WELL, fails)
+        stated = daemon.subject.table("providers")["all_down"]
+        async with daemon.connect() as connection:
+            question = f"nobody knows {token}"
+            reply = expect_message(await ask(connection, user_input(question)), connection)
+            outcome = await ask(connection, shell("printenv; env"))
+
+        assert stated in reply, f"contract 8: expected {stated!r} when all fail, found {reply!r}"
+        leaked = [name for name, key in KEYS.items() if key in outcome.payload]
+
+        assert not leaked, f"contract 8: a command sees the keys of {leaked}: {outcome.payload}"
+        expect_no_secret(daemon)
+        expect_health(await daemon.health())
+
+
+async def test_the_order_is_the_configured_one(start, cast: Cast, token: str) -> None:
+    """Neither names nor addresses decide who is asked first, but the configuration alone."""
+    well = {name: WELL[name](f"This says {name}: {token}.") for name in WELL}
+    async with asking(start, cast, "gba") as daemon:
+        for number, failing in enumerate(["", "gamma", "gamma beta"]):
+            cast.answers = well | {name: Answer(status=529) for name in failing.split()}
+            order = ["gamma", "beta", "alpha"][: number + 1]
+            question = f"Question {number} of {token}"
+            await expect_cascade(daemon, cast, question, by=order[-1], order=order)
+
+
+async def test_nonsense_is_no_answer(start, cast: Cast, token: str) -> None:
+    """Whatever a provider answers that is no answer, the next one is asked, fifty times over."""
+    well = {name: WELL[name](f"This says {name}: {token}.") for name in WELL}
+    async with asking(start, cast, "abg") as daemon:
+        cast.answers = well
+        await expect_cascade(daemon, cast, "warm up", by="alpha", order=["alpha"])
+        before = daemon.vitals()
+        for name, nonsense in NONSENSE.items():
+            cast.answers = well | {"alpha": nonsense, "beta": nonsense}
+            question = f"What of {name}, {token}?"
+            order = ["alpha", "beta", "gamma"]
+            explanation = await expect_cascade(daemon, cast, question, by="gamma", order=order)
+
+            assert len(explanation) < 2_000, (
+                f"contract 8: {name}: the explanation repeats what was answered: "
+                f"{explanation[:300]!r}"
+            )
+        cast.answers = well
+        await expect_cascade(daemon, cast, "and now", by="alpha", order=["alpha"])
+        after = daemon.vitals()
+
+        assert before.identity == after.identity, "contract 8: nonsense ended the daemon"
+        assert after.descriptors <= before.descriptors + 8, (
+            f"contract 8: open files grew from {before.descriptors} to {after.descriptors} over "
+            f"{len(NONSENSE)} answers that were none"
+        )
+        expect_no_secret(daemon)
+
+
+def expect_no_secret(daemon: Daemon) -> None:
+    """No key is in the daemon's log, its files, or the command line of any of its processes."""
+    log = daemon.child.log.read_text(encoding="utf-8", errors="replace")
+    places = {"its log": log, **files_of(daemon.home)}
+    for pid in (daemon.pid, *below(daemon.pid)):
+        places[f"the command line of {pid}"] = Path(f"/proc/{pid}/cmdline").read_text()
+    leaked = [
+        f"the key of {name} in {place}"
+        for name, key in KEYS.items()
+        for place, text in places.items()
+        if key in text
+    ]
+    # What is shaped like a secret, the harness blots out of the log it keeps.
+    if REDACTED in log:
+        leaked += [line for line in log.splitlines() if REDACTED in line][:3]
+
+    assert not leaked, f"contract 8: secrets have leaked: {leaked}"
+
+
+def files_of(home: Path) -> dict[str, str]:
+    """The text of every file below a home."""
+    return {
+        str(path): path.read_text(encoding="utf-8", errors="replace")
+        for path in home.rglob("*")
+        if path.is_file()
+    }

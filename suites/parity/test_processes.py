@@ -1,0 +1,451 @@
+"""Launchers in processes of their own: killed at any step, or one between two steps of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from suites.parity.bottles import Rich, look
+from suites.parity.compare import exposures
+from suites.parity.launcher import Backend, Launcher
+from suites.parity.processes import Act, Process, in_a_process, settle
+from suites.parity.sides import Sides
+from suites.parity.world import OTHER_IMAGE, World
+
+pytestmark = [
+    pytest.mark.covers("PARITY-CLEANUP", "PARITY-RESUME"),
+    pytest.mark.simulated("the tools stay with the test"),
+]
+
+RICH = Rich.marked("dev", "killed")
+
+#: More steps than anything here takes.
+_STEPS = 200
+
+
+def fresh(sides: Sides, world: World) -> World:
+    """Another home like that of a world, with tools of its own."""
+    home = sides.homes / f"{next(sides.numbers):05} {world.backend}"
+    made = sides.make_world(world.backend, home)
+    RICH.write(made)
+    RICH.type_in(made)
+    return made
+
+
+def start(world: World, launcher: Launcher, stop: Callable[[str], None]) -> Any:
+    """Start a bottle, look at it, preserve it and end it."""
+    with launcher.start("dev", backend=world.backend) as bottle:
+        seen = look(bottle, RICH)
+        stop("runs")
+    return [bottle.identity, seen]
+
+
+def kept(sides: Sides, world: World) -> str:
+    """A preserved bottle; its identity. The values of the next launch are typed in."""
+    launcher = sides.open(world)
+    with launcher.start("dev", backend=world.backend) as bottle:
+        launcher.preserve(bottle.identity)
+        (world.state / bottle.identity / "transcript" / "turns").write_text("1\n")
+    RICH.type_in(world)
+    return bottle.identity
+
+
+def resume(identity: str) -> Act:
+    """Resume a bottle and look at it."""
+
+    def act(_: World, launcher: Launcher, stop: Callable[[str], None]) -> Any:
+        with launcher.resume(identity) as bottle:
+            seen = look(bottle, RICH)
+            stop("runs")
+        return [bottle.identity, seen]
+
+    return act
+
+
+def approve(proposal: str) -> Act:
+    """Approve a proposal."""
+
+    def act(_: World, launcher: Launcher, __: Callable[[str], None]) -> Any:
+        launcher.approve(proposal)
+        return "applied"
+
+    return act
+
+
+def clean_up(_: World, launcher: Launcher, __: Callable[[str], None]) -> Any:
+    """Clean up."""
+    launcher.cleanup()
+    return "cleaned up"
+
+
+def recorded(world: World) -> list[str]:
+    """The identities of which something is recorded."""
+    return sorted(path.name for path in world.state.iterdir()) if world.state.is_dir() else []
+
+
+def readable_by_others(world: World) -> dict[str, tuple[str, ...]]:
+    """Files of the home with a value in them that others may read: file → variables."""
+    texts = {
+        f"{path.name} with mode {path.stat().st_mode & 0o777:o}": [
+            path.read_text(errors="surrogateescape")
+        ]
+        for path in (world.home / ".bot-bottle").rglob("*")
+        if path.is_file() and path.suffix != ".md" and path.stat().st_mode & 0o077
+    }
+    return exposures(RICH.hidden, texts)
+
+
+def killed_at_each_step(
+    sides: Sides, make: Callable[[], tuple[World, Act]]
+) -> Iterator[tuple[str, World]]:
+    """Every step at which a process can be killed, and the world it leaves."""
+    for steps in range(_STEPS):
+        world, act = make()
+        with in_a_process(sides, world, act) as process:
+            at = process.advance(steps=steps)
+            if at.kind == "done":
+                return
+            where = f"killed before {at}"
+        yield where, world
+
+
+def problems(where: str, checks: dict[str, tuple[Any, Any]]) -> list[str]:
+    """What is not as expected: check → what is expected, what was found."""
+    return [
+        f"{where}: {what}: expected {expected!r}, found {found!r}"
+        for what, (expected, found) in checks.items()
+        if expected != found
+    ]
+
+
+@pytest.mark.covers("PARITY-CLEANUP", "PARITY-SECRET-ENV")
+def test_a_start_that_is_killed_leaves_nothing(there: Sides, backend: Backend) -> None:
+    """Wherever it is killed: no value is left for others to read, and cleanup removes all of it."""
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+        for where, left in killed_at_each_step(there, lambda: (fresh(there, world), start)):
+            others = readable_by_others(left)
+            launcher = there.open(left)
+            with left.may_refuse(launcher.errors) as cleaning:
+                launcher.cleanup()
+            after = RICH.exposed(left)
+            RICH.type_in(left)
+            with (
+                left.may_refuse(launcher.errors) as again,
+                launcher.start("dev", backend=left.backend) as bottle,
+            ):
+                env = look(bottle, RICH)["env"]
+            found += problems(
+                where,
+                {
+                    "values in files that others may read": ({}, others),
+                    "cleanup": ("done", cleaning.happened),
+                    "values outside the guest after the cleanup": ({}, after),
+                    "the next start": ("done", again.happened),
+                    "its environment": (RICH.env, env),
+                    "guests at the end": ([], sorted(left.guests())),
+                    "records at the end": ([], recorded(left)),
+                    "bottles that are listed": ([], launcher.active(left.backend)),
+                },
+            )
+        return {"problems": found}
+
+    there.check_side(backend, "processes/start-killed", body, expected={"problems": []})
+
+
+def test_a_resume_that_is_killed_loses_nothing(there: Sides, backend: Backend) -> None:
+    """Wherever it is killed: record and transcript are there, and the bottle comes back."""
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+
+        def make() -> tuple[World, Act]:
+            made = fresh(there, world)
+            return made, resume(kept(there, made))
+
+        for where, left in killed_at_each_step(there, make):
+            others = readable_by_others(left)
+            (identity,) = recorded(left)
+            launcher = there.open(left)
+            with left.may_refuse(launcher.errors) as cleaning:
+                launcher.cleanup()
+            guests, after = sorted(left.guests()), RICH.exposed(left)
+            left.answers.clear()
+            RICH.type_in(left)
+            with (
+                left.may_refuse(launcher.errors) as again,
+                launcher.resume(identity) as bottle,
+            ):
+                env = look(bottle, RICH)["env"]
+            transcript = left.state / identity / "transcript" / "turns"
+            found += problems(
+                where,
+                {
+                    "values in files that others may read": ({}, others),
+                    "cleanup": ("done", cleaning.happened),
+                    "guests after the cleanup": ([], guests),
+                    "values outside the guest after the cleanup": ({}, after),
+                    "the next resume": ("done", again.happened),
+                    "its environment": (RICH.env, env),
+                    "its transcript": ("1\n", transcript.read_text()),
+                    "its backend": (left.backend, left.metadata(identity)["backend"]),
+                    "guests at the end": ([], sorted(left.guests())),
+                },
+            )
+        return {"problems": found}
+
+    there.check_side(backend, "processes/resume-killed", body, expected={"problems": []})
+
+
+def test_a_cleanup_that_is_killed_is_made_up_for(there: Sides, backend: Backend) -> None:
+    """Wherever it is killed, the next one removes what was left, and what is preserved stays."""
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+
+        def make() -> tuple[World, Act]:
+            made = fresh(there, world)
+            kept(there, made)
+            with in_a_process(there, made, start) as process:
+                process.advance(point="runs")
+            return made, clean_up
+
+        for where, left in killed_at_each_step(there, make):
+            launcher = there.open(left)
+            with left.may_refuse(launcher.errors) as cleaning:
+                launcher.cleanup()
+            found += problems(
+                where,
+                {
+                    "the next cleanup": ("done", cleaning.happened),
+                    "guests at the end": ([], sorted(left.guests())),
+                    "bottles that are kept": (1, len(recorded(left))),
+                    "bottles that are listed": ([], launcher.active(left.backend)),
+                },
+            )
+        return {"problems": found}
+
+    there.check_side(backend, "processes/cleanup-killed", body, expected={"problems": []})
+
+
+@pytest.mark.covers("PARITY-REMEDIATION")
+def test_an_approval_that_is_killed_leaves_nothing(there: Sides, backend: Backend) -> None:
+    """Wherever it is killed, the end of the bottle and a cleanup leave no guest and no value."""
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+        for steps in range(_STEPS):
+            left = fresh(there, world)
+            launcher = there.open(left)
+            with (
+                left.may_refuse(launcher.errors) as ending,
+                launcher.start("dev", backend=left.backend) as bottle,
+            ):
+                identity = bottle.identity
+                proposal = launcher.propose(identity, image=OTHER_IMAGE, justification="gcc")
+                with in_a_process(there, left, approve(proposal)) as process:
+                    at = process.advance(steps=steps)
+                others = readable_by_others(left)
+                with left.may_refuse(launcher.errors) as cleaning:
+                    launcher.cleanup()
+                still = identity in recorded(left)
+            with left.may_refuse(launcher.errors) as last:
+                launcher.cleanup()
+            found += problems(
+                f"killed before {at}",
+                {
+                    "values in files that others may read": ({}, others),
+                    "cleanup while it runs": ("done", cleaning.happened),
+                    "its record while it runs": (True, still),
+                    "its end": (True, ending.happened in ("done", "refused")),
+                    "cleanup": ("done", last.happened),
+                    "guests at the end": ([], sorted(left.guests())),
+                    "records at the end": ([], recorded(left)),
+                    "values outside the guest": ({}, RICH.exposed(left)),
+                },
+            )
+            if at.kind == "done":
+                break
+        return {"problems": found}
+
+    there.check_side(backend, "processes/approval-killed", body, expected={"problems": []})
+
+
+def beside(
+    sides: Sides, make: Callable[[], tuple[World, Act, Act]]
+) -> Iterator[tuple[str, World, Process, Process]]:
+    """One process between every two steps of another: each time both, where they stopped.
+
+    Both stop where their bottle runs, or at their end.
+    """
+    for steps in range(_STEPS):
+        world, first, second = make()
+        with in_a_process(sides, world, first) as one:
+            if one.advance(steps=steps, point="runs").kind in ("point", "done"):
+                return
+            where = f"one before {one.at}, then the other"
+            with in_a_process(sides, world, second) as two:
+                two.advance(point="runs")
+                settle(one, two, point="runs")
+                yield where, world, one, two
+
+
+def ends(*processes: Process) -> list[Any]:
+    """What processes come to; ``"waits"`` for one that does not come to its end."""
+    settle(*processes)
+    return [each.at.what if each.at.kind == "done" else "waits" for each in processes]
+
+
+def test_two_resumes_in_the_same_instant_are_one(there: Sides, backend: Backend) -> None:
+    """Whatever one has done when the other comes: one of them runs the bottle, and one is refused."""
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+
+        def make() -> tuple[World, Act, Act]:
+            made = fresh(there, world)
+            identity = kept(there, made)
+            return made, resume(identity), resume(identity)
+
+        for where, left, one, two in beside(there, make):
+            running = [each for each in (one, two) if each.at.kind == "point"]
+            others = [each.at.what for each in (one, two) if each.at.kind == "done"]
+            guests = len(left.guests()) <= 1
+            seen = ends(*running)
+            found += problems(
+                where,
+                {
+                    "how many run it": (1, len(running)),
+                    "how many are refused": (
+                        1,
+                        sum(str(end).startswith("refused") for end in others),
+                    ),
+                    "one guest at most": (True, guests),
+                    "its environment": ([RICH.env], [each[1]["env"] for each in seen]),
+                    "guests at the end": ([], sorted(left.guests())),
+                },
+            )
+        return {"problems": found}
+
+    there.check_side(backend, "processes/two-resumes", body, expected={"problems": []})
+
+
+def test_a_cleanup_beside_a_start_takes_nothing(there: Sides, backend: Backend) -> None:
+    """Whatever a start has done when a cleanup comes: the bottle runs, and is on record."""
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+        for where, left, one, two in beside(there, lambda: (fresh(there, world), start, clean_up)):
+            listed = there.open(left).active(left.backend)
+            records = recorded(left)
+            started, cleaned = ends(one, two)
+            is_well = isinstance(started, list)
+            found += problems(
+                where,
+                {
+                    "cleanup": ("cleaned up", cleaned),
+                    "start": (True, is_well or started),
+                    "its environment": (RICH.env, started[1]["env"] if is_well else None),
+                    "listed while it runs": ([started[0]] if is_well else [], listed),
+                    "recorded while it runs": ([started[0]] if is_well else [], records),
+                    "guests at the end": ([], sorted(left.guests())),
+                    "records at the end": ([], recorded(left)),
+                },
+            )
+        return {"problems": found}
+
+    there.check_side(backend, "processes/start-and-cleanup", body, expected={"problems": []})
+
+
+@pytest.mark.covers("PARITY-BOTTLE")
+def test_two_starts_in_the_same_instant_are_two(there: Sides, backend: Backend) -> None:
+    """Of one name: each has its identity, and both run."""
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+        for where, left, one, two in beside(there, lambda: (fresh(there, world), start, start)):
+            listed = there.open(left).active(left.backend)
+            came_to = ends(one, two)
+            identities = sorted(end[0] for end in came_to if isinstance(end, list))
+            found += problems(
+                where,
+                {
+                    "how many run": (2, len(set(identities))),
+                    "what is listed": (identities, sorted(listed)),
+                    "environments": (
+                        [RICH.env] * 2,
+                        [end[1]["env"] for end in came_to if isinstance(end, list)],
+                    ),
+                    "guests at the end": ([], sorted(left.guests())),
+                    "records at the end": ([], recorded(left)),
+                },
+            )
+        return {"problems": found}
+
+    there.check_side(backend, "processes/two-starts", body, expected={"problems": []})
+
+
+def test_two_cleanups_in_the_same_instant_are_one(there: Sides, backend: Backend) -> None:
+    """Both come to their end, and what a launch left is gone."""
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+
+        def make() -> tuple[World, Act, Act]:
+            made = fresh(there, world)
+            with in_a_process(there, made, start) as process:
+                process.advance(point="runs")
+            return made, clean_up, clean_up
+
+        for where, left, one, two in beside(there, make):
+            found += problems(
+                where,
+                {
+                    "what both come to": (["cleaned up"] * 2, ends(one, two)),
+                    "guests": ([], sorted(left.guests())),
+                    "records": ([], recorded(left)),
+                },
+            )
+        return {"problems": found}
+
+    there.check_side(backend, "processes/two-cleanups", body, expected={"problems": []})
+
+
+@pytest.mark.covers("PARITY-REMEDIATION")
+def test_two_approvals_in_the_same_instant_apply_once(there: Sides, backend: Backend) -> None:
+    """One is applied, the other is refused, and the bottle lives; or both are refused."""
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+        own = next(side for side in there.backends if side.name == world.backend)
+        expected_ends = ["applied", "refused"] if own.applies_proposals else ["refused"] * 2
+        for steps in range(_STEPS):
+            left = fresh(there, world)
+            launcher = there.open(left)
+            with launcher.start("dev", backend=left.backend) as bottle:
+                proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
+                with in_a_process(there, left, approve(proposal)) as one:
+                    at = one.advance(steps=steps)
+                    with in_a_process(there, left, approve(proposal)) as two:
+                        two.advance()
+                        came_to = sorted(str(each).partition(":")[0] for each in ends(one, two))
+                checks = {
+                    "how they end": (expected_ends, came_to),
+                    "its environment": (RICH.env, look(bottle, RICH)["env"]),
+                    "what waits": (
+                        [] if own.applies_proposals else [proposal],
+                        launcher.pending(),
+                    ),
+                }
+                if own.applies_proposals:
+                    images = sorted(guest.image for guest in left.guests().values())
+                    checks["images"] = ([OTHER_IMAGE], images)
+                found += problems(f"one before {at}, then the other", checks)
+            if at.kind == "done":
+                break
+        return {"problems": found}
+
+    there.check_side(backend, "processes/two-approvals", body, expected={"problems": []})
