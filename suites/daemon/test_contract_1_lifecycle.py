@@ -185,6 +185,7 @@ async def test_listens_on_loopback_only(daemon: Daemon) -> None:
     )
 
 
+@pytest.mark.starts_product
 @pytest.mark.covers("CONTRACT-1-START", "CONTRACT-1-STOP")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["sigterm", "sigint"])
 async def test_stop_by_signal(start, number: signal.Signals) -> None:
