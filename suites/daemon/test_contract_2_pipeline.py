@@ -49,11 +49,15 @@ async def test_without_meta(client) -> None:
     """User input without META is answered like any other, with a META that names a source."""
     answer = await ask(client, user_input("ping", source=None))
 
-    assert expect_message(answer, client).strip()
+    assert expect_message(answer, client).strip(), (
+        f"contract 2: an answer has a text, found {answer.payload}"
+    )
     meta = answer.get("META")
 
     assert meta is not None, f"an answer without META: {answer.payload}"
-    assert isinstance(lookup(meta, "SOURCE"), Keyword), answer.payload
+    assert isinstance(lookup(meta, "SOURCE"), Keyword), (
+        f"contract 2: META names a source by a keyword, found {answer.payload}"
+    )
 
 
 @pytest.mark.parametrize("case", ["lower", "mixed"])
@@ -65,7 +69,9 @@ async def test_keywords_in_any_case(client, case: str) -> None:
     await client.send_bytes(f"{len(text):06X}{text}".encode())
     answer = await client.receive("an answer to keywords in lower case", seconds=HEALTH_S)
 
-    assert expect_message(answer, client).strip()
+    assert expect_message(answer, client).strip(), (
+        f"contract 2: an answer has a text, found {answer.payload}"
+    )
 
 
 async def test_answers_follow_their_requests(client) -> None:
@@ -76,7 +82,12 @@ async def test_answers_follow_their_requests(client) -> None:
 
     assert ["TUI", "CLI", "TUI", "EMACS", "CLI"] == [
         str(answer.get("META", "SOURCE")).lstrip(":") for answer in answers
-    ], str(client.transcript)
+    ], (
+        "contract 2: answers follow their requests, by their META: expected "
+        + repr(["TUI", "CLI", "TUI", "EMACS", "CLI"])
+        + ", found "
+        + repr([str(answer.get("META", "SOURCE")).lstrip(":") for answer in answers])
+    )
 
 
 async def test_answers_go_where_they_were_asked(daemon: Daemon) -> None:
@@ -112,7 +123,11 @@ async def test_heartbeat_is_not_answered(daemon: Daemon) -> None:
 
         expect_message(echo, connection)
 
-    assert before == expect_health(await daemon.health())
+    found = expect_health(await daemon.health())
+
+    assert before == found, (
+        f"contract 2: health after fifty heartbeats is as before: expected {before!r}, found {found!r}"
+    )
 
 
 @pytest.mark.covers("CONTRACT-2-HEARTBEAT")
@@ -127,5 +142,18 @@ async def test_a_heartbeat_between_requests(client) -> None:
     assert [Keyword("TUI"), Keyword("CLI")] == [
         first.get("META", "SOURCE"),
         second.get("META", "SOURCE"),
-    ], str(client.transcript)
-    assert expect_message(first, client) == expect_message(second, client)
+    ], (
+        "contract 2: answers around a heartbeat follow their requests: expected "
+        + repr([Keyword("TUI"), Keyword("CLI")])
+        + ", found "
+        + repr(
+            [
+                first.get("META", "SOURCE"),
+                second.get("META", "SOURCE"),
+            ]
+        )
+    )
+    assert expect_message(first, client) == expect_message(second, client), (
+        f"contract 2: a heartbeat between two requests changes no answer: expected {expect_message(first, client)!r}, "
+        f"found {expect_message(second, client)!r}"
+    )

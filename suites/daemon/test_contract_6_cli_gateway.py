@@ -16,7 +16,11 @@ async def test_cli_text_is_answered(client) -> None:
     answer = await ask(client, user_input("hello from CLI", source="CLI"))
 
     assert expect_message(answer, client).strip(), "an empty answer"
-    assert answer.get("META", "SOURCE") == Keyword("CLI"), answer.payload
+    assert answer.get("META", "SOURCE") == Keyword("CLI"), (
+        "contract 6: the answer is the CLI's: expected "
+        + repr(Keyword("CLI"))
+        + f", found {answer.payload}"
+    )
 
 
 async def test_cli_text_reaches_a_skill(client) -> None:
@@ -47,7 +51,9 @@ async def test_text_survives_the_round_trip(daemon: Daemon, client, text: str) -
     """Text of any alphabet comes in and goes out as it was written, counted in characters."""
     echo = await ask(client, user_input(daemon.echo_of(text), source="CLI"))
 
-    assert text in expect_message(echo, client), str(client.transcript)
+    assert text in expect_message(echo, client), (
+        f"contract 6: expected {text!r} back, found {echo.payload}"
+    )
 
 
 async def test_empty_text_is_answered(client) -> None:

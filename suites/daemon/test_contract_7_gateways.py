@@ -15,7 +15,11 @@ async def gateways(connection) -> list:
     """The list of gateways, each a property list."""
     answer = await ask(connection, request("GATEWAY", "LIST"))
 
-    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-LIST"), answer.payload
+    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-LIST"), (
+        "contract 7: the registry lists its gateways: expected "
+        + repr(Keyword("GATEWAY-LIST"))
+        + f", found {answer.payload}"
+    )
     listed = answer.get("PAYLOAD", "GATEWAYS")
 
     assert isinstance(listed, tuple), f"no list of :GATEWAYS: {answer.payload}"
@@ -27,7 +31,9 @@ async def test_registry_is_filled(client) -> None:
     names = [lookup(row, "NAME") for row in await gateways(client)]
 
     assert names, "contract 7: the gateway registry is empty after start"
-    assert all(isinstance(name, str) and name for name in names), names
+    assert all(isinstance(name, str) and name for name in names), (
+        f"contract 7: each gateway has a name, found {names}"
+    )
     assert len(names) == len(set(names)), f"a gateway is listed twice: {names}"
 
 
@@ -47,7 +53,9 @@ async def test_every_listed_source_is_heard(daemon: Daemon, client) -> None:
     for source in spoken:
         answer = await ask(client, user_input("ping", source=source))
 
-        assert expect_message(answer, client).strip(), source
+        assert expect_message(answer, client).strip(), (
+            f"contract 7: text from {source} is answered, found {answer.payload}"
+        )
 
 
 async def test_the_list_is_the_same_for_everyone(daemon: Daemon) -> None:
@@ -55,7 +63,9 @@ async def test_the_list_is_the_same_for_everyone(daemon: Daemon) -> None:
     async with daemon.connect() as one, daemon.connect() as two:
         first, second = await gateways(one), await gateways(two)
 
-    assert first == second
+    assert first == second, (
+        f"contract 7: two clients read the same list: expected {first!r}, found {second!r}"
+    )
 
 
 async def test_an_unknown_action_is_refused(client) -> None:
@@ -65,4 +75,8 @@ async def test_an_unknown_action_is_refused(client) -> None:
 
     expect_refusal(refusal, client, "explode", "action")
 
-    assert before == await gateways(client)
+    found = await gateways(client)
+
+    assert before == found, (
+        f"contract 7: an unknown action changes nothing: expected {before!r}, found {found!r}"
+    )

@@ -42,7 +42,7 @@ async def linked(connection: Connection) -> dict[object, object]:
     answer = await ask(connection, request("GATEWAY", "LIST"))
     rows = answer.get("PAYLOAD", "LINKS") or ()
 
-    assert isinstance(rows, tuple), answer.payload
+    assert isinstance(rows, tuple), f"contract 8: the links are a list, found {answer.payload}"
     return {lookup(row, "NAME"): row for row in rows}
 
 
@@ -51,19 +51,37 @@ async def link(connection: Connection, name: str = NAME, **properties: str) -> N
     form = request("GATEWAY", "LINK", name=name, platform="telegram", address="42", **properties)
     answer = await ask(connection, form)
 
-    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-LINKED"), answer.payload
+    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-LINKED"), (
+        "contract 8: a link is acknowledged: expected "
+        + repr(Keyword("GATEWAY-LINKED"))
+        + f", found {answer.payload}"
+    )
     found = await linked(connection)
 
     assert name in found, f"contract 8: linked, and not listed: {sorted(map(str, found))}"
-    assert "telegram" == lookup(found[name], "PLATFORM")
-    assert "42" == lookup(found[name], "ADDRESS")
+    assert "telegram" == lookup(found[name], "PLATFORM"), (
+        f"contract 8: the platform of {name}: expected "
+        + repr("telegram")
+        + ", found "
+        + repr(lookup(found[name], "PLATFORM"))
+    )
+    assert "42" == lookup(found[name], "ADDRESS"), (
+        f"contract 8: the address of {name}: expected "
+        + repr("42")
+        + ", found "
+        + repr(lookup(found[name], "ADDRESS"))
+    )
 
 
 async def unlink(connection: Connection, name: str = NAME) -> None:
     """Unlink an address and see it acknowledged and gone."""
     answer = await ask(connection, request("GATEWAY", "UNLINK", name=name))
 
-    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-UNLINKED"), answer.payload
+    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-UNLINKED"), (
+        "contract 8: an unlink is acknowledged: expected "
+        + repr(Keyword("GATEWAY-UNLINKED"))
+        + f", found {answer.payload}"
+    )
     assert name not in await linked(connection), "contract 8: unlinked, and still listed"
 
 
@@ -73,7 +91,11 @@ async def test_link_and_unlink(client, token: str) -> None:
     await link(client, token)
     await unlink(client, token)
 
-    assert before == await linked(client)
+    found = await linked(client)
+
+    assert before == found, (
+        f"contract 8: the links are as before: expected {before!r}, found {found!r}"
+    )
 
 
 async def test_a_name_is_a_name(client, token: str) -> None:
@@ -119,13 +141,29 @@ async def test_sending_reaches_the_platform(
     text = f"naïve 日本 😀 {token}"
     answer = await ask(client, request("GATEWAY", "SEND", name=token, text=text))
 
-    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-SENT"), answer.payload
-    assert 200 == answer.get("PAYLOAD", "STATUS")
+    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-SENT"), (
+        "contract 8: what was sent is acknowledged: expected "
+        + repr(Keyword("GATEWAY-SENT"))
+        + f", found {answer.payload}"
+    )
+    assert 200 == answer.get("PAYLOAD", "STATUS"), (
+        "contract 8: the status of the platform: expected "
+        + repr(200)
+        + ", found "
+        + repr(answer.get("PAYLOAD", "STATUS"))
+    )
     requests = platform.matching("/hook", method="POST")
 
-    assert 1 == len(requests), [f"{request.method} {request.path}" for request in requests]
-    assert token in requests[0].text
-    assert "日本" in requests[0].body.decode("unicode_escape") or "日本" in requests[0].text
+    assert 1 == len(requests), (
+        f"contract 8: requests to the platform, {[(r.method, r.path) for r in requests]}: expected {1!r}, "
+        f"found {len(requests)!r}"
+    )
+    assert token in requests[0].text, (
+        f"contract 8: the platform gets the whole text, found {requests[0].text!r}"
+    )
+    assert "日本" in requests[0].body.decode("unicode_escape") or "日本" in requests[0].text, (
+        f"contract 8: the platform gets the text's characters, found {requests[0].text!r}"
+    )
     await unlink(client, token)
 
 
@@ -159,7 +197,10 @@ async def test_an_unlinked_address_is_not_written_to(
 
     expect_refusal(outcome, client, "link", token.lower())
 
-    assert () == platform.requests
+    assert () == platform.requests, (
+        f"contract 8: an unlinked address is written to: expected {()!r}, "
+        f"found {platform.requests!r}"
+    )
 
 
 async def test_only_the_linked_are_heard(client, token: str) -> None:
@@ -200,7 +241,11 @@ async def test_an_incomplete_link_is_refused(
 
     expect_refusal(refusal, client)
 
-    assert before == await linked(client)
+    found = await linked(client)
+
+    assert before == found, (
+        f"contract 8: the links are as before: expected {before!r}, found {found!r}"
+    )
     expect_health(await daemon.health())
 
 
@@ -211,4 +256,8 @@ async def test_unlinking_the_unknown_is_refused(client, token: str) -> None:
 
     expect_refusal(refusal, client)
 
-    assert before == await linked(client)
+    found = await linked(client)
+
+    assert before == found, (
+        f"contract 8: the links are as before: expected {before!r}, found {found!r}"
+    )
