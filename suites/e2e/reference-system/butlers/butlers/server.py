@@ -180,7 +180,8 @@ class Calls:
                 stream = named[1].decode()
             for data in _EVENT_DATA.findall(body):
                 with contextlib.suppress(ValueError, AttributeError):
-                    self._settled(lambda call, n=json.loads(data).get("id"): call == (stream, n))
+                    answered = (stream, json.loads(data).get("id"))
+                    self._settled(lambda call, answered=answered: call == answered)
 
         try:
             yield written
