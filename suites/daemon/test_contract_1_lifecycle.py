@@ -198,8 +198,6 @@ async def test_stop_by_signal(start, number: signal.Signals) -> None:
                     await waiting.send(shell("sleep 3142"))
                     await at_work(daemon, "3142")
                 daemon.child.signal(number)
-                if life > 1:
-                    daemon.child.signal(number)  # an impatient operator asks twice
                 with trio.move_on_after(patience(STOP_S)):
                     await daemon.child.wait()
 
