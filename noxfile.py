@@ -203,13 +203,18 @@ def coverage(session):
             session,
             paths=row["paths"],
             markers=row.get("markers", ""),
-            options=[*row.get("options", []), "-p", "no:randomly"],
+            options=row.get("options", []),
             args=[],
         )
         # What fails here fails in its own session too; this one measures.
         session.run(
             *("coverage", "run", f"--context={name}", "-m", "pytest", *words),
-            env={"HARNESS_SESSION": name} | (subject_env(session, suite) if suite else {}),
+            env={
+                "HARNESS_SESSION": name,
+                # Tests that start a pytest of their own expect its order too.
+                "PYTEST_ADDOPTS": "-p no:randomly",
+                **(subject_env(session, suite) if suite else {}),
+            },
             success_codes=[0, 1, 6],
         )
     session.run("coverage", "combine", "-q")

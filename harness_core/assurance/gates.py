@@ -219,6 +219,9 @@ for _extra, _summary in (
     ("telemetry", "a collector of spans (OTLP)"),
     ("stack", "stacks of a compose file"),
     ("asyncpg", "a pool of asyncpg on a database, for tests on asyncio"),
+    ("explore", "generated steps against a running product"),
+    ("mutation", "mutants of a product, and what tests execute of it"),
+    ("dask", "mutants on a cluster"),
 ):
     _gate(_extra, _summary, found=partial(versions_of, _extra))(partial(lack_of, _extra))
 

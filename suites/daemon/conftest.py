@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    suppress,
+)
+from typing import cast
 
 import pytest
 
@@ -11,12 +18,13 @@ from harness_core.assurance import gates
 from harness_core.base.bridge import Loop
 from harness_core.base.evidence import Evidence
 from harness_core.front.pytest_plugin import has_failed
+from harness_core.front.skips import not_run
 from harness_core.process import Run, open_run
 from harness_core.system.subject import Subject
 from suites.daemon.confinement import cannot_confine, confinement
-from suites.daemon.daemon import Daemon, Settings, open_daemon
+from suites.daemon.daemon import HEALTH_S, Absent, Daemon, Settings, open_daemon
 from suites.daemon.hostile import CONNECTIONS, DEPTH, FRAME_CHARACTERS, FRAME_S
-from suites.daemon.messages import ask, user_input
+from suites.daemon.messages import user_input
 from suites.daemon.wire import Connection
 
 gates.register(
@@ -52,14 +60,27 @@ Share = Callable[..., AbstractContextManager[Daemon]]
 def share(harness_loop: Loop, harness_run: Run, run_evidence: Evidence, subject: Subject) -> Share:
     """Open a daemon in the run's own loop, for a fixture that holds it."""
 
-    def opening(
-        name: str = "daemon", settings: Settings | None = None
-    ) -> AbstractContextManager[Daemon]:
-        return harness_loop.hold(
-            open_daemon(harness_run, subject, evidence=run_evidence, name=name, settings=settings)
+    @contextmanager
+    def opening(name: str = "daemon", settings: Settings | None = None) -> Iterator[Daemon]:
+        starting = open_daemon(
+            harness_run, subject, evidence=run_evidence, name=name, settings=settings
         )
+        with ExitStack() as stack:
+            try:
+                daemon = stack.enter_context(harness_loop.hold(starting))
+                # What is loaded at the first use counts as its own size, not as growth.
+                harness_loop.run(lambda: warm_up(daemon))
+            except AssertionError as error:
+                yield cast("Daemon", Absent(error))
+            else:
+                yield daemon
 
     return opening
+
+
+async def warm_up(daemon: Daemon) -> None:
+    """Have a conversation, by which a daemon shows that it is there."""
+    await daemon.health()
 
 
 @pytest.fixture(scope="session")
@@ -74,15 +95,18 @@ def attacked(harness_loop: Loop, share: Share, subject: Subject) -> Iterator[Dae
     """A daemon with narrow limits, for hostile clients alone."""
     knobs = {name: value for name, value in NARROW.items() if name in subject.table("knobs")}
     with share("attacked", Settings(knobs=knobs)) as daemon:
-        # What is loaded at the first use counts as the daemon's own size, not as growth.
-        harness_loop.run(lambda: warm_up(daemon))
+        if not isinstance(daemon, Absent):
+            # A conversation, after which memory grows by what is left alone.
+            harness_loop.run(lambda: converse(daemon))
         yield daemon
 
 
-async def warm_up(daemon: Daemon) -> None:
-    """Have a conversation; a well-formed one, since a malformed one is what is being tested."""
+async def converse(daemon: Daemon) -> None:
+    """Ask one thing; what is answered is another test's concern."""
     async with daemon.connect() as connection:
-        await ask(connection, user_input("ping"))
+        await connection.send(user_input("ping"))
+        with suppress(AssertionError):
+            await connection.receive("an answer", seconds=HEALTH_S)
 
 
 @pytest.fixture(scope="session")
@@ -90,6 +114,15 @@ def confined(share: Share, subject: Subject) -> Iterator[Daemon]:
     """A daemon to which dangerous commands may be sent."""
     skills = "files" in subject.table("skills")
     with share("confined", Settings(confinement=confinement(), skills=skills)) as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="session")
+def skilled(share: Share, subject: Subject) -> Iterator[Daemon]:
+    """A daemon whose skills directory holds good, broken and needy skills besides its own."""
+    if "files" not in subject.table("skills"):
+        not_run("subject", f"{subject.path.name} does not say how a skill is written")
+    with share("skilled", Settings(skills=True)) as daemon:
         yield daemon
 
 
@@ -101,9 +134,8 @@ def same_daemon(
 
     One that died is started again, so that the tests after this one speak for themselves.
     """
-    shared: list[Daemon] = [
-        request.getfixturevalue(name) for name in SHARED if name in request.fixturenames
-    ]
+    named = [request.getfixturevalue(name) for name in SHARED if name in request.fixturenames]
+    shared: list[Daemon] = [daemon for daemon in named if not isinstance(daemon, Absent)]
     before = [daemon.vitals().identity for daemon in shared]
     yield
     after = [identity_of(daemon) for daemon in shared]

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from harness_core.base.errors import BadInput
+from harness_core.base.errors import BadInput, ChildExited, NotReady
 from harness_core.base.evidence import Evidence
 from harness_core.ports import (
     PortLease,
@@ -38,7 +38,7 @@ from suites.daemon.wire import (
     open_connection,
 )
 
-__all__ = ["HEALTH_S", "Daemon", "Provider", "Settings", "open_daemon"]
+__all__ = ["HEALTH_S", "Absent", "Daemon", "Provider", "Settings", "open_daemon"]
 
 #: From exec to the handshake: 0.3 s on a quiet machine, 3 s on one that compiles bytecode.
 READY_S: Final = 30.0
@@ -175,10 +175,15 @@ class Daemon:
         """Start it and wait until it has greeted a client.
 
         Raises:
-            NotReady: with the stage that was not reached.
-            ChildExited: it ended instead.
+            AssertionError: it ended instead, or did not reach a stage; with its last lines.
         """
         self._pid = None
+        try:
+            await self._start()
+        except (NotReady, ChildExited) as error:
+            raise AssertionError(f"contract 1: the daemon did not start: {error}") from error
+
+    async def _start(self) -> None:
         async with AsyncExitStack() as stack:
             fields = self._fields() | {"port": self._lease.hand_over() if self._lease else 0}
             argv = self.subject.command(**fields)
@@ -247,7 +252,10 @@ class Daemon:
                 evidence=self._evidence,
             )
             async with starting as child:
-                await await_completion(child, seconds=SETUP_S)
+                try:
+                    await await_completion(child, seconds=SETUP_S)
+                except (NotReady, ChildExited) as error:
+                    raise AssertionError(f"contract 1: its setup failed: {error}") from error
         if self._settings.skills:
             skills = self.subject.table("skills")
             for name, content in skills["files"].items():
@@ -317,6 +325,16 @@ class Daemon:
         )
 
 
+class Absent:
+    """A daemon that did not start: each test that asks it for something fails, and says why."""
+
+    def __init__(self, error: AssertionError) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(str(self._error)) from self._error
+
+
 async def health_on(connection: Connection) -> Message:
     """Ask for health on a connection that is there."""
     await connection.send(HEALTH_CHECK)
@@ -370,8 +388,8 @@ async def open_daemon(
         settings: knobs, providers, skills, confinement.
 
     Raises:
-        NotReady: it does not greet within 30 s; names the stage it did not reach.
-        ChildExited: it ended instead.
+        AssertionError: its setup failed, it ended, or it does not greet within 30 s; names the
+            stage that it did not reach, and shows its last lines.
 
     Source: CONTRACT-1-START.
     """

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from suites.daemon.wire import Dotted, Form, Keyword, Quoted, Symbol, print_form
 
-__all__ = ["FORMS", "TEXTS", "canonical", "spelled"]
+__all__ = ["TEXTS", "canonical", "forms", "spelled"]
 
 #: Letters with one upper-case form of one letter: what Unicode makes of others, languages dispute.
 _LETTERS: Final = "abzABZ019-+*/<>=!?%&$_~^.ÄäЖжΩωçÇ日本語"
@@ -40,15 +40,21 @@ _ATOMS: Final = _NUMBERS | TEXTS | _NAMES.map(Symbol) | _NAMES.map(Keyword) | st
 
 
 def _branches(forms: st.SearchStrategy[Form]) -> st.SearchStrategy[Form]:
-    atoms = forms.filter(lambda form: not isinstance(form, tuple | Dotted | Quoted))
+    tails = _NUMBERS | TEXTS | _NAMES.map(Symbol) | _NAMES.map(Keyword)
     return (
         st.lists(forms, max_size=5).map(tuple)
-        | st.builds(Dotted, st.lists(forms, min_size=1, max_size=3).map(tuple), atoms)
+        | st.builds(Dotted, st.lists(forms, min_size=1, max_size=3).map(tuple), tails)
         | st.builds(Quoted, forms)
     )
 
 
-FORMS: Final = st.recursive(_ATOMS, _branches, max_leaves=16)
+_FORMS: Final = st.recursive(_ATOMS, _branches, max_leaves=16)
+
+
+@st.composite
+def forms(draw: st.DrawFn) -> Form:
+    """Any form; by a name, for what the strategies come to is too long to be shown."""
+    return draw(_FORMS)
 
 
 def canonical(form: Form) -> str:

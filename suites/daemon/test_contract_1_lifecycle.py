@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import trio
 
-from harness_core.base.errors import ChildExited, NotReady
 from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
 from harness_core.front.skips import not_run
@@ -32,16 +30,6 @@ pytestmark = pytest.mark.covers("CONTRACT-1-START")
 #: From the request to the end of the process, on a machine with nothing else to do; the reference
 #: gives requests under way 2 s.
 STOP_S = 10.0
-
-
-@asynccontextmanager
-async def starting(opening):
-    """A daemon whose failure to start is this contract's failure, not the harness's."""
-    try:
-        async with opening as daemon:
-            yield daemon
-    except (NotReady, ChildExited) as error:
-        raise AssertionError(f"contract 1: the daemon did not start: {error}") from error
 
 
 async def gone(daemon: Daemon) -> None:
@@ -185,6 +173,7 @@ async def test_listens_on_loopback_only(daemon: Daemon) -> None:
     )
 
 
+@pytest.mark.starts_product
 @pytest.mark.covers("CONTRACT-1-START", "CONTRACT-1-STOP")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["sigterm", "sigint"])
 async def test_stop_by_signal(start, number: signal.Signals) -> None:
@@ -193,7 +182,7 @@ async def test_stop_by_signal(start, number: signal.Signals) -> None:
     Clients are at that moment silent, within a frame, and in one life waiting for a command that
     takes longer; the second life of a daemon ends as the first, and so does the third.
     """
-    async with starting(start()) as daemon:
+    async with start() as daemon:
         ports = set()
         for life in range(1, 4 if number is signal.SIGTERM else 2):
             if life > 1:
@@ -209,8 +198,6 @@ async def test_stop_by_signal(start, number: signal.Signals) -> None:
                     await waiting.send(shell("sleep 3142"))
                     await at_work(daemon, "3142")
                 daemon.child.signal(number)
-                if life > 1:
-                    daemon.child.signal(number)  # an impatient operator asks twice
                 with trio.move_on_after(patience(STOP_S)):
                     await daemon.child.wait()
 
@@ -220,12 +207,12 @@ async def test_stop_by_signal(start, number: signal.Signals) -> None:
                 )
                 for client in (silent, midway, waiting):
                     await ended(client)
+            await gone(daemon)
             report = await daemon.stop()
 
             assert not report.strays, (
                 f"contract 1: life {life}: processes outlived the daemon: {report.strays}"
             )
-            await gone(daemon)
 
 
 async def ended(client: Connection) -> None:
@@ -254,7 +241,7 @@ async def at_work(daemon: Daemon, word: str) -> None:
 @pytest.mark.capability("shutdown-command")
 async def test_stop_by_command(start) -> None:
     """The shutdown request is acknowledged, then the daemon ends as by a signal."""
-    async with starting(start()) as daemon:
+    async with start() as daemon:
         async with daemon.connect() as connection:
             answer = await ask(connection, request("DAEMON", "SHUTDOWN"))
 
@@ -277,7 +264,7 @@ async def test_stop_by_command(start) -> None:
 async def test_shutdown_can_be_forbidden(start) -> None:
     """Where clients may not stop it, the request is refused and the daemon goes on."""
     settings = Settings(knobs={"refuse_shutdown": 1})
-    async with starting(start(settings)) as daemon, daemon.connect() as connection:
+    async with start(settings) as daemon, daemon.connect() as connection:
         refusal = await ask(connection, request("DAEMON", "SHUTDOWN"))
 
         expect_refusal(refusal, connection)
@@ -287,7 +274,7 @@ async def test_shutdown_can_be_forbidden(start) -> None:
 @pytest.mark.covers("CONTRACT-1-STOP")
 async def test_starts_again_where_it_was_killed(start) -> None:
     """SIGKILL in the middle of a conversation leaves nothing that hinders the next start."""
-    async with starting(start()) as daemon:
+    async with start() as daemon:
         async with daemon.connect() as connection:
             await connection.send(user_input("ping"))
             told = of_this_life(daemon.home, daemon.root)
@@ -315,7 +302,7 @@ async def test_two_in_one_home(start, subject, run) -> None:
     """A second daemon that is started beside the first, on a port of its own, disturbs it in nothing."""
     if not subject.table("port"):
         not_run("subject", f"{subject.path.name} does not say where a free port is printed")
-    async with starting(start()) as daemon:
+    async with start() as daemon:
         first = daemon.port
         argv = subject.command(port=0, **daemon.places())
         environment = daemon.environment()
@@ -357,8 +344,10 @@ async def test_without_its_setup(start, subject) -> None:
                 f"contract 1: without its setup it calls itself healthy: {answer.payload}"
             )
             said += "\n".join(daemon.child.tail())
-    except (NotReady, ChildExited) as error:
-        said = str(error)
+    except AssertionError as error:
+        if error.__cause__ is None:
+            raise
+        said = str(error)  # it did not start
 
     assert "setup" in said.lower(), f"contract 1: nothing names the missing setup: {said}"
 

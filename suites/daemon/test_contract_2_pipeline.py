@@ -49,13 +49,15 @@ async def test_without_meta(client) -> None:
     """User input without META is answered like any other, with a META that names a source."""
     answer = await ask(client, user_input("ping", source=None))
 
-    text = expect_message(answer, client)
-    assert text.strip(), f"contract 2: input without META is answered in words, not by {text!r}"
+    assert expect_message(answer, client).strip(), (
+        f"contract 2: an answer has a text, found {answer.payload}"
+    )
     meta = answer.get("META")
 
     assert meta is not None, f"an answer without META: {answer.payload}"
-    source = lookup(meta, "SOURCE")
-    assert isinstance(source, Keyword), f"the META of an answer names a source, not {source!r}"
+    assert isinstance(lookup(meta, "SOURCE"), Keyword), (
+        f"contract 2: META names a source by a keyword, found {answer.payload}"
+    )
 
 
 @pytest.mark.parametrize("case", ["lower", "mixed"])
@@ -67,8 +69,9 @@ async def test_keywords_in_any_case(client, case: str) -> None:
     await client.send_bytes(f"{len(text):06X}{text}".encode())
     answer = await client.receive("an answer to keywords in lower case", seconds=HEALTH_S)
 
-    said = expect_message(answer, client)
-    assert said.strip(), f"contract 2: keywords of any case are understood, found {said!r}"
+    assert expect_message(answer, client).strip(), (
+        f"contract 2: an answer has a text, found {answer.payload}"
+    )
 
 
 async def test_answers_follow_their_requests(client) -> None:
@@ -77,10 +80,13 @@ async def test_answers_follow_their_requests(client) -> None:
         await client.send(user_input("ping", source=source))
     answers = [await client.receive("an answer", seconds=10) for _ in range(5)]
 
-    sources = [str(answer.get("META", "SOURCE")).lstrip(":") for answer in answers]
-    assert ["TUI", "CLI", "TUI", "EMACS", "CLI"] == sources, (
-        f"contract 2: answers come in the order of their requests, found {sources}: "
-        f"{client.transcript}"
+    assert ["TUI", "CLI", "TUI", "EMACS", "CLI"] == [
+        str(answer.get("META", "SOURCE")).lstrip(":") for answer in answers
+    ], (
+        "contract 2: answers follow their requests, by their META: expected "
+        + repr(["TUI", "CLI", "TUI", "EMACS", "CLI"])
+        + ", found "
+        + repr([str(answer.get("META", "SOURCE")).lstrip(":") for answer in answers])
     )
 
 
@@ -117,8 +123,11 @@ async def test_heartbeat_is_not_answered(daemon: Daemon) -> None:
 
         expect_message(echo, connection)
 
-    after = expect_health(await daemon.health())
-    assert before == after, f"health says the same before and after: {before}, then {after}"
+    found = expect_health(await daemon.health())
+
+    assert before == found, (
+        f"contract 2: health after fifty heartbeats is as before: expected {before!r}, found {found!r}"
+    )
 
 
 @pytest.mark.covers("CONTRACT-2-HEARTBEAT")
@@ -130,10 +139,21 @@ async def test_a_heartbeat_between_requests(client) -> None:
     first = await client.receive("the first answer", seconds=10)
     second = await client.receive("the second answer", seconds=10)
 
-    sources = [first.get("META", "SOURCE"), second.get("META", "SOURCE")]
-    assert [Keyword("TUI"), Keyword("CLI")] == sources, (
-        f"contract 2: a heartbeat is answered by nothing, found answers to {sources}: "
-        f"{client.transcript}"
+    assert [Keyword("TUI"), Keyword("CLI")] == [
+        first.get("META", "SOURCE"),
+        second.get("META", "SOURCE"),
+    ], (
+        "contract 2: answers around a heartbeat follow their requests: expected "
+        + repr([Keyword("TUI"), Keyword("CLI")])
+        + ", found "
+        + repr(
+            [
+                first.get("META", "SOURCE"),
+                second.get("META", "SOURCE"),
+            ]
+        )
     )
-    one, other = expect_message(first, client), expect_message(second, client)
-    assert one == other, f"the same input has the same answer: {one!r}, then {other!r}"
+    assert expect_message(first, client) == expect_message(second, client), (
+        f"contract 2: a heartbeat between two requests changes no answer: expected {expect_message(first, client)!r}, "
+        f"found {expect_message(second, client)!r}"
+    )

@@ -55,7 +55,10 @@ async def test_health_is_checked_again(client) -> None:
         await client.send(HEALTH_CHECK)
     statuses = [expect_health(await client.receive(seconds=HEALTH_S)) for _ in range(20)]
 
-    assert 20 == len(statuses), f"each health check has an answer: 20, found {len(statuses)}"
+    assert 20 == len(statuses), (
+        f"contract 3: each of twenty health checks has an answer: expected {20!r}, "
+        f"found {len(statuses)!r}"
+    )
 
 
 @pytest.mark.covers("CONTRACT-3-MALFORMED")
@@ -70,7 +73,10 @@ async def test_dies_of_nothing(start, junk: bytes) -> None:
             await connection.send_bytes(junk)
             await connection.receive_until_closed(seconds=END_S)
 
-        assert before == daemon.vitals().identity
+        assert before == daemon.vitals().identity, (
+            f"contract 3: the daemon is the process it was: expected {before!r}, "
+            f"found {daemon.vitals().identity!r}"
+        )
         expect_health(await daemon.health())
 
 
@@ -139,7 +145,7 @@ async def test_truncated_at_every_byte(attacked: Daemon, whole: bytes) -> None:
                 for at in range(first, min(first + 16, len(whole))):
                     nursery.start_soon(cut, at)
 
-    assert [] == wrong
+    assert [] == wrong, f"contract 3: a frame that is cut is an error: {wrong}"
 
 
 @pytest.mark.covers("CONTRACT-3-FRAMES")
@@ -155,7 +161,10 @@ async def test_one_byte_at_a_time(daemon: Daemon) -> None:
         kinds = {str((await connection.receive(seconds=HEALTH_S)).get("TYPE")) for _ in range(2)}
 
     assert {":REQUEST", ":HEALTH-RESPONSE"} == kinds, (
-        f"contract 3: frames that come byte by byte are answered like others, found {kinds}"
+        "contract 3: frames that come byte by byte are answered: expected "
+        + repr({":REQUEST", ":HEALTH-RESPONSE"})
+        + ", found "
+        + repr(kinds)
     )
 
 
@@ -229,8 +238,9 @@ async def test_a_flood_of_connections(attacked: Daemon) -> None:
     async with unharmed(attacked):
         streams = [await trio.open_tcp_stream("127.0.0.1", attacked.port) for _ in range(FLOOD)]
         try:
-            held = attacked.vitals().descriptors
-            assert held < 10_000, f"contract 3: {FLOOD} silent clients hold {held} descriptors"
+            assert attacked.vitals().descriptors < 10_000, (
+                f"contract 3: connections are bounded, found {attacked.vitals().descriptors} descriptors"
+            )
         finally:
             for stream in streams:
                 await stream.aclose()
@@ -283,10 +293,10 @@ async def test_good_clients_among_hostile_ones(attacked: Daemon) -> None:
                 answer = await ask(connection, user_input("ping", source=source))
                 expect_message(answer, connection)
 
-                found = answer.get("META", "SOURCE")
-                assert Keyword(source) == found, (
-                    f"contract 3: an answer is for {source} and says {found}: "
-                    f"{connection.transcript}"
+                assert answer.get("META", "SOURCE") == Keyword(source), (
+                    "contract 3: a good client gets its own answers: expected "
+                    + repr(Keyword(source))
+                    + f", found {answer.payload}"
                 )
         done.append(number)
 
@@ -301,7 +311,10 @@ async def test_good_clients_among_hostile_ones(attacked: Daemon) -> None:
         for _ in range(3):
             nursery.start_soon(hostile)
 
-    assert list(range(12)) == sorted(done)
+    assert list(range(12)) == sorted(done), (
+        f"contract 3: each good client got all of its answers: expected {list(range(12))!r}, "
+        f"found {sorted(done)!r}"
+    )
 
 
 async def test_frames_are_not_kept(attacked: Daemon) -> None:
@@ -318,7 +331,10 @@ async def test_frames_are_not_kept(attacked: Daemon) -> None:
         after = attacked.vitals()
     grown = after.memory_kib - warm.memory_kib
 
-    assert warm.identity == after.identity, "contract 3: the daemon was another one afterwards"
+    assert warm.identity == after.identity, (
+        f"contract 3: the daemon is the process it was: expected {warm.identity!r}, "
+        f"found {after.identity!r}"
+    )
     assert grown < 12 * 1024, f"contract 3: 400 frames of 60 kB left {grown} KiB in memory"
 
 
@@ -364,8 +380,10 @@ async def test_fuzz(attacked: Daemon, pieces: list[bytes]) -> None:
             messages = ()
     expect_health(await attacked.health())
 
-    after = attacked.vitals().identity
-    assert before == after, f"contract 3: the daemon stays: it was {before}, and is {after}"
+    assert before == attacked.vitals().identity, (
+        f"contract 3: the daemon is the process it was: expected {before!r}, "
+        f"found {attacked.vitals().identity!r}"
+    )
     assert all(message.get("TYPE") is not None for message in messages), (
-        f"contract 3: every message has a TYPE: {connection.transcript}"
+        f"contract 3: what is answered to junk are messages with a type\n{connection.transcript}"
     )

@@ -11,7 +11,7 @@ import trio
 from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from harness_core.front.skips import not_run
-from suites.daemon.daemon import Daemon, Settings
+from suites.daemon.daemon import Daemon
 from suites.daemon.messages import ask, expect_health, request, say
 from suites.daemon.wire import Keyword, lookup
 
@@ -19,15 +19,6 @@ from suites.daemon.wire import Keyword, lookup
 NOTICED_S = 6.0
 
 pytestmark = [pytest.mark.covers("CONTRACT-4-SKILLS"), pytest.mark.capability("skill-list")]
-
-
-@pytest.fixture(scope="module")
-def skilled(share, subject):
-    """A daemon whose skills directory holds good, broken and needy skills besides its own."""
-    if "files" not in subject.table("skills"):
-        not_run("subject", f"{subject.path.name} does not say how a skill is written")
-    with share("skilled", Settings(skills=True)) as daemon:
-        yield daemon
 
 
 async def skills(connection):

@@ -15,8 +15,11 @@ async def gateways(connection) -> list:
     """The list of gateways, each a property list."""
     answer = await ask(connection, request("GATEWAY", "LIST"))
 
-    sensor = answer.get("PAYLOAD", "SENSOR")
-    assert Keyword("GATEWAY-LIST") == sensor, f"contract 7: no list of gateways: {answer.payload}"
+    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-LIST"), (
+        "contract 7: the registry lists its gateways: expected "
+        + repr(Keyword("GATEWAY-LIST"))
+        + f", found {answer.payload}"
+    )
     listed = answer.get("PAYLOAD", "GATEWAYS")
 
     assert isinstance(listed, tuple), f"no list of :GATEWAYS: {answer.payload}"
@@ -29,7 +32,7 @@ async def test_registry_is_filled(client) -> None:
 
     assert names, "contract 7: the gateway registry is empty after start"
     assert all(isinstance(name, str) and name for name in names), (
-        f"contract 7: every gateway has a name that is a text: {names}"
+        f"contract 7: each gateway has a name, found {names}"
     )
     assert len(names) == len(set(names)), f"a gateway is listed twice: {names}"
 
@@ -50,7 +53,9 @@ async def test_every_listed_source_is_heard(daemon: Daemon, client) -> None:
     for source in spoken:
         answer = await ask(client, user_input("ping", source=source))
 
-        assert expect_message(answer, client).strip(), source
+        assert expect_message(answer, client).strip(), (
+            f"contract 7: text from {source} is answered, found {answer.payload}"
+        )
 
 
 async def test_the_list_is_the_same_for_everyone(daemon: Daemon) -> None:
@@ -59,7 +64,7 @@ async def test_the_list_is_the_same_for_everyone(daemon: Daemon) -> None:
         first, second = await gateways(one), await gateways(two)
 
     assert first == second, (
-        f"contract 7: each connection is shown the same gateways: {first}, then {second}"
+        f"contract 7: two clients read the same list: expected {first!r}, found {second!r}"
     )
 
 
@@ -70,7 +75,8 @@ async def test_an_unknown_action_is_refused(client) -> None:
 
     expect_refusal(refusal, client, "explode", "action")
 
-    after = await gateways(client)
-    assert before == after, (
-        f"contract 7: a refused action changes no gateway: expected {before}, found {after}"
+    found = await gateways(client)
+
+    assert before == found, (
+        f"contract 7: an unknown action changes nothing: expected {before!r}, found {found!r}"
     )

@@ -42,7 +42,7 @@ async def linked(connection: Connection) -> dict[object, object]:
     answer = await ask(connection, request("GATEWAY", "LIST"))
     rows = answer.get("PAYLOAD", "LINKS") or ()
 
-    assert isinstance(rows, tuple), f"contract 8: :LINKS is a list: {answer.payload}"
+    assert isinstance(rows, tuple), f"contract 8: the links are a list, found {answer.payload}"
     return {lookup(row, "NAME"): row for row in rows}
 
 
@@ -51,22 +51,36 @@ async def link(connection: Connection, name: str = NAME, **properties: str) -> N
     form = request("GATEWAY", "LINK", name=name, platform="telegram", address="42", **properties)
     answer = await ask(connection, form)
 
-    sensor = answer.get("PAYLOAD", "SENSOR")
-    assert Keyword("GATEWAY-LINKED") == sensor, f"a link is acknowledged, not by {answer.payload}"
+    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-LINKED"), (
+        "contract 8: a link is acknowledged: expected "
+        + repr(Keyword("GATEWAY-LINKED"))
+        + f", found {answer.payload}"
+    )
     found = await linked(connection)
 
     assert name in found, f"contract 8: linked, and not listed: {sorted(map(str, found))}"
-    shown = (lookup(found[name], "PLATFORM"), lookup(found[name], "ADDRESS"))
-    assert ("telegram", "42") == shown, f"a link is listed as it was made: found {shown}"
+    assert "telegram" == lookup(found[name], "PLATFORM"), (
+        f"contract 8: the platform of {name}: expected "
+        + repr("telegram")
+        + ", found "
+        + repr(lookup(found[name], "PLATFORM"))
+    )
+    assert "42" == lookup(found[name], "ADDRESS"), (
+        f"contract 8: the address of {name}: expected "
+        + repr("42")
+        + ", found "
+        + repr(lookup(found[name], "ADDRESS"))
+    )
 
 
 async def unlink(connection: Connection, name: str = NAME) -> None:
     """Unlink an address and see it acknowledged and gone."""
     answer = await ask(connection, request("GATEWAY", "UNLINK", name=name))
 
-    sensor = answer.get("PAYLOAD", "SENSOR")
-    assert Keyword("GATEWAY-UNLINKED") == sensor, (
-        f"an unlinking is acknowledged, not by {answer.payload}"
+    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-UNLINKED"), (
+        "contract 8: an unlink is acknowledged: expected "
+        + repr(Keyword("GATEWAY-UNLINKED"))
+        + f", found {answer.payload}"
     )
     assert name not in await linked(connection), "contract 8: unlinked, and still listed"
 
@@ -77,9 +91,10 @@ async def test_link_and_unlink(client, token: str) -> None:
     await link(client, token)
     await unlink(client, token)
 
-    after = await linked(client)
-    assert before == after, (
-        f"contract 8: the list of links is what it was: expected {before}, found {after}"
+    found = await linked(client)
+
+    assert before == found, (
+        f"contract 8: the links are as before: expected {before!r}, found {found!r}"
     )
 
 
@@ -126,16 +141,29 @@ async def test_sending_reaches_the_platform(
     text = f"naïve 日本 😀 {token}"
     answer = await ask(client, request("GATEWAY", "SEND", name=token, text=text))
 
-    sensor, status = answer.get("PAYLOAD", "SENSOR"), answer.get("PAYLOAD", "STATUS")
-    assert Keyword("GATEWAY-SENT") == sensor, f"a sending is acknowledged, not by {answer.payload}"
-    assert 200 == status, f"the platform's own status is reported: expected 200, found {status}"
+    assert answer.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-SENT"), (
+        "contract 8: what was sent is acknowledged: expected "
+        + repr(Keyword("GATEWAY-SENT"))
+        + f", found {answer.payload}"
+    )
+    assert 200 == answer.get("PAYLOAD", "STATUS"), (
+        "contract 8: the status of the platform: expected "
+        + repr(200)
+        + ", found "
+        + repr(answer.get("PAYLOAD", "STATUS"))
+    )
     requests = platform.matching("/hook", method="POST")
 
-    shown = [f"{request.method} {request.path}" for request in requests]
-    assert 1 == len(requests), f"contract 8: a message is posted once, found {shown}"
-    assert token in requests[0].text, f"the message is posted whole: {requests[0].text!r}"
-    posted = (requests[0].text, requests[0].body.decode("unicode_escape"))
-    assert any("日本" in each for each in posted), f"letters are posted as they are: {posted[0]!r}"
+    assert 1 == len(requests), (
+        f"contract 8: requests to the platform, {[(r.method, r.path) for r in requests]}: expected {1!r}, "
+        f"found {len(requests)!r}"
+    )
+    assert token in requests[0].text, (
+        f"contract 8: the platform gets the whole text, found {requests[0].text!r}"
+    )
+    assert "日本" in requests[0].body.decode("unicode_escape") or "日本" in requests[0].text, (
+        f"contract 8: the platform gets the text's characters, found {requests[0].text!r}"
+    )
     await unlink(client, token)
 
 
@@ -170,7 +198,8 @@ async def test_an_unlinked_address_is_not_written_to(
     expect_refusal(outcome, client, "link", token.lower())
 
     assert () == platform.requests, (
-        f"contract 8: an unlinked address gets nothing, and it got {platform.requests}"
+        f"contract 8: an unlinked address is written to: expected {()!r}, "
+        f"found {platform.requests!r}"
     )
 
 
@@ -212,9 +241,10 @@ async def test_an_incomplete_link_is_refused(
 
     expect_refusal(refusal, client)
 
-    after = await linked(client)
-    assert before == after, (
-        f"contract 8: the list of links is what it was: expected {before}, found {after}"
+    found = await linked(client)
+
+    assert before == found, (
+        f"contract 8: the links are as before: expected {before!r}, found {found!r}"
     )
     expect_health(await daemon.health())
 
@@ -226,7 +256,8 @@ async def test_unlinking_the_unknown_is_refused(client, token: str) -> None:
 
     expect_refusal(refusal, client)
 
-    after = await linked(client)
-    assert before == after, (
-        f"contract 8: the list of links is what it was: expected {before}, found {after}"
+    found = await linked(client)
+
+    assert before == found, (
+        f"contract 8: the links are as before: expected {before!r}, found {found!r}"
     )

@@ -37,7 +37,7 @@ async def emacs(run, daemon: Daemon) -> Emacs:
 
     status, library = await output(daemon.client("emacs", "library"), "library")
 
-    assert 0 == status, f"the command that names the library ends with {status}: {library}"
+    assert status == 0, f"contract 9: the path of the library: status {status}, {library}"
     numbers = iter(range(1, 100))
 
     async def evaluate(key: str, **fields: object) -> tuple[int, str]:
@@ -54,7 +54,9 @@ async def test_speaks_to_the_daemon(daemon: Daemon, emacs: Emacs, token: str) ->
     text = daemon.echo_of(f"naïve 日本 {token}")
     status, output = await emacs("say", text=text)
 
-    assert 0 == status, f"contract 9: Emacs ends with {status} instead of 0: {output}"
+    assert status == 0, (
+        f"contract 9: expected Emacs to end with status 0, found {status}:\n{output}"
+    )
     assert f"naïve 日本 {token}" in output, f"contract 9: Emacs was answered {output!r}"
 
 
@@ -67,11 +69,17 @@ async def test_inserts_a_flight_plan(emacs: Emacs, tmp_path: Path, token: str) -
     )
     text = plan.read_text(encoding="utf-8")
 
-    assert 0 == status, f"contract 9: Emacs ends with {status} instead of 0: {output}"
-    assert text.startswith("#+TITLE: Plans\n\n* Kept\nas it was\n"), text
+    assert status == 0, (
+        f"contract 9: expected Emacs to end with status 0, found {status}:\n{output}"
+    )
+    assert text.startswith("#+TITLE: Plans\n\n* Kept\nas it was\n"), (
+        f"contract 9: what the file held stays, found:\n{text}"
+    )
     node = text[len("#+TITLE: Plans\n\n* Kept\nas it was\n") :]
 
-    assert re.search(rf"^\* (TODO )?Ship {token}$", node, re.MULTILINE), node
+    assert re.search(rf"^\* (TODO )?Ship {token}$", node, re.MULTILINE), (
+        f"contract 9: the node has the plan's title, found:\n{node}"
+    )
     steps = re.findall(r"^\*\* (?:TODO )?(.+)$", node, re.MULTILINE)
 
     assert ["build it", "test it", "tag it"] == steps, f"contract 9: the steps are {steps}"
@@ -96,10 +104,14 @@ async def test_inserts_under_a_heading(emacs: Emacs, tmp_path: Path, token: str)
     )
     headings = re.findall(r"^\*+ .+$", plan.read_text(encoding="utf-8"), re.MULTILINE)
 
-    assert 0 == status, f"contract 9: Emacs ends with {status} instead of 0: {output}"
+    assert status == 0, (
+        f"contract 9: expected Emacs to end with status 0, found {status}:\n{output}"
+    )
     expected = ["* One", f"** TODO Ship {token}", "*** TODO build it", "* Two"]
 
-    assert expected == headings
+    assert expected == headings, (
+        f"contract 9: the headings of the file: expected {expected!r}, found {headings!r}"
+    )
 
 
 async def test_two_plans_are_two_nodes(emacs: Emacs, tmp_path: Path, token: str) -> None:
@@ -108,7 +120,9 @@ async def test_two_plans_are_two_nodes(emacs: Emacs, tmp_path: Path, token: str)
     for number in (1, 2):
         status, output = await emacs("insert", file=plan, text=f"Plan {number} {token}: do it")
 
-        assert 0 == status, f"contract 9: Emacs ends with {status} instead of 0: {output}"
+        assert status == 0, (
+            f"contract 9: expected Emacs to end with status 0, found {status}:\n{output}"
+        )
     found = re.findall(r"^:ID:\s+(\S+)$", plan.read_text(encoding="utf-8"), re.MULTILINE)
 
     assert 2 == len(set(found)), f"contract 9: the IDs are {found}"
@@ -122,4 +136,9 @@ async def test_a_daemon_that_is_not_there(emacs: Emacs, tmp_path: Path) -> None:
 
     assert status != 0, "it claims success"
     assert output.strip(), "the error has no text"
-    assert "* Kept\n" == plan.read_text(encoding="utf-8")
+    assert "* Kept\n" == plan.read_text(encoding="utf-8"), (
+        "contract 9: without a daemon the file is not touched: expected "
+        + repr("* Kept\n")
+        + ", found "
+        + repr(plan.read_text(encoding="utf-8"))
+    )

@@ -54,8 +54,9 @@ async def test_renders_and_answers(run, daemon: Daemon, token: str) -> None:
             "where it is connected to", lambda screen: str(daemon.port) in screen
         )
 
-        connected = daemon.subject.table("tui")["connected"]
-        assert connected in screen, f"contract 9: {connected!r} is not on the screen:\n{screen}"
+        assert daemon.subject.table("tui")["connected"] in screen, (
+            f"contract 9: it shows that it is connected, found:\n{screen}"
+        )
 
 
 async def test_evaluates(run, daemon: Daemon) -> None:
@@ -65,8 +66,9 @@ async def test_evaluates(run, daemon: Daemon) -> None:
         await terminal.enter(f"/eval (+ {first} {second})")
         screen = await terminal.expect("the value", lambda screen: str(first + second) in screen)
 
-        value = str(first + second)
-        assert value in screen, f"contract 9: the value {value} is not on the screen:\n{screen}"
+        assert f"{first + second}" in screen, (
+            f"contract 9: /eval prints the value {first + second}, found:\n{screen}"
+        )
         # An error of the expression is shown, and the client goes on.
         await terminal.enter("/eval (this-is-not-a-function 1)")
         await terminal.enter(f"/eval (* {first} 2)")
@@ -92,7 +94,9 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
             "the answer to what was typed in between", answered(token, typed), seconds=RECONNECT_S
         )
 
-        assert token in screen, f"contract 9: the answer {token} is not on the screen:\n{screen}"
+        assert token in screen, (
+            f"contract 9: what was typed meanwhile is answered, found:\n{screen}"
+        )
         expect_health(await daemon.health())
 
 

@@ -42,7 +42,10 @@ from suites.daemon.wire import (
     print_form,
 )
 
-pytestmark = pytest.mark.explore
+pytestmark = [
+    pytest.mark.explore,
+    pytest.mark.aside("generated steps; what they find becomes a test or a row of a contract"),
+]
 
 #: Clients at once, of whom each is known by its number.
 CLIENTS = st.integers(0, 3)
@@ -358,14 +361,12 @@ async def patient(start, subject) -> AsyncIterator[Daemon]:
         yield daemon
 
 
-@pytest.mark.covers("CONTRACT-2-INPUT", "CONTRACT-3-BOUNDS", "CONTRACT-8-MESSAGING")
 @pytest.mark.capability("echo", "shell-reply", "links", "gateway-list")
 async def test_conversations_of_any_order(explore: Explore, patient: Daemon) -> None:
     """Whatever several clients do in whatever order, each gets what it is owed, in its order."""
     await explore(lambda: Conversations(patient), steps=40)
 
 
-@pytest.mark.covers("CONTRACT-5-DANGEROUS")
 @pytest.mark.requires("confinement")
 @pytest.mark.capability("shell-reply")
 async def test_commands_in_any_disguise(explore: Explore, confined: Daemon) -> None:

@@ -76,7 +76,7 @@ async def test_soak(start, subject, pytestconfig) -> None:
         f"children {len(before.children)} -> {len(after.children)}",
     )
 
-    assert FRAMES <= seen["frames"]
+    assert FRAMES <= seen["frames"], f"the soak sent {seen['frames']} frames of {FRAMES}"
     assert before.identity == after.identity, "the daemon is another process now"
     assert before.children == after.children, "processes were left"
     assert grown < GROWTH_KIB, f"{FRAMES - WARM_UP} frames left {grown} KiB in memory"
@@ -129,4 +129,9 @@ async def batch(connection: Connection) -> None:
         ]
     )
 
-    assert {":HEALTH-RESPONSE": BATCH - 5, ":REQUEST": 4} == dict(kinds), str(connection.transcript)
+    assert {":HEALTH-RESPONSE": BATCH - 5, ":REQUEST": 4} == dict(kinds), (
+        "contract 2: each of a batch is answered: expected "
+        + repr({":HEALTH-RESPONSE": BATCH - 5, ":REQUEST": 4})
+        + ", found "
+        + repr(dict(kinds))
+    )

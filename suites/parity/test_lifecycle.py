@@ -14,9 +14,10 @@ from suites.parity.tools.guest import (
     Guest,
     read_environment,
     script_that_answers,
+    script_that_dies,
     script_that_reads,
 )
-from suites.parity.world import World
+from suites.parity.world import OTHER_IMAGE, World
 
 pytestmark = pytest.mark.covers("PARITY-BOTTLE")
 
@@ -40,7 +41,14 @@ def add_foreign_guests(world: World) -> dict[str, Guest]:
         ("out\n", "err\n", 42),
         ("  kept  \n\n", "Zürich 🍾", 0),
         ("", "", 255),
+        ("one\r\ntwo\r", "\r\n\r\n", 2),
+        ("\n\nfirst", "\t\x1b[31m\x07", 126),
+        ("नेपाल\u2028\ufeff", "e\u0301", 127),
+        ("\udcff\udc80 is no UTF-8", "Z\udcfcrich", 128),
+        ("'$HOME' \"`id`\" \\n %s", "--rm -e X=1", 137),
+        ("0123456789" * 6_554, "x" * 40_000, 254),
     ],
+    ids=lambda value: value[:12] if isinstance(value, str) else None,
 )
 def test_a_script_answers_as_it_did(
     sides: Sides, backend: Backend, stdout: str, stderr: str, code: int
@@ -61,8 +69,58 @@ def test_a_script_answers_as_it_did(
         }
 
     expected = {"stdout": stdout, "stderr": stderr, "returncode": code, "agent returncode": code}
-    name = f"lifecycle/exec-{code}-{stdout!r}-{stderr!r}"
-    sides.check_side(backend, name, body, expected=expected)
+    sides.check_side(backend, f"lifecycle/exec-{code}-{stdout[:12]!r}", body, expected=expected)
+
+
+@pytest.mark.parametrize("number", [1, 2, 9, 15, 31])
+def test_a_signal_comes_through(sides: Sides, backend: Backend, number: int) -> None:
+    """A script that a signal ends has the status a shell gives it, and the bottle goes on."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        with launcher.start("dev", backend=world.backend) as bottle:
+            result = bottle.exec(script_that_dies(number))
+            agent = bottle.exec_agent(["sh", "-c", script_that_dies(number)], tty=False)
+            after = bottle.exec(script_that_answers("on", "", 0)).stdout
+        return {"returncode": result.returncode, "agent returncode": agent, "afterwards": after}
+
+    expected = {"returncode": 128 + number, "agent returncode": 128 + number, "afterwards": "on"}
+    sides.check_side(backend, f"lifecycle/signal-{number}", body, expected=expected)
+
+
+@pytest.mark.simulated("it is what reaches the guest that is looked at")
+@pytest.mark.parametrize("tty", [True, False], ids=["terminal", "no-terminal"])
+def test_the_agents_words_reach_the_guest(sides: Sides, backend: Backend, *, tty: bool) -> None:
+    """Every word as it is, as the agent's user, with an input, and with a terminal where asked for."""
+    words = ["cat", "--", '/tmp/it\'s a "file"\n $HOME -e X=1']
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        with launcher.start("dev", backend=world.backend) as bottle:
+            bottle.exec_agent(words, tty=tty)
+            ran = world.ran()[-1]
+            guests = [name.split()[1] for name in world.guests()]
+            command = bottle.agent_argv(words, tty=tty)
+        return {
+            "argv": list(ran.argv),
+            "user": ran.user,
+            "terminal": ran.tty in (None, tty),
+            "input": ran.interactive in (None, True),
+            "its own guest": [ran.guest] == (guests or [""]),
+            "named as a bottle": [name.startswith("bot-bottle-") for name in guests] in ([], [True]),
+            "the command is of strings": [type(word).__name__ for word in command if type(word) is not str],
+        }  # fmt: skip
+
+    expected = {
+        "argv": words,
+        "user": "node",
+        "terminal": True,
+        "input": True,
+        "its own guest": True,
+        "named as a bottle": True,
+        "the command is of strings": [],
+    }
+    sides.check_side(backend, f"lifecycle/agent-words-{tty}", body, expected=expected)
 
 
 @pytest.mark.parametrize("user", ["node", "root"])
@@ -106,6 +164,11 @@ FILES: Final = {
     "empty": ("empty", b""),
     "name-with-spaces": ("two words.txt", b"x"),
     "name-like-a-flag": ("-rf", b"x"),
+    "name-with-a-colon": ("a:b.txt", b"x"),
+    "name-with-quotes": ('it\'s "a" $HOME.txt', b"x"),
+    "name-of-another-script": ("नेपाल-🍾.txt", b"x"),
+    "lines-of-dos": ("dos.txt", b"one\r\ntwo\r\n\r"),
+    "a-mebibyte-and-one": ("large.bin", bytes(range(256)) * 4096 + b"\xff"),
 }
 
 
@@ -129,6 +192,36 @@ def test_a_file_is_copied_in(sides: Sides, backend: Backend, what: str) -> None:
 
     expected = {"returncode": 0, "text": True}
     sides.check_side(backend, f"lifecycle/cp-{what}", body, expected=expected)
+
+
+def test_a_folder_is_copied_in(sides: Sides, backend: Backend) -> None:
+    """With all that is in it; a second copy of a file takes the place of the first."""
+    tree = {"a.txt": b"one", "deep er/b.bin": bytes(range(256)), "deep er/still/empty": b""}
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        for name, contents in tree.items():
+            file = world.home / "work" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(contents)
+        seen: dict[str, Any] = {}
+        with launcher.start("dev", backend=world.backend) as bottle:
+            bottle.cp_in(world.home / "work", "/tmp/new folder")
+            for name, contents in tree.items():
+                result = bottle.exec(script_that_reads(f"/tmp/new folder/{name}"))
+                seen[name] = result.stdout.encode(errors="surrogateescape") == contents
+            (world.home / "work" / "a.txt").write_bytes(b"two, and longer")
+            bottle.cp_in(world.home / "work" / "a.txt", "/tmp/new folder/a.txt")
+            second = bottle.exec(script_that_reads("/tmp/new folder/a.txt")).stdout
+            missing = bottle.exec(script_that_reads("/tmp/new folder/none")).returncode
+        return {"files": seen, "second copy": second, "a file that was not copied": missing}
+
+    expected = {
+        "files": dict.fromkeys(tree, True),
+        "second copy": "two, and longer",
+        "a file that was not copied": 1,
+    }
+    sides.check_side(backend, "lifecycle/cp-folder", body, expected=expected)
 
 
 def test_copying_what_is_not_there_is_refused(sides: Sides, backend: Backend) -> None:
@@ -314,6 +407,26 @@ MANIFESTS: Final = {
     "no-front-matter": ("Just text.\n", "front matter"),
     "front-matter-without-end": ("---\nimage: x\n", "front matter"),
     "no-yaml": ("---\nenv: {A: [\n---\n", "dev.md"),
+    "a-list": ("---\n- image\n---\n", "dev.md"),
+    "image-is-a-number": ("---\nimage: 7\n---\n", "image"),
+    "image-is-a-list": ("---\nimage: [x]\n---\n", "image"),
+    "provider-is-a-mapping": ("---\nagent_provider: {a: b}\n---\n", "agent_provider"),
+    "git-is-a-string": ("---\ngit: yes please\n---\n", "git"),
+    "egress-is-a-list": ("---\negress: [a]\n---\n", "egress"),
+    "routes-is-a-string": ("---\negress:\n  routes: a\n---\n", "egress.routes"),
+    "a-route-is-a-number": ("---\negress:\n  routes: [a, 7]\n---\n", "egress.routes"),
+    "extends-is-a-list": ("---\nextends: [base]\n---\n", "extends"),
+    "extends-is-a-path": ("---\nextends: ../bottles/dev\n---\n", "extends"),
+    "env-value-is-a-list": ("---\nenv:\n  GOOD: x\n  WRONG: [x]\n---\n", "WRONG"),
+    "env-value-is-true": ("---\nenv:\n  WRONG: true\n---\n", "WRONG"),
+    "env-value-has-a-nul": ('---\nenv:\n  WRONG: "a\\0b"\n---\n', "WRONG"),
+    "env-name-begins-with-a-digit": ("---\nenv:\n  1WRONG: x\n---\n", "1WRONG"),
+    "env-name-with-a-dash": ("---\nenv:\n  WRO-NG: x\n---\n", "WRO-NG"),
+    "env-name-with-a-space": ("---\nenv:\n  WRO NG: x\n---\n", "WRO NG"),
+    "env-name-with-equals": ("---\nenv:\n  WRO=NG: x\n---\n", "WRO=NG"),
+    "env-name-is-a-number": ("---\nenv:\n  77: x\n---\n", "77"),
+    "a-second-unknown-key": ("---\nimage: x\nenv: {}\nports: []\n---\n", "ports"),
+    "key-in-another-case": ("---\nImage: x\n---\n", "Image"),
 }
 
 
@@ -334,9 +447,17 @@ def test_a_bad_manifest_is_refused(sides: Sides, backend: Backend, what: str) ->
             "outcome": outcome.happened,
             "mentions": outcome.mentions("dev.md", mention),
             "guests": sorted(world.guests()),
+            "commands": [str(call) for call in world.commands.calls],
+            "recorded": sorted(world.state.iterdir()) if world.state.is_dir() else [],
         }
 
-    expected = {"outcome": "refused", "mentions": {"dev.md": True, mention: True}, "guests": []}
+    expected = {
+        "outcome": "refused",
+        "mentions": {"dev.md": True, mention: True},
+        "guests": [],
+        "commands": [],
+        "recorded": [],
+    }
     sides.check_side(backend, f"lifecycle/manifest-{what}", body, expected=expected)
 
 
@@ -356,3 +477,130 @@ def test_a_cycle_of_manifests_is_refused(sides: Sides, backend: Backend) -> None
 
     expected = {"outcome": "refused", "mentions": {"extends": True, "base": True}}
     sides.check_side(backend, "lifecycle/manifest-cycle", body, expected=expected)
+
+
+#: Manifests by name, and what the refusal of `dev` must mention.
+FAMILIES: Final = {
+    "cycle-of-three": (
+        {"dev": {"extends": "b"}, "b": {"extends": "c"}, "c": {"extends": "b"}},
+        ("extends", "c.md"),
+    ),
+    "unknown-key-of-the-parent": (
+        {"dev": {"extends": "base"}, "base": {"image": "x", "imgae": "y"}},
+        ("base.md", "imgae"),
+    ),
+    "grandparent-is-missing": (
+        {"dev": {"extends": "base"}, "base": {"extends": "nowhere"}},
+        ("base.md", "extends", "nowhere"),
+    ),
+    "value-of-the-grandparent": (
+        {"dev": {"extends": "b"}, "b": {"extends": "c"}, "c": {"env": {"WRONG": 7}}},
+        ("c.md", "WRONG"),
+    ),
+}
+
+
+@pytest.mark.covers("PARITY-MANIFEST")
+@pytest.mark.parametrize("what", FAMILIES)
+def test_a_bad_parent_is_refused(sides: Sides, backend: Backend, what: str) -> None:
+    """The error names the file that is wrong, which need not be the one that was asked for."""
+    manifests, mentions = FAMILIES[what]
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        for name, front_matter in manifests.items():
+            world.write_bottle(name, front_matter)
+        with (
+            world.may_refuse(launcher.errors) as outcome,
+            launcher.start("dev", backend=world.backend),
+        ):
+            pass
+        return {
+            "outcome": outcome.happened,
+            "mentions": outcome.mentions(*mentions),
+            "commands": [str(call) for call in world.commands.calls],
+        }
+
+    expected = {"outcome": "refused", "mentions": dict.fromkeys(mentions, True), "commands": []}
+    sides.check_side(backend, f"lifecycle/parent-{what}", body, expected=expected)
+
+
+@pytest.mark.covers("PARITY-MANIFEST", "PARITY-FORWARDED-ENV")
+@pytest.mark.simulated("guests are looked at by image")
+def test_a_whole_manifest_of_three_generations(sides: Sides, backend: Backend) -> None:
+    """Every key is taken, from the nearest that says it; entries of every kind are inherited."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.environ |= {"H_OLD": "canary-old", "H_NEW": "canary-new"}
+        world.write_bottle(
+            "old",
+            {
+                "image": OTHER_IMAGE,
+                "agent_provider": "one",
+                "git": {"user": "a", "deep": {"b": "c"}},
+                "egress": {"routes": ["a.example", "b.example:443"]},
+                "env": {"OLD": "old", "ALL": "old", "GIVEN": "${H_OLD}", "TYPED": "?Of old"},
+            },
+        )
+        world.write_bottle(
+            "middle",
+            {"extends": "old", "image": world.image, "env": {"ALL": "middle", "MIDDLE": "m"}},
+        )
+        world.write_bottle(
+            "dev",
+            {
+                "extends": "middle",
+                "agent_provider": "two",
+                "egress": {"routes": []},
+                "env": {"ALL": "dev", "GIVEN": "${H_NEW}", "DEV": "d"},
+            },
+        )
+        world.answers.append("canary-typed")
+        with launcher.start("dev", backend=world.backend) as bottle:
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+            made_of = [guest.image for guest in world.guests().values()]
+        return {
+            "env": {name: value for name, value in inside.items() if name not in ("PATH", "HOME", "LANG")},
+            "image": made_of in ([], [world.image]),
+            "prompt": [("Of old" in asked) for asked in world.asked],
+        }  # fmt: skip
+
+    expected = {
+        "env": {
+            "OLD": "old",
+            "ALL": "dev",
+            "GIVEN": "canary-new",
+            "TYPED": "canary-typed",
+            "MIDDLE": "m",
+            "DEV": "d",
+        },
+        "image": True,
+        "prompt": [True],
+    }
+    sides.check_side(backend, "lifecycle/generations", body, expected=expected)
+
+
+@pytest.mark.covers("PARITY-MANIFEST")
+@pytest.mark.parametrize(
+    "name", ["nothing", "../dev", "", ".", "a/b", "/etc/passwd", "dev.md", "-dev"]
+)
+def test_a_name_that_is_none_is_refused(sides: Sides, backend: Backend, name: str) -> None:
+    """It is shown in the refusal; nothing is asked for, started or recorded."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image, "env": {"TOKEN": "?"}})
+        world.answers.append("canary-4711")
+        with (
+            world.may_refuse(launcher.errors) as outcome,
+            launcher.start(name, backend=world.backend),
+        ):
+            pass
+        return {
+            "outcome": outcome.happened,
+            "mentions": name in outcome.text,
+            "asked": len(world.asked),
+            "commands": [str(call) for call in world.commands.calls],
+            "recorded": sorted(world.state.iterdir()) if world.state.is_dir() else [],
+        }
+
+    expected = {"outcome": "refused", "mentions": True, "asked": 0, "commands": [], "recorded": []}
+    sides.check_side(backend, f"lifecycle/name-{name!r}", body, expected=expected)

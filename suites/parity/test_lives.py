@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from suites.parity.lives import check_lives
+from suites.parity.lives import Lives, check_lives
 from suites.parity.sides import Sides
+
+if TYPE_CHECKING:
+    from harness_core.assertions.exploring import Explore
 
 pytestmark = [
     pytest.mark.covers("PARITY-RESUME", "PARITY-CLEANUP", "PARITY-REMEDIATION", "PARITY-BOTTLE"),
@@ -30,3 +33,9 @@ _ALWAYS: Final = settings(
 def test_bottles_keep_their_lives_apart(sides: Sides) -> None:
     """Whatever is done to bottles in one home, each is what it was said to be, and no other."""
     check_lives(sides, _ALWAYS)
+
+
+@pytest.mark.explore
+def test_lives_are_explored(explore: Explore, sides: Sides) -> None:
+    """The same for as long as there is time, with more steps and other seeds."""
+    explore.run(lambda: Lives(sides), steps=60)

@@ -6,6 +6,7 @@ anything down. The adapter says which is which (``applies_proposals``).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -278,3 +279,87 @@ def test_an_unknown_proposal_is_refused(sides: Sides, backend: Backend) -> None:
 
     expected = {"outcomes": ["refused"] * 3, "commands run": 0, "bottle lives": True}
     sides.check_side(backend, "remediation/unknown-proposal", body, expected=expected)
+
+
+@pytest.mark.parametrize(
+    ("image", "justification"),
+    [("", "gcc"), ("   ", "gcc"), (OTHER_IMAGE, ""), (OTHER_IMAGE, " \n")],
+)
+def test_a_proposal_needs_an_image_and_a_justification(
+    sides: Sides, backend: Backend, image: str, justification: str
+) -> None:
+    """Without one of them nothing is queued."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        write_bottle(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            with world.may_refuse(launcher.errors) as outcome:
+                launcher.propose(bottle.identity, image=image, justification=justification)
+            return {
+                "outcome": outcome.happened,
+                "pending": launcher.pending(),
+                "lives": lives(bottle),
+            }
+
+    expected = {"outcome": "refused", "pending": [], "lives": True}
+    name = f"remediation/empty-{image!r}-{justification!r}"
+    sides.check_side(backend, name, body, expected=expected)
+
+
+@pytest.mark.parametrize("identity", ["nothing-here", "../dev", ""])
+def test_a_proposal_for_no_bottle_is_refused(sides: Sides, backend: Backend, identity: str) -> None:
+    """It names what was asked for, and nothing is queued."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        with world.may_refuse(launcher.errors) as outcome:
+            launcher.propose(identity, image=world.other_image, justification="gcc")
+        return {
+            "outcome": outcome.happened,
+            "mentions": identity in outcome.text,
+            "pending": launcher.pending(),
+        }
+
+    expected = {"outcome": "refused", "mentions": True, "pending": []}
+    sides.check_side(backend, f"remediation/no-bottle-{identity!r}", body, expected=expected)
+
+
+@pytest.mark.simulated("guests are counted by image")
+@pytest.mark.parametrize("state", ["ended", "preserved", "unknown-backend"])
+def test_a_proposal_outlives_what_it_is_for(sides: Sides, backend: Backend, state: str) -> None:
+    """Approved when nothing runs, or nobody knows where: no crash, and no lie about what was applied."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        write_bottle(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            identity = bottle.identity
+            proposal = launcher.propose(identity, image=world.other_image, justification="gcc")
+            if state != "ended":
+                launcher.preserve(identity)
+        if state == "unknown-backend":
+            file = world.state / identity / "metadata.json"
+            file.write_text(json.dumps({**world.metadata(identity), "backend": "krypton"}))
+        before = world.tree()
+        with world.may_refuse(launcher.errors) as outcome:
+            launcher.approve(proposal)
+        seen: dict[str, Any] = {
+            "no traceback": outcome.happened in ("done", "refused"),
+            "waits unless applied": (launcher.pending() == []) == (outcome.happened == "done"),
+            "guests": sorted(world.guests()),
+        }
+        if state == "unknown-backend":
+            seen["refused"] = outcome.happened
+            seen["mentions"] = outcome.mentions("krypton")
+            seen["state untouched"] = before == world.tree()
+        if state == "preserved":
+            with launcher.resume(identity) as bottle:
+                applied = images(world) == [world.other_image]
+                seen["as it was said"] = applied == (outcome.happened == "done")
+                seen["lives"] = lives(bottle)
+        return seen
+
+    expected: dict[str, Any] = {"no traceback": True, "waits unless applied": True, "guests": []}
+    if state == "unknown-backend":
+        expected |= {"refused": "refused", "mentions": {"krypton": True}, "state untouched": True}
+    if state == "preserved":
+        expected |= {"as it was said": True, "lives": True}
+    sides.check_side(backend, f"remediation/outlives-{state}", body, expected=expected)

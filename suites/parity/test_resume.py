@@ -152,7 +152,8 @@ def damage(change: Callable[[dict[str, Any]], Any]) -> Callable[[World, str], No
     def apply(world: World, identity: str) -> None:
         file = world.state / identity / "metadata.json"
         changed = change(json.loads(file.read_text()))
-        file.write_text(changed if isinstance(changed, str) else json.dumps(changed))
+        text = changed if isinstance(changed, str) else json.dumps(changed)
+        file.write_bytes(text.encode(errors="surrogateescape"))
 
     return apply
 
@@ -174,7 +175,22 @@ DAMAGE: Final = {
         "agent_name",
     ),
     "missing": (remove_metadata, "metadata.json"),
-}
+    "cut": (damage(lambda record: json.dumps(record)[:-9]), "metadata.json"),
+    "null": (damage(lambda _: "null"), "metadata.json"),
+    "a-string": (damage(lambda _: '"docker"'), "metadata.json"),
+    "nuls": (damage(lambda _: "\0" * 300), "metadata.json"),
+    "twice": (damage(lambda record: json.dumps(record) * 2), "metadata.json"),
+    "no-utf-8": (damage(lambda record: json.dumps(record).replace("dev", "d\udcffv", 1)), "metadata.json"),
+    "another-identity": (
+        damage(lambda record: {**record, "identity": record["identity"] + "0"}),
+        "metadata.json",
+    ),
+    "agent-name-is-a-list": (damage(lambda record: {**record, "agent_name": ["dev"]}), "agent_name"),
+    "backend-is-a-list": (damage(lambda record: {**record, "backend": ["docker"]}), "backend"),
+    "backend-in-capitals": (damage(lambda record: {**record, "backend": "DOCKER"}), "DOCKER"),
+    "backend-and-a-space": (damage(lambda record: {**record, "backend": "docker "}), "docker "),
+    "backend-cut": (damage(lambda record: {**record, "backend": "smol"}), "smol"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", DAMAGE)
@@ -190,14 +206,15 @@ def test_damaged_metadata_is_refused(sides: Sides, backend: Backend, what: str) 
             pass
         return {
             "outcome": outcome.happened,
-            "mentions": outcome.mentions(mention),
+            "mentions": outcome.mentions(mention, identity)
+            == dict.fromkeys((mention, identity), True),
             "state untouched": before.items() <= world.tree().items(),
             "commands run": len(world.commands.calls) - calls,
         }
 
     expected = {
         "outcome": "refused",
-        "mentions": {mention: True},
+        "mentions": True,
         "state untouched": True,
         "commands run": 0,
     }
@@ -286,3 +303,104 @@ def test_no_backend_takes_anothers_bottle_for_its_own(sides: Sides, backend: Bac
 
     expected = {"listed by its own": True, "listed by others": [], "listed afterwards": []}
     sides.check_side(backend, "resume/foreign-state", body, expected=expected)
+
+
+@pytest.mark.simulated("tools that need not be there are listed")
+@pytest.mark.parametrize("what", DAMAGE)
+def test_damaged_metadata_is_in_nobodys_way(sides: Sides, backend: Backend, what: str) -> None:
+    """Other bottles start, run and are listed; a cleanup leaves what is preserved; nothing breaks."""
+    make_wrong, _ = DAMAGE[what]
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        identity = preserved(world, launcher)
+        make_wrong(world, identity)
+        before = world.tree()
+        with world.may_refuse(launcher.errors) as proposing:
+            proposal = launcher.propose(identity, image=world.other_image, justification="gcc")
+            with world.may_refuse(launcher.errors):
+                launcher.approve(proposal)
+        with (
+            world.may_refuse(launcher.errors) as starting,
+            launcher.start("dev", backend=world.backend) as bottle,
+        ):
+            other = bottle.identity
+            listed = launcher.active(world.backend) == [other]
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout).get("GREETING")
+            launcher.preserve(other)
+        with world.may_refuse(launcher.errors) as cleaning:
+            launcher.cleanup()
+        with world.may_refuse(launcher.errors) as resuming, launcher.resume(other):
+            pass
+        return {
+            "a proposal": proposing.happened in ("done", "refused"),
+            "start": starting.happened,
+            "listed": listed,
+            "GREETING": inside,
+            "cleanup": cleaning.happened in ("done", "refused"),
+            "state untouched": before.items() <= world.tree().items(),
+            "resume of the other": resuming.happened,
+        }
+
+    expected = {
+        "a proposal": True,
+        "start": "done",
+        "listed": True,
+        "GREETING": "hello",
+        "cleanup": True,
+        "state untouched": True,
+        "resume of the other": "done",
+    }
+    sides.check_side(backend, f"resume/in-the-way-{what}", body, expected=expected)
+
+
+@pytest.mark.parametrize("missing", ["manifest", "variable", "answer"])
+def test_a_resume_that_is_refused_can_be_made_again(
+    sides: Sides, backend: Backend, missing: str
+) -> None:
+    """What is missing is named, nothing is started or lost; once it is there the bottle comes back."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        env = {"GREETING": "hello", "GIVEN": "${H_GIVEN}", "TYPED": "?"}
+        path = world.write_bottle("dev", {"image": world.image, "env": env})
+        text = path.read_text()
+        world.environ["H_GIVEN"] = "canary-given"
+        world.answers.append("canary-typed")
+        with launcher.start("dev", backend=world.backend) as bottle:
+            identity = bottle.identity
+            launcher.preserve(identity)
+        before = world.tree()
+        if missing == "manifest":
+            path.unlink()
+        if missing == "variable":
+            del world.environ["H_GIVEN"]
+        if missing != "answer":
+            world.answers.append("canary-typed")
+        outcomes = []
+        for _ in range(2):
+            with world.may_refuse(launcher.errors) as outcome, launcher.resume(identity):
+                pass
+            outcomes.append(outcome.happened)
+        untouched = before.items() <= world.tree().items()
+        path.write_text(text)
+        world.environ["H_GIVEN"] = "canary-later"
+        world.answers[:] = ["canary-typed-later"]
+        with launcher.resume(identity) as bottle:
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        named = {"manifest": "dev", "variable": "H_GIVEN", "answer": "TYPED"}[missing]
+        return {
+            "outcomes": outcomes,
+            "mentions": outcome.mentions(named),
+            "state untouched": untouched,
+            "guests that are left": sorted(world.guests()),
+            "env": {name: inside.get(name) for name in env},
+        }
+
+    named = {"manifest": "dev", "variable": "H_GIVEN", "answer": "TYPED"}[missing]
+    expected = {
+        "outcomes": ["refused", "refused"],
+        "mentions": {named: True},
+        "state untouched": True,
+        "guests that are left": [],
+        "env": {"GREETING": "hello", "GIVEN": "canary-later", "TYPED": "canary-typed-later"},
+    }
+    sides.check_side(backend, f"resume/refused-{missing}", body, expected=expected)

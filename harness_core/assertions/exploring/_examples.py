@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import getattr_static
 from typing import Final
 
 import hypothesis
@@ -32,6 +33,9 @@ EXAMPLES_OF_A_ROUND: Final = 5
 #: How Hypothesis writes a step and what a rule drew in it; at this verbosity it writes much else.
 _STEP: Final = re.compile(r"(?:\(?\w+,?\)?(?:, \w+)* = )*state\.(?P<name>\w+)\(")
 _DRAWN: Final = re.compile(r"Draw \d+(?: \(.*?\))?: (?P<value>.*)", re.DOTALL)
+
+#: What Hypothesis marks an invariant by, in all its versions of six.
+_INVARIANT: Final = "hypothesis_stateful_invariant"
 
 Make = Callable[[], RuleBasedStateMachine]
 
@@ -180,7 +184,11 @@ class Examples:
         # An invariant is written as a step is; only the one that does not hold is worth a line.
         example = _Example(
             made=f"state = {type(machine).__name__}()",
-            invariants=frozenset(each.function.__name__ for each in machine.invariants),
+            invariants=frozenset(
+                name
+                for name in dir(type(machine))
+                if hasattr(getattr_static(machine, name), _INVARIANT)
+            ),
         )
         self._now = example
         teardown = machine.teardown

@@ -20,6 +20,7 @@ import trio
 from harness_core.assurance.mutation._job import Job
 from harness_core.assurance.mutation._verdict import Result, Verdict
 from harness_core.base.errors import HarnessError, Unavailable
+from harness_core.base.machine import need_extra
 
 #: A task that fails otherwise than by the death of its worker is tried so many times more.
 _RETRIES: Final = 2
@@ -73,14 +74,8 @@ async def run_on_dask(address: str, jobs: Sequence[Job]) -> AsyncIterator[Result
         Unavailable: the extra is not installed, or there is no scheduler.
         HarnessError: the cluster gave up a task, or has no workers.
     """
-    try:
-        import distributed
-    except ImportError as error:
-        raise Unavailable(
-            "run mutants on a Dask cluster",
-            observed=f"{error.name} is not installed",
-            next_step='Install it: pip install "staging-harness[dask]"',
-        ) from error
+    need_extra("dask", action="run mutants on a Dask cluster")
+    import distributed
 
     library: Any = distributed
 

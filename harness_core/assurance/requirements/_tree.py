@@ -22,6 +22,7 @@ from harness_core.assurance.requirements._imports import check_core_imports, che
 from harness_core.assurance.requirements._outside import check_outside, check_stand_ins
 from harness_core.assurance.requirements._problem import Problem, SourceFile
 from harness_core.assurance.requirements._requirements import Ledger, load_ledger
+from harness_core.assurance.requirements._sentence import check_sentences
 from harness_core.system.suites import Suite, load_suites
 
 _REFERENCE = "reference-system"
@@ -143,9 +144,11 @@ def _check_ledger(
         if file.path not in only_aside:
             yield from check_outside(file, ledger)
     yield from check_fail_path(tests, ledger)
-    for test in tests:
-        if test.ids:
-            yield from check_stand_ins(test, ledger)
+    proving_tests = [test for test in tests if test.ids]
+    for test in proving_tests:
+        yield from check_stand_ins(test, ledger)
+    # A helper that several tests reach is one finding.
+    yield from dict.fromkeys(found for test in proving_tests for found in check_sentences(test))
     yield from check_faults(faults, tests, ledger)
 
 

@@ -76,6 +76,17 @@ USES = {
         async with open_temporal(run, evidence=evidence):
             pass
 """,
+    "explore": """
+        from harness_core.assertions.exploring import Machine
+""",
+    "mutation": """
+        from harness_core.assurance.mutation import run_campaign
+""",
+    "dask": """
+        from harness_core.assurance.mutation._dask import run_on_dask
+        async for _ in run_on_dask("tcp://127.0.0.1:1", []):
+            pass
+""",
     "mail": """
         from harness_core.doubles.mail import open_mailbox
         async with open_mailbox(run, evidence=evidence):
@@ -188,6 +199,9 @@ def test_the_base_alone_says_so_in_doctor(without, tmp_path):
         "gateway",
         "stack",
         "asyncpg",
+        "explore",
+        "mutation",
+        "dask",
         "docker",
     ):
         assert f"no   {gate} " in done.stdout

@@ -132,6 +132,7 @@ def test_a_suite_that_agrees_with_its_ledger_has_no_findings(tree):
         ("smoke/test_doors.py", "import pytest\n", "import pytest, boto3\n", ["driver"]),
         ("smoke/test_doors.py", "423 ==", "200 ==", ["no-fail-path"]),
         ("smoke/test_doors.py", "test_doors():", "test_doors(monkeypatch):", ["patching"]),
+        ("smoke/test_doors.py", "():", "(door):\n    assert door.open", ["no-sentence"]),
         ("ledger.toml", "prefix", "faults_each = 2\nprefix", ["too-few-faults"]),
         ("faults.toml", '"REQ-001"', '"REQ-007"', ["unknown-id", "too-few-faults"]),
         ("faults.toml", '"REQ-001"', '"REQ-002"', ["fault-elsewhere", "too-few-faults"]),

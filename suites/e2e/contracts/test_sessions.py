@@ -158,7 +158,9 @@ async def test_each_cause_is_on_record(ecosystem: Ecosystem, token: str) -> None
 
     assert 3 == len(traces), f"three causes are three traces; found {sorted(map(str, traces))}"
     for kind, row in rows.items():
-        expect_same(f"the prompt of a {kind}", expected=f"say {words[kind]}", found=row["prompt"])
+        assert f"say {words[kind]}" in row["prompt"], (
+            f"a {kind} session is asked 'say {words[kind]}'; found {row['prompt']!r}"
+        )
         expect_finished(row, butler="general", story=str(dict(row)))
         await expect_shown(general, row)
 
@@ -221,9 +223,7 @@ async def test_the_list_and_the_sums_are_those_of_the_rows(
 async def test_a_long_answer_is_on_record_whole(ecosystem: Ecosystem, token: str) -> None:
     """However much a model says: to its last word it stands in the row and in the trigger's answer."""
     general = ecosystem["general"]
-    words = (
-        f"begin {token} " + " ".join(f"Ünï-{number}" for number in range(1500)) + f" {token} end"
-    )
+    words = f"begin {token} " + " ".join(f"Ünï-{number}" for number in range(600)) + f" {token} end"
     prompt = f"say {token}"
     await ecosystem.rehearse(prompt, [say(words)])
     answer = await general.call("trigger", prompt=prompt, seconds=SESSION_S)

@@ -9,13 +9,10 @@ import pytest
 
 from harness_core.doubles.model import LedgerEntry
 from suites.e2e.ecosystem.handle import Ecosystem
-from suites.e2e.observe.expect_journey import cost_usd
+from suites.e2e.observe.expect_journey import cost_usd, within_usd
 from suites.e2e.observe.journey import follow
 
 pytestmark = pytest.mark.covers("E2E-COST")
-
-#: A price is computed from whole tokens on both sides; what is left is rounding.
-WITHIN = 0.01
 
 
 def butlers_of(
@@ -76,6 +73,6 @@ async def test_tokens_and_cost_are_booked_on_the_butler_that_spent_them(
         recorded_usd = sum(cost_usd(row["cost"]) for row in rows[name])
 
         assert usd > 0, f"{name} cost nothing\n{story}"
-        assert recorded_usd == pytest.approx(usd, rel=WITHIN), (
+        assert abs(recorded_usd - usd) <= within_usd(len(rows[name])), (
             f"cost of {name}: rows {recorded_usd:.6f} USD, ledger {usd:.6f} USD\n{story}"
         )

@@ -145,7 +145,9 @@ async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) ->
         expect_refused(await asking.ask("POST", f"/episodes/{identity}/interrupt"), 409)
         expect_refused(await asking.ask("GET", f"/episodes/{identity}/assets/nothing.txt"), 404)
     assets = (await asking.ask("GET", f"/episodes/{good}/assets")).json()["assets"]
-    assert ["note.txt"] == [each["path"].rpartition("/")[2] for each in assets], f"assets: {assets}"
+    assert ["note.txt"] == [each["path"].rpartition("/")[2] for each in assets], (
+        f"expected one asset, note.txt, found {assets}"
+    )
     answer = await asking.ask("GET", f"/episodes/{good}/assets/{assets[0]['path']}")
     assert (200, f"asset {token}") == (answer.status, answer.text), f"the asset: {answer}"
     for query in ({}, {"limit": 1}, {"status": "failed"}, {"offset": 10_000}):

@@ -167,7 +167,7 @@ async def test_int_002_what_fails_costs_nothing_afterwards(stack, worker):
         for first in range(4):
             nursery.start_soon(fail_often, range(first, _FAILURES, 4))
     greedy = {
-        "processes": "i=0; while [ $i -lt 4000 ]; do sleep 600 & i=$((i + 1)); done; exit 0",
+        "processes": "i=0; while [ $i -lt 2000 ]; do sleep 600 & i=$((i + 1)); done; exit 0",
         "memory": "python3 -c 'x = bytearray(1 << 40)'",
         "a file": "truncate -s 1T huge && stat -c %s huge",
     }

@@ -131,7 +131,7 @@ async def test_int_003_code_changes_neither_record_nor_key(worker, api_key):
     before = await session.events()
     harm = (
         "echo '{}' >> events.jsonl; true > events.jsonl; rm -f events.jsonl; mv events.jsonl e.jsonl; "
-        "ln -sf /dev/null events.jsonl; chmod 777 events.jsonl; truncate -s 0 events.jsonl; "
+        "ln -sf /tmp/elsewhere events.jsonl; chmod 777 events.jsonl; truncate -s 0 events.jsonl; "
         "python3 -c \"open('events.jsonl', 'r+b').truncate(0)\"; mkdir -p sub"
     )
     await session.execute(harm)
@@ -148,17 +148,10 @@ async def test_int_003_code_changes_neither_record_nor_key(worker, api_key):
         "cat /proc/1/environ /proc/$PPID/environ 2>&1 | tr '\\0' '\\n'"
     )
     assert api_key not in looked["stdout"] + looked["stderr"], "the code finds the worker's key"
-    for forbidden in (
-        *(
-            "touch /usr/bin/planted",
-            "touch /etc/planted",
-            "cat /etc/shadow",
-            "mount -t tmpfs x /mnt",
-        ),
-        *("chroot / true", "kill -9 1; sleep 0.2; exit 1", "cat /proc/1/mem", "mknod n b 8 0"),
-    ):
-        done = await session.execute(forbidden)
-        assert 0 != done["exit_code"], f"the code is let to {forbidden!r}: {done}"
+    # Looked at, not tried: a worker that fails this test must harm nothing.
+    for forbidden in ("-w /usr/bin", "-w /etc/passwd", "-r /etc/shadow", "-w /proc/sys"):
+        done = await session.execute(f"[ {forbidden} ]")
+        assert 0 != done["exit_code"], f"the code finds [ {forbidden} ]: {done}"
     strange = await session.execute("touch \"$(printf 'a\\377b')\" 'new\nline' 'tab\t'; ls | wc -l")
     assert 0 == strange["exit_code"], f"expected strange names to be made, found {strange}"
     names = await session.files()

@@ -50,7 +50,7 @@ def load_bottle(home: Path, name: str) -> Manifest:
     chain: list[dict[str, Any]] = []
     names: list[str] = []
     wanted, asked_by = name, ""
-    while wanted:
+    while wanted or not names:
         path = folder / f"{wanted}.md"
         where = folder / f"{asked_by}.md" if asked_by else path
         key = "extends" if asked_by else ""

@@ -1,0 +1,171 @@
+"""Contracts 4, 6, 7 and 8 from the command line: what an operator types reaches the same daemon.
+
+Each command is given as the subject file writes it; what it prints is compared with the wire.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from harness_core.base.wait import deadline
+from harness_core.front.skips import not_run
+from suites.daemon.daemon import Daemon
+from suites.daemon.messages import ask, expect_health, request, shell
+from suites.daemon.wire import Form, Keyword, lookup
+
+pytestmark = [pytest.mark.covers("CONTRACT-6-CLI"), pytest.mark.capability("cli")]
+
+#: A command starts, asks and prints in a third of a second.
+COMMAND_S = 30.0
+
+#: Runs a command of ``[cli]``; its status, and what it printed to both.
+Typed = Callable[..., Awaitable[tuple[int, str]]]
+
+
+@pytest.fixture
+def typed(run) -> Typed:
+    """Type a command of the subject file for a daemon."""
+    numbers = itertools.count(1)
+
+    async def output(daemon: Daemon, verb: str, /, **fields: object) -> tuple[int, str]:
+        argv = daemon.client("cli", verb, **fields)
+        name = f"{verb}-{next(numbers)}"
+        environment = daemon.environment()
+        async with run.child(argv, name=name, env=environment, cwd=daemon.home) as child:
+            with deadline(f"see {argv} end", seconds=COMMAND_S, tail=child.tail):
+                status = await child.wait()
+            return status, child.log.read_text(encoding="utf-8")
+
+    return output
+
+
+def expect_printed(outcome: tuple[int, str], *texts: str, status: int = 0) -> None:
+    """A command has ended with a status and printed each of some texts, and no traceback."""
+    found, printed = outcome
+
+    assert found == status, f"contract 6: expected status {status}, found {found}:\n{printed}"
+    lost = [text for text in texts if text not in printed]
+
+    assert not lost, f"contract 6: {lost} is not in what was printed:\n{printed}"
+    assert "Traceback" not in printed, f"contract 6: an error is a line, found:\n{printed}"
+
+
+async def listed(daemon: Daemon, target: str, key: str) -> list[Form]:
+    """Rows of a list over the wire."""
+    async with daemon.connect() as connection:
+        answer = await ask(connection, request(target, "LIST"))
+    rows = answer.get("PAYLOAD", key) or ()
+
+    assert isinstance(rows, tuple), f"no list of :{key}: {answer.payload}"
+    return list(rows)
+
+
+@pytest.mark.capability("echo")
+async def test_a_text_is_answered(daemon: Daemon, typed: Typed, token: str) -> None:
+    """A text that is typed is answered as over the wire, in any script."""
+    text = daemon.echo_of(f"naïve 日本 😀 {token}")
+    expect_printed(await typed(daemon, "say", text=text), f"naïve 日本 😀 {token}")
+
+
+@pytest.mark.capability("shell-reply")
+async def test_a_command_runs_or_is_refused(daemon: Daemon, typed: Typed, token: str) -> None:
+    """A command's output and status are those of the command line; a refusal is an error of it."""
+    ran = await typed(daemon, "shell", command=f"echo out {token}; echo err {token} >&2; exit 7")
+    expect_printed(ran, f"out {token}\n", f"err {token}\n", status=7)
+    expect_printed(await typed(daemon, "shell", command="true"))
+    expect_printed(await typed(daemon, "shell", command="rm -rf /"), "blocked", status=1)
+
+
+@pytest.mark.covers("CONTRACT-4-SKILLS", "CONTRACT-7-GATEWAYS", "CONTRACT-3-HEALTH")
+@pytest.mark.capability("skill-list", "gateway-list")
+async def test_lists_are_those_of_the_wire(daemon: Daemon, typed: Typed, skilled: Daemon) -> None:
+    """Skills, rejected ones with their reasons, gateways and health read as over the wire."""
+    for each, word, status in ((daemon, "HEALTHY", 0), (skilled, "DEGRADED", 1)):
+        names = [str(lookup(row, "NAME")) for row in await listed(each, "SKILL", "SKILLS")]
+        rejected = await listed(each, "SKILL", "REJECTED")
+        names += [str(lookup(row, key)) for row in rejected for key in ("NAME", "REASON")]
+        expect_printed(await typed(each, "skills"), *names)
+        gateways = [str(lookup(row, "NAME")) for row in await listed(each, "GATEWAY", "GATEWAYS")]
+        expect_printed(await typed(each, "gateways"), *gateways)
+        expect_printed(
+            await typed(each, "status"), word, str(each.pid), str(each.port), status=status
+        )
+
+
+@pytest.mark.covers("CONTRACT-8-MESSAGING")
+@pytest.mark.capability("links", "gateway-list")
+async def test_links_are_those_of_the_wire(start, typed: Typed) -> None:
+    """What is linked on the command line is linked on the wire, and the other way round.
+
+    A name is linked, linked again to another address and unlinked; the daemon may be stopped.
+    """
+    async with start() as daemon:
+        link = {"name": "ann", "platform": "signal", "address": "first"}
+        expect_printed(await typed(daemon, "link", **link), "ann", "first")
+        expect_printed(await typed(daemon, "link", **link | {"name": "ann.b"}), "ann.b")
+        expect_printed(await typed(daemon, "link", **link | {"address": "naïve 日本"}), "日本")
+        await expect_links(daemon, {"ann": "naïve 日本", "ann.b": "first"})
+        async with daemon.connect() as connection:
+            form = request("GATEWAY", "LINK", name="bob", platform="matrix", address="9")
+            await ask(connection, form)
+        expect_printed(await typed(daemon, "links"), "ann signal naïve 日本", "bob matrix 9")
+        expect_printed(await typed(daemon, "gateways"), "ann", "bob")
+        expect_printed(await typed(daemon, "unlink", name="ann"), "ann")
+        await expect_links(daemon, {"ann.b": "first", "bob": "9"})
+        refused = await typed(daemon, "unlink", name="ann")
+        expect_printed(refused, "ann", status=1)
+        refused = await typed(daemon, "link", **link | {"platform": "carrier-pigeon"})
+        expect_printed(refused, "carrier-pigeon", status=1)
+        expect_printed(await typed(daemon, "stop"))
+        await daemon.child.wait()
+        expect_printed(await typed(daemon, "unlink", name="bob"), "bob")
+        for command in ("status", "skills", "stop"):
+            refused = await typed(daemon, command)
+
+            assert refused[0] != 0, f"contract 6: without a daemon {command} claims success"
+            expect_printed(refused, status=refused[0])
+        await daemon.restart()
+        await expect_links(daemon, {"ann.b": "first"})
+
+
+async def expect_links(daemon: Daemon, expected: dict[str, str]) -> None:
+    """The links over the wire: name → address."""
+    rows = await listed(daemon, "GATEWAY", "LINKS")
+    found = {str(lookup(row, "NAME")): str(lookup(row, "ADDRESS")) for row in rows}
+
+    assert found == expected, f"contract 8: expected the links {expected}, found {found}"
+
+
+async def test_setup_is_run_again(start, subject, run) -> None:
+    """Setup that is run a second time brings back what is missing and keeps what was changed."""
+    if not subject.table("setup") or "directory" not in subject.table("skills"):
+        not_run("subject", f"{subject.path.name} has no [setup], or no place of skills")
+    async with start() as daemon:
+        directory = Path(daemon.fill(subject.table("skills")["directory"]))
+        files = sorted(path for path in directory.iterdir() if path.is_file())
+        missing, changed = files[0], files[-1]
+        content = missing.read_bytes()
+        missing.unlink()
+        ours = changed.read_text(encoding="utf-8") + "\n# ours\n"
+        changed.write_text(ours, encoding="utf-8")
+        argv = daemon.client("setup")
+        environment = daemon.environment()
+        async with run.child(argv, name="again", env=environment, cwd=daemon.home) as child:
+            with deadline("see setup end", seconds=COMMAND_S, tail=child.tail):
+                status = await child.wait()
+            printed = "\n".join(child.tail())
+
+        assert status == 0, f"contract 1: setup is run a second time: status {status}:\n{printed}"
+        assert missing.read_bytes() == content, f"contract 1: {missing.name} is not as it was"
+        assert changed.read_text(encoding="utf-8") == ours, (
+            f"contract 1: setup has overwritten {changed.name}, which was changed"
+        )
+        assert expect_health(await daemon.health()) == Keyword("HEALTHY"), (
+            "contract 1: after a second setup the daemon is not healthy"
+        )
+        async with daemon.connect() as connection:
+            await ask(connection, shell("true"))
