@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
+import anyio
 import httpx2
 import trio
 import trio.testing
@@ -76,9 +77,15 @@ async def call_tool(
         NotReady: no answer within ``seconds``.
         CannotReach: no server answers there, or the connection broke.
     """
+    answer = None
     with deadline(f"call {tool} at {url}", seconds=seconds):
-        async with _session(url, headers=headers) as session:
-            answer = await _called(session, tool, arguments or {})
+        try:
+            async with _session(url, headers=headers) as session:
+                answer = await _called(session, tool, arguments or {})
+        except CannotReach:
+            # A butler that stops hangs up behind its answer.
+            if answer is None:
+                raise
     return _result(answer)
 
 
@@ -191,7 +198,13 @@ async def _session(
         ):
             await session.initialize()
             yield session
-    except (httpx2.HTTPError, MCPError, OSError, trio.BrokenResourceError) as error:
+    except (
+        httpx2.HTTPError,
+        MCPError,
+        OSError,
+        anyio.BrokenResourceError,
+        trio.BrokenResourceError,
+    ) as error:
         message = f"cannot speak MCP to {url}: {error or type(error).__name__}"
         raise CannotReach(message) from error
 
