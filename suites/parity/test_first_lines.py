@@ -112,4 +112,6 @@ def test_the_first_line_names_who_regressed(
     with pytest.raises(ParityError) as caught:
         sides.check_seen(None, "row", seen, expected=expected)
 
-    assert line == str(caught.value).splitlines()[0]
+    first = str(caught.value).splitlines()[0]
+
+    assert line == first, f"a failure begins with who regressed: expected {line}, found {first}"

@@ -101,7 +101,7 @@ class State:
         return sorted(path.name for path in self.root.iterdir() if path.is_dir())
 
     def is_recorded(self, identity: str) -> bool:
-        return (self.root / identity).is_dir()
+        return _IDENTITY.fullmatch(identity) is not None and (self.root / identity).is_dir()
 
     def preserve(self, identity: str) -> None:
         (self.folder(identity) / "preserve").touch()
