@@ -327,14 +327,19 @@ class staying:  # noqa: N801 - read as a verb
         self._words = words
 
     def __enter__(self) -> subprocess.Popen[bytes]:
-        self.process = subprocess.Popen(
-            [bot_bottle(), *self._words, "--", "sh", "-c", STAYS],
-            env=self._shell.environ(),
-            cwd=self._shell.cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        # Where these tests run in the background SIGINT is ignored, and what they start would inherit that.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            self.process = subprocess.Popen(
+                [bot_bottle(), *self._words, "--", "sh", "-c", STAYS],
+                env=self._shell.environ(),
+                cwd=self._shell.cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
         assert self.process.stdout is not None
         first = self.process.stdout.readline()
         assert first == b"here\n", (
