@@ -6,15 +6,23 @@ product must be.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import trio
 
-from harness_core.base.slowness import slowness
+from harness_core.base.slowness import patience, slowness
 from harness_core.base.wait import until
 
-__all__ = ["COMMAND_S", "EPISODE_S", "SOON_S", "eventually"]
+__all__ = [
+    "COMMAND_S",
+    "EPISODE_S",
+    "SOON_S",
+    "eventually",
+    "factor_for_a_stack",
+    "patience_with_a_stack",
+]
 
 #: An episode of a rehearsed model takes a second here; ten times that on a loaded machine.
 EPISODE_S: Final = 40.0
@@ -25,6 +33,28 @@ SOON_S: Final = 30.0
 #: What a command may take that waits for the test, by the product's own clock: the contract's longest,
 #: beyond any deadline of a test on a busy machine.
 COMMAND_S: Final = 600.0
+
+
+#: What the stacks that this process booted multiply their timeouts by.
+_factors: Final = [1]
+
+
+def factor_for_a_stack() -> int:
+    """By how much a stack that is booted now lengthens its timeouts.
+
+    In whole steps: what a stray process of this moment adds is no reason for longer outages.
+    """
+    _factors.append(math.floor(slowness()))
+    return _factors[-1]
+
+
+def patience_with_a_stack(seconds: float) -> float:
+    """What a stack may take for an answer that waits for its own timeouts.
+
+    Args:
+        seconds: the deadline of a machine with nothing else to do, then and now.
+    """
+    return max(patience(seconds), seconds * max(_factors))
 
 
 async def eventually(

@@ -5,7 +5,6 @@ Nothing here imports the system under test: it is a compose file that a subject 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Final
 from harness_core.base import limits
 from harness_core.base.evidence import Evidence
 from harness_core.base.reading import Table
-from harness_core.base.slowness import slowness
 from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE
 from harness_core.infrastructure.services import (
     S3_URL_VARIABLE,
@@ -25,6 +23,7 @@ from harness_core.process import Run
 from harness_core.system.compose import Stack, StackOptions, open_stack, read_compose
 from harness_core.system.staging import Options
 from harness_core.system.subject import Subject, Tables, load_subject, subject_bin
+from suites.integration.patience import factor_for_a_stack
 
 __all__ = ["Layout", "layout_of", "open_environment", "open_workbench", "read_subject"]
 
@@ -111,8 +110,7 @@ def open_workbench(
         ServiceFailed: a service did not come up; names the culprit.
     """
     layout = layout_of(subject)
-    # In whole steps: what a stray process of this moment adds is no reason for longer outages.
-    slower = str(math.floor(slowness()))
+    slower = str(factor_for_a_stack())
     options = StackOptions(
         bin=subject_bin(),
         environment=subject.environment() | {SLOWNESS_VARIABLE: slower, "TZ": ELSEWHERE},

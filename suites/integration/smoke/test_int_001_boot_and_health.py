@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import trio
 
-from harness_core.base.slowness import patience
 from harness_core.doubles.http import HttpClient
 from harness_core.infrastructure.services import S3RefusedError
 from harness_core.system.compose import Stack
 from harness_core.system.parts import ServiceFailed, State
 from suites.integration.comparing import expect_same
 from suites.integration.health import payload, unwell
+from suites.integration.patience import patience_with_a_stack
 
 #: The services that the contract names, and whether they answer /health.
 SERVICES = {
@@ -123,7 +123,7 @@ async def everything_serves(stack: Stack, asking: Mapping[str, HttpClient]) -> N
 
 async def is_healthy(client: HttpClient, *, when: str) -> None:
     """200, healthy, and every dependency named as answering."""
-    answer = await client.get("/health", seconds=patience(HEALTH_S))
+    answer = await client.get("/health", seconds=patience_with_a_stack(HEALTH_S))
 
     assert answer.status == 200, f"expected a healthy {client.name} {when}, found {answer}"
     body = payload(answer)
@@ -144,7 +144,7 @@ async def is_healthy_to_many(client: HttpClient) -> None:
 async def misses(client: HttpClient, dependency: str, how: str) -> None:
     """503, unhealthy, naming the one that is away and no other."""
     before = (await client.having(x_api_key=None).get("/openapi.json")).status
-    answer = await client.get("/health", seconds=patience(HEALTH_S))
+    answer = await client.get("/health", seconds=patience_with_a_stack(HEALTH_S))
     what = f"{client.name} without {dependency} ({how})"
 
     assert before == 200, f"{what} serves nothing at all"
