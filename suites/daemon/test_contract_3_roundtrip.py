@@ -8,10 +8,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.daemon.daemon import HEALTH_S, Daemon, Settings, health_on
+from suites.daemon.generated import generated
 from suites.daemon.hostile import (
     CONNECTIONS,
     DEPTH,
@@ -59,15 +60,7 @@ ROOM = 1_200_000
 #: A mebibyte is read, answered and parsed in half a second.
 LONG_S = 30.0
 
-quick = settings(
-    max_examples=40,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    print_blob=True,
-    report_multiple_bugs=False,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+quick = generated(40)
 
 
 async def echoed(connection: Connection, meta: str) -> Form | None:

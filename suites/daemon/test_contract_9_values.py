@@ -11,10 +11,11 @@ from fractions import Fraction
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.daemon.daemon import Daemon
+from suites.daemon.generated import generated
 from suites.daemon.messages import expect_health, say
 from suites.daemon.spelling import canonical
 from suites.daemon.wire import (
@@ -204,15 +205,7 @@ async def evaluated(daemon: Daemon, form: str) -> str:
         return await say(connection, text)
 
 
-@settings(
-    max_examples=80,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    print_blob=True,
-    report_multiple_bugs=False,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@generated(80)
 @given(valued=st.lists(expressions(), min_size=1, max_size=4))
 async def test_values_are_those_of_lisp(daemon: Daemon, valued: list[Valued]) -> None:
     """Arithmetic is exact, comparisons go through all, branches are chosen, lists are taken apart."""
