@@ -11,6 +11,9 @@ from workbench_foundation.errors import describe
 
 Probe = Callable[[], Awaitable[object]]
 
+#: Probes that have not ended: a loop holds no task by itself.
+_asking: set[asyncio.Future[object]] = set()
+
 
 async def health(probes: Mapping[str, Probe], *, timeout_s: float) -> tuple[int, Health]:
     """The status code and body of ``/health``.
@@ -32,12 +35,21 @@ async def health(probes: Mapping[str, Probe], *, timeout_s: float) -> tuple[int,
 
 
 async def _ask(probe: Probe, *, timeout_s: float) -> str:
-    try:
-        async with asyncio.timeout(timeout_s):
-            await probe()
-    except TimeoutError:
+    asking = asyncio.ensure_future(probe())
+    _asking.add(asking)
+    asking.add_done_callback(_ended)
+    # Not `asyncio.timeout`: a driver whose query is cancelled may first ask its server to cancel it,
+    # and wait for a server that does not answer.
+    await asyncio.wait({asking}, timeout=timeout_s)
+    if not asking.done():
+        asking.cancel()
         return f"no answer within {timeout_s:g} s"
     # A probe speaks to another server: whatever it raises is the answer here.
-    except Exception as error:
-        return describe(error)
-    return "ok"
+    error = asyncio.CancelledError() if asking.cancelled() else asking.exception()
+    return "ok" if error is None else describe(error)
+
+
+def _ended(asking: asyncio.Future[object]) -> None:
+    _asking.discard(asking)
+    if not asking.cancelled():
+        asking.exception()  # Said above, or too late to say.
