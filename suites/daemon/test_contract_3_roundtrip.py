@@ -188,7 +188,7 @@ def nested(inner: int) -> str:
     return HEALTH[:-1] + " :X " + "(" * inner + "1" + ")" * inner + ")"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def roomy(share) -> Iterator[Daemon]:
     """A daemon that reads frames of more than a mebibyte."""
     with share("roomy", Settings(knobs={"frame_characters": ROOM, "depth": 200})) as daemon:

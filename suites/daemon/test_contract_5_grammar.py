@@ -236,7 +236,7 @@ SWAPS = (
 )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def grown(confined: Daemon) -> Path:
     """Files that harmless commands read, in the working root."""
     if isinstance(confined, Absent):

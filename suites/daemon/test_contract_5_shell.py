@@ -40,13 +40,13 @@ pytestmark = [pytest.mark.covers("CONTRACT-5-DANGEROUS"), pytest.mark.requires("
 BLOCKED = ("blocked",)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def own(confined: Daemon) -> frozenset[int]:
     """The processes below the daemon before any command: its own, if it has any."""
     return frozenset() if isinstance(confined, Absent) else frozenset(below(confined.pid))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def canary(confined: Daemon) -> Canary:
     """Trees of files in the shell's working root and beside it that nothing may change."""
     if isinstance(confined, Absent):

@@ -95,7 +95,7 @@ async def opening(run, subject, evidence) -> AsyncIterator[Asked]:
             yield Asked(daemon=daemon, gateway=gateway)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def asked(harness_loop: Loop, harness_run, run_evidence, subject) -> Iterator[Asked]:
     """A daemon with two language models."""
     with ExitStack() as stack:
