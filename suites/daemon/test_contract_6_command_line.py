@@ -6,8 +6,10 @@ Each command is given as the subject file writes it; what it prints is compared 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -43,6 +45,10 @@ def typed(run) -> Typed:
     return output
 
 
+#: What languages print where there is no value.
+NO_VALUE: Final = re.compile(r"(?<![\w'\"])(None|null|undefined)(?![\w'\"])")
+
+
 def expect_printed(outcome: tuple[int, str], *texts: str, status: int = 0) -> None:
     """A command has ended with a status and printed each of some texts, and no traceback."""
     found, printed = outcome
@@ -52,6 +58,10 @@ def expect_printed(outcome: tuple[int, str], *texts: str, status: int = 0) -> No
 
     assert not lost, f"contract 6: {lost} is not in what was printed:\n{printed}"
     assert "Traceback" not in printed, f"contract 6: an error is a line, found:\n{printed}"
+    missing = NO_VALUE.search(printed)
+    assert missing is None or any(missing[0] in text for text in texts), (
+        f"contract 6: expected values, found {missing and missing[0]!r} in what was printed:\n{printed}"
+    )
 
 
 async def listed(daemon: Daemon, target: str, key: str) -> list[Form]:
