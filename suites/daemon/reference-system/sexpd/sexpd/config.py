@@ -68,6 +68,12 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
+def _key(text: str) -> str:
+    if not re.fullmatch(r"[!-~]+", text):
+        raise _Wrong("printable ASCII characters without a space or a newline")
+    return text
+
+
 def _host(text: str) -> str:
     try:
         loopback = ipaddress.ip_address(text).is_loopback
@@ -187,7 +193,13 @@ def _read(row: Row, text: str, key: str, *, where: str = "the environment") -> A
     try:
         return row.read(text)
     except _Wrong as wrong:
-        raise ConfigError(where, key=key, found=text, expected=str(wrong)) from wrong
+        # A key, or one that was put into the variable beside its own.
+        found = _hidden(text) if row.section == "provider" else text
+        raise ConfigError(where, key=key, found=found, expected=str(wrong)) from wrong
+
+
+def _hidden(text: str) -> str:
+    return f"a value of {len(text)} characters"
 
 
 def _refuse_unknown_variables(env: Mapping[str, str]) -> None:
@@ -199,7 +211,9 @@ def _refuse_unknown_variables(env: Mapping[str, str]) -> None:
             continue  # _providers knows their names
         close = difflib.get_close_matches(variable, known, n=1)
         expected = f"{close[0]}, perhaps" if close else "a setting of README.md"
-        raise ConfigError("the environment", key=variable, found=env[variable], expected=expected)
+        # It may be the misspelled name of a key.
+        found = _hidden(env[variable])
+        raise ConfigError("the environment", key=variable, found=found, expected=expected)
 
 
 def _fill_in(values: dict[str, Any], *, env: Mapping[str, str]) -> None:
@@ -224,7 +238,7 @@ def _providers(env: Mapping[str, str]) -> tuple[Provider, ...]:
     for name in order:
         if not re.fullmatch(r"[a-z][a-z0-9]*", name) or order.count(name) > 1:
             raise ConfigError(
-                "the environment", key="SEXPD_PROVIDERS", found=given,
+                "the environment", key="SEXPD_PROVIDERS", found=_hidden(given),
                 expected="names of lower-case letters and digits, each once, with commas between",
             )
     known = {
@@ -264,7 +278,7 @@ def _url(text: str) -> str:
 _PROVIDER_ROWS = (
     Row("provider", "shape", _choice(*SHAPES), None, "API: anthropic or openai"),
     Row("provider", "base_url", _url, None, "where it is, such as https://api.anthropic.com"),
-    Row("provider", "key", str, "", "API key"),
+    Row("provider", "key", _key, "", "API key"),
     Row("provider", "model", str, None, "the model to ask for"),
     Row("provider", "timeout_s", _seconds(0.05, 600), 20.0, "for one answer"),
     Row("provider", "max_tokens", _integer(1, 100_000), 512, "longest answer"),

@@ -144,7 +144,7 @@ class Daemon:
         try:
             await connection.serve()
         except Exception as error:  # the edge of a connection: its failure is its own
-            log.error("connection.failed", number=connection.number, error=repr(error))
+            log.error("connection.failed", number=connection.number, error=log.place(error))
         finally:
             self._traffic.open.pop(connection.number, None)
 
