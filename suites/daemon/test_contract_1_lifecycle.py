@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -179,8 +180,9 @@ async def test_listens_on_loopback_only(daemon: Daemon) -> None:
 async def test_stop_by_signal(start, number: signal.Signals) -> None:
     """Asked by a signal, it ends by itself: clients see the end, the port is closed, no process is left.
 
-    Clients are at that moment silent, within a frame, and in one life waiting for a command that
-    takes longer; the second life of a daemon ends as the first, and so does the third.
+    Clients are at that moment silent, within a frame, and in one life waiting for commands that
+    take longer, one of which has a process group of its own where it is not refused; the second
+    life of a daemon ends as the first, and so does the third.
     """
     async with start() as daemon:
         ports = set()
@@ -192,11 +194,15 @@ async def test_stop_by_signal(start, number: signal.Signals) -> None:
                 daemon.connect() as silent,
                 daemon.connect() as midway,
                 daemon.connect() as waiting,
+                daemon.connect() as grouped,
             ):
                 await midway.send_bytes(b"000100(:TYPE")
                 if life == 2:
                     await waiting.send(shell("sleep 3142"))
                     await at_work(daemon, "3142")
+                    await grouped.send(shell("timeout 3143 sleep 3143; echo"))
+                    with suppress(AssertionError):
+                        await at_work(daemon, "sleep 3143", seconds=2)
                 daemon.child.signal(number)
                 with trio.move_on_after(patience(STOP_S)):
                     await daemon.child.wait()
@@ -205,7 +211,7 @@ async def test_stop_by_signal(start, number: signal.Signals) -> None:
                     f"contract 1: life {life}: expected a clean end within {STOP_S:g} s, found "
                     f"status {daemon.child.returncode}:\n" + "\n".join(daemon.child.tail())
                 )
-                for client in (silent, midway, waiting):
+                for client in (silent, midway, waiting, grouped):
                     await ended(client)
             await gone(daemon)
             report = await daemon.stop()
@@ -224,17 +230,17 @@ async def ended(client: Connection) -> None:
             raise
 
 
-async def at_work(daemon: Daemon, word: str) -> None:
-    """Wait until a command of the daemon runs that has a word in its command line."""
+async def at_work(daemon: Daemon, words: str, *, seconds: float = STOP_S) -> None:
+    """Wait until a command of the daemon runs that has words in its command line."""
 
     async def runs() -> bool:
-        return any(word in command_line(pid) for pid in below(daemon.pid))
+        return any(words in " ".join(command_line(pid)) for pid in below(daemon.pid))
 
-    with trio.move_on_after(patience(STOP_S)):
+    with trio.move_on_after(patience(seconds)):
         await until(runs)
         return
 
-    raise AssertionError(f"contract 5: a safe command with {word} does not run")
+    raise AssertionError(f"contract 5: a safe command with {words} does not run")
 
 
 @pytest.mark.covers("CONTRACT-1-STOP")
