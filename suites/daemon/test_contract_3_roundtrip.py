@@ -26,10 +26,14 @@ from suites.daemon.hostile import (
 )
 from suites.daemon.messages import (
     ANSWER_S,
+    HEALTH_CHECK,
+    HEARTBEAT,
     ask,
     expect_health,
     expect_message,
     expect_refusal,
+    request,
+    shell,
     user_input,
 )
 from suites.daemon.spelling import TEXTS, canonical, forms, spelled
@@ -130,11 +134,10 @@ async def test_split_at_every_byte(daemon: Daemon) -> None:
             kinds = [await kind(connection, f"the first answer {where}")]
             await connection.send_bytes(whole[cut:])
             kinds += [await kind(connection, f"an answer {where}") for _ in range(2)]
-            expected = [":HEALTH-RESPONSE", ":HEALTH-RESPONSE", ":REQUEST"]
+            expected = [":HEALTH-RESPONSE", ":REQUEST", ":HEALTH-RESPONSE"]
 
-            assert expected == sorted(kinds), (
-                f"contract 3: {where}, expected {expected}, found {sorted(kinds)}\n"
-                f"{connection.transcript}"
+            assert expected == kinds, (
+                f"contract 3: {where}, expected {expected}, found {kinds}\n{connection.transcript}"
             )
 
 
@@ -295,6 +298,37 @@ async def test_slow_then_fast_on_one_connection(daemon: Daemon) -> None:
         f"contract 2: answers follow their requests: expected slow, fast 1, slow, fast 2, "
         f"found {shown}\n{connection.transcript}"
     )
+
+
+@pytest.mark.covers("CONTRACT-2-INPUT", "CONTRACT-3-FRAMES")
+@pytest.mark.capability("echo", "shell-reply", "gateway-list")
+async def test_no_kind_of_request_overtakes_another(daemon: Daemon) -> None:
+    """What is asked behind a command that takes time is answered behind it, whatever it is."""
+    asked: list[tuple[Form, str]] = [
+        (shell("sleep 0.4; echo slow"), ":SHELL-RESPONSE"),
+        (HEALTH_CHECK, ":HEALTH-RESPONSE"),
+        (request("GATEWAY", "LIST"), ":GATEWAY-LIST"),
+        (shell("sleep 0.2; echo slow"), ":SHELL-RESPONSE"),
+        (plist(type=Keyword("EVENT"), payload=plist(sensor=Keyword("NOSE"))), ":LOG"),
+        (HEARTBEAT, ""),
+        (HEALTH_CHECK, ":HEALTH-RESPONSE"),
+        (shell("sleep 0.2; rm -rf /"), ":LOG"),
+        (HEALTH_CHECK, ":HEALTH-RESPONSE"),
+        (user_input(daemon.echo_of("fast")), ":REQUEST"),
+        (shell("echo fast"), ":SHELL-RESPONSE"),
+    ]
+    expected = [kind for _, kind in asked if kind]
+    async with daemon.connect() as connection:
+        await connection.send_bytes(b"".join(encode_frame(print_form(form)) for form, _ in asked))
+        found = []
+        for number in range(len(expected)):
+            answer = await connection.receive(f"answer {number}", seconds=ANSWER_S)
+            found.append(str(answer.get("PAYLOAD", "SENSOR") or answer.get("TYPE")))
+
+        assert expected == found, (
+            f"contract 2: answers follow their requests, of whatever kind: expected {expected}, "
+            f"found {found}\n{connection.transcript}"
+        )
 
 
 @pytest.mark.covers("CONTRACT-3-MALFORMED")
