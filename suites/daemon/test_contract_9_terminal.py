@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -77,9 +78,16 @@ async def test_evaluates(run, daemon: Daemon) -> None:
 
 @pytest.mark.capability("echo")
 async def test_comes_back_after_a_drop(run, start, token: str) -> None:
-    """When the daemon dies it shows that; when it is back it reconnects, and what was typed is sent."""
+    """When the daemon dies it shows that; when it is back it reconnects, and what was typed is sent.
+
+    Of a text that the daemon could still take and did not answer the client says so, or sends it again.
+    """
     async with start(Settings(same_port=True)) as daemon, tui(run, daemon) as terminal:
         table = daemon.subject.table("tui")
+        daemon.child.signal(signal.SIGSTOP)
+        last = f"last-{token[::-1]}"
+        await terminal.enter(daemon.echo_of(last))
+        await terminal.expect("what was typed last", lambda screen: last in screen)
         daemon.kill()
         await terminal.expect("that the connection is lost", lambda screen: table["lost"] in screen)
         typed = daemon.echo_of(token)
@@ -96,6 +104,11 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
 
         assert token in screen, (
             f"contract 9: what was typed meanwhile is answered, found:\n{screen}"
+        )
+        # As often as the text that was answered: typed, and one time more.
+        await terminal.expect(
+            f"what became of {last!r}, typed before the drop: its answer, or that there is none",
+            lambda screen: screen.count(last) >= screen.count(token),
         )
         expect_health(await daemon.health())
 
