@@ -268,8 +268,8 @@ def _say(arguments: argparse.Namespace) -> None:
 def _shell(arguments: argparse.Namespace) -> int:
     more = {} if arguments.timeout is None else {"timeout": arguments.timeout}
     done = _asked(arguments, "SHELL", "EXECUTE", cmd=arguments.cmd, **more)
-    sys.stdout.write(done.get("STDOUT") or "")
-    sys.stderr.write(done.get("STDERR") or "")
+    sys.stdout.write(done["STDOUT"])
+    sys.stderr.write(done["STDERR"])
     return int(done.get("EXIT-CODE") or 0)
 
 

@@ -182,10 +182,7 @@ class Connection:
     async def _try_log(self, level: str, text: str) -> None:
         if self._midway:
             return  # half a message is out: nothing that follows could be read
-        try:
-            await self.send(messages.log(level, text))
-        except Gone:
-            log.info("connection.deaf", number=self.number)
+        await self.send(messages.log(level, text))
 
     async def _linger(self) -> None:
         """Close such that the last words arrive: unread bytes would turn the close into a reset."""
