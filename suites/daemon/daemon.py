@@ -80,6 +80,7 @@ class Settings:
         confinement: what the daemon is started in.
         set_up: run the setup of the subject file in the new home.
         same_port: the port is its own through restarts, for clients that come back.
+        default_root: it is not told of a working root, and takes the one of ``[defaults]``.
     """
 
     knobs: Mapping[str, object] = field(default_factory=dict)
@@ -88,6 +89,7 @@ class Settings:
     confinement: Confinement | None = None
     set_up: bool = True
     same_port: bool = False
+    default_root: bool = False
 
 
 class Daemon:
@@ -122,6 +124,8 @@ class Daemon:
         self._name = name
         self._evidence = evidence
         self.settings = settings
+        if settings.default_root:
+            self.root = Path(self.fill(subject.table("defaults")["root"]))
         self._life = AsyncExitStack()
         self._lease = lease
         self._pid: int | None = None
@@ -241,7 +245,8 @@ class Daemon:
 
     async def set_up(self) -> None:
         """Do what has to be done once in a new home."""
-        self.root.mkdir(exist_ok=True)
+        if not self.settings.default_root:
+            self.root.mkdir(exist_ok=True)
         setup = self.subject.table("setup")
         if setup and self.settings.set_up:
             argv = self.client("setup")
@@ -270,6 +275,10 @@ class Daemon:
     def _environment(self, fields: Mapping[str, str | int]) -> dict[str, str]:
         where = f"{self.subject.path}"
         environment = self.subject.environment(**fields)
+        if self.settings.default_root:
+            environment = {
+                name: value for name, value in environment.items() if value != str(self.root)
+            }
         for knob, value in self.settings.knobs.items():
             for key, text in knob_of(self.subject, knob).items():
                 environment[key] = fill(text, {**fields, "value": value}, where=where)

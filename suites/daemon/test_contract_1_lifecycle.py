@@ -245,9 +245,13 @@ async def at_work(daemon: Daemon, words: str, *, seconds: float = STOP_S) -> Non
 
 @pytest.mark.covers("CONTRACT-1-STOP")
 @pytest.mark.capability("shutdown-command")
-async def test_stop_by_command(start) -> None:
-    """The shutdown request is acknowledged, then the daemon ends as by a signal."""
-    async with start() as daemon:
+async def test_stop_by_command(start, subject) -> None:
+    """The shutdown request is acknowledged, then the daemon ends as by a signal.
+
+    It is allowed, in so many words where there is a setting for it.
+    """
+    knobs = {name: 1 for name in ("allow_shutdown",) if name in subject.table("knobs")}
+    async with start(Settings(knobs=knobs)) as daemon:
         async with daemon.connect() as connection:
             answer = await ask(connection, request("DAEMON", "SHUTDOWN"))
 
@@ -330,7 +334,23 @@ async def test_two_in_one_home(start, subject, run) -> None:
             with trio.move_on_after(patience(STOP_S)):
                 await beside.wait()
         expect_health(await daemon.health())
-        await daemon.stop()
+        async with run.child(argv, name="outlives", env=environment, cwd=daemon.home) as beside:
+            with deadline("see where the third listens", seconds=STOP_S, tail=beside.tail):
+                third = await until(named)
+            async with open_connection(third) as connection:
+                await connection.receive("the handshake", seconds=STOP_S)
+            before = [row for row in of_this_life(daemon.home, daemon.root) if row[1] == str(third)]
+            await daemon.stop()
+            after = of_this_life(daemon.home, daemon.root)
+            lost = [row for row in before if row not in after]
+
+            assert not lost, (
+                f"contract 1: a daemon that stops removes its own files: expected those of the "
+                f"daemon on port {third}, which runs, to be there; gone are {lost}"
+            )
+            beside.signal(signal.SIGTERM)
+            with trio.move_on_after(patience(STOP_S)):
+                await beside.wait()
         left = of_this_life(daemon.home, daemon.root)
 
         assert not left, f"contract 1: files of their lives have outlived both daemons: {left}"
@@ -356,6 +376,22 @@ async def test_without_its_setup(start, subject) -> None:
         said = str(error)  # it did not start
 
     assert "setup" in said.lower(), f"contract 1: nothing names the missing setup: {said}"
+
+
+async def test_without_a_working_root_of_its_own(start, subject) -> None:
+    """Where no setting names the working root, commands run in the one that is the default."""
+    if not subject.table("defaults"):
+        not_run("subject", f"{subject.path.name} has no [defaults]")
+    async with start(Settings(default_root=True)) as daemon:
+        expect_health(await daemon.health())
+        async with daemon.connect() as connection:
+            outcome = await ask(connection, shell("pwd"))
+            found = outcome.get("PAYLOAD", "STDOUT")
+
+            assert found == f"{daemon.root}\n", (
+                f"contract 5: commands run in the default root: expected {daemon.root}, found "
+                f"{outcome.payload}"
+            )
 
 
 @pytest.mark.capability("settings-refused")

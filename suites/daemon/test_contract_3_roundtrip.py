@@ -369,7 +369,8 @@ async def test_many_failures_and_then_success(daemon: Daemon) -> None:
 async def test_as_many_connections_as_configured(attacked: Daemon) -> None:
     """So many clients that speak are served at once; one more is sent away with a reason.
 
-    When one of them leaves, there is a place again, and none of the others has noticed.
+    So it is after a rush of many more at once, and after a second. When one of them leaves, there
+    is a place again, and none of the others has noticed.
     """
     async with AsyncExitStack() as stack:
         clients = []
@@ -377,17 +378,29 @@ async def test_as_many_connections_as_configured(attacked: Daemon) -> None:
             # Those of earlier tests may still be leaving.
             clients.append(await stack.enter_async_context(attacked.connect()))
             expect_health(await health_on(clients[-1]))
-        async with open_connection(attacked.port) as late:
-            messages = await late.receive_until_closed(seconds=END_S)
-            kinds = [str(message.get("TYPE")) for message in messages]
+        for rush in range(3):
+            if rush:
+                await rushed(attacked)
+            async with open_connection(attacked.port) as late:
+                messages = await late.receive_until_closed(seconds=END_S)
+                kinds = [str(message.get("TYPE")) for message in messages]
 
-            assert kinds == [":LOG"], (
-                f"contract 3: connection {CONNECTIONS + 1} of {CONNECTIONS} is owed a LOG and the "
-                f"end, found {kinds}\n{late.transcript}"
-            )
+                assert kinds == [":LOG"], (
+                    f"contract 3: after {rush} rushes, connection {CONNECTIONS + 1} of "
+                    f"{CONNECTIONS} is owed a LOG and the end, found {kinds}\n{late.transcript}"
+                )
         for client in clients[1:]:
             expect_health(await health_on(client))
         await clients[0].send_eof()
         await clients[0].receive_until_closed(seconds=END_S)
         again = await stack.enter_async_context(attacked.connect())
         expect_health(await health_on(again))
+
+
+async def rushed(daemon: Daemon) -> None:
+    """Far more clients at once than there are places, until all of them are gone again."""
+    before = daemon.vitals().descriptors
+    streams = [await trio.open_tcp_stream("127.0.0.1", daemon.port) for _ in range(4 * CONNECTIONS)]
+    for stream in streams:
+        await stream.aclose()
+    await settled(daemon.pid, descriptors=before, seconds=30)

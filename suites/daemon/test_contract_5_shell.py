@@ -241,6 +241,29 @@ async def test_a_timeout_ends_the_command(
     await expect_quiet(confined, own)
 
 
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+@pytest.mark.parametrize("row", ["é", "日", "😀", "aé日😀"])
+async def test_output_of_any_script_is_what_was_written(daemon: Daemon, row: str) -> None:
+    """Long output comes back as it was written: no character of it is cut in two and lost."""
+    # More than any buffer holds, whose size no length of a line divides.
+    count = 150_000 // (len(row.encode()) * 3 + 1)
+    command = f"echo x; yes {row * 3} | head -n {count}"
+    written = "x\n" + f"{row * 3}\n" * count
+    async with daemon.connect() as connection:
+        outcome = await ask(connection, shell(command))
+        stdout, _ = expect_outcome(outcome, connection, command)
+    at = next((n for n, (a, b) in enumerate(zip(written, stdout, strict=False)) if a != b), None)
+
+    assert at is None, (
+        f"contract 5: character {at} of the output: expected {written[at : at + 9]!r}, found "
+        f"{stdout[at : at + 9]!r}"
+    )
+    assert 0 < len(stdout) <= len(written), (
+        f"contract 5: expected at most {len(written)} characters of output, found {len(stdout)}"
+    )
+
+
 #: Commands that go on until they are ended; the first is one that any daemon runs.
 SLOW = (
     "sleep WAIT; echo TOKEN",

@@ -102,6 +102,25 @@ NONSENSE: Final = {
 }
 
 
+#: What a provider complains about with the keys in it, wherever an answer has room for words.
+_COMPLAINT: Final = f"no such key: {' '.join(KEYS.values())}"
+REPEATING: Final = {
+    f"{name}-repeats-the-key": answer
+    for name, answer in {
+        "unauthorized": Answer(status=401, json={"error": {"message": _COMPLAINT}}),
+        "forbidden-text": Answer(status=403, body=_COMPLAINT),
+        "broken": Answer(status=500, body=_COMPLAINT),
+        "moved": Answer(status=302, headers={"Location": f"http://127.0.0.1:1/{KEYS['alpha']}"}),
+        "no-json": Answer(body=_COMPLAINT),
+        "an-error": Answer(json={"type": "error", "error": {"message": _COMPLAINT}}),
+        "as-role": message("x", role=_COMPLAINT),
+        "as-type": message("x", type=_COMPLAINT),
+        "as-member": Answer(json={_COMPLAINT: _COMPLAINT}),
+        "in-a-header": Answer(status=400, headers={"X-Reason": _COMPLAINT}),
+    }.items()
+}
+
+
 @dataclass(slots=True)
 class Cast:
     """Three providers, and how each of them answers now."""
@@ -187,6 +206,12 @@ async def expect_cascade(daemon: Daemon, cast: Cast, question: str, *, by: str, 
         expect_own(request, question)
     assert f"says {by}" in reply, (
         f"contract 8: expected the answer of {by}, found {reply[:200]!r} ({explanation[:300]})"
+    )
+    leaked = [name for name, key in KEYS.items() if key in answer.payload]
+
+    assert not leaked, (
+        f"contract 8: a key is in no frame: expected none, found those of {leaked} in "
+        f"{answer.payload[:600]}"
     )
     lost = [name for name in order if name not in explanation]
 
@@ -292,7 +317,7 @@ async def test_nonsense_is_no_answer(start, cast: Cast, token: str) -> None:
         cast.answers = well
         await expect_cascade(daemon, cast, "warm up", by="alpha", order=["alpha"])
         before = daemon.vitals()
-        for name, nonsense in NONSENSE.items():
+        for name, nonsense in (NONSENSE | REPEATING).items():
             cast.answers = well | {"alpha": nonsense, "beta": nonsense}
             question = f"What of {name}, {token}?"
             order = ["alpha", "beta", "gamma"]

@@ -329,6 +329,18 @@ INCOMPLETE = {
     "no-address": {"name": "half", "platform": "telegram"},
     "empty-name": {"name": "", "platform": "telegram", "address": "42"},
     "no-url": {"name": "half", "platform": "telegram", "address": "42", "webhook": "nowhere"},
+    "another-scheme": {
+        "name": "half",
+        "platform": "telegram",
+        "address": "42",
+        "webhook": "ftp://127.0.0.1/hook",
+    },
+    "no-host": {
+        "name": "half",
+        "platform": "telegram",
+        "address": "42",
+        "webhook": "http:///hook",
+    },
     "a-file": {
         "name": "half",
         "platform": "telegram",

@@ -25,6 +25,9 @@ pytestmark = [
 #: Until the client has noticed that the daemon is back; it tries again every second or so.
 RECONNECT_S = 20.0
 
+#: Connections in vain that a client makes, which does not give up.
+CALLS = 5
+
 
 @asynccontextmanager
 async def tui(run, daemon: Daemon) -> AsyncIterator[Terminal]:
@@ -92,6 +95,7 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
         await terminal.expect("that the connection is lost", lambda screen: table["lost"] in screen)
         typed = daemon.echo_of(token)
         await terminal.enter(typed)
+        await expect_calls(daemon.port, CALLS)
         await daemon.restart()
         await terminal.expect(
             "that it is connected again",
@@ -111,6 +115,22 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
             lambda screen: screen.count(last) >= screen.count(token),
         )
         expect_health(await daemon.health())
+
+
+async def expect_calls(port: int, times: int) -> None:
+    """Something that is no daemon listens and hangs up; the client comes again so many times."""
+    calls = 0
+    (listener,) = await trio.open_tcp_listeners(port, host="127.0.0.1")
+    async with listener:
+        with trio.move_on_after(patience(RECONNECT_S)):
+            while calls < times:
+                stream = await listener.accept()
+                await stream.aclose()
+                calls += 1
+
+    assert calls >= times, (
+        f"contract 9: the client tries again and again: expected {times} connections, found {calls}"
+    )
 
 
 async def test_quits(run, daemon: Daemon) -> None:

@@ -25,7 +25,7 @@ from sexpd.frames import LARGEST_CHARS, FrameError, FrameReader, frame
 from sexpd.sexpr import Keyword, ReadError, as_plist, keyword_name, plist, read, write
 
 HEARTBEAT_S = 60.0
-RETRY_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+RETRY_S = (0.2, 0.5, 1.0)
 WAITING = 100
 
 
