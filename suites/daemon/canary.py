@@ -17,7 +17,7 @@ TABLE = "pear 3 x\napple 10 y\npear 3 x\nfig 2 z\nApple 1 y\n"
 
 @dataclass(slots=True, kw_only=True)
 class Canary:
-    """A tree in the shell's working root, and one beside it.
+    """A tree in the shell's working root, and one beside it; other tests have trees of their own there.
 
     Attributes:
         inside: in the working root.
@@ -29,6 +29,10 @@ class Canary:
     give: Callable[[Path], None]
     before: dict[str, str]
     watched: tuple[Path, ...]
+
+    def begin(self) -> None:
+        """What is there now is what a command may not change."""
+        self.before = look(self.watched)
 
     def changes(self) -> list[str]:
         """What is gone, new or other than it was."""
@@ -43,20 +47,24 @@ class Canary:
         return gone + new + other
 
     def restore(self) -> None:
-        """Put everything back, so that one row's harm is not the next one's."""
+        """Put the canaries back and remove what is new, so that one row's harm is not the next one's."""
         if not self.changes():
             return
-        for top in self.watched:
-            for entry in top.iterdir():
-                if entry.is_dir() and not entry.is_symlink():
-                    shutil.rmtree(entry)
-                else:
-                    entry.unlink()
-        plant(self.inside)
-        plant(self.outside)
-        for top in self.watched:
-            self.give(top)
-        self.before = look(self.watched)
+        for path in look(self.watched).keys() - self.before.keys():
+            remove(Path(path))
+        for tree in (self.inside, self.outside):
+            remove(tree)
+            plant(tree)
+            self.give(tree)
+        self.begin()
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a tree; what is gone already is no error."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def open_canary(home: Path, *, root: Path, give: Callable[[Path], None]) -> Canary:

@@ -80,6 +80,7 @@ class Settings:
         confinement: what the daemon is started in.
         set_up: run the setup of the subject file in the new home.
         same_port: the port is its own through restarts, for clients that come back.
+        default_root: it is not told of a working root, and takes the one of ``[defaults]``.
     """
 
     knobs: Mapping[str, object] = field(default_factory=dict)
@@ -88,6 +89,7 @@ class Settings:
     confinement: Confinement | None = None
     set_up: bool = True
     same_port: bool = False
+    default_root: bool = False
 
 
 class Daemon:
@@ -98,6 +100,7 @@ class Daemon:
         port: where it listens on 127.0.0.1, in its current life.
         home: its home directory, which outlives a restart.
         root: the working root of its shell.
+        settings: those of its next start, but for the setup and skills of its home.
         child: the process of its current life.
     """
 
@@ -120,7 +123,9 @@ class Daemon:
         self._run = run
         self._name = name
         self._evidence = evidence
-        self._settings = settings
+        self.settings = settings
+        if settings.default_root:
+            self.root = Path(self.fill(subject.table("defaults")["root"]))
         self._life = AsyncExitStack()
         self._lease = lease
         self._pid: int | None = None
@@ -187,8 +192,8 @@ class Daemon:
         async with AsyncExitStack() as stack:
             fields = self._fields() | {"port": self._lease.hand_over() if self._lease else 0}
             argv = self.subject.command(**fields)
-            if self._settings.confinement is not None:
-                argv = self._settings.confinement.command(argv, home=self.home)
+            if self.settings.confinement is not None:
+                argv = self.settings.confinement.command(argv, home=self.home)
             starting = self._run.child(
                 argv,
                 name=self._name,
@@ -240,9 +245,10 @@ class Daemon:
 
     async def set_up(self) -> None:
         """Do what has to be done once in a new home."""
-        self.root.mkdir(exist_ok=True)
+        if not self.settings.default_root:
+            self.root.mkdir(exist_ok=True)
         setup = self.subject.table("setup")
-        if setup and self._settings.set_up:
+        if setup and self.settings.set_up:
             argv = self.client("setup")
             starting = self._run.child(
                 argv,
@@ -256,12 +262,12 @@ class Daemon:
                     await await_completion(child, seconds=SETUP_S)
                 except (NotReady, ChildExited) as error:
                     raise AssertionError(f"contract 1: its setup failed: {error}") from error
-        if self._settings.skills:
+        if self.settings.skills:
             skills = self.subject.table("skills")
             for name, content in skills["files"].items():
                 Path(self.fill(skills["directory"]), name).write_text(content, encoding="utf-8")
-        if self._settings.confinement is not None:
-            self._settings.confinement.give(self.home)
+        if self.settings.confinement is not None:
+            self.settings.confinement.give(self.home)
 
     def _fields(self) -> dict[str, str | int]:
         return {"bin": subject_bin(), "home": str(self.home), "root": str(self.root)}
@@ -269,15 +275,19 @@ class Daemon:
     def _environment(self, fields: Mapping[str, str | int]) -> dict[str, str]:
         where = f"{self.subject.path}"
         environment = self.subject.environment(**fields)
-        for knob, value in self._settings.knobs.items():
+        if self.settings.default_root:
+            environment = {
+                name: value for name, value in environment.items() if value != str(self.root)
+            }
+        for knob, value in self.settings.knobs.items():
             for key, text in knob_of(self.subject, knob).items():
                 environment[key] = fill(text, {**fields, "value": value}, where=where)
         table = self.subject.table("providers")
-        if self._settings.providers:
-            names = ",".join(provider.name for provider in self._settings.providers)
+        if self.settings.providers:
+            names = ",".join(provider.name for provider in self.settings.providers)
             for key, text in table["env"].items():
                 environment[key] = fill(text, {**fields, "names": names}, where=where)
-        for provider in self._settings.providers:
+        for provider in self.settings.providers:
             offered = {
                 **fields,
                 "name": provider.name,

@@ -24,6 +24,7 @@ class Cli(Table, frozen=True):
 
     gateways: tuple[str, ...] = ()
     link: tuple[str, ...] = ()
+    link_webhook: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     say: tuple[str, ...] = ()
     shell: tuple[str, ...] = ()
@@ -31,6 +32,12 @@ class Cli(Table, frozen=True):
     status: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     unlink: tuple[str, ...] = ()
+
+
+class Defaults(Table, frozen=True):
+    """``[defaults]``."""
+
+    root: str
 
 
 class Emacs(Table, frozen=True):
@@ -45,6 +52,7 @@ class Emacs(Table, frozen=True):
 class Knobs(Table, frozen=True):
     """Settings that a test may turn."""
 
+    allow_shutdown: Variables = field(default_factory=dict)
     check_s: Variables = field(default_factory=dict)
     connections: Variables = field(default_factory=dict)
     depth: Variables = field(default_factory=dict)
@@ -109,6 +117,7 @@ class DaemonTables(Tables, frozen=True):
     """Every table but ``[subject]`` and ``[env]``."""
 
     cli: Cli | None = None
+    defaults: Defaults | None = None
     emacs: Emacs | None = None
     knobs: Knobs = Knobs()
     port: Port | None = None

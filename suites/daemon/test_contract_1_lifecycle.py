@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -179,8 +180,9 @@ async def test_listens_on_loopback_only(daemon: Daemon) -> None:
 async def test_stop_by_signal(start, number: signal.Signals) -> None:
     """Asked by a signal, it ends by itself: clients see the end, the port is closed, no process is left.
 
-    Clients are at that moment silent, within a frame, and in one life waiting for a command that
-    takes longer; the second life of a daemon ends as the first, and so does the third.
+    Clients are at that moment silent, within a frame, and in one life waiting for commands that
+    take longer, one of which has a process group of its own where it is not refused; the second
+    life of a daemon ends as the first, and so does the third.
     """
     async with start() as daemon:
         ports = set()
@@ -192,11 +194,15 @@ async def test_stop_by_signal(start, number: signal.Signals) -> None:
                 daemon.connect() as silent,
                 daemon.connect() as midway,
                 daemon.connect() as waiting,
+                daemon.connect() as grouped,
             ):
                 await midway.send_bytes(b"000100(:TYPE")
                 if life == 2:
                     await waiting.send(shell("sleep 3142"))
                     await at_work(daemon, "3142")
+                    await grouped.send(shell("timeout 3143 sleep 3143; echo"))
+                    with suppress(AssertionError):
+                        await at_work(daemon, "sleep 3143", seconds=2)
                 daemon.child.signal(number)
                 with trio.move_on_after(patience(STOP_S)):
                     await daemon.child.wait()
@@ -205,7 +211,7 @@ async def test_stop_by_signal(start, number: signal.Signals) -> None:
                     f"contract 1: life {life}: expected a clean end within {STOP_S:g} s, found "
                     f"status {daemon.child.returncode}:\n" + "\n".join(daemon.child.tail())
                 )
-                for client in (silent, midway, waiting):
+                for client in (silent, midway, waiting, grouped):
                     await ended(client)
             await gone(daemon)
             report = await daemon.stop()
@@ -224,24 +230,28 @@ async def ended(client: Connection) -> None:
             raise
 
 
-async def at_work(daemon: Daemon, word: str) -> None:
-    """Wait until a command of the daemon runs that has a word in its command line."""
+async def at_work(daemon: Daemon, words: str, *, seconds: float = STOP_S) -> None:
+    """Wait until a command of the daemon runs that has words in its command line."""
 
     async def runs() -> bool:
-        return any(word in command_line(pid) for pid in below(daemon.pid))
+        return any(words in " ".join(command_line(pid)) for pid in below(daemon.pid))
 
-    with trio.move_on_after(patience(STOP_S)):
+    with trio.move_on_after(patience(seconds)):
         await until(runs)
         return
 
-    raise AssertionError(f"contract 5: a safe command with {word} does not run")
+    raise AssertionError(f"contract 5: a safe command with {words} does not run")
 
 
 @pytest.mark.covers("CONTRACT-1-STOP")
 @pytest.mark.capability("shutdown-command")
-async def test_stop_by_command(start) -> None:
-    """The shutdown request is acknowledged, then the daemon ends as by a signal."""
-    async with start() as daemon:
+async def test_stop_by_command(start, subject) -> None:
+    """The shutdown request is acknowledged, then the daemon ends as by a signal.
+
+    It is allowed, in so many words where there is a setting for it.
+    """
+    knobs = {name: 1 for name in ("allow_shutdown",) if name in subject.table("knobs")}
+    async with start(Settings(knobs=knobs)) as daemon:
         async with daemon.connect() as connection:
             answer = await ask(connection, request("DAEMON", "SHUTDOWN"))
 
@@ -324,7 +334,23 @@ async def test_two_in_one_home(start, subject, run) -> None:
             with trio.move_on_after(patience(STOP_S)):
                 await beside.wait()
         expect_health(await daemon.health())
-        await daemon.stop()
+        async with run.child(argv, name="outlives", env=environment, cwd=daemon.home) as beside:
+            with deadline("see where the third listens", seconds=STOP_S, tail=beside.tail):
+                third = await until(named)
+            async with open_connection(third) as connection:
+                await connection.receive("the handshake", seconds=STOP_S)
+            before = [row for row in of_this_life(daemon.home, daemon.root) if row[1] == str(third)]
+            await daemon.stop()
+            after = of_this_life(daemon.home, daemon.root)
+            lost = [row for row in before if row not in after]
+
+            assert not lost, (
+                f"contract 1: a daemon that stops removes its own files: expected those of the "
+                f"daemon on port {third}, which runs, to be there; gone are {lost}"
+            )
+            beside.signal(signal.SIGTERM)
+            with trio.move_on_after(patience(STOP_S)):
+                await beside.wait()
         left = of_this_life(daemon.home, daemon.root)
 
         assert not left, f"contract 1: files of their lives have outlived both daemons: {left}"
@@ -350,6 +376,22 @@ async def test_without_its_setup(start, subject) -> None:
         said = str(error)  # it did not start
 
     assert "setup" in said.lower(), f"contract 1: nothing names the missing setup: {said}"
+
+
+async def test_without_a_working_root_of_its_own(start, subject) -> None:
+    """Where no setting names the working root, commands run in the one that is the default."""
+    if not subject.table("defaults"):
+        not_run("subject", f"{subject.path.name} has no [defaults]")
+    async with start(Settings(default_root=True)) as daemon:
+        expect_health(await daemon.health())
+        async with daemon.connect() as connection:
+            outcome = await ask(connection, shell("pwd"))
+            found = outcome.get("PAYLOAD", "STDOUT")
+
+            assert found == f"{daemon.root}\n", (
+                f"contract 5: commands run in the default root: expected {daemon.root}, found "
+                f"{outcome.payload}"
+            )
 
 
 @pytest.mark.capability("settings-refused")

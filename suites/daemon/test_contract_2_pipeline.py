@@ -118,7 +118,6 @@ async def test_heartbeat_is_not_answered(daemon: Daemon) -> None:
         assert answer.get("TYPE") == Keyword("HEALTH-RESPONSE"), (
             f"contract 2: a heartbeat was answered with {answer.payload}\n{connection.transcript}"
         )
-        # Health may overtake what waits; user input does not overtake a heartbeat.
         echo = await ask(connection, user_input("ping"))
 
         expect_message(echo, connection)

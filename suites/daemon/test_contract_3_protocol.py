@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
@@ -38,6 +40,9 @@ pytestmark = pytest.mark.covers("CONTRACT-3-BOUNDS")
 
 #: Clients that connect and send nothing; more than the daemon under attack takes at once.
 FLOOD = 120
+
+#: Digits before a payload.
+PREFIX = 6
 
 
 @pytest.mark.covers("CONTRACT-3-FRAMES")
@@ -148,6 +153,30 @@ async def test_truncated_at_every_byte(attacked: Daemon, whole: bytes) -> None:
     assert [] == wrong, f"contract 3: a frame that is cut is an error: {wrong}"
 
 
+@pytest.mark.covers("CONTRACT-3-MALFORMED")
+@pytest.mark.parametrize("how", ["no-utf-8", "half-a-character", "ends"])
+async def test_how_far_it_got_is_where_it_broke_off(attacked: Daemon, how: str) -> None:
+    """The error of a payload that breaks off says how many characters of it were read."""
+    end = {"no-utf-8": b"\xff", "half-a-character": "日".encode()[:2] + b"x", "ends": b""}[how]
+    for at in (37, 411, 5_003, 20_011):
+        whole = frame(HEALTH[:-1] + " " * at)[: PREFIX + at]
+        async with attacked.connect() as connection:
+            # All of it in one segment, and once in two.
+            for part in (whole + end,) if at < 5_000 else (whole[:4_096], whole[4_096:] + end):
+                await connection.send_bytes(part)
+            await connection.send_eof()
+            messages = await connection.receive_until_closed(seconds=END_S)
+        text = expect_refusal(messages[-1], connection)
+        numbers = {int(number) for number in re.findall(r"\d+", text)}
+        # Where counting begins is the daemon's own affair: at 0 or 1, with the prefix or without.
+        expected = {at + off + more for off in (0, PREFIX) for more in (-1, 0, 1)}
+
+        assert numbers & expected, (
+            f"contract 3: a payload that breaks off after {at} characters: expected the error to "
+            f"say so, found {text!r}"
+        )
+
+
 @pytest.mark.covers("CONTRACT-3-FRAMES")
 async def test_one_byte_at_a_time(daemon: Daemon) -> None:
     """A frame that arrives byte by byte is the same frame.
@@ -158,11 +187,11 @@ async def test_one_byte_at_a_time(daemon: Daemon) -> None:
         for byte in frame(TALK.format("é😀")) + frame(HEALTH):
             await connection.send_bytes(bytes([byte]))
             await trio.lowlevel.checkpoint()
-        kinds = {str((await connection.receive(seconds=HEALTH_S)).get("TYPE")) for _ in range(2)}
+        kinds = [str((await connection.receive(seconds=HEALTH_S)).get("TYPE")) for _ in range(2)]
 
-    assert {":REQUEST", ":HEALTH-RESPONSE"} == kinds, (
+    assert [":REQUEST", ":HEALTH-RESPONSE"] == kinds, (
         "contract 3: frames that come byte by byte are answered: expected "
-        + repr({":REQUEST", ":HEALTH-RESPONSE"})
+        + repr([":REQUEST", ":HEALTH-RESPONSE"])
         + ", found "
         + repr(kinds)
     )

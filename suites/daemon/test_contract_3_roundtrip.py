@@ -26,10 +26,14 @@ from suites.daemon.hostile import (
 )
 from suites.daemon.messages import (
     ANSWER_S,
+    HEALTH_CHECK,
+    HEARTBEAT,
     ask,
     expect_health,
     expect_message,
     expect_refusal,
+    request,
+    shell,
     user_input,
 )
 from suites.daemon.spelling import TEXTS, canonical, forms, spelled
@@ -130,11 +134,10 @@ async def test_split_at_every_byte(daemon: Daemon) -> None:
             kinds = [await kind(connection, f"the first answer {where}")]
             await connection.send_bytes(whole[cut:])
             kinds += [await kind(connection, f"an answer {where}") for _ in range(2)]
-            expected = [":HEALTH-RESPONSE", ":HEALTH-RESPONSE", ":REQUEST"]
+            expected = [":HEALTH-RESPONSE", ":REQUEST", ":HEALTH-RESPONSE"]
 
-            assert expected == sorted(kinds), (
-                f"contract 3: {where}, expected {expected}, found {sorted(kinds)}\n"
-                f"{connection.transcript}"
+            assert expected == kinds, (
+                f"contract 3: {where}, expected {expected}, found {kinds}\n{connection.transcript}"
             )
 
 
@@ -297,6 +300,37 @@ async def test_slow_then_fast_on_one_connection(daemon: Daemon) -> None:
     )
 
 
+@pytest.mark.covers("CONTRACT-2-INPUT", "CONTRACT-3-FRAMES")
+@pytest.mark.capability("echo", "shell-reply", "gateway-list")
+async def test_no_kind_of_request_overtakes_another(daemon: Daemon) -> None:
+    """What is asked behind a command that takes time is answered behind it, whatever it is."""
+    asked: list[tuple[Form, str]] = [
+        (shell("sleep 0.4; echo slow"), ":SHELL-RESPONSE"),
+        (HEALTH_CHECK, ":HEALTH-RESPONSE"),
+        (request("GATEWAY", "LIST"), ":GATEWAY-LIST"),
+        (shell("sleep 0.2; echo slow"), ":SHELL-RESPONSE"),
+        (plist(type=Keyword("EVENT"), payload=plist(sensor=Keyword("NOSE"))), ":LOG"),
+        (HEARTBEAT, ""),
+        (HEALTH_CHECK, ":HEALTH-RESPONSE"),
+        (shell("sleep 0.2; rm -rf /"), ":LOG"),
+        (HEALTH_CHECK, ":HEALTH-RESPONSE"),
+        (user_input(daemon.echo_of("fast")), ":REQUEST"),
+        (shell("echo fast"), ":SHELL-RESPONSE"),
+    ]
+    expected = [kind for _, kind in asked if kind]
+    async with daemon.connect() as connection:
+        await connection.send_bytes(b"".join(encode_frame(print_form(form)) for form, _ in asked))
+        found = []
+        for number in range(len(expected)):
+            answer = await connection.receive(f"answer {number}", seconds=ANSWER_S)
+            found.append(str(answer.get("PAYLOAD", "SENSOR") or answer.get("TYPE")))
+
+        assert expected == found, (
+            f"contract 2: answers follow their requests, of whatever kind: expected {expected}, "
+            f"found {found}\n{connection.transcript}"
+        )
+
+
 @pytest.mark.covers("CONTRACT-3-MALFORMED")
 async def test_many_failures_and_then_success(daemon: Daemon) -> None:
     """Fifty connections that fail, each in another way, leave nothing: not a file, thread or process."""
@@ -335,7 +369,8 @@ async def test_many_failures_and_then_success(daemon: Daemon) -> None:
 async def test_as_many_connections_as_configured(attacked: Daemon) -> None:
     """So many clients that speak are served at once; one more is sent away with a reason.
 
-    When one of them leaves, there is a place again, and none of the others has noticed.
+    So it is after a rush of many more at once, and after a second. When one of them leaves, there
+    is a place again, and none of the others has noticed.
     """
     async with AsyncExitStack() as stack:
         clients = []
@@ -343,17 +378,29 @@ async def test_as_many_connections_as_configured(attacked: Daemon) -> None:
             # Those of earlier tests may still be leaving.
             clients.append(await stack.enter_async_context(attacked.connect()))
             expect_health(await health_on(clients[-1]))
-        async with open_connection(attacked.port) as late:
-            messages = await late.receive_until_closed(seconds=END_S)
-            kinds = [str(message.get("TYPE")) for message in messages]
+        for rush in range(3):
+            if rush:
+                await rushed(attacked)
+            async with open_connection(attacked.port) as late:
+                messages = await late.receive_until_closed(seconds=END_S)
+                kinds = [str(message.get("TYPE")) for message in messages]
 
-            assert kinds == [":LOG"], (
-                f"contract 3: connection {CONNECTIONS + 1} of {CONNECTIONS} is owed a LOG and the "
-                f"end, found {kinds}\n{late.transcript}"
-            )
+                assert kinds == [":LOG"], (
+                    f"contract 3: after {rush} rushes, connection {CONNECTIONS + 1} of "
+                    f"{CONNECTIONS} is owed a LOG and the end, found {kinds}\n{late.transcript}"
+                )
         for client in clients[1:]:
             expect_health(await health_on(client))
         await clients[0].send_eof()
         await clients[0].receive_until_closed(seconds=END_S)
         again = await stack.enter_async_context(attacked.connect())
         expect_health(await health_on(again))
+
+
+async def rushed(daemon: Daemon) -> None:
+    """Far more clients at once than there are places, until all of them are gone again."""
+    before = daemon.vitals().descriptors
+    streams = [await trio.open_tcp_stream("127.0.0.1", daemon.port) for _ in range(4 * CONNECTIONS)]
+    for stream in streams:
+        await stream.aclose()
+    await settled(daemon.pid, descriptors=before, seconds=30)

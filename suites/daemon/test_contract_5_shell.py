@@ -6,6 +6,7 @@ disposable home it runs in, where the canaries show it (``test_confinement.py`` 
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import cast
 
@@ -31,7 +32,7 @@ from suites.daemon.messages import (
     shell,
     user_input,
 )
-from suites.daemon.vitals import below
+from suites.daemon.vitals import below, running
 from suites.daemon.wire import Connection, Keyword, Message, RemoteProtocolError, Violation
 
 pytestmark = [pytest.mark.covers("CONTRACT-5-DANGEROUS"), pytest.mark.requires("confinement")]
@@ -47,11 +48,19 @@ def own(confined: Daemon) -> frozenset[int]:
 
 
 @pytest.fixture(scope="session")
-def canary(confined: Daemon) -> Canary:
-    """Trees of files in the shell's working root and beside it that nothing may change."""
+def planted(confined: Daemon) -> Canary:
+    """Trees of files in the shell's working root and beside it."""
     if isinstance(confined, Absent):
         return cast("Canary", confined)  # a test that looks at it says that there is no daemon
     return open_canary(confined.home, root=confined.root, give=confinement().give)
+
+
+@pytest.fixture
+def canary(planted: Canary) -> Canary:
+    """What nothing may change in this test, whatever tests before it have left there."""
+    if not isinstance(planted, Absent):
+        planted.begin()
+    return planted
 
 
 def filled(text: str, daemon: Daemon, canary: Canary) -> str:
@@ -194,18 +203,84 @@ async def test_stderr_and_status_come_back(confined: Daemon) -> None:
 async def test_a_timeout_ends_the_command(
     confined: Daemon, own: frozenset[int], token: str
 ) -> None:
-    """A command that takes longer than asked for is ended, all of it, and reported as such."""
-    # Longer than any deadline of this test on a busy machine: it does not end by itself.
-    command = f"sleep 3140; echo {token}"
-    async with confined.connect() as connection:
-        outcome = await ask(connection, shell(command, timeout=1))
-        stdout, exit_code = expect_outcome(outcome, connection, command)
+    """A command that takes longer than asked for is ended, all of it, and reported as such.
 
-    assert exit_code != 0, f"a command that was ended succeeded: {outcome.payload}"
-    assert token not in stdout, (
-        f"contract 5: a command that was ended goes no further, found {stdout!r}"
-    )
+    All of it: also what has a process group or a session of its own, or a parent that has ended.
+    A command that is refused has started nothing.
+    """
+    # Longer than any deadline of this test on a busy machine: it does not end by itself.
+    wait = f"3140.{random.randrange(10**9):09}"
+
+    async def one(slow: str) -> None:
+        command = slow.replace("WAIT", wait).replace("TOKEN", token)
+        async with confined.connect() as connection:
+            outcome = await ask(connection, shell(command, timeout=1), seconds=ANSWER_S * 2)
+            if outcome.get("TYPE") == Keyword("LOG") and slow != SLOW[0]:
+                return
+            stdout, exit_code = expect_outcome(outcome, connection, command)
+
+        assert exit_code != 0, (
+            f"contract 5: a command that was ended has failed, found {outcome.payload}"
+        )
+        assert token not in stdout, (
+            f"contract 5: a command that was ended goes no further, found {stdout!r}"
+        )
+
+    async with trio.open_nursery() as nursery:
+        for slow in SLOW:
+            nursery.start_soon(one, slow)
+
+    async def ended() -> bool:
+        return not running(wait)
+
+    with trio.move_on_after(patience(ANSWER_S)):
+        await until(ended)
+    left = running(wait)
+
+    assert not left, f"contract 5: a timed-out command left no process: expected none, found {left}"
     await expect_quiet(confined, own)
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+@pytest.mark.parametrize("row", ["é", "日", "😀", "aé日😀"])
+async def test_output_of_any_script_is_what_was_written(daemon: Daemon, row: str) -> None:
+    """Long output comes back as it was written: no character of it is cut in two and lost."""
+    # More than any buffer holds, whose size no length of a line divides.
+    count = 150_000 // (len(row.encode()) * 3 + 1)
+    command = f"echo x; yes {row * 3} | head -n {count}"
+    written = "x\n" + f"{row * 3}\n" * count
+    async with daemon.connect() as connection:
+        outcome = await ask(connection, shell(command))
+        stdout, _ = expect_outcome(outcome, connection, command)
+    at = next((n for n, (a, b) in enumerate(zip(written, stdout, strict=False)) if a != b), None)
+
+    assert at is None, (
+        f"contract 5: character {at} of the output: expected {written[at : at + 9]!r}, found "
+        f"{stdout[at : at + 9]!r}"
+    )
+    assert 0 < len(stdout) <= len(written), (
+        f"contract 5: expected at most {len(written)} characters of output, found {len(stdout)}"
+    )
+
+
+#: Commands that go on until they are ended; the first is one that any daemon runs.
+SLOW = (
+    "sleep WAIT; echo TOKEN",
+    "timeout WAIT sleep WAIT; echo TOKEN",
+    "timeout WAIT timeout WAIT sleep WAIT | cat; echo TOKEN",
+    "nohup timeout WAIT sleep WAIT; echo TOKEN",
+    "cat <(timeout WAIT sleep WAIT); echo TOKEN",
+    "sleep WAIT | timeout WAIT cat; echo TOKEN",
+    "bash -c 'timeout WAIT sleep WAIT; true'; echo TOKEN",
+    "setsid sleep WAIT; echo TOKEN",
+    "setsid -f sleep WAIT; sleep WAIT; echo TOKEN",
+    "set -m; sleep WAIT; echo TOKEN",
+    "sleep WAIT & sleep WAIT; echo TOKEN",
+    "(sleep WAIT &); sleep WAIT; echo TOKEN",
+    "coproc sleep WAIT; sleep WAIT; echo TOKEN",
+    "trap '' TERM INT HUP; timeout WAIT sleep WAIT; sleep WAIT; echo TOKEN",
+)
 
 
 @pytest.mark.capability("shell-text")

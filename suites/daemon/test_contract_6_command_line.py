@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
+import trio
 
 from harness_core.base.wait import deadline
+from harness_core.doubles.http import Recorder, Rule, open_recorder
 from harness_core.front.skips import not_run
 from suites.daemon.daemon import Daemon
 from suites.daemon.messages import ask, expect_health, request, shell
@@ -43,6 +45,14 @@ def typed(run) -> Typed:
             return status, child.log.read_text(encoding="utf-8")
 
     return output
+
+
+@pytest.fixture
+async def recorder(evidence) -> AsyncIterator[Recorder]:
+    """A messaging platform's webhook."""
+    rules = [Rule(path="/hook")]
+    async with open_recorder("platform", evidence=evidence, rules=rules) as recorder:
+        yield recorder
 
 
 #: What languages print where there is no value.
@@ -90,6 +100,20 @@ async def test_a_command_runs_or_is_refused(daemon: Daemon, typed: Typed, token:
     expect_printed(await typed(daemon, "shell", command="rm -rf /"), "blocked", status=1)
 
 
+@pytest.mark.capability("shell-reply")
+async def test_a_command_may_take_its_time(daemon: Daemon, typed: Typed, token: str) -> None:
+    """The command line waits for a command that takes longer than a connection does; others go on."""
+
+    async def slow() -> None:
+        command = f"sleep 3.5; echo late {token}"
+        expect_printed(await typed(daemon, "shell", command=command), f"late {token}\n")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(slow)
+        expect_printed(await typed(daemon, "shell", command="exit 3"), status=3)
+        expect_printed(await typed(daemon, "shell", command="exit 255"), status=255)
+
+
 @pytest.mark.covers("CONTRACT-4-SKILLS", "CONTRACT-7-GATEWAYS", "CONTRACT-3-HEALTH")
 @pytest.mark.capability("skill-list", "gateway-list")
 async def test_lists_are_those_of_the_wire(daemon: Daemon, typed: Typed, skilled: Daemon) -> None:
@@ -108,7 +132,7 @@ async def test_lists_are_those_of_the_wire(daemon: Daemon, typed: Typed, skilled
 
 @pytest.mark.covers("CONTRACT-8-MESSAGING")
 @pytest.mark.capability("links", "gateway-list")
-async def test_links_are_those_of_the_wire(start, typed: Typed) -> None:
+async def test_links_are_those_of_the_wire(start, typed: Typed, recorder: Recorder) -> None:
     """What is linked on the command line is linked on the wire, and the other way round.
 
     A name is linked, linked again to another address and unlinked; the daemon may be stopped.
@@ -126,6 +150,8 @@ async def test_links_are_those_of_the_wire(start, typed: Typed) -> None:
         expect_printed(await typed(daemon, "gateways"), "ann", "bob")
         expect_printed(await typed(daemon, "unlink", name="ann"), "ann")
         await expect_links(daemon, {"ann.b": "first", "bob": "9"})
+        if "link_webhook" in daemon.subject.table("cli"):
+            await expect_webhook(daemon, typed, recorder)
         refused = await typed(daemon, "unlink", name="ann")
         expect_printed(refused, "ann", status=1)
         refused = await typed(daemon, "link", **link | {"platform": "carrier-pigeon"})
@@ -140,6 +166,32 @@ async def test_links_are_those_of_the_wire(start, typed: Typed) -> None:
             expect_printed(refused, status=refused[0])
         await daemon.restart()
         await expect_links(daemon, {"ann.b": "first"})
+
+
+async def expect_webhook(daemon: Daemon, typed: Typed, recorder: Recorder) -> None:
+    """A webhook that is read from a file is where texts go, and what it says is not printed."""
+    file = daemon.home / "webhook"
+    file.write_text(f"{recorder.url}/hook?token=w6Gf28cliTy\n", encoding="utf-8")
+    link = {"name": "hooked", "platform": "slack", "address": "3", "file": str(file)}
+    printed = [await typed(daemon, "link_webhook", **link), await typed(daemon, "links")]
+    async with daemon.connect() as connection:
+        form = request("GATEWAY", "SEND", name="hooked", text="hello")
+        answer = await ask(connection, form)
+    found = [each.path for each in recorder.requests]
+
+    assert ["/hook"] == found, (
+        f"contract 8: a text goes to the webhook of its link: expected ['/hook'], found {found}: "
+        f"{answer.payload}"
+    )
+    for outcome in printed:
+        expect_printed(outcome, "hooked")
+
+        assert "w6Gf28cliTy" not in outcome[1], (
+            f"contract 8: what makes a webhook a secret is shown nowhere: found {outcome[1]}"
+        )
+    missing = await typed(daemon, "link_webhook", **link | {"file": f"{file}-of-no-name"})
+    expect_printed(missing, "of-no-name", status=1)
+    expect_printed(await typed(daemon, "unlink", name="hooked"), "hooked")
 
 
 async def expect_links(daemon: Daemon, expected: dict[str, str]) -> None:

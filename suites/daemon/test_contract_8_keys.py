@@ -7,17 +7,21 @@ which headers and which body, is on record. The keys are looked for wherever the
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import trio
 
 from harness_core.base.evidence import REDACTED
 from harness_core.base.slowness import patience
+from harness_core.base.wait import until
 from harness_core.doubles.http import Answer, Recorded, Recorder, Rule, open_recorder
+from harness_core.ports import listeners
+from harness_core.process import Child, Run
 from suites.daemon.daemon import Daemon, Provider, Settings
 from suites.daemon.messages import ask, expect_health, expect_message, shell, user_input
 from suites.daemon.vitals import below
@@ -95,6 +99,25 @@ NONSENSE: Final = {
     "hangs-up": Answer(drop="unanswered"),
     "cut": Answer(drop="cut", json=message("x" * 500).json),
     "huge": message("x" * 2_000_000),
+}
+
+
+#: What a provider complains about with the keys in it, wherever an answer has room for words.
+_COMPLAINT: Final = f"no such key: {' '.join(KEYS.values())}"
+REPEATING: Final = {
+    f"{name}-repeats-the-key": answer
+    for name, answer in {
+        "unauthorized": Answer(status=401, json={"error": {"message": _COMPLAINT}}),
+        "forbidden-text": Answer(status=403, body=_COMPLAINT),
+        "broken": Answer(status=500, body=_COMPLAINT),
+        "moved": Answer(status=302, headers={"Location": f"http://127.0.0.1:1/{KEYS['alpha']}"}),
+        "no-json": Answer(body=_COMPLAINT),
+        "an-error": Answer(json={"type": "error", "error": {"message": _COMPLAINT}}),
+        "as-role": message("x", role=_COMPLAINT),
+        "as-type": message("x", type=_COMPLAINT),
+        "as-member": Answer(json={_COMPLAINT: _COMPLAINT}),
+        "in-a-header": Answer(status=400, headers={"X-Reason": _COMPLAINT}),
+    }.items()
 }
 
 
@@ -183,6 +206,12 @@ async def expect_cascade(daemon: Daemon, cast: Cast, question: str, *, by: str, 
         expect_own(request, question)
     assert f"says {by}" in reply, (
         f"contract 8: expected the answer of {by}, found {reply[:200]!r} ({explanation[:300]})"
+    )
+    leaked = [name for name, key in KEYS.items() if key in answer.payload]
+
+    assert not leaked, (
+        f"contract 8: a key is in no frame: expected none, found those of {leaked} in "
+        f"{answer.payload[:600]}"
     )
     lost = [name for name in order if name not in explanation]
 
@@ -288,7 +317,7 @@ async def test_nonsense_is_no_answer(start, cast: Cast, token: str) -> None:
         cast.answers = well
         await expect_cascade(daemon, cast, "warm up", by="alpha", order=["alpha"])
         before = daemon.vitals()
-        for name, nonsense in NONSENSE.items():
+        for name, nonsense in (NONSENSE | REPEATING).items():
             cast.answers = well | {"alpha": nonsense, "beta": nonsense}
             question = f"What of {name}, {token}?"
             order = ["alpha", "beta", "gamma"]
@@ -308,6 +337,135 @@ async def test_nonsense_is_no_answer(start, cast: Cast, token: str) -> None:
             f"{len(NONSENSE)} answers that were none"
         )
         expect_no_secret(daemon)
+
+
+#: Keys that no HTTP header can carry, as they are pasted or read from a file: what is around and
+#: within a real one.
+UNSENDABLE: Final = {
+    "a newline behind": "{}{}\n",
+    "a newline before": "\n{}{}",
+    "a carriage return behind": "{}{}\r\n",
+    "a newline within": "{}\n{}",
+    "a letter of Latin-1": "{}é{}",
+    "a letter of no European alphabet": "{}日{}",
+    "a control character": "{}\x01{}",
+}
+
+
+@asynccontextmanager
+async def started(daemon: Daemon, settings: Settings) -> AsyncIterator[bool]:
+    """Another life of a daemon, with other settings; whether it started with them."""
+    daemon.settings = settings
+    try:
+        await daemon.restart()
+    except AssertionError as error:
+        if error.__cause__ is None:
+            raise
+        yield False
+    else:
+        yield True
+
+
+def shown(text: str, secrets: Iterable[str]) -> list[str]:
+    """The lines of a text that hold a secret, or of which the harness has blotted one out."""
+    words = (*secrets, REDACTED)
+    return [line[:300] for line in text.splitlines() if any(word in line for word in words)]
+
+
+async def test_a_key_that_cannot_be_sent_is_shown_nowhere(start, cast: Cast, token: str) -> None:
+    """A key that no header can carry is in no frame, log or error.
+
+    It is refused at the start, or its provider is passed over or asked with what is sound of it.
+    """
+    cast.answers = {name: WELL[name](f"This says {name}: {token}.") for name in WELL}
+    leaked: list[str] = []
+    async with asking(start, cast, "abg") as daemon:
+        sound = daemon.settings
+        for what, spelled in UNSENDABLE.items():
+            halves = {name: (key[:7], key[7:]) for name, key in KEYS.items()}
+            providers = [
+                each
+                if each.name == "gamma"
+                else replace(each, key=spelled.format(*halves[each.name]))
+                for each in sound.providers
+            ]
+            secrets = [*halves["alpha"], *halves["beta"]]
+            async with started(daemon, replace(sound, providers=providers)) as runs:
+                if runs:
+                    async with daemon.connect() as connection:
+                        question = user_input(f"What of {what}, {token}?")
+                        answer = await ask(connection, question, seconds=ANSWER_S)
+                        reply = expect_message(answer, connection)
+
+                    assert any(f"says {name}" in reply for name in WELL), (
+                        f"contract 8: {what} in a key: expected the provider to be passed over, "
+                        f"found {reply[:200]!r} ({answer.payload[:400]})"
+                    )
+                    leaked += [f"{what}: {line}" for line in shown(answer.payload, secrets)]
+                log = daemon.child.log.read_text(encoding="utf-8", errors="replace")
+                leaked += [f"{what}: {line}" for line in shown(log, secrets)]
+        async with started(daemon, sound) as runs:
+            assert runs, "contract 1: a sound configuration after others is started with"
+
+    assert not leaked, "contract 8: a key is shown nowhere, found:\n" + "\n".join(leaked)
+
+
+def misspelled(variable: str) -> list[str]:
+    """The name of a variable with a letter too many in each of its words, or one missing at its end."""
+    words = variable.split("_")
+    plural = ["_".join([*words[:n], f"{word}S", *words[n + 1 :]]) for n, word in enumerate(words)]
+    return [*plural, variable[:-1], variable.replace("_", "__", 1)]
+
+
+async def test_a_misplaced_key_is_shown_nowhere(start, run) -> None:
+    """A key in a variable whose name is misspelled, or in one of something else, is in no error."""
+    async with start() as daemon:
+        await expect_unshown(daemon, run, KEYS["alpha"])
+        expect_health(await daemon.health())
+
+
+async def expect_unshown(daemon: Daemon, run: Run, secret: str) -> None:
+    """A secret that is put into any variable but its own is in nothing that a start prints."""
+    table = daemon.subject.table("providers")
+    names = [daemon.fill(name, NAME="ALPHA", name="alpha") for name in table["each"]]
+    holders = [
+        daemon.fill(name, NAME="ALPHA", name="alpha")
+        for name, value in table["each"].items()
+        if "{key}" in value
+    ]
+    declared = {name: daemon.fill(value, names="alpha") for name, value in table["env"].items()}
+    tried = [{name: secret} for holder in holders for name in misspelled(holder)]
+    tried += [declared | {name: secret} for name in names]
+    tried += [{name: secret} for name in declared]
+    leaked: list[str] = []
+    waiting = iter(tried)
+
+    async def one(client: str) -> None:
+        for number, variables in enumerate(waiting):
+            argv = daemon.subject.command(port=0, **daemon.places())
+            environment = daemon.environment() | variables
+            name = f"misplaced-{client}-{number}"
+            async with run.child(argv, name=name, env=environment, cwd=daemon.home) as child:
+
+                async def told(child=child) -> bool:
+                    return child.returncode is not None or listens(child)
+
+                with trio.move_on_after(patience(ANSWER_S)):
+                    await until(told)
+            text = child.log.read_text(encoding="utf-8", errors="replace")
+            leaked.extend(f"{' '.join(variables)}: {line}" for line in shown(text, [secret]))
+
+    async with trio.open_nursery() as nursery:
+        for client in "ab":
+            nursery.start_soon(one, client)
+
+    assert not leaked, "contract 8: a key is in no error, found:\n" + "\n".join(leaked)
+
+
+def listens(child: Child) -> bool:
+    """Whether a process or one of those below it listens."""
+    ours = {child.pid, *below(child.pid)}
+    return any(row.pid in ours for row in listeners())
 
 
 def expect_no_secret(daemon: Daemon) -> None:

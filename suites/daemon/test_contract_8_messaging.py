@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from harness_core.doubles.http import Answer, Recorder, Rule, open_recorder
+from harness_core.process import command_line
 from suites.daemon.daemon import Daemon
 from suites.daemon.messages import (
     ask,
@@ -20,7 +21,8 @@ from suites.daemon.messages import (
     request,
     user_input,
 )
-from suites.daemon.wire import Connection, Keyword, lookup
+from suites.daemon.vitals import below
+from suites.daemon.wire import NIL, Connection, Form, Keyword, lookup
 
 pytestmark = [
     pytest.mark.covers("CONTRACT-8-MESSAGING"),
@@ -217,11 +219,128 @@ async def test_only_the_linked_are_heard(client, token: str) -> None:
     expect_refusal(await ask(client, message), client, "link")
 
 
+#: What languages write where there is no value.
+NOTHING = ("None", "nil", "NIL", "null", "undefined", "false", "0", "UNKNOWN")
+
+
+async def test_text_of_no_link_is_not_heard(client) -> None:
+    """Text from messaging that names no link is refused, whatever the links are called."""
+    for name in NOTHING:
+        await link(client, name)
+    empty: list[dict[str, Form]] = [{}, {"link": NIL}, {"link": ""}]
+    for meta in empty:
+        refusal = await ask(client, user_input("ping", source="MESSAGING", **meta))
+
+        expect_refusal(refusal, client, "link")
+    for name in NOTHING:
+        await unlink(client, name)
+
+
+async def test_linking_again_means_the_last(client, platform: Recorder, token: str) -> None:
+    """A name that is linked again has what the last link gave it, and nothing of those before."""
+    await link(client, token, webhook=f"{platform.url}/hook")
+    await link(client, token)
+    outcome = await ask(client, request("GATEWAY", "SEND", name=token, text="hello"))
+
+    expect_refusal(outcome, client)
+
+    assert () == platform.requests, (
+        "contract 8: a link that was made again without a webhook is not written to: expected no "
+        f"request to the webhook of the one before, found {platform.requests!r}"
+    )
+    await link(client, token, webhook=f"{platform.url}/nowhere")
+    await link(client, token, webhook=f"{platform.url}/hook")
+    await ask(client, request("GATEWAY", "SEND", name=token, text="hello"))
+    found = [each.path for each in platform.requests]
+
+    assert ["/hook"] == found, (
+        f"contract 8: a text goes to the webhook of the last link: expected ['/hook'], found {found}"
+    )
+    await unlink(client, token)
+
+
+#: Parts of a webhook that let in whoever knows them.
+SECRETS = ("q8Zt41hookWv", "r2Kd77hookXy", "t5Lm93hookAb")
+
+
+async def test_a_webhook_is_kept_to_the_daemon(start, evidence) -> None:
+    """What makes a webhook a secret is in no frame, log, error or argv, and in no file others read."""
+    user, path, query = SECRETS
+    rules = [Rule(path=f"/{path}"), Rule(path=f"/{path}/full", answer=Answer(status=500))]
+    async with (
+        open_recorder("platform", evidence=evidence, rules=rules) as platform,
+        start() as daemon,
+        daemon.connect() as connection,
+    ):
+        place = f"{user}@127.0.0.1:{platform.port}/{path}"
+        webhooks = {
+            "well": f"http://u:{place}?token={query}",
+            "full": f"http://u:{place}/full?token={query}",
+            "away": f"http://u:{user}@127.0.0.1:1/{path}?token={query}",
+            "other": f"ftp://u:{place}?token={query}",
+            "nowhere": f"http://u:{user}@/{path}?token={query}",
+            "port": f"http://u:{user}@127.0.0.1:99999/{path}?token={query}",
+            "lines": f"http://u:{place}?token={query}\n{path}",
+        }
+        said: dict[str, str] = {}
+        for name, webhook in webhooks.items():
+            form = request(
+                "GATEWAY", "LINK", name=name, platform="slack", address="42", webhook=webhook
+            )
+            said[f"the answer to linking {name}"] = (await ask(connection, form)).payload
+            send = request("GATEWAY", "SEND", name=name, text="hello")
+            said[f"the answer to sending by {name}"] = (await ask(connection, send)).payload
+        said["the list"] = (await ask(connection, request("GATEWAY", "LIST"))).payload
+
+        assert [path] == [each.path.strip("/") for each in platform.requests][:1], (
+            "contract 8: the text reaches a webhook with a token in it: expected a request, found "
+            f"{said}"
+        )
+        # Others may read a file of which they know the name, or what it is called for a moment.
+        open_to_others = [
+            str(file)
+            for file in daemon.home.rglob("*")
+            if file.is_file()
+            and file.stat().st_mode & 0o077
+            and any(secret in file.read_text(errors="replace") for secret in SECRETS)
+        ]
+        for name in webhooks:
+            form = request("GATEWAY", "UNLINK", name=name)
+            said[f"the answer to unlinking {name}"] = (await ask(connection, form)).payload
+        said["its log"] = daemon.child.log.read_text(encoding="utf-8", errors="replace")
+        for pid in (daemon.pid, *below(daemon.pid)):
+            said[f"the command line of {pid}"] = " ".join(command_line(pid))
+    leaked = [
+        f"{secret} in {where}: {text[:300]}"
+        for where, text in said.items()
+        for secret in SECRETS
+        if secret in text
+    ]
+
+    assert not leaked, f"contract 8: what makes a webhook a secret is shown nowhere: found {leaked}"
+    assert not open_to_others, (
+        "contract 8: what makes a webhook a secret is in no file that others may read: expected "
+        f"none, found {open_to_others}"
+    )
+
+
 INCOMPLETE = {
     "no-name": {"platform": "telegram", "address": "42"},
     "no-address": {"name": "half", "platform": "telegram"},
     "empty-name": {"name": "", "platform": "telegram", "address": "42"},
     "no-url": {"name": "half", "platform": "telegram", "address": "42", "webhook": "nowhere"},
+    "another-scheme": {
+        "name": "half",
+        "platform": "telegram",
+        "address": "42",
+        "webhook": "ftp://127.0.0.1/hook",
+    },
+    "no-host": {
+        "name": "half",
+        "platform": "telegram",
+        "address": "42",
+        "webhook": "http:///hook",
+    },
     "a-file": {
         "name": "half",
         "platform": "telegram",

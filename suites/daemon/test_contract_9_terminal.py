@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -23,6 +24,9 @@ pytestmark = [
 
 #: Until the client has noticed that the daemon is back; it tries again every second or so.
 RECONNECT_S = 20.0
+
+#: Connections in vain that a client makes, which does not give up.
+CALLS = 5
 
 
 @asynccontextmanager
@@ -77,13 +81,21 @@ async def test_evaluates(run, daemon: Daemon) -> None:
 
 @pytest.mark.capability("echo")
 async def test_comes_back_after_a_drop(run, start, token: str) -> None:
-    """When the daemon dies it shows that; when it is back it reconnects, and what was typed is sent."""
+    """When the daemon dies it shows that; when it is back it reconnects, and what was typed is sent.
+
+    Of a text that the daemon could still take and did not answer the client says so, or sends it again.
+    """
     async with start(Settings(same_port=True)) as daemon, tui(run, daemon) as terminal:
         table = daemon.subject.table("tui")
+        daemon.child.signal(signal.SIGSTOP)
+        last = f"last-{token[::-1]}"
+        await terminal.enter(daemon.echo_of(last))
+        await terminal.expect("what was typed last", lambda screen: last in screen)
         daemon.kill()
         await terminal.expect("that the connection is lost", lambda screen: table["lost"] in screen)
         typed = daemon.echo_of(token)
         await terminal.enter(typed)
+        await expect_calls(daemon.port, CALLS)
         await daemon.restart()
         await terminal.expect(
             "that it is connected again",
@@ -97,7 +109,28 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
         assert token in screen, (
             f"contract 9: what was typed meanwhile is answered, found:\n{screen}"
         )
+        # As often as the text that was answered: typed, and one time more.
+        await terminal.expect(
+            f"what became of {last!r}, typed before the drop: its answer, or that there is none",
+            lambda screen: screen.count(last) >= screen.count(token),
+        )
         expect_health(await daemon.health())
+
+
+async def expect_calls(port: int, times: int) -> None:
+    """Something that is no daemon listens and hangs up; the client comes again so many times."""
+    calls = 0
+    (listener,) = await trio.open_tcp_listeners(port, host="127.0.0.1")
+    async with listener:
+        with trio.move_on_after(patience(RECONNECT_S)):
+            while calls < times:
+                stream = await listener.accept()
+                await stream.aclose()
+                calls += 1
+
+    assert calls >= times, (
+        f"contract 9: the client tries again and again: expected {times} connections, found {calls}"
+    )
 
 
 async def test_quits(run, daemon: Daemon) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from harness_core.base.errors import NotReady
 from harness_core.base.wait import deadline, until
-from harness_core.process import start_time
+from harness_core.process import command_line, start_time
 
-__all__ = ["Vitals", "below", "read_vitals", "settled"]
+__all__ = ["Vitals", "below", "read_vitals", "running", "settled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +75,16 @@ def below(pid: int) -> tuple[int, ...]:
         except (FileNotFoundError, ProcessLookupError):
             continue
     return tuple(found + [deeper for child in found for deeper in below(child)])
+
+
+def running(word: str) -> list[str]:
+    """Processes with a word in their command line, whoever their parent, group and session are."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        line = " ".join(command_line(int(entry.name)))
+        if word in line:
+            found.append(f"pid {entry.name}: {line}")
+    return found
 
 
 async def settled(

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import gc
 import sys
+from pathlib import Path
 from typing import Any
 
 from sexpd import VERSION
@@ -68,7 +69,10 @@ def _parser() -> argparse.ArgumentParser:
     link.add_argument("name")
     link.add_argument("platform", help="telegram, signal, matrix, slack, discord or webhook")
     link.add_argument("address", help="the platform's word for who it is, e.g. a chat id")
-    link.add_argument("--webhook", default="", metavar="URL", help="where texts for it are posted")
+    link.add_argument(
+        "--webhook-file", metavar="FILE",
+        help="holds the URL where texts for it are posted, - is stdin: others can read a command line",
+    )
     unlink = _add(commands, "unlink", _unlink, "forget a messaging link")
     unlink.add_argument("name")
     _add(commands, "links", _links, "list the messaging links on disk")
@@ -142,9 +146,16 @@ def _link(arguments: argparse.Namespace) -> None:
         name=arguments.name,
         platform=arguments.platform,
         address=arguments.address,
-        webhook=arguments.webhook,
+        webhook=_content(arguments.webhook_file) if arguments.webhook_file else "",
     )
     print(f"linked {link.name}: {link.platform} {link.address}")
+
+
+def _content(file: str) -> str:
+    try:
+        return (sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")).strip()
+    except (OSError, ValueError) as error:
+        raise SexpdError(f"cannot read {file}: {type(error).__name__}. Name a text file") from error
 
 
 def _unlink(arguments: argparse.Namespace) -> None:
@@ -158,7 +169,7 @@ def _links(arguments: argparse.Namespace) -> None:
     from sexpd.gateways import Links
 
     for link in Links(_load().data).all():
-        print(f"{link.name} {link.platform} {link.address} {link.webhook}".rstrip())
+        print(f"{link.name} {link.platform} {link.address} {link.origin}".rstrip())
 
 
 # --- There ----------------------------------------------------------------------------------------------
@@ -257,8 +268,8 @@ def _say(arguments: argparse.Namespace) -> None:
 def _shell(arguments: argparse.Namespace) -> int:
     more = {} if arguments.timeout is None else {"timeout": arguments.timeout}
     done = _asked(arguments, "SHELL", "EXECUTE", cmd=arguments.cmd, **more)
-    sys.stdout.write(done.get("STDOUT") or "")
-    sys.stderr.write(done.get("STDERR") or "")
+    sys.stdout.write(done["STDOUT"])
+    sys.stderr.write(done["STDERR"])
     return int(done.get("EXIT-CODE") or 0)
 
 

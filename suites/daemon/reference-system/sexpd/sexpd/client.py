@@ -28,8 +28,7 @@ class Client:
         try:
             self._socket = socket.create_connection((host, port), timeout=CONNECT_S)
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise SexpdError(f"cannot reach {self._where}: {reason}. Run: sexpd start") from error
+            raise SexpdError(f"cannot reach {self._where}: {error}. Run: sexpd start") from error
         self.handshake = self.receive(seconds=CONNECT_S)
 
     def __enter__(self) -> Client:

@@ -68,6 +68,12 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
+def _key(text: str) -> str:
+    if not re.fullmatch(r"[!-~]+", text):
+        raise _Wrong("printable ASCII characters without a space or a newline")
+    return text
+
+
 def _host(text: str) -> str:
     try:
         loopback = ipaddress.ip_address(text).is_loopback
@@ -177,17 +183,23 @@ def load(*, port: str | None = None) -> Config:
         values[f"{row.section}.{row.key}"] = _read(row, text, row.variable) if text else row.default
     if port is not None:
         row = next(row for row in ROWS if (row.section, row.key) == ("server", "port"))
-        values["server.port"] = _read(row, port, "--port", where="the command line")
+        values["server.port"] = _read(row, port, "--port")
     _refuse_unknown_variables(env)
     _fill_in(values, env=env)
     return Config(values=values, providers=_providers(env))
 
 
-def _read(row: Row, text: str, key: str, *, where: str = "the environment") -> Any:
+def _read(row: Row, text: str, key: str) -> Any:
     try:
         return row.read(text)
     except _Wrong as wrong:
-        raise ConfigError(where, key=key, found=text, expected=str(wrong)) from wrong
+        # A key, or one that was put into the variable beside its own.
+        found = _hidden(text) if row.section == "provider" else text
+        raise ConfigError(key=key, found=found, expected=str(wrong)) from wrong
+
+
+def _hidden(text: str) -> str:
+    return f"a value of {len(text)} characters"
 
 
 def _refuse_unknown_variables(env: Mapping[str, str]) -> None:
@@ -199,7 +211,9 @@ def _refuse_unknown_variables(env: Mapping[str, str]) -> None:
             continue  # _providers knows their names
         close = difflib.get_close_matches(variable, known, n=1)
         expected = f"{close[0]}, perhaps" if close else "a setting of README.md"
-        raise ConfigError("the environment", key=variable, found=env[variable], expected=expected)
+        # It may be the misspelled name of a key.
+        found = _hidden(env[variable])
+        raise ConfigError(key=variable, found=found, expected=expected)
 
 
 def _fill_in(values: dict[str, Any], *, env: Mapping[str, str]) -> None:
@@ -211,7 +225,7 @@ def _fill_in(values: dict[str, Any], *, env: Mapping[str, str]) -> None:
     values["shell.root"] = values["shell.root"] or values["paths.data"] / "root"
     if values["shell.root"] == Path("/"):
         raise ConfigError(
-            "the environment", key="SEXPD_SHELL_ROOT", found="/", expected="a directory of its own"
+            key="SEXPD_SHELL_ROOT", found="/", expected="a directory of its own"
         )
 
 
@@ -224,7 +238,7 @@ def _providers(env: Mapping[str, str]) -> tuple[Provider, ...]:
     for name in order:
         if not re.fullmatch(r"[a-z][a-z0-9]*", name) or order.count(name) > 1:
             raise ConfigError(
-                "the environment", key="SEXPD_PROVIDERS", found=given,
+                key="SEXPD_PROVIDERS", found=_hidden(given),
                 expected="names of lower-case letters and digits, each once, with commas between",
             )
     known = {
@@ -233,7 +247,7 @@ def _providers(env: Mapping[str, str]) -> tuple[Provider, ...]:
     for variable in sorted(env):
         if variable.startswith("SEXPD_PROVIDER_") and variable not in known:
             raise ConfigError(
-                "the environment", key=variable, found="a variable of no provider",
+                key=variable, found="a variable of no provider",
                 expected="SEXPD_PROVIDER_<NAME>_<KEY> of a name in SEXPD_PROVIDERS",
             )
     return tuple(_provider(name, env) for name in order)
@@ -246,7 +260,7 @@ def _provider(name: str, env: Mapping[str, str]) -> Provider:
         text = env.get(variable, "")
         values[row.key] = _read(row, text, variable) if text else row.default
         if values[row.key] is None:
-            raise ConfigError("the environment", key=variable, found=None, expected=row.meaning)
+            raise ConfigError(key=variable, found=None, expected=row.meaning)
     return Provider(name=name, **values)
 
 
@@ -264,7 +278,7 @@ def _url(text: str) -> str:
 _PROVIDER_ROWS = (
     Row("provider", "shape", _choice(*SHAPES), None, "API: anthropic or openai"),
     Row("provider", "base_url", _url, None, "where it is, such as https://api.anthropic.com"),
-    Row("provider", "key", str, "", "API key"),
+    Row("provider", "key", _key, "", "API key"),
     Row("provider", "model", str, None, "the model to ask for"),
     Row("provider", "timeout_s", _seconds(0.05, 600), 20.0, "for one answer"),
     Row("provider", "max_tokens", _integer(1, 100_000), 512, "longest answer"),

@@ -1,7 +1,7 @@
 """One client: its frames in, its replies out, and nothing of it in another client's way.
 
-The reader answers health checks at once; requests that take time go through a short queue to one
-task, so replies come in order and a client that asks faster than it is answered is read no further.
+Requests go through a short queue to one task, so replies come in order, those of health checks too,
+and a client that asks faster than it is answered is read no further.
 Every wait has a bound: for a frame that has begun, for the next one, for the client to take a reply.
 """
 
@@ -154,14 +154,14 @@ class Connection:
                     gone = error
                     nursery.cancel_scope.cancel()
             if problem:
-                await self._malformed(problem)
-                # What was asked before is still answered, for as long as a stop would wait.
+                # What was asked before is answered first, for as long as a stop would wait.
                 nursery.cancel_scope.deadline = (
                     trio.current_time() + self._config["limits.stop_s"]
                 )
         if gone is not None:
             raise gone
         if problem:
+            await self._malformed(problem)
             await self._linger()
         return problem
 
@@ -182,10 +182,7 @@ class Connection:
     async def _try_log(self, level: str, text: str) -> None:
         if self._midway:
             return  # half a message is out: nothing that follows could be read
-        try:
-            await self.send(messages.log(level, text))
-        except Gone:
-            log.info("connection.deaf", number=self.number)
+        await self.send(messages.log(level, text))
 
     async def _linger(self) -> None:
         """Close such that the last words arrive: unread bytes would turn the close into a reset."""
@@ -267,8 +264,7 @@ class Connection:
         message = as_plist(value) if isinstance(value, list) else None
         if message is None:
             raise FrameError(f"its payload is no property list, read {len(payload)} characters")
-        if not await self._router.at_once(self, message):
-            await requests.send(message)
+        await requests.send(message)
 
 
 def _read(payload: str, depth: int) -> Any:

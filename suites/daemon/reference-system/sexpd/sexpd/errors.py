@@ -20,16 +20,12 @@ class ConfigError(SexpdError):
     """A configuration that means nothing.
 
     Args:
-        where: the file or "the environment".
-        key: the key or variable.
+        key: the variable, or the option of the command line.
         found: what stands there.
         expected: what should.
     """
 
     exit_code = 2
 
-    def __init__(self, where: object, *, key: str, found: object, expected: str) -> None:
-        self.where, self.key, self.found, self.expected = str(where), key, found, expected
-        super().__init__(
-            f"cannot read the configuration: {where}: {key} is {found!r}. Expected {expected}."
-        )
+    def __init__(self, *, key: str, found: object, expected: str) -> None:
+        super().__init__(f"cannot read the configuration: {key} is {found!r}. Expected {expected}.")

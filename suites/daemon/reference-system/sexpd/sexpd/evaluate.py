@@ -72,7 +72,7 @@ class _Evaluation:
         arguments = [self.value(item, names) for item in rest]
         try:
             return _bounded(_FUNCTIONS[head.name](*arguments))
-        except (TypeError, ValueError, ArithmeticError, IndexError, AttributeError) as error:
+        except (TypeError, ValueError, ArithmeticError) as error:
             if isinstance(error, EvaluationError):
                 raise
             shown = " ".join(write(item) for item in arguments)
@@ -197,7 +197,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "=": _ordered(operator.eq),
     ">": _ordered(operator.gt),
     ">=": _ordered(operator.ge),
-    "CAR": lambda a: _items(a)[0] if a else None,
+    "CAR": lambda a: (_items(a) or [None])[0],
     "CDR": lambda a: _items(a)[1:],
     "CONS": lambda a, b: [a, *_items(b)],
     "EQUAL": lambda a, b: (type(a) is type(b) and a == b) or None,

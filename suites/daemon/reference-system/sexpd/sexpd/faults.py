@@ -69,7 +69,7 @@ def active() -> frozenset[str]:
     names = frozenset(n.strip() for n in os.environ.get(VARIABLE, "").split(",") if n.strip())
     for name in sorted(names - FAULTS.keys()):
         raise ConfigError(
-            "the environment", key=VARIABLE, found=name, expected="one of " + ", ".join(FAULTS)
+            key=VARIABLE, found=name, expected="one of " + ", ".join(FAULTS)
         )
     return names
 

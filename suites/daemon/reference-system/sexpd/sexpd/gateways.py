@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -66,13 +66,22 @@ class Link:
         name: what we call it.
         platform: one of PLATFORMS.
         address: the platform's own word for it, e.g. a chat id.
-        webhook: where texts for it are posted; empty when it only writes to us.
+        webhook: where texts for it are posted; empty when it only writes to us. Who knows it may
+            post there, so it is shown by its origin only.
     """
 
     name: str
     platform: str
     address: str
-    webhook: str = ""
+    webhook: str = field(default="", repr=False)
+
+    @property
+    def origin(self) -> str:
+        """The webhook without what makes it a secret: scheme, host and port."""
+        if not self.webhook:
+            return ""
+        parts = urlsplit(self.webhook)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 class Links:
@@ -148,7 +157,8 @@ class Links:
         rows = [asdict(links[name]) for name in sorted(links)]
         beside = self.file.with_suffix(".new")
         try:
-            with beside.open("w", encoding="utf-8") as stream:
+            with open(beside, "w", encoding="utf-8", opener=_private) as stream:
+                os.fchmod(stream.fileno(), 0o600)
                 json.dump(rows, stream, indent=1, ensure_ascii=False)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -166,6 +176,10 @@ class Links:
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _check(link: Link) -> None:
@@ -186,4 +200,4 @@ def _check(link: Link) -> None:
         except ValueError:
             fine = False
         if not fine:
-            raise LinkError(f"cannot link {link.name}: webhook {link.webhook!r}. Give an http URL")
+            raise LinkError(f"cannot link {link.name}: its webhook is no address. Give an http URL")

@@ -162,5 +162,4 @@ def _write_and_remove(directory: Path) -> None:
         probe.write_bytes(b"written by a health check\n")
         probe.unlink()
     except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        raise _Problem(f"{directory} cannot be written: {reason}", grave=True) from error
+        raise _Problem(f"{directory} cannot be written: {error.strerror}", grave=True) from error

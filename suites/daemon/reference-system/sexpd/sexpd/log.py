@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import traceback
 
 
 def _value(value: object) -> str:
@@ -18,6 +19,14 @@ def _line(level: str, event: str, fields: dict[str, object]) -> None:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
     rest = "".join(f" {key}={_value(value)[:2000]}" for key, value in fields.items())
     print(f"{stamp} {level} {event}{rest}", file=sys.stderr, flush=True)
+
+
+def place(error: BaseException) -> str:
+    """What kind of error it is and where it was raised; its text may hold a secret."""
+    where = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        where = f" at {frame.f_globals.get('__name__', '?')}:{line}"
+    return type(error).__name__ + where
 
 
 def info(event: str, **fields: object) -> None:

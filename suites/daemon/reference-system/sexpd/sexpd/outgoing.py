@@ -32,8 +32,10 @@ async def post(link: Link, text: str) -> int:
             ) as client:
                 async with client.stream("POST", link.webhook, json=body) as response:
                     status = response.status_code
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise LinkError(f"cannot send to {link.name}: {error!r}. Mend its webhook") from error
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            # Its text may quote the webhook.
+            kind = type(error).__name__
+            raise LinkError(f"cannot send to {link.name}: {kind}. Mend its webhook") from error
         if not 200 <= status < 300:
             raise LinkError(f"cannot send to {link.name}: HTTP {status}. Mend its webhook")
         log.info("link.sent", name=link.name, status=status, chars=len(text))

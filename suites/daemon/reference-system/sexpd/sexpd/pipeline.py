@@ -131,8 +131,9 @@ class Pipeline:
             with trio.move_on_after(limit):
                 return await self.act(await self.reason(self.perceive(signal)))
         except Exception as error:  # the edge of the pipeline: one signal must not stop the workers
-            log.error("pipeline.failed", source=signal.source, error=repr(error))
-            return Say(text="Something went wrong inside me.", explanation=repr(error))
+            found = log.place(error)
+            log.error("pipeline.failed", source=signal.source, error=found)
+            return Say(text="Something went wrong inside me.", explanation=found)
         log.warning("pipeline.timed_out", source=signal.source, limit_s=limit)
         return Say(text="I gave up on that.", explanation=f"it took longer than {limit:g} s")
 

@@ -142,8 +142,9 @@ class Cascade:
                     if len(raw) > provider.answer_bytes:
                         raise _Failed(f"answered more than {provider.answer_bytes} bytes")
                 return raw
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            raise _Failed(f"could not be asked ({type(error).__name__}: {error})") from error
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, UnicodeError) as error:
+            # Its text may quote a header, and so the key, or the address with a password in it.
+            raise _Failed(f"could not be asked ({type(error).__name__})") from error
 
 
 def _clients(kinds: set[bool]) -> dict[bool, Any]:

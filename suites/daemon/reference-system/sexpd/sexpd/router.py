@@ -69,23 +69,16 @@ class Router:
             "DAEMON": self._control,
         }
 
-    async def at_once(self, client: Client, message: Message) -> bool:
-        """Answer what needs no waiting; False for everything else."""
-        if keyword_name(message.get("TYPE")) == "HEALTH-CHECK":
-            await client.reply(await self._health(message.get("META")))
-            return True
-        payload = as_plist(message.get("PAYLOAD")) or {}
-        if keyword_name(message.get("TYPE")) != "EVENT":
-            return False
-        if keyword_name(payload.get("SENSOR")) != "HEARTBEAT":
-            return False
-        if faults.on("heartbeat-answered"):
-            await client.reply(messages.event("HEARTBEAT"))
-        return True
-
     async def handle(self, client: Client, message: Message) -> None:
         """Answer a message, by an error LOG if it means nothing."""
         meta = message.get("META")
+        if keyword_name(message.get("TYPE")) == "HEALTH-CHECK":
+            await client.reply(await self._health(meta))
+            return
+        if _is_heartbeat(message):
+            if faults.on("heartbeat-answered"):
+                await client.reply(messages.event("HEARTBEAT"))
+            return
         try:
             await self._handle(client, message)
         except Refused as refused:
@@ -141,7 +134,10 @@ class Router:
         known = as_plist(meta) or {}
         source = keyword_name(known.get("SOURCE")) or "UNKNOWN"
         if source == "MESSAGING":
-            self._parts.links.get(str(known.get("LINK")))
+            link = known.get("LINK")
+            if not isinstance(link, str):
+                raise _Meaningless("META of messaging text names no LINK")
+            self._parts.links.get(link)
         if meta is None and faults.on("metaless-unanswered"):
             return
         say = await self._parts.pipeline.process(Signal(text=text, source=source))
@@ -245,6 +241,14 @@ class Router:
             self._parts.stop("a client asked for it")
 
 
+def _is_heartbeat(message: Message) -> bool:
+    payload = as_plist(message.get("PAYLOAD")) or {}
+    return (
+        keyword_name(message.get("TYPE")) == "EVENT"
+        and keyword_name(payload.get("SENSOR")) == "HEARTBEAT"
+    )
+
+
 def _action(payload: Message, *known: str) -> str:
     action = keyword_name(payload.get("ACTION"))
     if action not in known:
@@ -261,7 +265,7 @@ def _string(payload: Message, key: str, *, default: str | None = None) -> str:
 
 def _link(link: Any) -> list[Any]:
     return plist(
-        name=link.name, platform=link.platform, address=link.address, webhook=link.webhook
+        name=link.name, platform=link.platform, address=link.address, webhook=link.origin
     )
 
 

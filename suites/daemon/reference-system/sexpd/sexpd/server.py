@@ -144,7 +144,7 @@ class Daemon:
         try:
             await connection.serve()
         except Exception as error:  # the edge of a connection: its failure is its own
-            log.error("connection.failed", number=connection.number, error=repr(error))
+            log.error("connection.failed", number=connection.number, error=log.place(error))
         finally:
             self._traffic.open.pop(connection.number, None)
 
@@ -176,8 +176,7 @@ async def listen(host: str, port: int) -> trio.SocketListener:
         advice = "Stop who has it, or give another --port (0 takes a free one)"
         if error.errno == errno.EACCES:
             advice = "Give a --port above 1023"
-        reason = os.strerror(error.errno or 0)
-        raise SexpdError(f"cannot listen on {host}:{port}: {reason}. {advice}") from error
+        raise SexpdError(f"cannot listen on {host}:{port}: {error.strerror}. {advice}") from error
     return trio.SocketListener(sock)
 
 
@@ -189,8 +188,7 @@ def _port_file(file: Path, port: int) -> Iterator[None]:
         beside.write_text(f"{port}\n")
         beside.replace(file)
     except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        raise SexpdError(f"cannot write {file}: {reason}. Name another file") from error
+        raise SexpdError(f"cannot write {file}: {error.strerror}. Name another file") from error
     try:
         yield
     finally:
@@ -210,8 +208,9 @@ async def serve(config: Config) -> None:
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            reason = os.strerror(error.errno or 0)
-            raise SexpdError(f"cannot make {directory}: {reason}. Name another directory") from error
+            raise SexpdError(
+                f"cannot make {directory}: {error.strerror}. Name another directory"
+            ) from error
     listener = await listen(config["server.host"], config["server.port"])
     gc.freeze()
     gc.enable()

@@ -2,13 +2,15 @@
 
 `/eval EXPRESSION` is evaluated here, `/quit` leaves, everything else goes to the daemon. When the
 connection drops, the status line says so and the client connects again by itself; texts written
-meanwhile are kept and sent then.
+meanwhile are kept and sent then. Texts that were sent and not answered are named and not sent again:
+they may have been acted on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from typing import Any
 
 from prompt_toolkit import PromptSession
@@ -23,7 +25,7 @@ from sexpd.frames import LARGEST_CHARS, FrameError, FrameReader, frame
 from sexpd.sexpr import Keyword, ReadError, as_plist, keyword_name, plist, read, write
 
 HEARTBEAT_S = 60.0
-RETRY_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+RETRY_S = (0.2, 0.5, 1.0)
 WAITING = 100
 
 
@@ -33,7 +35,9 @@ class Terminal:
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
         self._state = "connecting"
-        self._outbox: asyncio.Queue[str] = asyncio.Queue(WAITING)
+        self._outbox: deque[str] = deque()
+        self._unanswered: deque[str] = deque()
+        self._entered_one = asyncio.Event()
         self._quit = asyncio.Event()
 
     async def run(self) -> int:
@@ -58,7 +62,7 @@ class Terminal:
         return 0
 
     def _status(self) -> FormattedText:
-        waiting = f", {self._outbox.qsize()} waiting" if self._outbox.qsize() else ""
+        waiting = f", {len(self._outbox)} waiting" if self._outbox else ""
         return FormattedText([("", f" {self._host}:{self._port} {self._state}{waiting}")])
 
     def _now(self, state: str) -> None:
@@ -79,10 +83,11 @@ class Terminal:
                 print(f"=> {evaluate_text(rest)}")
             except EvaluationError as error:
                 print(f"cannot evaluate: {error}")
-        elif self._outbox.full():
+        elif len(self._outbox) >= WAITING:
             print(f"cannot keep more than {WAITING} texts; wait for the connection")
         else:
-            self._outbox.put_nowait(line)
+            self._outbox.append(line)
+            self._entered_one.set()
             print(f"you: {line}")
 
     # --- The wire ---
@@ -127,15 +132,23 @@ class Terminal:
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
+            while self._unanswered:
+                print(f"* no answer to: {self._unanswered.popleft()}")
 
     async def _send(self, writer: asyncio.StreamWriter) -> None:
         source = plist(source=Keyword("TUI"))
         while True:
-            try:
-                line = await asyncio.wait_for(self._outbox.get(), HEARTBEAT_S)
+            self._entered_one.clear()
+            if not self._outbox:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._entered_one.wait(), HEARTBEAT_S)
+            if writer.is_closing():
+                raise EOFError("the daemon closed it")
+            payload = plist(sensor=Keyword("HEARTBEAT"))
+            if self._outbox:
+                line = self._outbox.popleft()
+                self._unanswered.append(line)
                 payload = plist(sensor=Keyword("USER-INPUT"), text=line)
-            except TimeoutError:
-                payload = plist(sensor=Keyword("HEARTBEAT"))
             message = plist(meta=source, type=Keyword("EVENT"), payload=payload)
             writer.write(frame(write(message)))
             await writer.drain()
@@ -144,8 +157,11 @@ class Terminal:
         while True:
             message = as_plist(await frames.next()) or {}
             payload = as_plist(message.get("PAYLOAD")) or {}
-            if keyword_name(message.get("TYPE")) == "LOG":
-                print(f"! {keyword_name(payload.get('LEVEL')).lower()}: {payload.get('TEXT')}")
+            kind, level = keyword_name(message.get("TYPE")), keyword_name(payload.get("LEVEL"))
+            if self._unanswered and (kind == "REQUEST" or level == "ERROR"):
+                self._unanswered.popleft()
+            if kind == "LOG":
+                print(f"! {level.lower()}: {payload.get('TEXT')}")
             elif "TEXT" in payload:
                 print(f"sexpd: {payload['TEXT']}")
 

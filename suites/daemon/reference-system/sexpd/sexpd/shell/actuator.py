@@ -175,9 +175,8 @@ class Shell:
                     nursery.cancel_scope.cancel()
                 else:
                     # Whatever it left behind goes with it, so both pipes end.
-                    _kill_group(process)
                     with trio.move_on_after(2) as draining:
-                        await process.wait()
+                        await _kill_all(process)
                         await stdout.ended.wait()
                         await stderr.ended.wait()
                     if draining.cancelled_caught:
@@ -202,8 +201,7 @@ class Shell:
         """Nothing of a command outlives its answer, also when the daemon is stopping."""
         with trio.CancelScope(shield=True), trio.move_on_after(2):
             if not spare:
-                _kill_group(process)
-                await process.wait()
+                await _kill_all(process)
             for pipe in (process.stdout, process.stderr):
                 if pipe is not None:
                     await pipe.aclose()
@@ -254,9 +252,48 @@ class _Kept:
         return self._decoded()[: self._limit_chars]
 
 
-def _kill_group(process: trio.Process) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+async def _kill_all(process: trio.Process) -> None:
+    """Kill a command and all it started, until nothing of it runs.
+
+    Programs such as timeout have a process group of their own; the session is that of the command.
+    One that a dispatcher mistook may have a session too, so who descends from it is killed as well.
+    """
+    pids = _below(process.pid)
+    while pids := {pid for pid in pids | _session(process.pid) if _runs(pid)}:
+        pids |= {deeper for pid in pids for deeper in _below(pid)}
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        await trio.sleep(0.002)
+    await process.wait()
+
+
+def _session(leader: int) -> set[int]:
+    """The processes of the session that a process leads or has led."""
+    found = set()
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(ValueError, ProcessLookupError, PermissionError):
+            if os.getsid(int(name)) == leader:
+                found.add(int(name))
+    return found
+
+
+def _below(pid: int) -> set[int]:
+    """The processes that a process has started and that are its children still, and theirs."""
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found.update(map(int, task.read_text().split()))
+    return found.union(*map(_below, found))
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process is there and has not ended; nobody may come to reap it."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
 
 
 def _fingerprint(path: Path) -> tuple[int, int, int] | None:
