@@ -390,21 +390,25 @@ class Docker:
 
 
 def copy_tree(source: Path, guest: Guest, path: str, *, command: str) -> Reply:
-    """Copy a file or a folder into a guest.
+    """Copy a file or a folder into a guest, by the links of the guest; those of a folder are kept.
 
     A file whose target ends in ``/`` goes into that folder under its own name.
     """
     if not source.exists():
         message = f"{command} {source}: no such file or directory\n"
         return Reply(returncode=1, stderr=message.encode())
-    if source.is_file():
-        target = PurePosixPath(path) / source.name if path.endswith("/") else PurePosixPath(path)
-        guest.files[str(target)] = source.read_bytes()
-        return Reply()
-    for file in sorted(source.rglob("*")):
-        if file.is_file():
-            target = PurePosixPath(path) / PurePosixPath(*file.relative_to(source).parts)
-            guest.files[str(target)] = file.read_bytes()
+    files = [source] if source.is_file() else sorted(source.rglob("*"))
+    for file in files:
+        inside = PurePosixPath(*file.relative_to(source).parts)
+        if source.is_file() and path.endswith("/"):
+            inside = PurePosixPath(source.name)
+        target = guest.place(str(PurePosixPath(path) / inside))
+        if file.is_symlink() and file != source:
+            guest.files.pop(target, None)
+            guest.links[target] = str(file.readlink())
+        elif file.is_file():
+            guest.files[target] = file.read_bytes()
+            guest.modes[target] = stat.S_IMODE(file.stat().st_mode)
     return Reply()
 
 
