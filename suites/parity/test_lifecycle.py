@@ -359,7 +359,7 @@ def test_a_copy_may_be_read_and_run_by_whom_the_file_may(sides: Sides, backend: 
 
 
 def test_links_in_a_folder_mean_the_same_in_the_guest(sides: Sides, backend: Backend) -> None:
-    """A link beside a file leads to its copy; one that leads nowhere, or round, is in nobody's way."""
+    """A link beside a file leads to its copy; one that leads nowhere is in nobody's way."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.write_bottle("dev", {"image": world.image})
@@ -367,7 +367,6 @@ def test_links_in_a_folder_mean_the_same_in_the_guest(sides: Sides, backend: Bac
         (folder / "now").symlink_to("v1")
         (folder / "a.txt").symlink_to("now/a.txt")
         (folder / "nowhere").symlink_to("not/there")
-        (folder / "v1" / "round").symlink_to("..")
         seen: dict[str, str] = {}
         with launcher.start("dev", backend=world.backend) as bottle:
             with world.may_refuse(launcher.errors) as outcome:
@@ -712,11 +711,14 @@ def test_a_whole_manifest_of_three_generations(sides: Sides, backend: Backend) -
             },
         )
         world.answers.append("canary-typed")
+        world.write_bottle("bare", {"image": world.image})
+        with launcher.start("bare", backend=world.backend) as bottle:
+            bare = read_environment(bottle.exec(ENVIRONMENT).stdout)
         with launcher.start("dev", backend=world.backend) as bottle:
             inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
             made_of = [guest.image for guest in world.guests().values()]
         return {
-            "env": {name: value for name, value in inside.items() if name not in ("PATH", "HOME", "LANG")},
+            "env": {name: value for name, value in inside.items() if bare.get(name) != value},
             "image": made_of in ([], [world.image]),
             "prompt": [("Of old" in asked) for asked in world.asked],
         }  # fmt: skip
