@@ -68,6 +68,7 @@ class Process:
     Attributes:
         at: where it stopped.
         steps: how many it has taken.
+        pid: its number.
     """
 
     def __init__(self, world: World, connection: socket.socket, pid: int) -> None:
@@ -75,7 +76,7 @@ class Process:
         self.steps = 0
         self._world = world
         self._connection = connection
-        self._pid = pid
+        self.pid = pid
         self._call: Call | None = None
         self._is_alive = True
 
@@ -100,14 +101,14 @@ class Process:
         """Kill it where it is."""
         if self._is_alive:
             self._is_alive = False
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
             self._connection.close()
 
     def _waits_for_a_lock(self) -> bool:
         """Whether the kernel lets it wait for another process."""
         lines = Path("/proc/locks").read_text().splitlines()
-        return any(" -> " in line and f" {self._pid} " in line for line in lines)
+        return any(" -> " in line and f" {self.pid} " in line for line in lines)
 
     def _release(self) -> None:
         """Let it do what it stopped before."""

@@ -99,10 +99,15 @@ class Sides:
         """Another launcher in a world, as a second process of the same user has one."""
         return next(side for side in self.backends if side.name == world.backend).open(world)
 
-    def another_world(self, world: World) -> World:
-        """The home of another user, on the same tools."""
-        home = self.homes / f"{next(self.numbers):05}-of another {world.backend} user"
-        return world.beside(home)
+    def another_world(self, world: World, where: str) -> World:
+        """The home of another user, on the same tools: ``beside``, ``below`` or ``of its name``."""
+        another = f"{next(self.numbers):05}-of another {world.backend} user"
+        homes = {
+            "beside": self.homes / another,
+            "below": world.home / another,
+            "of its name": self.homes / another / world.home.name,
+        }
+        return world.beside(homes[where])
 
     def _one(self, backend: Backend, body: Body) -> Observation:
         # A path as people have them: with a space, a quote and a letter beyond ASCII.

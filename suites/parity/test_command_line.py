@@ -66,13 +66,15 @@ class Shell:
             **variables,
         }
 
-    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
-        """Run the command to its end."""
+    def run(
+        self, *words: str, typed: bytes = b"", **variables: str
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run the command to its end, with this on its input."""
         return subprocess.run(
             [bot_bottle(), *words],
             env=self.environ(**variables),
             cwd=self.cwd,
-            stdin=subprocess.DEVNULL,
+            input=typed,
             capture_output=True,
             timeout=_PATIENCE_S,
             check=False,
@@ -250,13 +252,18 @@ def test_a_bottle_runs_what_follows(shell: Shell, engine: str) -> None:
     [(BACKENDS[n % 2], code) for n, code in enumerate((0, 1, 2, 126, 127, 130, 137, 255))],
 )
 def test_an_exit_status_comes_through(shell: Shell, engine: str, code: int) -> None:
-    """Each that a command can have is that of the launcher."""
+    """Each that a command can have is that of the launcher; its input is the agent's alone."""
+    script = script_that_answers("", "", code)
     done = shell.run(
-        *("start", "dev", "--", "sh", "-c", script_that_answers("", "", code)),
+        *("start", "dev", "--", "sh", "-c", script),
+        typed=b"typed ahead,\r\nZ\xfcrich\n",
         BOT_BOTTLE_BACKEND=engine,
     )
 
     expect(f"exit status on {engine}", code, done.returncode)
+    for call in shell.commands.calls():
+        wanted = "typed ahead,\r\nZ\udcfcrich\n" if script in call["argv"] else ""
+        expect(f"input of `{call['argv'][0]} {call['argv'][1]}`", wanted, call["stdin"])
     expect("guests that are left", {}, shell.commands.guests())
     expect("recorded bottles", [], shell.recorded())
 
@@ -275,17 +282,42 @@ def test_a_tool_that_is_killed_is_no_success(shell: Shell, engine: str) -> None:
     expect("recorded bottles", [], shell.recorded())
 
 
+#: Two reasons that differ, and that a list might show as one; the second would look like two.
+PLAIN: Final = "it needs gcc\\np-01234567"
+SHOWY: Final = (
+    "it needs gcc\np-01234567\t{identity}\tharness/bottle:1\tno harm\r\n\x1b[2J\x1b[H\x07\x7f"
+    "\v\f\x1c\x85\u2028\u202e\ufeff Zürich नेपाल 🍾 \udcff"
+)
+
+
+def expect_rows(listed: bytes, firsts: list[str]) -> None:
+    """A list is of lines that begin with these, in columns; nothing else moves or paints."""
+    *rows, rest = listed.decode(errors="surrogateescape").split("\n")
+    expect("what follows the last line of the list", "", rest)
+    expect("what lines of the list begin with", firsts, [row.split("\t")[0] for row in rows])
+    expect("columns of the list", [3, 4, 4], [len(row.split("\t")) for row in rows])
+    signs = {sign for row in rows for sign in row if not sign.isprintable()}
+    expect("signs in the list that are none to read", set(), signs - {"\t"})
+    reasons = {row.split("\t")[3] for row in rows[1:]}
+    expect("different reasons in the list", 2, len(reasons))
+
+
 @pytest.mark.parametrize("engine", BACKENDS)
 def test_a_life_on_the_command_line(shell: Shell, engine: str) -> None:
     """Start, propose, list, approve, resume, cleanup: each by a process of its own."""
     applies = engine == "docker"
     with staying(shell, "start", "dev", "--backend", engine, "--preserve") as launched:
         (identity,) = shell.recorded()
-        words = ("--image", "harness/bottle:2", "--justification", "it needs gcc")
-        proposed = shell.run("propose", identity, *words)
+        words = ("--image", "harness/bottle:2", "--justification")
+        proposed = shell.run("propose", identity, *words, PLAIN)
         expect("exit status of propose", 0, proposed.returncode)
         proposal = show(proposed).strip()
-        listed = show(shell.run("list"))
+        proposed = shell.run("propose", identity, *words, SHOWY.format(identity=identity))
+        expect("exit status of propose", 0, proposed.returncode)
+        rows = shell.run("list", PYTHONIOENCODING="ascii:strict")
+        expect("exit status of list", 0, rows.returncode)
+        listed = show(rows)
+        expect_rows(rows.stdout, [identity, *sorted([proposal, show(proposed).strip()])])
         lines = [line for line in listed.splitlines() if proposal in line]
         expect("lines of the proposal in the list", 1, len(lines))
         for what in (identity, "harness/bottle:2", "it needs gcc"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from suites.parity.launcher import Backend, Launcher
+from suites.parity.launcher import Backend, Bottle, Launcher
 from suites.parity.sides import Sides
 from suites.parity.tools.guest import (
     ENVIRONMENT,
@@ -15,7 +17,9 @@ from suites.parity.tools.guest import (
     read_environment,
     script_that_answers,
     script_that_dies,
+    script_that_links,
     script_that_reads,
+    script_that_shows_the_mode,
 )
 from suites.parity.world import OTHER_IMAGE, World
 
@@ -222,6 +226,158 @@ def test_a_folder_is_copied_in(sides: Sides, backend: Backend) -> None:
         "a file that was not copied": 1,
     }
     sides.check_side(backend, "lifecycle/cp-folder", body, expected=expected)
+
+
+#: How a guest bends a path: what it links, what is copied, and to where.
+BENT: Final = {
+    "the-file": ({"/home/node/x": "{outside}/kept.txt"}, "kept.txt", "/home/node/x"),
+    "a-file-to-be": ({"/tmp/x": "{outside}/new.txt"}, "kept.txt", "/tmp/x"),
+    "by-a-second-link": ({"/tmp/x": "y", "/tmp/y": "{outside}/kept.txt"}, "kept.txt", "/tmp/x"),
+    "up-and-down": ({"/tmp/x": "{up}{outside}/kept.txt"}, "kept.txt", "/tmp/x"),
+    "the-folder-above": ({"/home/node/d": "{outside}"}, "kept.txt", "/home/node/d/kept.txt"),
+    "higher-up": ({"/home/node/d": "{outside}"}, "kept.txt", "/home/node/d/deep/er/new.txt"),
+    "a-folder-to-copy-to": ({"/tmp/d": "{outside}"}, "kept.txt", "/tmp/d/"),
+    "the-folder": ({"/home/node/d": "{outside}"}, "", "/home/node/d"),
+    "a-folder-in-it": ({"/tmp/there/deep": "{outside}"}, "", "/tmp/there"),
+    "a-file-in-it": ({"/tmp/there/kept.txt": "{outside}/kept.txt"}, "", "/tmp/there"),
+    "a-circle": ({"/tmp/x": "y", "/tmp/y": "x"}, "kept.txt", "/tmp/x"),
+}
+
+
+def made_of(folder: Path) -> dict[str, str]:
+    """Every file, link and folder below a folder: its path → its mode and what it holds."""
+    return {
+        str(path.relative_to(folder)): f"{path.lstat().st_mode:o} "
+        + (
+            str(path.readlink())
+            if path.is_symlink()
+            else path.read_text()
+            if path.is_file()
+            else ""
+        )
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def a_folder(folder: Path, files: Mapping[str, str]) -> Path:
+    """A folder of the host with these files."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("how", BENT)
+def test_a_copy_does_not_leave_the_guest(sides: Sides, backend: Backend, how: str) -> None:
+    """Whatever a guest has linked, nothing of the host is changed; what is not refused is there."""
+    links, name, place = BENT[how]
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        names = ("kept.txt", "deep/kept.txt")
+        outside = a_folder(world.home / "outside", dict.fromkeys(names, "of the host"))
+        source = a_folder(world.home / "source", dict.fromkeys(names, "copied"))
+        first = a_folder(world.home / "first", {"other.txt": ""})
+        words = {"outside": outside, "up": "../" * 9 + ".."}
+        before = made_of(outside)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            bottle.cp_in(first, "/tmp/there")
+            linked = [
+                bottle.exec(script_that_links(target.format(**words), path)).returncode
+                for path, target in links.items()
+            ]
+            with world.may_refuse(launcher.errors) as outcome:
+                bottle.cp_in(source / name, place)
+            file = place + ("kept.txt" if place.endswith("/") else "" if name else "/kept.txt")
+            inside = bottle.exec(script_that_reads(file)).stdout
+            after = made_of(outside)
+        launcher.cleanup()
+        return {
+            "links in the guest": linked,
+            "the host's files": {path: after.get(path, "gone") for path in before} | after,
+            "no traceback": outcome.happened in ("done", "refused"),
+            "copied or refused": outcome.happened == "refused" or inside == "copied",
+            "changed by its end": made_of(outside) != before,
+        }
+
+    files = dict.fromkeys(("deep/kept.txt", "kept.txt"), "100644 of the host")
+    expected = {
+        "links in the guest": [0] * len(links),
+        "the host's files": {"deep": "40755 ", **files},
+        "no traceback": True,
+        "copied or refused": True,
+        "changed by its end": False,
+    }
+    sides.check_side(backend, f"lifecycle/cp-by-a-link-{how}", body, expected=expected)
+
+
+#: Permissions that a file has; a second copy gives it the next ones.
+MODES: Final = (0o600, 0o755, 0o644, 0o700, 0o400, 0o640, 0o555)
+
+
+def read_by_others(world: World, text: str) -> list[str]:
+    """Files of the launcher that hold a text and that another user of the host can read."""
+    top = world.home / ".bot-bottle"
+    return [
+        f"{path.relative_to(world.home)} with mode {path.stat().st_mode & 0o777:o}"
+        for path in sorted(top.rglob("*"))
+        if path.is_file()
+        and path.stat().st_mode & 0o004
+        and all(each.stat().st_mode & 0o001 for each in path.parents if each.is_relative_to(top))
+        and text in path.read_text(errors="surrogateescape")
+    ]
+
+
+def test_a_copy_may_be_read_and_run_by_whom_the_file_may(sides: Sides, backend: Backend) -> None:
+    """What its owner can run can be run, and what others cannot read is closed to them."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        folder = a_folder(world.home / "work", {f"{mode:o}": "canary-closed" for mode in MODES})
+        problems: list[str] = []
+
+        def look_at(bottle: Bottle, place: str, mode: int) -> None:
+            shown = bottle.exec(script_that_shows_the_mode(place)).stdout.strip()
+            found = int(shown or "0", 8)
+            if (found ^ mode) & 0o100 or found & ~mode & 0o007:
+                problems.append(f"{place}: expected a mode like {mode:o}, found {shown}")
+
+        with launcher.start("dev", backend=world.backend) as bottle:
+            for mode in MODES:
+                (folder / f"{mode:o}").chmod(mode)
+                bottle.cp_in(folder / f"{mode:o}", "/tmp/one")
+                look_at(bottle, "/tmp/one", mode)
+                if not mode & 0o004:
+                    problems += read_by_others(world, "canary-closed")
+            for _ in range(2):
+                bottle.cp_in(folder, "/home/node/all")
+                for mode in MODES:
+                    look_at(bottle, f"/home/node/all/{mode:o}", mode)
+        return {"problems": problems}
+
+    sides.check_side(backend, "lifecycle/cp-modes", body, expected={"problems": []})
+
+
+def test_links_in_a_folder_mean_the_same_in_the_guest(sides: Sides, backend: Backend) -> None:
+    """A link beside a file leads to its copy; one that leads nowhere is in nobody's way."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        folder = a_folder(world.home / "work", {"v1/a.txt": "one", "last.txt": "last"})
+        (folder / "now").symlink_to("v1")
+        (folder / "a.txt").symlink_to("now/a.txt")
+        (folder / "nowhere").symlink_to("not/there")
+        seen: dict[str, str] = {}
+        with launcher.start("dev", backend=world.backend) as bottle:
+            with world.may_refuse(launcher.errors) as outcome:
+                bottle.cp_in(folder, "/tmp/work")
+            for name in ("v1/a.txt", "last.txt", "a.txt", "now/a.txt"):
+                seen[name] = bottle.exec(script_that_reads(f"/tmp/work/{name}")).stdout
+        return {"outcome": outcome.happened, "files": seen}
+
+    files = {"v1/a.txt": "one", "last.txt": "last", "a.txt": "one", "now/a.txt": "one"}
+    expected = {"outcome": "done", "files": files}
+    sides.check_side(backend, "lifecycle/cp-links", body, expected=expected)
 
 
 def test_copying_what_is_not_there_is_refused(sides: Sides, backend: Backend) -> None:
@@ -555,11 +711,14 @@ def test_a_whole_manifest_of_three_generations(sides: Sides, backend: Backend) -
             },
         )
         world.answers.append("canary-typed")
+        world.write_bottle("bare", {"image": world.image})
+        with launcher.start("bare", backend=world.backend) as bottle:
+            bare = read_environment(bottle.exec(ENVIRONMENT).stdout)
         with launcher.start("dev", backend=world.backend) as bottle:
             inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
             made_of = [guest.image for guest in world.guests().values()]
         return {
-            "env": {name: value for name, value in inside.items() if name not in ("PATH", "HOME", "LANG")},
+            "env": {name: value for name, value in inside.items() if bare.get(name) != value},
             "image": made_of in ([], [world.image]),
             "prompt": [("Of old" in asked) for asked in world.asked],
         }  # fmt: skip

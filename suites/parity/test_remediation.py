@@ -7,15 +7,18 @@ anything down. The adapter says which is which (``applies_proposals``).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from suites.parity.launcher import Backend, Bottle, Launcher
 from suites.parity.sides import Sides
+from suites.parity.tools.docker import image_environment
 from suites.parity.tools.guest import ENVIRONMENT, read_environment
-from suites.parity.world import IMAGE, OTHER_IMAGE, World
+from suites.parity.world import IMAGE, OTHER_IMAGE, THIRD_IMAGE, World
 
 pytestmark = pytest.mark.covers("PARITY-REMEDIATION")
 
@@ -134,6 +137,38 @@ def test_what_was_approved_outlives_the_guest(sides: Sides, backend: Backend) ->
         if name == backend.name or bool(each["images"]) is (backend.tool != "bwrap")
     }
     sides.check_seen(backend, "remediation/resumed", kept, expected=expected)
+
+
+@pytest.mark.simulated("images that set variables of their own")
+def test_a_changed_image_is_as_one_started_with_it(sides: Sides, backend: Backend) -> None:
+    """The manifest's variables stay; what an image sets goes with it, and comes with the next."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        # What the first image sets too, and yet the manifest's own.
+        own = {"GREETING": "hello", "IMAGE_VERSION": image_environment(IMAGE)["IMAGE_VERSION"]}
+        world.write_bottle("dev", {"image": IMAGE, "env": own})
+        applies = next(s for s in sides.backends if s.name == world.backend).applies_proposals
+        differs: dict[str, Any] = {}
+        with launcher.start("dev", backend=world.backend) as bottle:
+            for image in (IMAGE, OTHER_IMAGE, THIRD_IMAGE):
+                if image != IMAGE:
+                    proposal = launcher.propose(bottle.identity, image=image, justification="gcc")
+                    with world.may_refuse(launcher.errors):
+                        launcher.approve(proposal)
+                now = image if applies else IMAGE
+                world.write_bottle("new", {"image": now, "env": own})
+                with launcher.start("new", backend=world.backend) as new:
+                    wanted = read_environment(new.exec(ENVIRONMENT).stdout)
+                found = read_environment(bottle.exec(ENVIRONMENT).stdout)
+                for name in sorted(found.keys() | wanted.keys()):
+                    if found.get(name) != wanted.get(name):
+                        differs[f"{name} in {now}"] = (
+                            f"{found.get(name)!r} instead of {wanted.get(name)!r}"
+                        )
+        return {"differs from a new bottle": differs, "own": own.items() <= found.items()}
+
+    expected = {"differs from a new bottle": {}, "own": True}
+    sides.check_side(backend, "remediation/as-a-new-one", body, expected=expected)
 
 
 @pytest.mark.parametrize("other", ["docker", "smolmachines", "bubblewrap"])
@@ -363,3 +398,82 @@ def test_a_proposal_outlives_what_it_is_for(sides: Sides, backend: Backend, stat
     if state == "preserved":
         expected |= {"as it was said": True, "lives": True}
     sides.check_side(backend, f"remediation/outlives-{state}", body, expected=expected)
+
+
+#: What is wrong with what is kept of a proposal → what it is made of, from what it was.
+SPOILT: Final[Mapping[str, Callable[[str], str]]] = {
+    "cut": lambda text: text[: len(text) // 2],
+    "empty": lambda _: "",
+    "nuls": lambda text: "\0" * len(text),
+    "no-utf-8": lambda text: text.replace("gcc", "g\udcffc"),
+    "a-list": lambda text: f"[{text}]",
+    "null": lambda _: "null",
+    "a-string": lambda _: '"pending"',
+    "twice": lambda text: text * 2,
+    "numbers": lambda text: re.sub(r'(: *)"[^"]*"', r"\g<1>7", text),
+    "lists": lambda text: re.sub(r'(: *)"[^"]*"', r"\g<1>[]", text),
+    "no-values": lambda _: "{}",
+    "another-state": lambda text: text.replace("pending", "perhaps"),
+}
+
+
+def spoil(world: World, proposal: str, others: list[str], make: Callable[[str], str]) -> list[Path]:
+    """Damage what is kept of this proposal alone; the files that were damaged."""
+    spoilt = []
+    for path in sorted((world.home / ".bot-bottle").rglob("*")):
+        text = path.read_text(errors="surrogateescape") if path.is_file() else ""
+        known = f"{path.name} {text}"
+        if proposal in known and not any(other in known for other in others):
+            path.write_bytes(make(text).encode(errors="surrogateescape"))
+            spoilt.append(path)
+    return spoilt
+
+
+@pytest.mark.parametrize("what", SPOILT)
+def test_a_damaged_proposal_is_in_nobodys_way(sides: Sides, backend: Backend, what: str) -> None:
+    """It is refused by its name and not deleted; the others wait, and are applied, as before."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        write_bottle(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            made = [
+                launcher.propose(bottle.identity, image=world.other_image, justification="gcc")
+                for _ in range(3)
+            ]
+            # Wherever it stands in a list.
+            damaged, first, *_ = made = sorted(made)
+            others = made[1:]
+            spoilt = spoil(world, damaged, others, SPOILT[what])
+            before = [path.read_bytes() for path in spoilt]
+            launcher = sides.open(world)
+            with world.may_refuse(launcher.errors) as listing:
+                waiting = sorted(launcher.pending())
+            with world.may_refuse(launcher.errors) as approving:
+                launcher.approve(damaged)
+            with world.may_refuse(launcher.errors) as applying:
+                launcher.approve(first)
+            with world.may_refuse(launcher.errors) as cleaning:
+                launcher.cleanup()
+            alive = lives(bottle)
+        return {
+            "listing": listing.happened,
+            "others wait": listing.happened == "done" and set(others) <= set(waiting),
+            "approving it": "refused" if not spoilt else approving.happened,
+            "named": not spoilt or damaged in approving.text,
+            "approving another": applying.happened,
+            "cleanup": cleaning.happened,
+            "bottle lives": alive,
+            "kept": [path.read_bytes() for path in spoilt if path.exists()] == before,
+        }
+
+    expected = {
+        "listing": "done",
+        "others wait": True,
+        "approving it": "refused",
+        "named": True,
+        "approving another": by_kind(backend, applies="done", refuses="refused"),
+        "cleanup": "done",
+        "bottle lives": True,
+        "kept": True,
+    }
+    check_kind(sides, backend, f"remediation/spoilt-{what}", body, expected)

@@ -314,12 +314,15 @@ def test_a_closed_terminal_is_refused(sides: Sides, backend: Backend) -> None:
 @pytest.mark.simulated("commands fail on request")
 @pytest.mark.parametrize("number", range(1, 5))
 def test_a_failing_command_shows_no_value(sides: Sides, backend: Backend, number: int) -> None:
-    """Whichever command fails, and whatever it prints, no value gets into the error or the log."""
+    """Whichever command fails, and whatever it prints, no value gets into the error or the log.
+
+    A literal may stand on a command line, and yet in no message.
+    """
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.environ["HOST_TOKEN"] = "canary-of-the-host"
         world.answers.append("canary-4711")
-        env = {"TYPED": "?", "GIVEN": "${HOST_TOKEN}"}
+        env = {"TYPED": "?", "GIVEN": "${HOST_TOKEN}", "PLAIN": "canary-literal"}
         world.write_bottle("dev", {"image": world.image, "env": env})
         world.stub.fail_at(number)
         with (
@@ -329,10 +332,12 @@ def test_a_failing_command_shows_no_value(sides: Sides, backend: Backend, number
             for _ in range(4):
                 bottle.exec(ENVIRONMENT)
         values = {"TYPED": "canary-4711", "GIVEN": "canary-of-the-host"}
+        messages = {place: world.readable()[place] for place in ("log", "errors", "prompts")}
         return {
             "no crash": outcome.happened in ("refused", "done"),
             "exposed": exposures(values, world.readable()),
+            "literals in messages": exposures({"PLAIN": "canary-literal"}, messages),
         }
 
-    expected = {"no crash": True, "exposed": {}}
+    expected = {"no crash": True, "exposed": {}, "literals in messages": {}}
     sides.check_side(backend, f"secret-env/command-{number}-fails", body, expected=expected)

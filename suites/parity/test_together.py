@@ -126,11 +126,12 @@ def test_two_bottles_are_two(
 
 @pytest.mark.covers("PARITY-CLEANUP", "PARITY-RESUME")
 @pytest.mark.simulated("guests of another home are made up")
-def test_another_home_is_left_alone(sides: Sides, backend: Backend) -> None:
+@pytest.mark.parametrize("where", ["beside", "below", "of its name"])
+def test_another_home_is_left_alone(sides: Sides, backend: Backend, where: str) -> None:
     """Two users have one name and the same tools: none lists, resumes or removes what is the other's."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        other = sides.another_world(world)
+        other = sides.another_world(world, where)
         theirs = sides.open(other)
         mine_rich, their_rich = Rich.marked("dev", "mine"), Rich.marked("dev", "theirs")
         for rich, owner in ((mine_rich, world), (their_rich, other)):
@@ -177,7 +178,7 @@ def test_another_home_is_left_alone(sides: Sides, backend: Backend) -> None:
         "mine is gone": [],
         "exposed": {},
     }
-    sides.check_side(backend, "together/another-home", body, expected=expected)
+    sides.check_side(backend, f"together/another-home-{where}", body, expected=expected)
 
 
 @pytest.mark.covers("PARITY-CLEANUP")

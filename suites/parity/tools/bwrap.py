@@ -6,12 +6,13 @@ between two commands: what they share is the folders they bind.
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from suites.parity.compare import Call, Reply, UnknownInvocation
-from suites.parity.tools.guest import Guest, Ran
+from suites.parity.tools.guest import Guest, Ran, followed
 
 __all__ = ["Bwrap"]
 
@@ -68,7 +69,7 @@ class Bwrap:
         if not command:
             return Reply(returncode=1, stderr=b"bwrap: No command specified\n")
         self.ran.append(Ran(guest="", argv=tuple(command), user=sandbox.user))
-        return Guest().run(tuple(command), env=sandbox.env, user=sandbox.user, read=sandbox.read)
+        return Guest().run(tuple(command), env=sandbox.env, user=sandbox.user, files=sandbox)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,12 +79,14 @@ class _Sandbox:
     Attributes:
         env: of the command.
         binds: path inside → path on the host, ``None`` for what is empty and in memory.
+        read_only: paths inside that nothing can be written below.
         missing: paths that were to be bound and are not there.
         user: who the command runs as.
     """
 
     env: dict[str, str]
     binds: dict[str, Path | None] = field(default_factory=dict)
+    read_only: set[str] = field(default_factory=set)
     missing: list[Path] = field(default_factory=list)
     user: str = "root"
 
@@ -118,6 +121,8 @@ class _Sandbox:
                 self.binds[target] = None
             case _, [source, target] if "bind" in flag:
                 self._bind(Path(source), target, is_needed=not flag.endswith("-try"))
+                if flag.startswith("--ro-"):
+                    self.read_only.add(target)
 
     def _bind(self, source: Path, target: str, *, is_needed: bool) -> None:
         if source.exists() or _of_the_host(source):
@@ -127,13 +132,43 @@ class _Sandbox:
 
     def read(self, path: str) -> bytes | None:
         """A file as the command sees it."""
-        wanted = PurePosixPath(path)
-        holders = [target for target in self.binds if wanted.is_relative_to(target)]
-        source = self.binds[max(holders, key=len)] if holders else None
-        if source is None:
-            return None
-        file = source / wanted.relative_to(max(holders, key=len))
-        return file.read_bytes() if file.is_file() else None
+        file = self._file(path)
+        return None if file is None else file.read_bytes()
+
+    def mode(self, path: str) -> int | None:
+        """Its permissions."""
+        file = self._file(path)
+        return None if file is None else stat.S_IMODE(file.stat().st_mode)
+
+    def link(self, target: str, path: str) -> bool:
+        """Make a symbolic link, which means nothing outside the sandbox."""
+        above = followed(str(PurePosixPath(path).parent), self._link_at)
+        if above is None or self._holder(above) in {None, *self.read_only}:
+            return False
+        file = self._source(above / PurePosixPath(path).name)
+        if file is None or file.exists() or file.is_symlink() or not file.parent.is_dir():
+            return False
+        file.symlink_to(target)
+        return True
+
+    def _file(self, path: str) -> Path | None:
+        place = followed(path, self._link_at)
+        file = None if place is None else self._source(place)
+        return file if file is not None and file.is_file() else None
+
+    def _link_at(self, place: PurePosixPath) -> str | None:
+        file = self._source(place)
+        return str(file.readlink()) if file is not None and file.is_symlink() else None
+
+    def _holder(self, place: PurePosixPath) -> str | None:
+        holders = [target for target in self.binds if place.is_relative_to(target)]
+        return max(holders, key=len) if holders else None
+
+    def _source(self, place: PurePosixPath) -> Path | None:
+        """Where on the host lies what a place without links holds; ``None`` for nowhere."""
+        holder = self._holder(place)
+        source = None if holder is None else self.binds[holder]
+        return None if holder is None or source is None else source / place.relative_to(holder)
 
 
 def _arity(flag: str, call: Call) -> int:

@@ -1,6 +1,6 @@
 """The models of the tools as commands on a PATH, for a launcher that runs commands itself.
 
-Each command is a few lines of Python that come here. What the tools remember lies in one file, which
+Each command is a few lines of Python that come here. It reads all the input it is given. What the tools remember lies in one file, which
 is locked while a command runs; so does a line for each call. Two scripts are more than a model: one
 that stays until it is ended, and one that is ended by a signal itself.
 """
@@ -70,7 +70,7 @@ class Commands:
         return {name: each for tool in self.tools().values() for name, each in tool.guests.items()}
 
     def calls(self) -> list[dict[str, Any]]:
-        """Every call: ``argv``, ``env``, ``cwd``, ``pid`` and whether its input is a terminal."""
+        """Every call: ``argv``, ``env``, ``cwd``, ``pid``, ``tty`` and ``stdin``."""
         path = self.folder / "calls.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -79,6 +79,7 @@ def main(folder: str, name: str) -> None:
     """Run one command on the model of its tool, and end as it ends."""
     here = Path(folder)
     call = Call(argv=(name, *sys.argv[1:]), env=dict(os.environ))
+    given = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
     with (here / "lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         row = {
@@ -87,6 +88,7 @@ def main(folder: str, name: str) -> None:
             "cwd": str(Path.cwd()),
             "pid": os.getpid(),
             "tty": sys.stdin.isatty(),
+            "stdin": given.decode(errors="surrogateescape"),
         }
         with (here / "calls.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")

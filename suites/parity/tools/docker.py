@@ -7,6 +7,7 @@ same scenarios on a real engine.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -19,7 +20,7 @@ from suites.parity.compare import Call, Reply, UnknownInvocation
 from suites.parity.tools.flags import SWITCH, VALUE, Flags, parse
 from suites.parity.tools.guest import Guest, Ran
 
-__all__ = ["Docker"]
+__all__ = ["Docker", "image_environment"]
 
 _ENV: Final = {"-e": ("env", VALUE), "--env": ("env", VALUE), "--env-file": ("env-file", VALUE)}
 _TTY: Final = {
@@ -74,6 +75,16 @@ _STOP: Final = {"-t": ("time", VALUE), "--time": ("time", VALUE)}
 #: The docker CLI reads an env file line by line into a buffer of this size.
 _LINE_BYTES: Final = 65_536
 _FIELD: Final = re.compile(r"\{\{\s*(?:json\s+)?\.(\w+)?(?:\s+\"([^\"]*)\")?\s*\}\}")
+
+
+def image_environment(image: str) -> dict[str, str]:
+    """The variables that an image sets: no two have the same value, and one is of this image alone."""
+    mark = hashlib.sha256(image.encode()).hexdigest()[:6]
+    return {
+        "PATH": f"/opt/{mark}/bin:/usr/local/bin:/usr/bin:/bin",
+        "IMAGE_VERSION": mark,
+        f"ONLY_OF_{mark.upper()}": "1",
+    }
 
 
 class Docker:
@@ -150,7 +161,7 @@ class Docker:
         name = flags.one("name") or secrets.token_hex(4)
         if name in self.guests:
             return _daemon(f'Conflict. The container name "/{name}" is already in use.', 125)
-        env = self._environment(flags, call.env)
+        env = self._environment(flags, call.env, {**image_environment(image), "HOME": "/root"})
         if isinstance(env, Reply):
             return env
         if command != ["sleep", "infinity"]:
@@ -160,9 +171,11 @@ class Docker:
         self.adopt(name, Guest(env=env, image=image, labels=labels))
         return Reply(stdout=f"{self._ids[name]}\n".encode())
 
-    def _environment(self, flags: Flags, host: Mapping[str, str]) -> dict[str, str] | Reply:
+    def _environment(
+        self, flags: Flags, host: Mapping[str, str], base: Mapping[str, str]
+    ) -> dict[str, str] | Reply:
         """Env files first, then ``-e``; a bare name takes the value from docker's own environment."""
-        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root"}
+        env = dict(base)
         entries: list[str] = []
         for path in map(Path, flags.all("env-file")):
             lines = self._read_env_file(path)
@@ -209,7 +222,7 @@ class Docker:
             return _daemon(f"No such container: {name}", 1)
         if not guest.is_running:
             return _daemon(f"Container {self._ids[name]} is not running", 1)
-        env = self._environment(flags, call.env)
+        env = self._environment(flags, call.env, {})
         if isinstance(env, Reply):
             return env
         user = flags.one("user", "root")
@@ -346,7 +359,14 @@ class Docker:
                 return Reply(
                     returncode=1, stdout=b"[]\n", stderr=f"Error: No such image: {image}\n".encode()
                 )
-        return Reply(stdout=json.dumps([{"RepoTags": [image]} for image in flags.rest]).encode())
+        found = [
+            {
+                "RepoTags": [image],
+                "Config": {"Env": [f"{k}={v}" for k, v in image_environment(image).items()]},
+            }
+            for image in flags.rest
+        ]
+        return Reply(stdout=json.dumps(found).encode())
 
     def _inspect(self, rest: list[str]) -> Reply:
         flags = parse(rest, _FORMAT, command="docker inspect", interspersed=True)
@@ -390,21 +410,25 @@ class Docker:
 
 
 def copy_tree(source: Path, guest: Guest, path: str, *, command: str) -> Reply:
-    """Copy a file or a folder into a guest.
+    """Copy a file or a folder into a guest, by the links of the guest; those of a folder are kept.
 
     A file whose target ends in ``/`` goes into that folder under its own name.
     """
     if not source.exists():
         message = f"{command} {source}: no such file or directory\n"
         return Reply(returncode=1, stderr=message.encode())
-    if source.is_file():
-        target = PurePosixPath(path) / source.name if path.endswith("/") else PurePosixPath(path)
-        guest.files[str(target)] = source.read_bytes()
-        return Reply()
-    for file in sorted(source.rglob("*")):
-        if file.is_file():
-            target = PurePosixPath(path) / PurePosixPath(*file.relative_to(source).parts)
-            guest.files[str(target)] = file.read_bytes()
+    files = [source] if source.is_file() else sorted(source.rglob("*"))
+    for file in files:
+        inside = PurePosixPath(*file.relative_to(source).parts)
+        if source.is_file() and path.endswith("/"):
+            inside = PurePosixPath(source.name)
+        target = guest.place(str(PurePosixPath(path) / inside))
+        if file.is_symlink() and file != source:
+            guest.files.pop(target, None)
+            guest.links[target] = str(file.readlink())
+        elif file.is_file():
+            guest.files[target] = file.read_bytes()
+            guest.modes[target] = stat.S_IMODE(file.stat().st_mode)
     return Reply()
 
 

@@ -10,19 +10,24 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from pathlib import PurePosixPath
+from typing import Final, Protocol
 
 from suites.parity.compare import Reply, UnknownInvocation
 
 __all__ = [
     "ENVIRONMENT",
     "USER",
+    "Files",
     "Guest",
     "Ran",
+    "followed",
     "read_environment",
     "script_that_answers",
     "script_that_dies",
+    "script_that_links",
     "script_that_reads",
+    "script_that_shows_the_mode",
 ]
 
 #: The whole environment, NUL-terminated entries.
@@ -49,6 +54,16 @@ def script_that_reads(path: str) -> str:
     return f"cat -- {shlex.quote(path)}"
 
 
+def script_that_links(target: str, path: str) -> str:
+    """A script that makes a symbolic link in the guest."""
+    return f"ln -s -- {shlex.quote(target)} {shlex.quote(path)}"
+
+
+def script_that_shows_the_mode(path: str) -> str:
+    """A script that prints the permissions of a file of the guest, as an octal number."""
+    return f"stat -L -c %a -- {shlex.quote(path)}"
+
+
 def read_environment(printed: str) -> dict[str, str]:
     """What :data:`ENVIRONMENT` printed, as a mapping."""
     entries = (entry.partition("=") for entry in printed.split("\0") if entry)
@@ -59,6 +74,8 @@ _ANSWERS: Final = re.compile(
     r"printf %s (?P<out>.*); printf %s (?P<err>.*) >&2; exit (?P<code>[0-9]+)", re.DOTALL
 )
 _DIES: Final = re.compile(r"kill -(?P<signal>[0-9]+) \$\$")
+#: More links than this on one path are a circle, to Linux as well.
+_LINKS: Final = 40
 _SHELLS: Final = ("sh", "bash", "/bin/sh", "/bin/bash")
 
 
@@ -81,6 +98,43 @@ class Ran:
     interactive: bool | None = None
 
 
+class Files(Protocol):
+    """The files that a guest sees; links mean what they mean in the guest."""
+
+    def read(self, path: str) -> bytes | None:
+        """The contents of a file; ``None`` where there is none."""
+
+    def mode(self, path: str) -> int | None:
+        """Its permissions; ``None`` where there is none."""
+
+    def link(self, target: str, path: str) -> bool:
+        """Make a symbolic link; whether that can be done."""
+
+
+def followed(path: str, link_at: Callable[[PurePosixPath], str | None]) -> PurePosixPath | None:
+    """Where a path of a guest leads, all links on it followed; ``None`` for a circle of them.
+
+    Args:
+        path: in the guest, from its root.
+        link_at: what a link holds; ``None`` for what is no link.
+    """
+    left, place = list(PurePosixPath(path).parts[::-1]), PurePosixPath("/")
+    for _ in range(_LINKS):
+        while left:
+            part = left.pop()
+            if part == "..":
+                place = place.parent
+                continue
+            place /= part
+            if (target := link_at(place)) is not None:
+                left += PurePosixPath(target).parts[::-1]
+                place = place.parent
+                break
+        else:
+            return place
+    return None
+
+
 @dataclass(slots=True, kw_only=True)
 class Guest:
     """One simulated guest.
@@ -88,6 +142,8 @@ class Guest:
     Attributes:
         env: what every process in it inherits.
         files: path → contents; a stand-in for its file system.
+        modes: path → permissions, of what was copied in.
+        links: path → what a symbolic link holds.
         image: what it was made of.
         labels: what its tool knows it by, beside its name.
         is_running: commands can be run in it.
@@ -95,9 +151,33 @@ class Guest:
 
     env: dict[str, str] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
+    modes: dict[str, int] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
     image: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     is_running: bool = True
+
+    def place(self, path: str) -> str:
+        """Where a path leads; that of a circle of links leads nowhere."""
+        place = followed(path, lambda each: self.links.get(str(each)))
+        return "" if place is None else str(place)
+
+    def read(self, path: str) -> bytes | None:
+        """The contents of a file."""
+        return self.files.get(self.place(path))
+
+    def mode(self, path: str) -> int | None:
+        """Its permissions."""
+        return self.modes.get(self.place(path))
+
+    def link(self, target: str, path: str) -> bool:
+        """Make a symbolic link."""
+        above, name = self.place(str(PurePosixPath(path).parent)), PurePosixPath(path).name
+        place = str(PurePosixPath(above) / name)
+        if not above or place in self.files or place in self.links:
+            return False
+        self.links[place] = target
+        return True
 
     def run(  # noqa: PLR0911 - one row per script
         self,
@@ -105,7 +185,7 @@ class Guest:
         *,
         env: Mapping[str, str],
         user: str,
-        read: Callable[[str], bytes | None] | None = None,
+        files: Files | None = None,
     ) -> Reply:
         """Run a command in the guest.
 
@@ -113,7 +193,7 @@ class Guest:
             argv: the command.
             env: what this command gets on top of the guest's environment.
             user: who runs it.
-            read: how a file is read, where the guest's files are not in ``files``.
+            files: those it sees, where they are not this guest's own.
 
         Raises:
             UnknownInvocation: it is none of the scripts that this guest understands.
@@ -134,17 +214,25 @@ class Guest:
             return Reply(returncode=int(answers["code"]), stdout=_bytes(out), stderr=_bytes(err))
         if dies := _DIES.fullmatch(script):
             return Reply(returncode=128 + int(dies["signal"]))
+        seen = files or self
         match shlex.split(script):
             case ["true"]:
                 return Reply()
             case ["cat", "--", path]:
-                contents = (read or self.files.get)(path)
-                if contents is not None:
-                    return Reply(stdout=contents)
-                message = f"cat: {path}: No such file or directory\n"
-                return Reply(returncode=1, stderr=message.encode())
+                contents = seen.read(path)
+                return _missing("cat", path) if contents is None else Reply(stdout=contents)
+            case ["stat", "-L", "-c", "%a", "--", path]:
+                mode = seen.mode(path)
+                return _missing("stat", path) if mode is None else Reply(stdout=b"%o\n" % mode)
+            case ["ln", "-s", "--", target, path]:
+                return Reply() if seen.link(target, path) else _missing("ln", path)
         message = f"the simulated guest does not understand {script!r}"
         raise UnknownInvocation(message)
+
+
+def _missing(command: str, path: str) -> Reply:
+    message = f"{command}: {path}: No such file or directory\n"
+    return Reply(returncode=1, stderr=message.encode())
 
 
 def _bytes(text: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import io
 import logging
 import os
 import signal
@@ -37,6 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         runner=SubprocessRunner(),
         log=logging.getLogger("bot_bottle"),
     )
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What a terminal cannot show is no reason not to show the rest.
+        sys.stdout.reconfigure(errors="backslashreplace")
     # Ended from outside, it removes its guest as at any other end.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
@@ -102,10 +106,21 @@ def _resume(launcher: Launcher, arguments: argparse.Namespace) -> int:
 
 def _list(launcher: Launcher, _: argparse.Namespace) -> int:
     for metadata in launcher.recorded():
-        print(f"{metadata.identity}\t{metadata.backend}\t{metadata.started_at}")
+        _print_row(metadata.identity, metadata.backend, metadata.started_at)
     for proposal in launcher.pending():
-        print(f"{proposal.id}\t{proposal.identity}\t{proposal.image}\t{proposal.justification}")
+        _print_row(proposal.id, proposal.identity, proposal.image, proposal.justification)
     return 0
+
+
+def _print_row(*cells: str) -> None:
+    """One line, whatever is in the cells: what is no printable character is shown as in Python."""
+    print("\t".join("".join(map(_shown, cell)) for cell in cells))
+
+
+def _shown(character: str) -> str:
+    if character.isprintable() and character != "\\":
+        return character
+    return character.encode("unicode_escape").decode()
 
 
 def _cleanup(launcher: Launcher, _: argparse.Namespace) -> int:

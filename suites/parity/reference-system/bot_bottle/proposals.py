@@ -7,13 +7,14 @@ import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 from bot_bottle.errors import RemediationError
 from bot_bottle.host import Host
 from bot_bottle.state import alone, write_atomically
 
 _ID = re.compile(r"p-[0-9a-f]{8}")
+_STATUSES = ("pending", "applied")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,7 @@ class Proposals:
     """The queue of one home."""
 
     def __init__(self, host: Host) -> None:
+        self._log = host.log
         self._folder = host.root / "proposals"
 
     def add(self, identity: str, *, image: str, justification: str) -> Proposal:
@@ -65,12 +67,32 @@ class Proposals:
         if not _ID.fullmatch(id) or not path.is_file():
             raise RemediationError(f"cannot find a proposal {id!r}")
         try:
-            return Proposal(**json.loads(path.read_bytes()))
-        except (ValueError, TypeError) as error:
-            raise RemediationError(f"cannot read {path}: it is damaged") from error
+            return _parse(json.loads(path.read_bytes()), id)
+        except OSError as error:
+            raise RemediationError(f"cannot read {path}: {error.strerror}") from error
+        except ValueError as error:
+            raise RemediationError(f"cannot read {path}: it is damaged ({error})") from error
 
     def pending(self) -> list[Proposal]:
-        if not self._folder.is_dir():
-            return []
-        every = (self.get(path.stem) for path in sorted(self._folder.glob("p-*.json")))
-        return [proposal for proposal in every if proposal.status == "pending"]
+        """Those that wait; one that cannot be read is a warning."""
+        found = []
+        for path in sorted(self._folder.glob("p-*.json")):
+            try:
+                found.append(self.get(path.stem))
+            except RemediationError as error:
+                self._log.warning("%s", error)
+        return [proposal for proposal in found if proposal.status == "pending"]
+
+
+def _parse(content: object, id: str) -> Proposal:
+    if not isinstance(content, dict):
+        raise ValueError("found no mapping")
+    for field in fields(Proposal):
+        if not isinstance(content.get(field.name), str):
+            raise ValueError(f"{field.name} is missing, or no string")
+    proposal = Proposal(**{field.name: content[field.name] for field in fields(Proposal)})
+    if proposal.id != id:
+        raise ValueError("it is another proposal")
+    if proposal.status not in _STATUSES:
+        raise ValueError(f"the status is {proposal.status!r}, expected one of {_STATUSES}")
+    return proposal

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from bot_bottle import faults
 from bot_bottle.backends.base import Bottle, ExecResult, Plan, Spec, closing, source_of
+from bot_bottle.copying import copy_into
 from bot_bottle.env import ResolvedEnv
 from bot_bottle.errors import BackendError, RemediationError
 from bot_bottle.host import Host
@@ -47,8 +48,10 @@ class BubblewrapBackend:
     @contextmanager
     def launch(self, plan: Plan) -> Iterator[Bottle]:
         folder = Path(plan.guest)
+        # What is in it is the guest's, whatever the modes of its files are.
+        folder.mkdir(mode=0o700, parents=True)
         for name in _WRITABLE.values():
-            (folder / name).mkdir(parents=True)
+            (folder / name).mkdir()
         (folder / "passwd").write_text(_PASSWD)
         (folder / "guest.json").write_text(json.dumps({"identity": plan.identity}))
         with closing(BubblewrapBottle(self._host, plan.identity, folder, plan.env)) as bottle:
@@ -112,12 +115,16 @@ class BubblewrapBottle:
 
     def cp_in(self, host: Path, guest: str) -> None:
         source = source_of(host)
-        target = self._writable(guest)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, dirs_exist_ok=True)
-        else:
-            shutil.copyfile(source, target / source.name if guest.endswith("/") else target)
+        root, parts = self._writable(guest)
+        if guest.endswith("/") and not source.is_dir():
+            parts = [*parts, source.name]
+        try:
+            copy_into(source, root, parts)
+        except OSError as error:
+            raise BackendError(
+                f"cannot copy {host} to {guest} of {self.identity}: {error.strerror}. A link in "
+                "the guest is not followed"
+            ) from error
 
     def close(self) -> None:
         _remove(self._folder)
@@ -148,11 +155,12 @@ class BubblewrapBottle:
             words += ["--setenv", name, value]
         return b"".join(word.encode(errors="surrogateescape") + b"\0" for word in words)
 
-    def _writable(self, guest: str) -> Path:
+    def _writable(self, guest: str) -> tuple[Path, list[str]]:
+        """A folder that the guest has of its own, and the names of what is below it."""
         path = PurePosixPath(guest)
         for inside, name in _WRITABLE.items():
             if path.is_relative_to(inside) and ".." not in path.parts:
-                return self._folder / name / path.relative_to(inside)
+                return self._folder / name, list(path.relative_to(inside).parts)
         known = ", ".join(_WRITABLE)
         raise BackendError(f"cannot copy to {guest}: a bubblewrap guest can write to {known} only")
 

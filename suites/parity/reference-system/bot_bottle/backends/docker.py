@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from bot_bottle import faults
 from bot_bottle.backends.base import Bottle, ExecResult, Plan, Spec, closing, source_of
@@ -25,6 +26,9 @@ from bot_bottle.run import checked
 _PREFIX = "bot-bottle-"
 _IDENTITY = "bot-bottle.identity"
 _HOME = "bot-bottle.home"
+
+#: Names of the variables that the bottle was given: those of its image are not among them.
+_VARIABLES = "bot-bottle.variables"
 
 #: The folder of env files, below the launcher's own. What is there after a launch was left by one
 #: that was killed.
@@ -80,7 +84,7 @@ class DockerBackend:
         if not faults.on("docker-remediation-removes-first"):
             self._or_refuse(["image", "inspect", image], f"find image {image}")
         described = self._or_refuse(["inspect", name], f"inspect {name}")
-        env = _env_of(json.loads(described)[0]["Config"]["Env"])
+        env = _env_of(json.loads(described)[0]["Config"])
         if faults.on("docker-remediation-removes-first"):
             self._docker(["rm", "-f", name], f"remove {name}")
             self._run(name, identity, image, env)
@@ -110,6 +114,7 @@ class DockerBackend:
         in_file, bare = split(env)
         argv = ["run", "-d", "--name", name]
         argv += ["--label", f"{_IDENTITY}={identity}", "--label", f"{_HOME}={self._host.owner}"]
+        argv += ["--label", f"{_VARIABLES}={' '.join([*env.literals, *env.forwarded])}"]
         inherited = dict(self._host.environ)
         with _env_file(self._host.root, identity, in_file) as file:
             argv += ["--env-file", str(file)]
@@ -230,9 +235,16 @@ def _fits(name: str, value: str) -> bool:
         return False
 
 
-def _env_of(entries: Sequence[str]) -> ResolvedEnv:
-    """The environment of a container; nothing says any more which of it was a literal."""
-    return ResolvedEnv({}, dict(entry.partition("=")[::2] for entry in entries))
+def _env_of(config: Mapping[str, Any]) -> ResolvedEnv:
+    """What a container was given; nothing says any more which of it was a literal."""
+    if _VARIABLES not in config["Labels"]:
+        raise RemediationError(
+            "cannot change the image of a docker container that an older launcher started: which "
+            "variables are its image's is not known. Nothing was changed; end it and resume it"
+        )
+    given = config["Labels"][_VARIABLES].split()
+    entries = dict(entry.partition("=")[::2] for entry in config["Env"])
+    return ResolvedEnv({}, {name: entries[name] for name in given if name in entries})
 
 
 @contextmanager
