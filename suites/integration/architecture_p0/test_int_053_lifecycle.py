@@ -66,6 +66,7 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
         met = await gateway.fault_met(number)
     await episodes.begun(accepted[1]["session_id"])
     while_running = await episodes.get(accepted[1]["episode_id"])
+    running = await _page(episodes, status="running", limit=500)
     seen_running = await describe_workflow(episodes.stack, accepted[1]["workflow_id"])
     await episodes.release(accepted[1]["session_id"])
     bad = await episodes.until(accepted[1]["episode_id"], "failed")
@@ -77,6 +78,10 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
     assert 2 <= often <= _MOST_ASKED, f"a refusal of the provider is asked for {often} times"
     assert seen_running is not None, "Temporal has no workflow of an episode that runs"
     assert "running" == seen_running.status, f"Temporal has {seen_running} of one that runs"
+    listed = {row["episode_id"]: row["status"] for row in running}
+    wanted = {**listed, while_running["episode_id"]: "running"}
+    expect_same(wanted, listed, what="those listed as running, one of them our own")
+    assert set(listed.values()) == {"running"}, f"listed as running, and are not: {listed}"
     assert "running" == while_running["status"], f"expected it running, found {while_running}"
     expect_same(["queued", "running"], _steps(while_running), what="steps of one that runs")
     expect_same(["queued", "running", "completed"], _steps(good), what="steps of the good one")
