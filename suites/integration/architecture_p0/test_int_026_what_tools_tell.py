@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final
 
 import pytest
+import trio
 
 from harness_core.base.slowness import patience
 from harness_core.doubles.http import Response
+from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import result, use
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import BROKEN_SCENE, scene
 from suites.integration.sessions import Session, new_session
+
+_CHECK: Final = "manufacturability_check"
+
+#: Lines of a file that is longer than a model is told at once.
+_LINES: Final = 9_000
+
+#: How an answer says that it is not whole; nothing else that a prompt holds here says so.
+_MARKS: Final = (
+    "truncat",
+    "Truncat",
+    "TRUNCAT",
+    "omitted",
+    "shortened",
+    " cut ",
+    "[cut",
+    "…",
+    "[...]",
+)
 
 #: An operation that builds: seconds, most of them imports.
 _WORK_S: Final = 60.0
@@ -94,6 +116,47 @@ async def test_int_026_parts_are_measured(worker):
         assert path in why, f"expected the refusal of {path} to name it, found {why!r}"
     checks = calls(await session.events(), "manufacturability_check")
     assert 9 == len(checks), f"expected an event for each of 9 checks, found {len(checks)}"
+
+
+@pytest.mark.covers("INT-026")
+@pytest.mark.integration_p0
+async def test_int_026_jobs_at_once_are_each_about_their_own_part(worker):
+    """Checks, validations and simulations that one session asks for at once are each of its own part.
+
+    Each answer and each event says what the same job says when it is alone.
+    """
+    session = new_session(worker)
+    volumes = {f"part-{side}.py": 1000.0 * side for side in (1, 7, 40, 90)}
+    for path, volume in volumes.items():
+        script = f"from build123d import *\n\npart = Box(10, 100, {volume / 1000})\n"
+        await session.write(path, script)
+    rests = {}
+    for path in list(volumes)[1:3]:
+        alone = await _asked(session, "/benchmark/simulate", **_run_of(path))
+        assert alone.status == 200, f"expected a simulation of {path}, found {alone}"
+        rests[path] = alone.json()["bodies"]
+    answers: dict[tuple[str, str], Response] = {}
+
+    async def ask(operation: str, path: str, **body: Any) -> None:
+        answers[operation, path] = await _asked(session, operation, **{"model": path, **body})
+
+    async with trio.open_nursery() as nursery:
+        for path in volumes:
+            nursery.start_soon(ask, "/benchmark/analyze", path)
+            nursery.start_soon(ask, "/benchmark/validate", path)
+        for path in rests:
+            nursery.start_soon(partial(ask, "/benchmark/simulate", path, **_run_of(path)))
+    for (operation, path), answer in answers.items():
+        assert answer.status == 200, f"{operation} of {path}, beside others: {answer}"
+    checked = {path: answers["/benchmark/analyze", path].json() for path in volumes}
+    found = {path: round(check["volume_mm3"], 2) for path, check in checked.items()}
+    expect_same(volumes, found, what="volumes of parts that were checked at once")
+    checks = [event["payload"] for event in calls(await session.events(), _CHECK)]
+    recorded = {event["model"]: round(event["volume_mm3"], 2) for event in checks}
+    expect_same(volumes, recorded, what="volumes in the events of checks at once")
+    for path, bodies in rests.items():
+        beside = answers["/benchmark/simulate", path].json()["bodies"]
+        expect_same(bodies, beside, what=f"where {path} rests, alone and beside others")
 
 
 @pytest.mark.covers("INT-026")
@@ -202,6 +265,44 @@ async def test_int_026_an_agent_is_told_what_its_tools_found(episodes: Episodes)
     expect_same(wanted, tools, what="tools of the agent, and whether each was carried out")
 
 
+@pytest.mark.covers("INT-026")
+@pytest.mark.integration_p0
+async def test_int_026_an_agent_is_told_when_an_answer_is_cut(episodes: Episodes) -> None:
+    """A long answer of a tool reaches the model whole, or says that it is not.
+
+    The model provider is a stand-in: the gateway does the turns, and notes what the prompts hold.
+    """
+    token = new_token()
+    lines = "".join(f"line {number} of {token}\n" for number in range(_LINES))
+    await episodes.rehearse(
+        token,
+        use("fs_write", path="long.txt", content=lines),
+        use("fs_read", path="long.txt"),
+    )
+    gateway = episodes.stack.gateway.client
+    last = f"line {_LINES - 1} of {token}"
+    async with AsyncExitStack() as stack:
+        # A fault without latency is no trouble: it counts the calls whose prompts hold two texts.
+        seen = {
+            mark: await stack.enter_async_context(
+                gateway.fault(
+                    Fault(kind="latency", times=99, contains=f"line 9 of {token}", also=mark)
+                )
+            )
+            for mark in (last, *_MARKS)
+        }
+        read = await stack.enter_async_context(
+            gateway.fault(Fault(kind="latency", times=99, contains=f"line 9 of {token}"))
+        )
+        await episodes.run_submitted(token)
+        met = {mark: await gateway.fault_met(number) for mark, number in seen.items()}
+        unmarked = await gateway.fault_met(read)
+    assert any(met.values()), (
+        f"expected the model to be told of {_LINES} lines the last, or that there are more, found "
+        f"{unmarked} prompts that hold the first and nothing of it"
+    )
+
+
 async def _is_linted(session: Session, path: str, findings: list[tuple[str, int]] | None) -> None:
     """What is found in a source is answered with codes and lines; it is an event when there is any."""
     before = len(calls(await session.events(), "lint_failure"))
@@ -223,6 +324,10 @@ async def _is_linted(session: Session, path: str, findings: list[tuple[str, int]
         assert path == payload["path"], f"expected the event of {path}, found {payload}"
         codes = [code for code, _ in listed]
         expect_same(codes, payload["codes"], what=f"codes of {path} in the event")
+
+
+def _run_of(path: str) -> dict[str, Any]:
+    return {"model": path, "variant": f"of {path}", "seed": 5, "duration_s": 0.5}
 
 
 async def _asked(session: Session, operation: str, **body: Any) -> Response:
