@@ -23,7 +23,7 @@ class Fault(Table, frozen=True):
         kind: ``latency`` (answer ``latency_s`` late), ``hold`` (answer once the fault is withdrawn:
             a session stays where it is for as long as a test wants), ``status`` (refuse with
             ``status``), ``cut`` (close the connection after ``after_events`` events),
-            ``malformed`` (a body that is not what its content type says), ``hang`` (no answer
+            ``malformed`` (``body`` in place of a message: no JSON unless given), ``hang`` (no answer
             until the client gives up), ``endless`` (an answer that goes on until the client gives
             up), ``answer`` (a well-formed message that says ``text`` and calls ``tool``, if one is
             named: a model that misbehaves).
@@ -31,6 +31,7 @@ class Fault(Table, frozen=True):
         share: which part of the calls that match it meets, above 0 up to 1; drawn from ``seed``, so
             that two runs meet the same ones.
         seed: of the draw.
+        body: what a ``malformed`` answer is: JSON of another shape, or none.
         text: what an ``answer`` says; may be empty.
         tool: the tool an ``answer`` calls: its whole name, or the bare name of one on offer.
         input: the arguments of that call, whatever the tool's schema says.
@@ -51,6 +52,7 @@ class Fault(Table, frozen=True):
     also: str = ""
     model: str = ""
     without_tools: bool = False
+    body: str = '{"type": "message", "content": [{"type": "te'
     text: str = ""
     tool: str = ""
     input: Mapping[str, Any] = {}

@@ -35,7 +35,7 @@ async def make_trouble(planted: Planted, exchange: Exchange, call: Call) -> bool
     elif fault.kind == "status":
         raise planted_refusal(fault.status, retry_after_s=fault.retry_after_s)
     elif fault.kind == "malformed":
-        await exchange.send(b'{"type": "message", "content": [{"type": "te')
+        await exchange.send(fault.body.encode())
     elif fault.kind == "answer":
         await exchange.reply(call, _planted(fault, call.request))
     elif fault.kind == "endless":

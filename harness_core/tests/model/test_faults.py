@@ -74,6 +74,16 @@ async def test_a_malformed_answer_is_no_json() -> None:
         answer.json()
 
 
+async def test_an_answer_may_be_of_any_shape() -> None:
+    """The body is the one that was planted, with status and content type of a message."""
+    async with served() as (http, control):
+        await control.add_fault(Fault(kind="malformed", body='{"content": "ü"}'))
+        answer = await http.post("/v1/messages", json=HI)
+
+    assert 200 == answer.status_code
+    assert {"content": "ü"} == answer.json()
+
+
 async def test_a_hanging_call_ends_with_its_client() -> None:
     """It has met its fault when it arrives, and is written down when its client has left."""
     async with served() as (http, control):

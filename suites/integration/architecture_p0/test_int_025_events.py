@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
 import trio
 
-from harness_core.doubles.http import Unanswered
+from harness_core.doubles.http import HttpClient, Unanswered
 from harness_core.doubles.turns import use
+from harness_core.system.compose import Stack
 from suites.integration.comparing import consecutive, expect_same, in_order, utc
 from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.full_disk import no_file_beyond
 from suites.integration.patience import EPISODE_S
 from suites.integration.refusals import expect_refused
+from suites.integration.sessions import new_session
 
 #: Turns and calls of each episode; no two are alike.
 _WORK: Final = ((4, 6), (3, 7), (4, 5))
@@ -21,6 +25,13 @@ _WORK: Final = ((4, 6), (3, 7), (4, 5))
 #: What is written to each session while the controller is away: one has more than a page holds.
 _BURSTS: Final = (40, 560, 23)
 _PAGE: Final = 500
+
+#: Events before the disk is full, and how much room is left then, in bytes, each time: less than an
+#: event needs, and no whole number of them.
+_BEFORE: Final = 12
+_ROOMS: Final = (700, 1_111)
+_TRIES: Final = 9
+_LONG_NAME: Final = "x" * 90
 
 #: Ends a line for those who split text and not bytes; no ASCII.
 _AWKWARD: Final = "ä\u2028日\u0085😀"
@@ -64,6 +75,63 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
         stored = await _is_one_record(breakable, episode, began=began)
         _is_what_was_done(stored, token, done, episode)
         await _is_replayed(breakable, episode["session_id"])
+
+
+@pytest.mark.covers("INT-025")
+@pytest.mark.integration_p0
+async def test_int_025_a_full_disk_cuts_no_event(stack: Stack, worker: HttpClient) -> None:
+    """What the worker cannot write down it does not acknowledge; every line of the record is whole.
+
+    With room again it goes on: numbers without a gap, and each operation that was acknowledged once.
+    """
+    session = new_session(worker)
+    acknowledged: list[str] = []
+
+    async def write(path: str) -> bool:
+        answer = await session.post("/fs/write", path=path, content="x")
+        assert answer.status == 200 or answer.status >= 500, f"without room, found {answer}"
+        if answer.status == 200:
+            acknowledged.append(path)
+        return answer.status == 200
+
+    for number in range(_BEFORE):
+        await write(f"{number}-{_LONG_NAME}")
+    for room in _ROOMS:
+        counted = await session.execute("wc -c < events.jsonl")
+        size = int(counted["stdout"])
+        with no_file_beyond(stack["worker"], size + room):
+            for number in range(_TRIES):
+                await write(f"{room}-{number}-{_AWKWARD}")
+        whole = await write(f"{room}-after")
+        assert whole, "with room again, an operation is refused"
+        answer = await session.client.get("/events", params={"after": 0})
+        assert answer.status == 200, f"expected the events after a full disk, found {answer}"
+        record = await session.read("events.jsonl")
+        lines = record.json()["content"].removesuffix("\n").split("\n")
+        events = await session.events()
+        found = [_read(line)["seq"] for line in lines]
+        consecutive(found, what="seq in events.jsonl after a full disk")
+        consecutive((event["seq"] for event in events), what="seq of the events after a full disk")
+    written = [
+        event["payload"]["arguments"]["path"]
+        for event in calls(events, "tool_call")
+        if event["payload"]["tool"] == "fs_write" and event["payload"]["ok"]
+    ]
+    expect_same(
+        acknowledged,
+        [path for path in written if path in acknowledged],
+        what="writes that were acknowledged, and the events of them",
+    )
+
+
+def _read(line: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(line)
+    except ValueError as error:
+        raise AssertionError(
+            f"expected one JSON object in each line of events.jsonl, found {line[:400]!r}"
+        ) from error
+    return found
 
 
 async def _is_one_record(

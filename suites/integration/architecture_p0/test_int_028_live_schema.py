@@ -136,8 +136,17 @@ async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) ->
     batch = {"episodes": [{"task": f"{token}-batch"}, {"task": f"{token}-batch", "seed": 7}]}
     answer = await asking.ask("POST", "/episodes/batch", json=batch)
     assert 202 == answer.status, f"a batch: {answer}"
-    for each in answer.json()["episodes"]:
+    made = answer.json()["episodes"]
+    for field in ("episode_id", "session_id", "workflow_id", "trace_id"):
+        values = {each[field] for each in made}
+        assert len(made) == len(values) == 2, f"expected two with a {field} each, found {answer}"
+    for each, seed in zip(made, (0, 7), strict=True):
         await ended(asking, each["episode_id"])
+        found = (await asking.ask("GET", f"/episodes/{each['episode_id']}")).json()
+        told = {key: each[key] for key in each if key != "status"} | {"seed": seed}
+        expect_same(
+            told, {key: found[key] for key in told}, what="an episode of a batch, by itself"
+        )
     for identity in (good, bad):
         for part in ("", "/events", "/assets"):
             answer = await asking.ask("GET", f"/episodes/{identity}{part}")

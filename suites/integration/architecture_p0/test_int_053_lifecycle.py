@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -31,6 +33,28 @@ _GIVEN: Final = (
 _MOST_ASKED: Final = 12
 
 _STATUSES: Final = ("queued", "running", *sorted(FINAL))
+
+#: Answers of a provider, each JSON and none a message.
+_SHAPES: Final[dict[str, Any]] = {
+    "no object": [],
+    "no content": {"type": "message", "stop_reason": "end_turn"},
+    "content that is null": {"content": None, "stop_reason": "end_turn"},
+    "content that is a text": {"content": "I am done.", "stop_reason": "end_turn"},
+    "texts as blocks": {"content": ["I am done."], "stop_reason": "end_turn"},
+    "a text that is null": {"content": [{"type": "text", "text": None}], "stop_reason": "end_turn"},
+    "a call without id": {
+        "content": [{"type": "tool_use", "name": "fs_ls", "input": {}}],
+        "stop_reason": "tool_use",
+    },
+    "a call without name": {
+        "content": [{"type": "tool_use", "id": "toolu_1", "input": {}}],
+        "stop_reason": "tool_use",
+    },
+    "arguments that are a text": {
+        "content": [{"type": "tool_use", "id": "toolu_1", "name": "fs_ls", "input": "{}"}],
+        "stop_reason": "tool_use",
+    },
+}
 
 #: More than a prompt keeps that is cut somewhere, with characters of one to four bytes.
 _LONG_TASK: Final = 'Prüfe 日 😀 \\u0000 "quoted" {braces}\n' * 180
@@ -66,6 +90,7 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
         met = await gateway.fault_met(number)
     await episodes.begun(accepted[1]["session_id"])
     while_running = await episodes.get(accepted[1]["episode_id"])
+    running = await _page(episodes, status="running", limit=500)
     seen_running = await describe_workflow(episodes.stack, accepted[1]["workflow_id"])
     await episodes.release(accepted[1]["session_id"])
     bad = await episodes.until(accepted[1]["episode_id"], "failed")
@@ -77,6 +102,10 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
     assert 2 <= often <= _MOST_ASKED, f"a refusal of the provider is asked for {often} times"
     assert seen_running is not None, "Temporal has no workflow of an episode that runs"
     assert "running" == seen_running.status, f"Temporal has {seen_running} of one that runs"
+    listed = {row["episode_id"]: row["status"] for row in running}
+    wanted = {**listed, while_running["episode_id"]: "running"}
+    expect_same(wanted, listed, what="those listed as running, one of them our own")
+    assert set(listed.values()) == {"running"}, f"listed as running, and are not: {listed}"
     assert "running" == while_running["status"], f"expected it running, found {while_running}"
     expect_same(["queued", "running"], _steps(while_running), what="steps of one that runs")
     expect_same(["queued", "running", "completed"], _steps(good), what="steps of the good one")
@@ -133,6 +162,38 @@ async def test_int_053_what_ends_at_temporal_ends_here(episodes: Episodes) -> No
         expect_refused(again, 409)
         await episodes.until_still(answered["session_id"])
         assert episode == await episodes.get(answered["episode_id"]), "it changed after its end"
+
+
+@pytest.mark.covers("INT-053")
+@pytest.mark.integration_p0
+async def test_int_053_an_answer_of_another_shape_is_an_end(episodes: Episodes) -> None:
+    """A model that answers with 200 and no message is asked a bounded number of times, then it ends.
+
+    The episode is failed and says why, at Temporal as well; one that makes sense of the answer may
+    complete. The model provider is a stand-in: the gateway answers so.
+    """
+    gateway = episodes.stack.gateway.client
+    tokens = {name: new_token() for name in _SHAPES}
+    for token in tokens.values():
+        await episodes.rehearse(token, use("fs_ls"))
+    async with AsyncExitStack() as stack:
+        faults = {}
+        for name, body in _SHAPES.items():
+            fault = Fault(kind="malformed", body=json.dumps(body), times=999, contains=tokens[name])
+            faults[name] = await stack.enter_async_context(gateway.fault(fault))
+        accepted = {name: await episodes.submit(token) for name, token in tokens.items()}
+        for name, each in accepted.items():
+            episode = await episodes.until(each["episode_id"], "failed", "completed")
+            asked = await gateway.fault_met(faults[name])
+            expect_same(
+                ["queued", "running", episode["status"]],
+                _steps(episode),
+                what=f"steps of one whose model answers with {name}",
+            )
+            assert episode["reason"], f"{name}: an end without a reason: {episode['transitions']}"
+            assert 1 <= asked <= _MOST_ASKED, f"{name}: the model is asked {asked} times"
+            seen = await closed_workflow(episodes.stack, episode["workflow_id"])
+            assert episode["status"] == seen.status, f"{name}: Temporal has {seen}: {episode}"
 
 
 async def _is_consistent(

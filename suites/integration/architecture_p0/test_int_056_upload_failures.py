@@ -58,6 +58,70 @@ async def test_int_056_uploads_are_retried_and_then_fail(breakable: Episodes) ->
     expect_same(sorted(rows), sorted(stored), what="keys of rows beside those of new objects")
 
 
+@pytest.mark.covers("INT-056")
+@pytest.mark.integration_p0
+async def test_int_056_what_the_worker_does_not_give_is_on_record(breakable: Episodes) -> None:
+    """A file below assets/ that cannot be read is a failed upload like any other: event, row, reason.
+
+    So it is for what is no file, for a name that is no text, and for a worker that is away between
+    two attempts. What can be kept beside it may be. The model provider is a stand-in: the gateway does
+    the turns.
+    """
+    unread = {
+        "pipe": ("mkfifo assets/pipe.bin", "pipe.bin"),
+        "name": ("touch assets/$(printf 'na\\377me.bin')", "me.bin"),
+    }
+    tokens = {name: new_token() for name in (*unread, "away")}
+    report = use("fs_write", path="assets/report.md", content="a report")
+    for name, (command, _) in unread.items():
+        await breakable.rehearse(tokens[name], report, use("execute", command=command))
+    await breakable.rehearse(tokens["away"], report)
+    accepted = {name: await breakable.submit(tokens[name]) for name in unread}
+    for name, (_, path) in unread.items():
+        episode = await breakable.until(
+            accepted[name]["episode_id"], "failed", "completed", seconds=EPISODE_S
+        )
+        kept = [row for row in episode["assets"] if row["status"] == "uploaded"]
+        if episode["status"] == "failed":
+            await _is_failure_of(breakable, episode, path)
+        else:
+            # A product that keeps it, or knows that it is no file, has nothing to record.
+            expected = 1 if name == "pipe" else 2
+            assert expected == len(kept), f"{name}: completed, and kept {kept}"
+    async with breakable.stack.outage("minio", "kill"):
+        away = await breakable.submit(tokens["away"])
+        await breakable.until_event(
+            away["episode_id"], "upload_failed", seconds=EPISODE_S, before_end=True
+        )
+        async with breakable.stack.outage("worker", "kill"):
+            lost = await breakable.until(away["episode_id"], "failed", seconds=EPISODE_S)
+    failed = await _is_failure_of(breakable, lost, "report.md")
+    assert 2 <= failed <= _MOST_ATTEMPTS, f"{failed} attempts are no policy of retries"
+
+
+async def _is_failure_of(episodes: Episodes, episode: dict[str, Any], path: str) -> int:
+    """An episode that failed for one asset names it in its reason, its row and each attempt's event.
+
+    Returns:
+        how many attempts are recorded.
+    """
+    events = calls(await episodes.events(episode["episode_id"]), "upload_failed")
+    of_it = [event for event in events if event["payload"]["path"].endswith(path)]
+    rows = [row for row in episode["assets"] if row["path"].endswith(path)]
+
+    assert path in episode["reason"], f"expected {path} in the reason, found {episode['reason']!r}"
+    assert of_it, f"expected an event upload_failed of {path}, found {events}: {episode['reason']}"
+    assert ["failed"] == [row["status"] for row in rows], (
+        f"expected a row of {path} that is failed, found {episode['assets']}"
+    )
+    attempts = rows[0]["attempts"]
+    assert len(of_it) == attempts, f"{attempts} attempts of {path}, {len(of_it)} are recorded"
+    assert rows[0]["error"], f"the row of {path} does not say why: {rows[0]}"
+    silent = [event for event in of_it if not event["payload"]["error"]]
+    assert not silent, f"failed attempts that do not say why: {silent}"
+    return attempts
+
+
 async def _report_of(episodes: Episodes, episode: dict[str, Any]) -> Any:
     path = f"/episodes/{episode['episode_id']}/assets/report.md"
     return await episodes.controller.get(path)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
 import pytest
 import trio
 
-from harness_core.doubles.http import Unanswered
+from harness_core.doubles.http import Response, Unanswered
 from suites.integration.comparing import consecutive, expect_same
 from suites.integration.episodes import Episodes
 from suites.integration.patience import COMMAND_S, SOON_S, eventually
@@ -35,6 +36,11 @@ _FILES: Final = {
 }
 
 _WRITERS: Final = 12
+
+#: Files that are edited and deleted at once, each large, so that an edit takes its time.
+_DELETED: Final = 8
+_WIDE: Final = "日"
+_MANY: Final = 1_900_000
 
 
 @pytest.mark.covers("INT-003")
@@ -116,6 +122,37 @@ async def test_int_003_changes_at_once_are_all_there(worker):
     assert not lost, f"edits that were acknowledged are lost: of lines {lost}"
     for wrong in ({"path": "shared.txt"}, {"content": "x"}, {"path": "", "content": "x"}):
         expect_refused(await session.post("/fs/write", **wrong), 400, 422)
+
+
+@pytest.mark.covers("INT-003")
+@pytest.mark.integration_p0
+async def test_int_003_what_was_deleted_stays_away(worker):
+    """A file that is deleted while it is edited is gone afterwards: whichever of the two came first.
+
+    An edit that came too late is refused: 404.
+    """
+    session = new_session(worker)
+    made = (
+        f"for n in range({_DELETED}): open(f'{{n}}.txt', 'w').write('mark' + '{_WIDE}' * {_MANY})"
+    )
+    done = await session.execute(f'python3 -c "{made}"')
+    assert 0 == done["exit_code"], f"expected large files to be made, found {done}"
+    answers: dict[str, Response] = {}
+
+    async def change(operation: str, path: str, **body: str) -> None:
+        answers[operation] = await session.post(f"/fs/{operation}", path=path, **body)
+
+    for number in range(_DELETED):
+        path = f"{number}.txt"
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(change, "edit", path, old="mark", new="done"))
+            nursery.start_soon(change, "delete", path)
+        deleted = answers["delete"]
+        assert deleted.status == 200, f"expected {path} to be deleted, found {deleted}"
+        if answers["edit"].status != 200:
+            expect_refused(answers["edit"], 404)
+        left = path in await session.files()
+        assert not left, f"{path} was deleted, and an edit at the same time has brought it back"
 
 
 @pytest.mark.covers("INT-003")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import secrets
+from functools import partial
 
 import pytest
 import trio
@@ -31,6 +32,9 @@ WAYS_OUT = (
 LINKS = {"up": "..", "upper": "../..", "root": "/", "temporary": "/tmp", "self": "/proc/self/root"}
 #: Where a worker may keep the files of a session, below a folder of its name.
 INSIDE = ("", "workspace/", "files/", "data/", "home/")
+
+#: Reads of a link that changes; each may meet it at any moment.
+SWAPS = 120
 
 REFUSED = (400, 403, 404, 409, 422)
 
@@ -180,6 +184,65 @@ async def attack_by_links(attacker: Party, victim: Party) -> None:
             assert answer.status in REFUSED, f"/fs/read follows a link to {target!r}: {answer}"
             answer = await mine.client.get(f"/assets/{link}/{inside}")
             assert answer.status in REFUSED, f"/assets follows a link to {target!r}: {answer}"
+
+
+@pytest.mark.covers("INT-003")
+@pytest.mark.integration_p0
+async def test_int_003_a_link_that_changes_leads_nowhere(worker):
+    """While its code swaps a link between inside and outside, a session reads what is inside, or nothing.
+
+    A link to a file outside is refused whatever is asked of it; deleting it deletes the link alone.
+    """
+    session = new_session(worker)
+    other = await party(worker)
+    await session.write("inside/passwd", "mine")
+    theirs = f"../../{other.session.id}/workspace/inner/{other.name}.txt"
+    await session.execute(f"ln -s /etc/passwd out; ln -s {theirs} theirs")
+    looking = {
+        "/fs/read": {},
+        "/fs/grep": {"pattern": "."},
+        "/lint": {},
+        "/benchmark/submit": {"kind": "plan"},
+    }
+    # A worker that fails this test must harm nothing but a session of it.
+    changing = {
+        "/fs/edit": {"old": other.secret, "new": "changed"},
+        "/fs/write": {"content": "changed"},
+    }
+    for link, operations in (("out", looking), ("theirs", looking | changing)):
+        for operation, body in operations.items():
+            answer = await session.post(operation, path=link, **body)
+            reveals_nothing(answer, other, what=f"{operation} {link!r}")
+            assert answer.status in REFUSED, f"{operation} follows a link out by {link!r}: {answer}"
+        answer = await session.client.get(f"/assets/{link}")
+        assert answer.status in REFUSED, f"/assets follows a link out by {link!r}: {answer}"
+    answer = await session.post("/fs/delete", path="theirs")
+    assert answer.status == 200, f"expected a link to be deleted, found {answer}"
+    _, content = await state(other)
+    assert other.secret == content, "what a link of another session led to was changed"
+    swapping = (
+        "python3 -c \"import os\nwhile not os.path.exists('stop'):\n    for to in ('inside', '/etc'):"
+        "\n        os.symlink(to, 'new')\n        os.replace('new', 'swapped')\""
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(session.execute, swapping, timeout_s=COMMAND_S))
+
+        async def swaps() -> bool:
+            return "swapped" in await session.files()
+
+        await eventually(swaps, seconds=SOON_S, expected="the code to swap the link")
+        seen = set()
+        for number in range(SWAPS):
+            asset = await session.client.get("/assets/swapped/passwd")
+            read = await session.read("swapped/passwd")
+            for answer, found in ((asset, asset.text), (read, read.json().get("content", ""))):
+                seen.add(answer.status)
+                if answer.status == 200:
+                    assert "mine" == found, f"read {number} led outside: {found[:200]!r}"
+                else:
+                    assert answer.status in REFUSED, f"read {number}: {answer}"
+        await session.write("stop", "")
+    assert {200} < seen, f"expected the link to lead in and out, found reads with {seen} alone"
 
 
 async def attack_by_code(attacker: Party, victim: Party) -> None:

@@ -145,6 +145,7 @@ class Asset(Model):
         path: below the session's ``assets/``.
         etag: as the object store gave it, without quotes; none for an upload that failed.
         version_id: where the store keeps versions.
+        size_bytes, sha256: none of a file that the worker did not give.
         attempts: uploads tried.
     """
 
@@ -154,8 +155,8 @@ class Asset(Model):
     key: str
     etag: str | None
     version_id: str | None
-    size_bytes: int
-    sha256: str
+    size_bytes: int | None
+    sha256: str | None
     attempts: int
     error: str | None
     created_at: datetime

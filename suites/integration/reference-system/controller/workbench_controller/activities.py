@@ -120,25 +120,24 @@ class EpisodeActivities:
         run, started = call.run, datetime.now(UTC)
         attempt = activity.info().attempt
         with telling(run):
-            # An attempt that was lost may have left its job running.
+            # An attempt that was lost may have left its job running; each has the id of the first.
             if attempt > 1:
-                await self._end_job(run, f"{call.job}-{attempt - 1}")
-            job_id = f"{call.job}-{attempt}"
+                await self._end_job(run, call.job)
             try:
                 tool, body = tools.request_of(
                     run.role, call.name, call.arguments,
-                    job_id=job_id, seed=run.seed, variant=run.variant,
+                    job_id=call.job, seed=run.seed, variant=run.variant,
                 )  # fmt: skip
             except ValueError as error:
                 result = CallResult(text=str(error), ok=False)
             else:
-                result = await self._on_worker(run, tool, body, job_id)
+                result = await self._on_worker(run, tool, body, call.job)
             detail = {"arguments": _short(call.arguments), "result": result.text[:_TEXT_CHARS]}
             await self._trace(
                 run, call.ordinal, TraceKind.TOOL, started,
                 ok=result.ok, detail=detail, name=call.name,
             )  # fmt: skip
-            log.info("tool_call", tool=call.name, ok=result.ok, job_id=job_id)
+            log.info("tool_call", tool=call.name, ok=result.ok, job_id=call.job)
             return result
 
     async def _on_worker(
@@ -165,7 +164,7 @@ class EpisodeActivities:
             raise ApplicationError(str(over), non_retryable=True) from over
         if answer.status_code >= 500 and not _is_refusal(answer):
             raise httpx.HTTPStatusError("the worker failed", request=answer.request, response=answer)
-        return CallResult(text=answer.text[:_RESULT_CHARS], ok=answer.is_success)
+        return CallResult(text=_fitting(answer.text), ok=answer.is_success)
 
     async def _end_job(self, run: Run, job_id: str) -> None:
         """Have the worker end a job; it is asked again when it does not answer."""
@@ -264,6 +263,14 @@ def _is_refusal(answer: httpx.Response) -> bool:
 def _short(arguments: dict[str, Any]) -> dict[str, Any]:
     text = json.dumps(arguments, ensure_ascii=False, default=str)
     return arguments if len(text) <= _TEXT_CHARS else {"cut": text[:_TEXT_CHARS]}
+
+
+def _fitting(text: str) -> str:
+    """A tool's answer as the model gets it; one that is cut says so, and how long it was."""
+    if len(text) <= _RESULT_CHARS:
+        return text
+    mark = f"\n[truncated: this is the beginning of {len(text)} characters; ask for less at once]"
+    return text[: _RESULT_CHARS - len(mark)] + mark
 
 
 async def _here(command: str) -> CallResult:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
+import httpx
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
@@ -20,8 +21,14 @@ from workbench_controller.run import AssetToKeep, Run
 from workbench_controller.storage import Store, Stored, StoreTroubled
 from workbench_controller.worker_client import WorkerClient
 from workbench_foundation import faults, log
+from workbench_foundation.errors import describe
 
 FOLDER = "assets"
+_SHOWN_CHARS = 500
+
+
+class NotGivenError(Exception):
+    """The worker did not give the file."""
 
 
 def object_key(run: Run, path: str) -> str:
@@ -71,8 +78,13 @@ class AssetActivities:
         with telling(run):
             if await self._is_kept(run, asset.path):
                 return
-            data = await self.worker.asset(whose(run), f"{FOLDER}/{asset.path}")
             key = object_key(run, asset.path)
+            try:
+                data = await self.worker.asset(whose(run), f"{FOLDER}/{asset.path}")
+            except httpx.HTTPError as error:
+                reason = f"cannot get {asset.path} from the worker: {_observed(error)}"
+                await self._failed(asset, key, None, attempt, reason)
+                raise NotGivenError(reason) from error
             ids = {
                 "episode_id": run.episode_id,
                 "trace_id": run.trace_id,
@@ -108,7 +120,7 @@ class AssetActivities:
         log.info("asset_uploaded", path=asset.path, key=key, attempt=attempt)
 
     async def _failed(
-        self, asset: AssetToKeep, key: str, data: bytes, attempt: int, error: str
+        self, asset: AssetToKeep, key: str, data: bytes | None, attempt: int, error: str
     ) -> None:
         final = attempt >= self.attempts
         log.warning("upload_failed", path=asset.path, attempt=attempt, final=final, reason=error)
@@ -121,21 +133,25 @@ class AssetActivities:
         )  # fmt: skip
 
     async def _write(
-        self, asset: AssetToKeep, key: str, data: bytes, attempt: int, kind: EventKind, *,
+        self, asset: AssetToKeep, key: str, data: bytes | None, attempt: int, kind: EventKind, *,
         status: AssetStatus | None,
         stored: dict[str, Any] | None = None, failure: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        """The asset's row, when its end is known, and the event, both or neither."""
+        """The asset's row, when its end is known, and the event, both or neither.
+
+        Without the file's bytes nothing is known of its size.
+        """
         run, now = asset.run, datetime.now(UTC)
         bucket = self.store.bucket
         if faults.on("asset-wrong-bucket"):
             bucket = f"{bucket}-archive"
-        digest = hashlib.sha256(data).hexdigest()
+        size_bytes = None if data is None else len(data)
+        digest = None if data is None else hashlib.sha256(data).hexdigest()
         payload = {
             "path": asset.path,
             "bucket": bucket,
             "key": key,
-            "size_bytes": len(data),
+            "size_bytes": size_bytes,
             "sha256": digest,
             "attempt": attempt,
         }
@@ -150,8 +166,15 @@ class AssetActivities:
                     " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
                     *(run.episode_id, asset.path, status.value, bucket, key),
                     *((stored or {}).get("etag"), (stored or {}).get("version_id")),
-                    *(len(data), digest, attempt, (failure or {}).get("error"), now),
+                    *(size_bytes, digest, attempt, (failure or {}).get("error"), now),
                 )
             await record_event(
                 connection, episode, kind, payload | (stored or {}) | (failure or {}), at=now
             )
+
+
+def _observed(error: httpx.HTTPError) -> str:
+    """What the worker answered instead of a file, or what kept it from answering."""
+    if isinstance(error, httpx.HTTPStatusError):
+        return f"{error.response.status_code} {error.response.text[:_SHOWN_CHARS]}"
+    return describe(error)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import httpx
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from workbench_controller.settings import Model
 from workbench_foundation import faults
@@ -19,6 +20,38 @@ class ModelRefused(Exception):
 
 class ModelTroubled(Exception):
     """There is no answer now; asking again may give one."""
+
+
+class _Block(BaseModel):
+    """A part of an answer; what else stands in it is kept."""
+
+    type: str
+
+
+class _Text(_Block):
+    text: str
+
+
+class _ToolUse(_Block):
+    id: str = Field(min_length=1)
+    name: str = Field(min_length=1)
+    input: dict[str, Any]
+
+
+_BLOCKS = {"text": _Text, "tool_use": _ToolUse}
+
+
+def _as_known(block: dict[str, Any]) -> dict[str, Any]:
+    _BLOCKS.get(str(block.get("type")), _Block).model_validate(block, strict=True)
+    return block
+
+
+class _Message(BaseModel):
+    """An answer, as far as the workflow goes by it."""
+
+    content: list[Annotated[dict[str, Any], AfterValidator(_as_known)]]
+    stop_reason: str | None
+    usage: dict[str, Any] = {}
 
 
 async def ask(model: Model, *, system: str, messages: list[Any], tools: list[Any]) -> dict[str, Any]:
@@ -55,13 +88,20 @@ async def ask(model: Model, *, system: str, messages: list[Any], tools: list[Any
 
 
 def _read(answer: httpx.Response) -> dict[str, Any]:
+    """The message; the workflow takes its shape for granted.
+
+    Raises:
+        ModelTroubled: it is no message.
+    """
     try:
-        found = answer.json()
-        content, stop = found["content"], found["stop_reason"]
-    except (ValueError, KeyError, TypeError) as error:
+        message = _Message.model_validate_json(answer.content, strict=True)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in wrong["loc"]) or "the whole of it"
+        why = f"{where}: {' '.join(wrong['msg'].split())[:_SHOWN_CHARS]}"
         observed = answer.text[:_SHOWN_CHARS]
-        raise ModelTroubled(f"cannot read the model's answer: {observed!r}") from error
-    return {"content": content, "stop_reason": stop, "usage": found.get("usage", {})}
+        raise ModelTroubled(f"cannot read the model's answer: {why} in {observed!r}") from error
+    return message.model_dump(mode="json")
 
 
 def _said(answer: httpx.Response) -> str:

@@ -52,7 +52,7 @@ class Call(BaseModel):
     """A tool call to be carried out.
 
     Attributes:
-        job: of what its job ids begin with.
+        job: id of its job, in every attempt.
     """
 
     run: Run

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 import os
+import secrets
+import shutil
+from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -57,8 +62,10 @@ async def simulate(
             session.record(EventKind.SIMULATION_REQUEST, known | {"model": request.model})
             turn: Turn | None = None
             try:
-                async with worker.simulations.turn(job) as turn:
-                    model = await _built(job, worker, request.model)
+                async with (
+                    worker.simulations.turn(job) as turn,
+                    _built(job, worker, request.model) as model,
+                ):
                     arguments = {"seed": request.seed, "duration_s": request.duration_s}
                     found = await worker.pool.ask(job, "simulate", model=model, **arguments)
                     turn.finish()
@@ -89,8 +96,8 @@ async def validate(
         _is_there(session, request.model)
         async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
             try:
-                model = await _built(job, worker, request.model)
-                found = await worker.pool.ask(job, "validate", model=model)
+                async with _built(job, worker, request.model) as model:
+                    found = await worker.pool.ask(job, "validate", model=model)
             except Refused as refused:
                 if refused.status != 409 or job.cancelled.is_set():
                     raise
@@ -110,12 +117,14 @@ async def analyze(
         if not request.model.endswith(".py"):
             detail = f"cannot analyze {request.model!r}: it holds no solid. Name a build123d script"
             raise Refused(409, detail)
-        async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
-            await _built(job, worker, request.model)
+        async with (
+            worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job,
+            _built(job, worker, request.model, as_file=BREP) as part,
+        ):
             found = await worker.pool.ask(
                 job,
                 "measure",
-                brep=f"/tmp/{BREP}",
+                brep=part,
                 method=request.method,
                 max_size_mm=request.max_size_mm,
             )
@@ -168,13 +177,26 @@ def _is_there(session: Session, model: str) -> None:
         raise Refused(409, detail)
 
 
-async def _built(job: Job, worker: Worker, model: str) -> str:
-    """Where physics finds the model: an MJCF file as it is, a script's solid as a mesh."""
+@contextlib.asynccontextmanager
+async def _built(
+    job: Job, worker: Worker, model: str, *, as_file: str = STL
+) -> AsyncIterator[str]:
+    """Where the job finds the model: an MJCF file as it is, a script's solid as a file.
+
+    The file is in a folder of this job alone, which is removed at the end of the block: a session
+    may have several jobs at once.
+    """
     where = os.path.normpath(os.path.join(WORKSPACE, model))
     if model.endswith(".xml"):
-        return where
-    await worker.pool.ask(job, "build", model=where, target="/tmp")
-    return f"/tmp/{STL}"
+        yield where
+        return
+    folder = f"build-{secrets.token_hex(8)}"
+    try:
+        await worker.pool.ask(job, "build", model=where, target=f"/tmp/{folder}")
+        yield f"/tmp/{folder}/{as_file}"
+    finally:
+        made = job.session.temporary / folder
+        await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
 
 
 def _times(turn: Turn | None) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from workbench_foundation import faults
 class EventLog:
     """The events of one session.
 
-    A line is written by one ``write`` to a file opened for appending, under a lock: readers see
-    whole lines only. A line that a crash cut short is removed when the log is opened again, and
-    its number is given to the next event.
+    A line is appended under a lock: readers see whole lines only. One that does not fit, since the
+    disk is full, is taken back, and one that a crash cut short is removed when the log is opened
+    again; its number is given to the next event.
 
     Args:
         path: of the file; made when it is not there.
@@ -63,7 +63,7 @@ class EventLog:
             # Opened for each event: there may be more sessions than descriptors.
             fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             try:
-                os.write(fd, event.model_dump_json().encode() + b"\n")
+                _append_whole(fd, event.model_dump_json().encode() + b"\n")
             finally:
                 os.close(fd)
             # What could not be written has had no number.
@@ -83,3 +83,18 @@ class EventLog:
                 if event.seq > after:
                     events.append(event)
         return EventPage(events=events, last_seq=last)
+
+
+def _append_whole(fd: int, line: bytes) -> None:
+    """Append a line; one that does not fit leaves nothing behind.
+
+    Raises:
+        OSError: it does not fit, or cannot be written.
+    """
+    before = os.fstat(fd).st_size
+    try:
+        while line:
+            line = line[os.write(fd, line) :]
+    except OSError:
+        os.ftruncate(fd, before)
+        raise

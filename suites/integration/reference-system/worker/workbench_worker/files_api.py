@@ -101,7 +101,7 @@ def edit(request: EditRequest, session: CurrentSession) -> FileWritten:
 @router.post("/fs/delete")
 def delete(request: DeleteRequest, session: CurrentSession) -> Deleted:
     """Remove a file, or a folder with all that is in it."""
-    with tool_call(session, "fs_delete", request):
+    with tool_call(session, "fs_delete", request), session.lock:
         folder, name = _split(request.path)
         with (
             session.opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent,

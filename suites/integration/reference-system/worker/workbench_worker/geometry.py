@@ -11,7 +11,7 @@ import os
 import runpy
 from typing import Any
 
-#: What a script must leave, and the files made of it, in the session's ``/tmp``.
+#: What a script must leave, and the files made of it, in a folder of the job's own.
 PART = "part"
 BREP = "part.brep"
 STL = "part.stl"
@@ -29,7 +29,7 @@ class ModelError(Exception):
 
 
 def build(model: str, target: str) -> dict[str, Any]:
-    """Run a script and leave its solid in files of ``target``."""
+    """Run a script and leave its solid in files of ``target``, a folder that is made for it."""
     from build123d import Part, Solid, export_brep, export_stl
 
     try:
@@ -42,6 +42,7 @@ def build(model: str, target: str) -> dict[str, Any]:
     if not isinstance(part, (Part, Solid)) or not part.solids():
         kind = "nothing" if part is None else type(part).__name__
         raise ModelError(f"cannot use {model}: `{PART}` is {kind}, no solid. Leave a solid there")
+    os.mkdir(target)
     export_brep(part, os.path.join(target, BREP))
     export_stl(
         part, os.path.join(target, STL), tolerance=_TOLERANCE_MM, angular_tolerance=_ANGLE_RAD

@@ -84,12 +84,15 @@ class Jobs:
             gone: whether who asked for it waits no longer; its work is of no use then, and is ended.
 
         Raises:
-            Refused: 409 when the session has had a job of that id.
+            Refused: 409 while a job of that id runs; one that has ended may be tried again.
         """
         name = job_id or f"job-{secrets.token_hex(8)}"
         key = (session.id, name)
-        if key in self._jobs:
-            raise Refused(409, f"cannot start job {name}: the session has had it. Choose another id")
+        earlier = self._jobs.get(key)
+        if earlier is not None and not earlier.ended.is_set():
+            detail = f"cannot start job {name}: it runs already. Cancel it, or choose another id"
+            raise Refused(409, detail)
+        self._jobs.pop(key, None)
         job = self._jobs[key] = Job(name, session)
         left = faults.on("interrupt-leaves-job") or faults.on("cancel-claimed")
         watching = asyncio.create_task(_end_when(gone, job)) if gone and not left else None
