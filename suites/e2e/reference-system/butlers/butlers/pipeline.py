@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from butlers.inbox import Accepted, Inbox
     from butlers.registry import Entry, Registry
 
-_SUMMARY_CHARS = 4000
 #: Messages that wait when the planted faults of load set in.
 BUSY = 3
 
@@ -280,7 +279,7 @@ def _summary(hops: list[Hop]) -> str:
         f"{hop.butler}: {hop.result if hop.status == 'success' else f'{hop.status} ({hop.error})'}"
         for hop in (hops[:1] if faults.on("summary-first-only") else hops)
     ]
-    return "\n".join(lines)[:_SUMMARY_CHARS]
+    return "\n".join(lines)
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]], deadline: float) -> None:
