@@ -149,6 +149,8 @@ class Heart:
     async def _answer(self, entry: dict[str, Any]) -> list[dict[str, Any]]:
         """Tick one butler; returns what it ran."""
         name = entry["name"]
+        if entry["eligibility_state"] == "quarantined":
+            raise CallProblem("it is in quarantine", error_class="target_unavailable")
         if name in self._busy:
             raise CallProblem("it still works on an earlier tick", error_class="overload_rejected")
         self._busy.add(name)

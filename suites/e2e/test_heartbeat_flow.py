@@ -19,6 +19,7 @@ from suites.e2e.ecosystem.handle import Butler
 from suites.e2e.ecosystem.subject_file import tables_of
 from suites.e2e.worlds.chaos import expect_in_time
 from suites.e2e.worlds.credentialed import BEAT_S, Connected
+from suites.e2e.worlds.quarantine import quarantined
 from suites.e2e.worlds.schedules import fall_due, schedule, schedule_row, sessions_of
 
 pytestmark = [
@@ -109,6 +110,32 @@ async def test_what_is_disabled_does_not_run(beating: Connected, token: str) -> 
     await another_tick(beating, "health")
 
     assert [] == await sessions_of(health, name), "a disabled task does not run"
+
+
+@pytest.mark.covers("E2E-HEARTBEAT", "E2E-REGISTRY")
+@pytest.mark.capability("registry-table")
+async def test_what_is_due_in_quarantine_waits(beating: Connected, token: str) -> None:
+    """A butler in quarantine is given no work by the beat either; released, it does what is due, once."""
+    health = beating.butlers["health"]
+    name = f"apart-{token}"
+    await schedule(health, name, f"Log that I have a cough, severity 3 ({token})")
+    async with quarantined(beating.butlers, "health"):
+        # A beat that is under way may have asked before who is there; the next one asks again.
+        for _ in range(2):
+            await another_tick(beating, "relationship")
+        await fall_due(health, name)
+        for _ in range(2):
+            await another_tick(beating, "relationship")
+        ran_apart = await sessions_of(health, name)
+    await ran(health, name)
+    await another_tick(beating, "health")
+
+    assert [] == ran_apart, (
+        f"a butler in quarantine is given no work: expected no session, found {ran_apart}"
+    )
+    assert 1 == len(await sessions_of(health, name)), (
+        "what was due in quarantine runs once after it"
+    )
 
 
 @pytest.mark.slow

@@ -7,8 +7,6 @@ the contract names. Telegram is a stand-in, a recorder on loopback.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
 
@@ -22,6 +20,7 @@ from suites.e2e.observe.journey import Row, follow
 from suites.e2e.observe.sentences import expect_columns, expect_same
 from suites.e2e.worlds.chaos import expect_soon
 from suites.e2e.worlds.credentialed import Connected
+from suites.e2e.worlds.quarantine import quarantined
 
 pytestmark = [
     pytest.mark.covers("E2E-REGISTRY"),
@@ -31,16 +30,6 @@ pytestmark = [
 
 #: From a start to a place in the registry: some heartbeats.
 REGISTERED_S: Final = 20.0
-
-
-@asynccontextmanager
-async def quarantined(ecosystem: Ecosystem, name: str) -> AsyncIterator[None]:
-    """A butler is in quarantine for the block."""
-    await _put(ecosystem, name, "quarantined")
-    try:
-        yield
-    finally:
-        await _put(ecosystem, name, "active")
 
 
 async def test_quarantine_holds_on_every_path(connected: Connected, token: str) -> None:
@@ -138,10 +127,4 @@ async def expect_renewed(ecosystem: Ecosystem, butler: Butler, *, restart: bool)
 async def _entry(ecosystem: Ecosystem, name: str) -> Row:
     return await ecosystem.switchboard.database.one(
         "SELECT * FROM butler_registry WHERE name = %s", (name,)
-    )
-
-
-async def _put(ecosystem: Ecosystem, name: str, state: str) -> None:
-    await ecosystem.switchboard.database.execute(  # lint: allow writes-rows: an operator's act
-        "UPDATE butler_registry SET eligibility_state = %s WHERE name = %s", (state, name)
     )

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from harness_core.doubles.model import Fault
-from harness_core.doubles.turns import route, use
+from harness_core.doubles.turns import route, say, use
 from harness_core.infrastructure.databases import Contains
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_broken_journey import expect_failed_session
@@ -25,7 +25,7 @@ from suites.e2e.observe.expect_journey import (
     words_of,
 )
 from suites.e2e.observe.journey import Journey, as_data, follow, parts_of
-from suites.e2e.observe.sentences import expect_same
+from suites.e2e.observe.sentences import expect_not_cut, expect_same
 
 pytestmark = [
     pytest.mark.covers("E2E-ROUTING", "E2E-SESSIONS"),
@@ -43,7 +43,14 @@ OUTCOMES: Final = FAILED_OUTCOMES | {"success"}
 async def test_two_segments_for_one_butler_are_two_sessions(
     ecosystem: Ecosystem, token: str
 ) -> None:
-    """Each segment has its own hop, session and row, in the order of the message, none merged."""
+    """Each segment has its own hop, session and row, in the order of the message, none merged.
+
+    However much is answered to each, the summary has it whole, or says what is left out.
+    """
+    answers = [
+        f"{begin} {token} " + " ".join(f"{begin}-{number}" for number in range(300)) + " end"
+        for begin in ("Noted", "Weighed")
+    ]
     parts = [
         ("health", f"I have a cough, severity 2 ({token})."),
         ("relationship", f"Remind me to call Olga about {token}."),
@@ -54,10 +61,12 @@ async def test_two_segments_for_one_butler_are_two_sessions(
         model=[
             route(*parts[0]),
             use("symptom_log", name="cough", severity=2, notes=token),
+            say(answers[0]),
             route(*parts[1]),
             use("reminder_create", message=f"call Olga about {token}", contact_name="Olga"),
             route(*parts[2]),
             use("measurement_log", kind="weight", value=71.5, unit="kg", notes=token),
+            say(answers[1]),
         ],
     )
     journey = await follow(ecosystem, sent)
@@ -83,6 +92,12 @@ async def test_two_segments_for_one_butler_are_two_sessions(
             )
         for earlier, later in itertools.pairwise(rows):
             assert earlier["completed_at"] <= later["started_at"], f"two at a time\n{story}"
+    for column in ("response_summary", "dispatch_outcomes"):
+        for answer in answers:
+            expect_not_cut(
+                f"{column} has the answers of a message", answer,
+                found=str(journey.inbox[0][column]),
+            )  # fmt: skip
     database = ecosystem["health"].database
     await database.expect_count("symptoms", where={"notes": Contains(token)}, count=1)
     await database.expect_count("measurements", where={"notes": Contains(token)}, count=1)

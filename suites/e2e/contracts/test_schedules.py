@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, cast
@@ -22,6 +22,7 @@ import pytest
 import trio
 
 from harness_core.base.bridge import Loop
+from harness_core.base.errors import HarnessError
 from harness_core.base.evidence import Evidence
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault
@@ -529,6 +530,13 @@ cron = "0 0 29 2 *"
 prompt = 'Put "cake {token}" on the shopping list'
 """
 
+TAKEN: Final = """
+[[butler.schedule]]
+name = "{token}-taken"
+cron = "7 7 7 7 *"
+prompt = "take the name {token}"
+"""
+
 LATER: Final = """
 [[butler.schedule]]
 name = "{token}-daily"
@@ -549,7 +557,9 @@ def test_the_file_rules_its_own_tasks_alone(
 ) -> None:
     """At a start the tasks of ``butler.toml`` are made, changed and removed; the others stay.
 
-    One that the file left as it was keeps its time: what fell due meanwhile runs, once.
+    One that the file left as it was keeps its time: what fell due meanwhile runs, once. A task that
+    was made at run time stays as it was acknowledged, also when the file has its name: such a file
+    is refused, or does without that task.
     """
     roster = tmp_path / "roster"
     shutil.copytree(roster_directory(subject) / "switchboard", roster / "switchboard")
@@ -624,9 +634,38 @@ def test_the_file_rules_its_own_tasks_alone(
             assert 1 == len(ran), (
                 f"after a second start it has run {len(ran)} times instead of once"
             )
+            await expect_name_kept(almanac, file, token, schedules=schedules)
 
     with harness_loop.hold(manager) as ecosystem:
         harness_loop.run(lambda: judge(ecosystem))
+
+
+async def expect_name_kept(almanac: Butler, file: Path, token: str, *, schedules: str) -> None:
+    """A task that was made at run time keeps its name, whatever the file says and said.
+
+    Args:
+        almanac: a butler.
+        file: its ``butler.toml``.
+        token: of the test.
+        schedules: the schedules of the file, to which one is added and taken away again.
+    """
+    name = f"{token}-taken"
+    await almanac.call("schedule_create", name=name, cron=DAILY, prompt=prompt_of(token))
+    made = await schedule_row(almanac, name)
+    for more in (TAKEN.format(token=token), ""):
+        file.write_text(ALMANAC.format(schedules=schedules + more), encoding="utf-8")
+        await almanac.stop()
+        # A butler that refuses the file says why, and starts without it.
+        with suppress(HarnessError):
+            await almanac.start()
+        found = await _tasks(almanac, name)
+
+        assert 1 == len(found), (
+            f"acknowledged means kept: a task that was made at run time is gone when the file "
+            f"{'has' if more else 'had'} one of its name; expected it once, found {found}"
+        )
+        expect_unchanged("a file with a task of its name", made, found[0])
+    await _change(almanac, name, "schedule_delete")
 
 
 def expect_daily(butler: Butler, moment: datetime) -> None:

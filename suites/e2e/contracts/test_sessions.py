@@ -19,14 +19,14 @@ from harness_core.base.errors import HarnessError
 from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault, LedgerEntry
-from harness_core.doubles.turns import say
+from harness_core.doubles.turns import say, use
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.knobs import turned
 from suites.e2e.ecosystem.mcp import CannotReach, ToolResult
 from suites.e2e.observe.expect_journey import bare_tool, cost_usd, expect_finished, within_usd
 from suites.e2e.observe.journey import Row, recorded_calls
-from suites.e2e.observe.sentences import expect_columns, expect_same
+from suites.e2e.observe.sentences import expect_columns, expect_not_cut, expect_same
 from suites.e2e.worlds.schedules import fall_due, schedule
 
 pytestmark = pytest.mark.covers("E2E-SESSIONS")
@@ -221,11 +221,18 @@ async def test_the_list_and_the_sums_are_those_of_the_rows(
 
 @pytest.mark.slow
 async def test_a_long_answer_is_on_record_whole(ecosystem: Ecosystem, token: str) -> None:
-    """However much a model says: to its last word it stands in the row and in the trigger's answer."""
+    """However much a model says: to its last word it stands in the row and in the trigger's answer.
+
+    So does what a tool answered to it, unless the row says that it is cut.
+    """
     general = ecosystem["general"]
+    things = " ".join(f"thing-{number}" for number in range(3_000)) + " end"
+    await general.call(
+        "entity_create", collection=f"things {token}", name=token, data={"things": things}
+    )
     words = f"begin {token} " + " ".join(f"Ünï-{number}" for number in range(600)) + f" {token} end"
     prompt = f"say {token}"
-    await ecosystem.rehearse(prompt, [say(words)])
+    await ecosystem.rehearse(prompt, [use("entity_search", query=token), say(words)])
     answer = await general.call("trigger", prompt=prompt, seconds=SESSION_S)
     row = await _session(general, token)
 
@@ -234,6 +241,14 @@ async def test_a_long_answer_is_on_record_whole(ecosystem: Ecosystem, token: str
         f"which end with {str(row['result'])[-60:]!r}"
     )
     _expect_answered(answer, row)
+    calls = recorded_calls(row)
+
+    assert ["entity_search"] == [call["name"] for call in calls], (
+        f"the model called one tool, on record are {[call['name'] for call in calls]}"
+    )
+    for call in calls:
+        for text in _texts(call):
+            expect_not_cut("a session's row has what its tools answered", things, found=text)
     await expect_shown(general, row)
 
 
@@ -416,6 +431,14 @@ async def _until_met(ecosystem: Ecosystem, number: int) -> None:
 
 def _prompt(token: str) -> str:
     return f"I have a headache, severity 4 ({token})"
+
+
+def _texts(value: Any) -> list[str]:
+    """Every text inside a value."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    inner = value if isinstance(value, list) else ()
+    return [value] if isinstance(value, str) else [text for one in inner for text in _texts(one)]
 
 
 async def _trigger(butler: Butler, token: str) -> ToolResult:

@@ -72,6 +72,7 @@ class Knobs(Table, frozen=True):
         connect_deadline_s: switchboard: until a target speaks MCP.
         heartbeat_s: butler: between two registrations.
         hop_deadline_s: switchboard: one route.execute.
+        in_flight: switchboard: dispatches to one target at a time; others wait.
         lease_s: switchboard: silence after which a butler is stale.
         queue_depth: butler: triggers that may wait behind the running one.
         session_deadline_s: butler: one session.
@@ -81,6 +82,7 @@ class Knobs(Table, frozen=True):
     connect_deadline_s: Variables = field(default_factory=dict)
     heartbeat_s: Variables = field(default_factory=dict)
     hop_deadline_s: Variables = field(default_factory=dict)
+    in_flight: Variables = field(default_factory=dict)
     lease_s: Variables = field(default_factory=dict)
     queue_depth: Variables = field(default_factory=dict)
     session_deadline_s: Variables = field(default_factory=dict)

@@ -6,13 +6,17 @@ promised, and which of the two was the product's.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["expect_columns", "expect_same", "same_json"]
+__all__ = ["expect_columns", "expect_not_cut", "expect_same", "same_json"]
 
 #: Of a value in a sentence; the rest is in the evidence.
 _SHOWN_CHARS = 400
+
+#: Of a long text, by which its begin is known again.
+_BEGIN_CHARS = 60
 
 
 def expect_same(clause: str, *, expected: Any, found: Any, story: str = "") -> None:
@@ -44,6 +48,32 @@ def expect_columns(
     for name, expected in columns.items():
         assert name in row, f"{clause}: no {name!r} in {sorted(row)}\n{story}".rstrip()
         expect_same(f"{clause} ({name})", expected=expected, found=row[name], story=story)
+
+
+def expect_not_cut(clause: str, text: str, *, found: str) -> None:
+    """A record that has the begin of a text has all of it, or marks where it was cut.
+
+    One that says it in other words is not judged.
+
+    Args:
+        clause: what is on record, as a sentence without its full stop.
+        text: what was said, in one line.
+        found: the record, which may hold more.
+
+    Raises:
+        AssertionError: the text ends in the middle, and nothing says so.
+    """
+    begins = found.find(text[:_BEGIN_CHARS])
+    if begins < 0 or text in found:
+        return
+    pairs = zip(text, found[begins:], strict=False)
+    kept = "".join(one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    mark = found[begins + len(kept) :].split("\n", maxsplit=1)[0].strip()
+
+    assert mark, (
+        f"{clause}, never cut in silence: expected {len(text)} characters or a mark where they are "
+        f"cut, found {len(kept)}, which end with {kept[-60:]!r}"
+    )
 
 
 def same_json(one: Any, other: Any) -> bool:

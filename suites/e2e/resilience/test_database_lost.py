@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
 import trio
 
+from harness_core.assertions import new_token
+from harness_core.infrastructure.databases import Database
+from harness_core.process import descendants
 from suites.e2e.ecosystem.handle import Butler, Ecosystem, envelope
 from suites.e2e.ecosystem.mcp import CannotReach
 from suites.e2e.observe.expect_broken_journey import (
     expect_carried_out,
     expect_no_open_session,
     expect_one_session,
+    expect_outcome,
 )
 from suites.e2e.observe.journey import follow
-from suites.e2e.worlds.canned import TOOL_OF, Message, to_health, to_relationship
+from suites.e2e.worlds.canned import TOOL_OF, Message, to_general, to_health, to_relationship
 from suites.e2e.worlds.chaos import Chaos, expect_soon
 
 pytestmark = [
@@ -36,8 +41,14 @@ WAITS_S = 1.5
 #: Looks for a lost database that show that butlers go on without it and have not given up.
 KNOCKS = 3
 
+#: A session that has only to end, with or without a database for its tools, and then its row.
+ENDS_S = 60.0
+
 #: From a database that is back to butlers that are well again.
 WELL_S = 20.0
+
+#: Answers on other connections, after which a server has noticed that a caller hung up.
+ANSWERS = 5
 
 #: How long a switchboard without a database may take to refuse a message.
 REFUSAL_S = 45.0
@@ -88,6 +99,103 @@ async def test_killed_in_the_middle_of_a_message(fragile: Ecosystem, chaos: Chao
     )
     await expect_carried_out(fragile, kept, "relationship")
     expect_same_processes(fragile, pids)
+
+
+async def test_a_caller_that_leaves_while_its_row_is_written(
+    fragile: Ecosystem, chaos: Chaos
+) -> None:
+    """A session is closed on record, also when nobody waits for its answer any more.
+
+    The caller hangs up while its begin is written down, and another while its end is.
+    """
+    general = fragile["general"]
+    begun, ended = new_token(), new_token()
+    for token in (begun, ended):
+        await fragile.rehearse(f"say {token}")
+    await chaos.hold_commits()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask_in_vain, general, f"say {begun}")
+        await chaos.until_committing(general, "sessions")
+        nursery.cancel_scope.cancel()
+    await expect_noticed(general)
+    await chaos.release_commits()
+    held = await chaos.hold(ended)
+    async with Database(general.database.url) as other:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask_in_vain, general, f"say {ended}")
+            await chaos.until_met(held)
+            await other.execute("BEGIN")
+            await other.execute(  # lint: allow writes-rows: a lock, no row
+                "LOCK TABLE sessions IN SHARE MODE"
+            )
+            await chaos.release(held)
+
+            async def is_being_written() -> bool:
+                rows = await general.database.rows(
+                    "SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+                    " WHERE datname = current_database() AND NOT granted"
+                    " AND relation = 'sessions'::regclass"
+                )
+                return bool(rows)
+
+            await expect_soon(
+                "the end of a session is written down", is_being_written, seconds=ENDS_S
+            )
+            nursery.cancel_scope.cancel()
+        await expect_noticed(general)
+        await other.execute("COMMIT")
+    for token in (begun, ended):
+
+        async def is_closed(token: str = token) -> bool:
+            rows = await general.database.rows(
+                "SELECT completed_at FROM sessions WHERE prompt LIKE %s", (f"%{token}%",)
+            )
+            return all(row["completed_at"] is not None for row in rows)
+
+        await expect_soon(
+            "a session whose caller left is closed on record", is_closed, seconds=WELL_S
+        )
+    await expect_no_open_session(general)
+    again = to_general()
+    await general.call("trigger", prompt=again.text)
+    await again.expect_row(fragile, "general")
+
+
+@pytest.mark.capability("session-process")
+async def test_a_session_that_ends_without_a_database(fragile: Ecosystem, chaos: Chaos) -> None:
+    """What ends while the database is away is written down when it is back: session, hop, message."""
+    health = fragile["health"]
+    before = set(descendants(health.pid))
+    message = to_health()
+    held = await chaos.hold(TOOL_OF["health"])
+    sent = await fragile.send(message.text)
+    await chaos.until_met(held)
+    await chaos.kill_database()
+    await chaos.release(held)
+
+    async def has_ended() -> bool:
+        return not set(descendants(health.pid)) - before
+
+    await expect_soon("a session without a database ends", has_ended, seconds=ENDS_S)
+    await chaos.start_database()
+
+    async def is_closed() -> bool:
+        rows = await health.database.rows("SELECT 1 FROM sessions WHERE completed_at IS NULL")
+        return not rows
+
+    await expect_soon("the session that ended meanwhile is closed", is_closed, seconds=ENDS_S)
+    journey = await follow(fragile, sent)
+    story = journey.text()
+    session = expect_one_session(journey, "health")
+    outcome = expect_outcome(journey, "health", {"success", "internal_error"})
+
+    assert (outcome == "success") == bool(session["success"]), (
+        f"the hop and its session disagree\n{story}"
+    )
+    await chaos.expect_all_back()
+    again = to_health()
+    await expect_carried_out(fragile, await fragile.send(again.text), "health")
+    await again.expect_row(fragile, "health")
 
 
 async def test_gone_twice(fragile: Ecosystem, chaos: Chaos) -> None:
@@ -157,6 +265,18 @@ async def test_frozen_in_the_middle_of_a_message(fragile: Ecosystem, chaos: Chao
     await chaos.resume_database()
     await expect_carried_out(fragile, sent, "health")
     await message.expect_row(fragile, "health")
+
+
+async def ask_in_vain(butler: Butler, prompt: str) -> None:
+    """Trigger a session and do not wait for its answer."""
+    with suppress(CannotReach):
+        await butler.try_call("trigger", {"prompt": prompt})
+
+
+async def expect_noticed(butler: Butler) -> None:
+    """A caller has hung up: once the butler has answered others, it knows that."""
+    for _ in range(ANSWERS):
+        await butler.status()
 
 
 async def try_to_send(ecosystem: Ecosystem, message: Message, *, event_id: str) -> bool:

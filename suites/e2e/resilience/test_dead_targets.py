@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from harness_core.doubles.model import Fault
 from harness_core.ports import lease_port
 from suites.e2e.ecosystem.handle import Ecosystem, Sent
 from suites.e2e.ecosystem.knobs import turned
@@ -39,6 +40,9 @@ MOVES_S = 30.0
 
 #: A classification, on a machine with nothing else to do.
 DISPATCHED_S = 40.0
+
+#: Messages of which one is under way: as many deadlines, one after the other, are too late for any.
+WAITING = 5
 
 #: From a deadline of the product to the row that records it.
 SLACK_S = 8.0
@@ -230,6 +234,45 @@ async def test_a_target_that_hangs_beyond_the_deadline(fragile: Ecosystem, chaos
 
     expect_in_time(
         "the hop", hop["duration_ms"] / 1000, deadline_s=HOP_S, slack_s=SLACK_S, story=story
+    )
+
+    await chaos.release(held)
+    again = to_health()
+    await fragile["health"].call("trigger", prompt=again.text)
+    await again.expect_row(fragile, "health")
+    await expect_no_open_session(fragile["health"])
+
+
+@pytest.mark.knob("hop_deadline_s", "in_flight")
+async def test_many_hops_to_a_target_that_hangs(fragile: Ecosystem, chaos: Chaos) -> None:
+    """A hop that has to wait for others has the same deadline: its wait is a part of it.
+
+    However many messages are before it, it ends in time, and says how.
+    """
+    await chaos.start(
+        "switchboard",
+        **turned(fragile.subject, "switchboard", hop_deadline_s=HOP_S, in_flight=1),
+    )
+    held = await chaos.provider(Fault(kind="hold", contains=TOOL_OF["health"], times=2 * WAITING))
+    journeys = [
+        await follow(fragile, sent)
+        for sent in [await fragile.send(to_health().text) for _ in range(WAITING)]
+    ]
+    for journey in journeys:
+        expect_outcome(journey, "health", {"timeout", "overload_rejected"})
+    took = {
+        journey.text(): (
+            journey.routing[0]["created_at"] - journey.of_message("switchboard")[0]["completed_at"]
+        ).total_seconds()
+        for journey in journeys
+    }
+    longest = max(took, key=lambda story: took[story])
+    expect_in_time(
+        "the slowest of many hops, from its classification to its record",
+        max(took[longest], HOP_S),
+        deadline_s=HOP_S,
+        slack_s=SLACK_S,
+        story=longest,
     )
 
     await chaos.release(held)

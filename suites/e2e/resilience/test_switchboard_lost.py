@@ -6,14 +6,17 @@ provider, whose calls cannot be held.
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
+from contextlib import suppress
 from typing import Any
 
 import pytest
 import trio
 
-from suites.e2e.ecosystem.handle import Ecosystem
-from suites.e2e.ecosystem.knobs import has_knob
+from suites.e2e.ecosystem.handle import Ecosystem, envelope
+from suites.e2e.ecosystem.knobs import has_knob, turned
+from suites.e2e.ecosystem.mcp import CannotReach
 from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_no_open_session
 from suites.e2e.observe.expect_journey import fallback_reason
 from suites.e2e.observe.journey import Journey, follow
@@ -28,6 +31,12 @@ pytestmark = [
 
 #: From SIGTERM to the first refusal.
 REFUSES_S = 10.0
+
+#: A session that classifies, beside others.
+CLASSIFIED_S = 40.0
+
+#: Answers on other connections, after which a server has noticed that a caller hung up.
+ANSWERS = 5
 
 #: From a switchboard that serves to a registry with every butler in it: a few heartbeats.
 REGISTER_S = 20.0
@@ -75,6 +84,76 @@ async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos, leas
     await message.expect_row(fragile, "health")
     await expect_carried_out(fragile, await fragile.send(to_relationship().text), "relationship")
     await expect_no_open_session(fragile.switchboard)
+
+
+@pytest.mark.knob("shutdown_s")
+async def test_killed_while_a_message_waits_for_another(fragile: Ecosystem, chaos: Chaos) -> None:
+    """Classified, and waiting for the message before it of the same sender: nothing of it is begun.
+
+    So it is carried on by the next start, whether the last one was killed or had to be cut off when
+    it was asked to stop.
+    """
+    for stopped in (False, True):
+        if stopped:
+            await chaos.stop("switchboard")
+            await chaos.start("switchboard", **turned(fragile.subject, "switchboard", shutdown_s=1))
+        messages = [to_health(), to_relationship()]
+        held = await chaos.hold(messages[0].token)
+        first = await fragile.send(messages[0].text)
+        await chaos.until_met(held)
+        same = {name: first.arguments[name] for name in ("source", "sender")}
+        second = await fragile.send(messages[1].text, **same)
+
+        async def is_classified(token: str = messages[1].token) -> bool:
+            rows = await fragile.switchboard.database.rows(
+                "SELECT 1 FROM sessions WHERE prompt LIKE %s AND completed_at IS NOT NULL",
+                (f"%{token}%",),
+            )
+            return bool(rows)
+
+        await expect_soon("the second message is classified", is_classified, seconds=CLASSIFIED_S)
+        # What the switchboard does once it has classified a message, it has done by now.
+        await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
+        await (chaos.stop if stopped else chaos.kill)("switchboard")
+        await chaos.release(held)
+        await chaos.start("switchboard")
+        for sent, message in zip((first, second), messages, strict=True):
+            (butler,) = message.butlers
+            await expect_carried_out(fragile, sent, butler)
+            await message.expect_row(fragile, butler)
+        await expect_no_open_session(fragile.switchboard)
+
+
+async def test_kept_and_not_answered(fragile: Ecosystem, chaos: Chaos) -> None:
+    """A message that is kept, and whose sender never heard of it, is carried out when it comes again.
+
+    Once; whether the switchboard lost the database's answer, or the sender did not wait for its own.
+    """
+    for leaves in (False, True):
+        message = to_relationship() if leaves else to_health()
+        event_id = f"event-{secrets.token_hex(8)}"
+        await fragile.rehearse(message.text)
+        mark = await fragile.gateway.client.mark()
+        since = await database_now(fragile)
+        await chaos.hold_commits()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, fragile, message.text, event_id)
+            connection = await chaos.until_committing(fragile.switchboard, "message_inbox")
+            if leaves:
+                nursery.cancel_scope.cancel()
+            else:
+                await chaos.cut_connection(connection)
+                await chaos.release_commits()
+        if leaves:
+            for _ in range(ANSWERS):
+                await fragile.switchboard.status()
+            await chaos.release_commits()
+        again = await fragile.send(message.text, event_id=event_id)
+        (butler,) = message.butlers
+        await expect_carried_out(
+            fragile, dataclasses.replace(again, since=since, mark=mark), butler
+        )
+        await message.expect_row(fragile, butler)
 
 
 async def test_killed_while_it_dispatches(fragile: Ecosystem, chaos: Chaos) -> None:
@@ -159,6 +238,13 @@ def expect_true_records(journey: Journey) -> None:
         assert done, f"recorded as completed, and no session of it succeeded\n{story}"
     else:
         assert row["response_summary"] or row["dispatch_outcomes"], f"no reason is given\n{story}"
+
+
+async def ask(ecosystem: Ecosystem, text: str, event_id: str) -> None:
+    """Send a message, however that is answered."""
+    arguments = envelope(text, event_id=event_id, trace_id=secrets.token_hex(16))
+    with suppress(CannotReach):
+        await ecosystem.switchboard.try_call("ingest", arguments)
 
 
 async def lease_passed(ecosystem: Ecosystem, lease_s: float) -> bool:

@@ -22,6 +22,7 @@ from harness_core.base.groups import lone_error
 from harness_core.base.slowness import patience, slowness
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault
+from harness_core.infrastructure.databases import Database
 from suites.e2e.ecosystem.handle import Butler, Ecosystem, Sent
 from suites.e2e.ecosystem.mcp import CannotReach
 
@@ -48,6 +49,9 @@ _REGISTER_S: Final = 20.0
 
 #: Until a server has ended a connection.
 _DROPPED_S: Final = 10.0
+
+#: From a call to the commit of what it writes.
+_COMMITS_S: Final = 20.0
 
 #: Until a session that was started asks the model. Slowest seen on 2 loaded cores: 9 s.
 _ASKS_S: Final = 30.0
@@ -234,6 +238,7 @@ class Chaos:
         self._environments: dict[str, dict[str, str]] = {}
         self._given_back: dict[str, Any] = {}
         self._database = "up"
+        self._commits_held = False
 
     async def begin(self) -> None:
         """Record the ecosystem as it is before anything is broken.
@@ -415,6 +420,73 @@ class Chaos:
             )
         return len(rows)
 
+    async def hold_commits(self) -> None:
+        """From now on commits of every butler wait, as for a standby that has not confirmed them.
+
+        What waits is committed already: its butler does not know it, and a connection that is cut
+        then has lost the answer alone.
+        """
+        self._commits_held = True
+        await self._set_standby("'absent'")
+        url = self._ecosystem.switchboard.database.url
+
+        async def commit() -> None:
+            while True:
+                await own.execute("SELECT pg_logical_emit_message(true, 'harness', 'held?')")
+
+        async def waits() -> bool:
+            rows = await self._ecosystem.switchboard.database.rows(
+                "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            )
+            return bool(rows)
+
+        # A setting counts from when the server has read it, which a commit of ours shows.
+        async with Database(url) as own, lone_error(), trio.open_nursery() as nursery:
+            nursery.start_soon(commit)
+            with deadline("hold the commits of a server", seconds=_COMMITS_S):
+                await until(waits)
+            nursery.cancel_scope.cancel()
+
+    async def release_commits(self) -> None:
+        """Undo :meth:`hold_commits`; commits that wait are answered."""
+        await self._set_standby("''")
+        self._commits_held = False
+
+    async def until_committing(self, butler: Butler, table: str) -> int:
+        """Wait for a held commit of a butler that has written a table.
+
+        Returns:
+            The number of its connection (``pid`` of ``pg_stat_activity``).
+
+        Raises:
+            AssertionError: there was none.
+        """
+
+        async def waiting() -> int | None:
+            rows = await butler.database.rows(
+                "SELECT pid FROM pg_stat_activity JOIN pg_locks USING (pid)"
+                " WHERE datname = current_database() AND wait_event = 'SyncRep'"
+                " AND relation = %s::regclass"
+                " AND mode = 'RowExclusiveLock'",
+                (table,),
+            )
+            return int(rows[0]["pid"]) if rows else None
+
+        return await expect_soon(f"{butler.name} commits to {table}", waiting, seconds=_COMMITS_S)
+
+    async def cut_connection(self, number: int) -> None:
+        """End a connection to the database from the server's side."""
+        await self._ecosystem.switchboard.database.execute(
+            "SELECT pg_terminate_backend(%s, %s)", (number, round(patience(_DROPPED_S) * 1000))
+        )
+
+    async def _set_standby(self, name: str) -> None:
+        database = self._ecosystem.switchboard.database
+        await database.execute(  # lint: allow writes-rows: a setting of the server, no row
+            f"ALTER SYSTEM SET synchronous_standby_names = {name}"
+        )
+        await database.execute("SELECT pg_reload_conf()")
+
     # The model
 
     async def provider(self, fault: Fault) -> int:
@@ -488,6 +560,8 @@ class Chaos:
             await self.resume_database()
         elif self._database == "down":
             await self.start_database()
+        if self._commits_held:
+            await self.release_commits()
         for name in sorted(self._paused):
             await self.resume(name)
         await self._ecosystem.switchboard.database.execute(  # lint: allow writes-rows: removes that entry

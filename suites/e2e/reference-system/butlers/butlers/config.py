@@ -60,7 +60,8 @@ class Switchboard:
         url: its SSE address.
         heartbeat_s: seconds between two registrations.
         lease_s: seconds after which a silent butler counts as stale (read by the switchboard).
-        hop_timeout_s: deadline of one `route.execute` (read by the switchboard).
+        hop_timeout_s: deadline of one `route.execute`, with its wait for a place among the
+            dispatches to its target (read by the switchboard).
         connect_timeout_s: deadline until a target speaks MCP.
         max_in_flight: dispatches to one target at a time.
         concurrency: messages classified at a time (read by the switchboard). Each is a Claude

@@ -145,19 +145,18 @@ class Dispatcher:
             f"{TOOL} {segment.butler}", parent=trace,
             **{"target.butler": segment.butler, "request.id": str(request_id)},
         ) as position:
-            async with self._slots[segment.butler]:
-                started = time.monotonic()
-                try:
-                    answer = await self._call(segment, targets, request_id, position)
-                except CallProblem as problem:
-                    answer = {"status": problem.error_class, "error": str(problem)}
-                    lies = (("dead-target-success", "target_unavailable"),
-                            ("refusal-success", "validation_error"))
-                    if any(faults.on(name) and status == problem.error_class
-                           for name, status in lies):
-                        answer = {"status": "success"}
-                    if faults.on("partial-aborts"):
-                        raise
+            started = time.monotonic()
+            try:
+                answer = await self._in_place(segment, targets, request_id, position)
+            except CallProblem as problem:
+                answer = {"status": problem.error_class, "error": str(problem)}
+                lies = (("dead-target-success", "target_unavailable"),
+                        ("refusal-success", "validation_error"))
+                if any(faults.on(name) and status == problem.error_class
+                       for name, status in lies):
+                    answer = {"status": "success"}
+                if faults.on("partial-aborts"):
+                    raise
             status = answer.get("status")
             hop = Hop(
                 butler=segment.butler,
@@ -172,9 +171,34 @@ class Dispatcher:
         await self._record(hop, request_id=request_id, trace=trace)
         return hop
 
-    async def _call(
+    async def _in_place(
         self, segment: Segment, targets: Mapping[str, Entry], request_id: UUID,
         position: tracing.Trace,
+    ) -> dict[str, Any]:
+        """Wait for a place among the hops to the target, then call it; one deadline is for both."""
+        clock = asyncio.get_running_loop()
+        ends = clock.time() + self._settings.hop_timeout_s
+        place = self._slots[segment.butler]
+        try:
+            async with asyncio.timeout_at(ends):
+                await place.acquire()
+        except TimeoutError as error:
+            raise CallProblem(
+                f"no place among {self._settings.max_in_flight} hops to {segment.butler} within "
+                f"{self._settings.hop_timeout_s:g} s",
+                error_class="timeout",
+            ) from error
+        try:
+            return await self._call(
+                segment, targets, request_id, position,
+                timeout_s=round(max(0.0, ends - clock.time()), 3),
+            )
+        finally:
+            place.release()
+
+    async def _call(
+        self, segment: Segment, targets: Mapping[str, Entry], request_id: UUID,
+        position: tracing.Trace, *, timeout_s: float,
     ) -> dict[str, Any]:
         if (entry := targets.get(segment.butler)) is None:
             raise CallProblem(
@@ -195,18 +219,22 @@ class Dispatcher:
         if not faults.on("trace-dropped"):
             arguments["trace_context"] = {"traceparent": position.traceparent}
             headers["traceparent"] = position.traceparent
-        answer = await self._request(entry, arguments, headers)
+        answer = await self._request(entry, arguments, headers, timeout_s=timeout_s)
         if faults.on("dispatch-twice"):
-            await self._request(entry, arguments, headers)
+            await self._request(entry, arguments, headers, timeout_s=timeout_s)
         if faults.on("extra-session"):
             for other in targets.values():
                 if other.name != entry.name:
-                    await self._request(other, {**arguments, "target_butler": other.name}, headers)
+                    await self._request(
+                        other, {**arguments, "target_butler": other.name}, headers,
+                        timeout_s=timeout_s,
+                    )
                     break
         return answer
 
     async def _request(
-        self, entry: Entry, arguments: dict[str, Any], headers: dict[str, str]
+        self, entry: Entry, arguments: dict[str, Any], headers: dict[str, str], *,
+        timeout_s: float,
     ) -> dict[str, Any]:
         url = entry.endpoint_url
         if faults.on("address-kept"):
@@ -214,7 +242,7 @@ class Dispatcher:
         return await call(
             url, TOOL, arguments, headers=headers,
             connect_timeout_s=self._settings.connect_timeout_s,
-            timeout_s=86_400 if faults.on("hop-without-deadline") else self._settings.hop_timeout_s,
+            timeout_s=86_400 if faults.on("hop-without-deadline") else timeout_s,
         )
 
     async def _record(

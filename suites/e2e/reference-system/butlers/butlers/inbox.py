@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = """
-    request_id, normalized_text, trace_id, traceparent,
+    request_id, normalized_text, trace_id, traceparent, lifecycle_state = 'accepted' AS unbegun,
     md5((payload->'source')::text || (payload->'sender')::text) AS conversation
 """
 
@@ -31,6 +31,7 @@ class Accepted:
 
     Attributes:
         conversation: the same for what one sender writes to one of our accounts.
+        unbegun: not even its classification has begun.
     """
 
     request_id: UUID
@@ -39,6 +40,7 @@ class Accepted:
     traceparent: str
     conversation: str = ""
     duplicate: bool = False
+    unbegun: bool = True
 
 
 class Inbox:
@@ -53,7 +55,8 @@ class Inbox:
     ) -> Accepted:
         """Store a message unless it is known; two at a time store it once.
 
-        The same idempotency key or the same event of the same endpoint is the same message.
+        The same idempotency key or the same event of the same endpoint is the same message. A new
+        name that comes beside a known one is a name of that message from then on.
         """
         event_id = event.external_event_id
         if faults.on("event-id-cut"):
@@ -64,35 +67,34 @@ class Inbox:
         given_key = None if faults.on("key-ignored") else control.idempotency_key
         if faults.on("ingest-race"):
             event_key, given_key = await self._unguarded(event_key, given_key)
-        row = await self._pool.fetchrow(
-            f"""
-            INSERT INTO message_inbox (request_id, channel, payload, normalized_text,
-                   lifecycle_state, trace_id, traceparent, event_key, idempotency_key)
-            VALUES ($1, $2, $3, $4, 'accepted', $5, $6, $7, $8)
-            ON CONFLICT DO NOTHING
-            RETURNING {_COLUMNS}
-            """,
-            uuid7(), "telegram" if faults.on("channel-forgotten") else source.channel,
-            {
-                "source": source.model_dump(mode="json"),
-                "event": event.model_dump(mode="json"),
-                "sender": {} if faults.on("sender-forgotten") else sender.model_dump(mode="json"),
-                "payload": payload.model_dump(mode="json"),
-            },
-            storable(payload.normalized_text), traceparent.split("-")[1], traceparent,
-            event_key, given_key,
-        )
-        duplicate = row is None
-        if row is None:
-            row = await self._pool.fetchrow(
+        async with self._pool.acquire() as connection, connection.transaction():
+            request_id = uuid7()
+            known = await _named(connection, request_id, event_key, given_key)
+            if known is not None:
+                row = await connection.fetchrow(
+                    f"SELECT {_COLUMNS} FROM message_inbox WHERE request_id = $1", known
+                )
+                return _accepted(row, duplicate=True)
+            row = await connection.fetchrow(
                 f"""
-                SELECT {_COLUMNS} FROM message_inbox
-                WHERE event_key = $1 OR idempotency_key = $2
-                ORDER BY created_at, request_id LIMIT 1
+                INSERT INTO message_inbox (request_id, channel, payload, normalized_text,
+                       lifecycle_state, trace_id, traceparent, event_key, idempotency_key)
+                VALUES ($1, $2, $3, $4, 'accepted', $5, $6, $7, $8)
+                RETURNING {_COLUMNS}
                 """,
+                request_id, "telegram" if faults.on("channel-forgotten") else source.channel,
+                {
+                    "source": source.model_dump(mode="json"),
+                    "event": event.model_dump(mode="json"),
+                    "sender": (
+                        {} if faults.on("sender-forgotten") else sender.model_dump(mode="json")
+                    ),
+                    "payload": payload.model_dump(mode="json"),
+                },
+                storable(payload.normalized_text), traceparent.split("-")[1], traceparent,
                 event_key, given_key,
             )
-        return _accepted(row, duplicate=duplicate)
+            return _accepted(row, duplicate=False)
 
     async def _unguarded(self, event_key: str, given_key: str | None) -> tuple[str, str | None]:
         """Only for the planted fault: keys the table cannot tell from others, unless one is known.
@@ -104,9 +106,20 @@ class Inbox:
         await asyncio.sleep(0.05)
         return (event_key if known else f"{event_key}{uuid7()}"), (given_key if known else None)
 
-    async def planned(self, request_id: UUID) -> None:
-        """Classification begins."""
-        await self._set(request_id, "lifecycle_state = 'planned'")
+    async def planned(self, request_id: UUID) -> bool:
+        """Classification begins.
+
+        Returns:
+            Whether it may: not of a message whose dispatch has begun before.
+        """
+        status = await self._pool.execute(
+            """
+            UPDATE message_inbox SET lifecycle_state = 'planned', updated_at = now()
+            WHERE request_id = $1 AND (lifecycle_state IN ('accepted', 'planned') OR $2)
+            """,
+            request_id, faults.on("duplicate-redispatched") or faults.on("inbox-replayed"),
+        )
+        return bool(status == "UPDATE 1")
 
     async def parsed(self, request_id: UUID, decomposition: dict[str, Any]) -> None:
         """Classification ended; dispatch begins."""
@@ -155,10 +168,43 @@ class Inbox:
         )
 
 
+async def _named(
+    connection: asyncpg.Connection, request_id: UUID, event_key: str, given_key: str | None
+) -> UUID | None:
+    """Give a message its names; the message that has one of them already, None when it is new.
+
+    A name that is being given by another transaction is waited for. All take the event first, so
+    that no two wait for each other.
+    """
+    await connection.execute(
+        """
+        INSERT INTO message_names (kind, name, request_id)
+        SELECT 'event', $2::text, $1::uuid
+        UNION ALL SELECT 'key', $3::text, $1::uuid WHERE $3::text IS NOT NULL
+        ON CONFLICT DO NOTHING
+        """,
+        request_id, event_key, given_key,
+    )
+    known: UUID | None = await connection.fetchval(
+        """
+        SELECT request_id FROM message_names JOIN message_inbox USING (request_id)
+        WHERE (kind, name) IN (('event', $1::text), ('key', $2::text))
+        ORDER BY created_at, request_id LIMIT 1
+        """,
+        event_key, given_key,
+    )
+    if known is not None:
+        await connection.execute(
+            "UPDATE message_names SET request_id = $2 WHERE request_id = $1", request_id, known
+        )
+    return known
+
+
 def _accepted(row: asyncpg.Record, *, duplicate: bool) -> Accepted:
     return Accepted(
         request_id=row["request_id"], text=row["normalized_text"], trace_id=row["trace_id"],
         traceparent=row["traceparent"], conversation=row["conversation"], duplicate=duplicate,
+        unbegun=row["unbegun"],
     )
 
 

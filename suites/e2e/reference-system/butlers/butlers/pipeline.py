@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from butlers import classify, database, faults, shapes, tracing
 from butlers.classify import Decomposition, Segment
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from butlers.inbox import Accepted, Inbox
     from butlers.registry import Entry, Registry
 
-_SUMMARY_CHARS = 4000
 #: Messages that wait when the planted faults of load set in.
 BUSY = 3
 
@@ -62,6 +62,8 @@ class Pipeline:
         self._dispatcher = dispatcher
         self._queue: asyncio.Queue[tuple[Accepted, _Turn] | None] = asyncio.Queue()
         self._last: dict[str, _Turn] = {}
+        #: Messages that wait or are classified.
+        self._in_hand: set[UUID] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._workers: list[asyncio.Task[None]] = []
         self._closing = False
@@ -90,7 +92,10 @@ class Pipeline:
         return self._queue.qsize()
 
     def take(self, message: Accepted) -> None:
-        """Put a message behind those that came before it."""
+        """Put a message behind those that came before it, unless it is there already."""
+        if message.request_id in self._in_hand and not faults.on("duplicate-redispatched"):
+            return
+        self._in_hand.add(message.request_id)
         before = self._last.get(message.conversation)
         turn = _Turn(before=before.passed if before else _passed())
         self._last[message.conversation] = turn
@@ -119,12 +124,14 @@ class Pipeline:
                 await self._classified(message, turn)
             finally:
                 turn.passed.set()
+                self._in_hand.discard(message.request_id)
                 if self._last.get(message.conversation) is turn:
                     del self._last[message.conversation]
 
     async def _classified(self, message: Accepted, turn: _Turn) -> None:
         try:
-            await self._inbox.planned(message.request_id)
+            if not await self._inbox.planned(message.request_id):
+                return
             if faults.on("inbox-stuck"):
                 return
             if self.waiting >= BUSY and faults.on("lost-under-load"):
@@ -133,6 +140,7 @@ class Pipeline:
                 raise Rejected("too much to do", error_class="overload_rejected")
             targets = await self._registry.targets()
             decomposition = await self._decompose(message, targets)
+            await turn.before.wait()
             if self._closing:
                 return  # a dispatch begun now could be cut off; the next start takes the message up
             await self._inbox.parsed(message.request_id, decomposition.as_dict())
@@ -143,7 +151,6 @@ class Pipeline:
         except Exception as error:
             await self._give_up(message, error)
         else:
-            await turn.before.wait()
             self._spawn(self._deliver(message, decomposition, targets))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -272,7 +279,7 @@ def _summary(hops: list[Hop]) -> str:
         f"{hop.butler}: {hop.result if hop.status == 'success' else f'{hop.status} ({hop.error})'}"
         for hop in (hops[:1] if faults.on("summary-first-only") else hops)
     ]
-    return "\n".join(lines)[:_SUMMARY_CHARS]
+    return "\n".join(lines)
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]], deadline: float) -> None:

@@ -59,7 +59,6 @@ exec {python} -I -S {confined} {arguments} -- "$@"
 
 _PID_FILE = "pid"
 _STDERR_LINES = 20
-_RESULT_CHARS = 20_000
 
 
 class ClaudeCode:
@@ -300,7 +299,7 @@ class _Reader:
 
     def _answered(self, block: Any) -> None:
         if (call := self._calls.get(block.tool_use_id)) is not None:
-            call["result"] = _text(block.content)[:_RESULT_CHARS]
+            call["result"] = _text(block.content)
             call["is_error"] = bool(block.is_error)
 
     def _result(self, message: Any) -> None:

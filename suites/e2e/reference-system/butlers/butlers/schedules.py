@@ -32,6 +32,9 @@ class Schedules:
     async def sync(self, wanted: Sequence[Schedule]) -> None:
         """Make the rows of source `toml` equal the file.
 
+        A name that was given to a task at run time stays that task's: the file's is left out, and
+        the log says so.
+
         A task whose cron line is unchanged keeps its `next_run_at`: what fell due while the butler
         was down runs at the next tick.
         """
@@ -46,19 +49,27 @@ class Schedules:
                 {"status": "internal_error", "error": "the butler stopped while it ran"}, "running",
             )
             for schedule in wanted:
-                await connection.execute(
+                synced = await connection.fetchval(
                     """
                     INSERT INTO scheduled_tasks (name, cron, prompt, source, next_run_at)
                     VALUES ($1, $2, $3, 'toml', $4)
                     ON CONFLICT (name) DO UPDATE SET
-                        prompt = excluded.prompt, source = 'toml', cron = excluded.cron,
+                        prompt = excluded.prompt, cron = excluded.cron,
                         next_run_at = CASE WHEN scheduled_tasks.cron = excluded.cron AND NOT $5
                             THEN coalesce(scheduled_tasks.next_run_at, excluded.next_run_at)
                             ELSE excluded.next_run_at END
+                        WHERE scheduled_tasks.source = 'toml'
+                    RETURNING id
                     """,
                     schedule.name, schedule.cron, schedule.prompt,
                     cron.next_after(schedule.cron, now), faults.on("due-lost-at-restart"),
                 )
+                if synced is None:
+                    self._log.error(
+                        "schedule.name_taken", name=schedule.name,
+                        error="cannot take it from butler.toml: a task made at run time has its "
+                        "name. Rename one of them",
+                    )
 
     async def tick(self, spawner: Spawner) -> list[dict[str, Any]]:
         """Run every enabled task that is due, each once however many ticks arrive at a time."""

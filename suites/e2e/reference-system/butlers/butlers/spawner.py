@@ -6,9 +6,10 @@ The queue behind the running session is bounded; beyond it a trigger is refused,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID, uuid4
@@ -254,15 +255,28 @@ class Spawner:
                 model=self._config.runtime.model, tools=call.tools,
                 max_turns=self._config.runtime.max_turns, trace=position,
             )
-            await self._sessions.opened(
-                session_id, prompt=prompt, trigger_source=call.trigger_source,
-                model=job.model, trace_id=position.trace_id, request_id=call.request_id,
-            )
-            result = await self._recorded(job, request_id=call.request_id)
+            cut: asyncio.CancelledError | None = None
+            try:
+                await _to_its_end(self._sessions.opened(
+                    session_id, prompt=prompt, trigger_source=call.trigger_source,
+                    model=job.model, trace_id=position.trace_id, request_id=call.request_id,
+                ))
+            except asyncio.CancelledError as cancelled:
+                cut = cancelled
+            result = await self._recorded(job, request_id=call.request_id, cut=cut)
             self._tracer.failed(result.error)
             return result
 
-    async def _recorded(self, job: Job, *, request_id: str | None) -> SpawnerResult:
+    async def _recorded(
+        self, job: Job, *, request_id: str | None, cut: asyncio.CancelledError | None
+    ) -> SpawnerResult:
+        """Run a session that is open on record, and close it.
+
+        Args:
+            job: what it is to do.
+            request_id: the message it belongs to.
+            cut: what it was cancelled by before it could begin.
+        """
         outcome = Outcome(model=job.model)
         started = time.monotonic()
         ids = {"session_id": job.session_id, "request_id": request_id,
@@ -270,6 +284,8 @@ class Spawner:
         self._log.info("session.started", **ids)
         self.session_ids[str(job.session_id)] = request_id
         try:
+            if cut is not None:
+                raise cut
             unbounded = faults.on("session-without-deadline")
             async with asyncio.timeout(
                 None if unbounded else self._config.runtime.session_timeout_s
@@ -295,10 +311,12 @@ class Spawner:
             outcome.success, outcome.error, outcome.error_class = True, None, None
         outcome.error = self._log.redact(outcome.error) if outcome.error else None
         duration_ms = int((time.monotonic() - started) * 1000)
-        await database.insist(
-            lambda: self._sessions.completed(job.session_id, outcome, duration_ms=duration_ms),
-            what=f"complete session {job.session_id}",
-        )
+        # It has ended; whoever cancels it now comes too late.
+        with contextlib.suppress(asyncio.CancelledError):
+            await _to_its_end(database.insist(
+                lambda: self._sessions.completed(job.session_id, outcome, duration_ms=duration_ms),
+                what=f"complete session {job.session_id}",
+            ))
         self._log.info(
             "session.completed" if outcome.success else "session.failed", **ids,
             duration_ms=duration_ms, tools=",".join(call["name"] for call in outcome.tool_calls),
@@ -311,3 +329,17 @@ class Spawner:
             error_class=outcome.error_class, trace_id=job.trace.trace_id,
             duration_ms=duration_ms, tool_calls=tuple(outcome.tool_calls),
         )
+
+
+async def _to_its_end(writing: Coroutine[Any, Any, None]) -> None:
+    """Write a row whatever happens meanwhile; a cancellation is raised when it stands there."""
+    task = asyncio.create_task(writing)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled

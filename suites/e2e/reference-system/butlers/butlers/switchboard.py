@@ -21,12 +21,14 @@ from butlers.envelopes import (
     TraceContext,
 )
 from butlers.errors import Rejected
-from butlers.inbox import Inbox, uuid7
+from butlers.inbox import Accepted, Inbox, uuid7
 from butlers.log import describe
 from butlers.pipeline import BUSY, Pipeline
 from butlers.registry import Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from butlers.butler import Butler
 
 #: The butler that every `notify` goes through.
@@ -59,6 +61,7 @@ class Switchboard:
         self._watch: asyncio.Task[None] | None = None
         self._closing = False
         self._taken = 0
+        self._taking: set[asyncio.Task[Accepted]] = set()
 
     async def start(self) -> None:
         """Take up what a stopped predecessor left, then work."""
@@ -84,6 +87,7 @@ class Switchboard:
     async def stop(self) -> None:
         """Take nothing in; what is under way may end within the shutdown deadline."""
         self._closing = True
+        await asyncio.gather(*self._taking, return_exceptions=True)
         if self._watch is not None:
             self._pipeline.close()  # before the spawner closes, or it would refuse what has begun
             self._watch.cancel()
@@ -140,24 +144,14 @@ class Switchboard:
                 return {"request_id": str(uuid4()), "status": "accepted", "duplicate": False}
             with self._butler.tracer.span("ingest", parent=tracing.parse(given)) as position:
                 try:
-                    message = await self._inbox.accept(
+                    message = await self._to_its_end(self._take_in(
                         source=source, event=event, sender=sender, payload=payload,
                         control=control, traceparent=position.traceparent,
-                    )
+                    ))
                 except OSError:
                     if not faults.on("accepted-unstored"):
                         raise
                     return {"request_id": str(uuid7()), "status": "accepted", "duplicate": False}
-            self._log.info(
-                "ingested", request_id=message.request_id, duplicate=message.duplicate,
-                trace_id=message.trace_id,
-                **({"raw": payload.raw} if faults.on("raw-payload-logged") else {}),
-            )
-            self._taken += 1
-            if faults.on("message-lost") and not self._taken % 4:
-                pass
-            elif not message.duplicate or faults.on("duplicate-redispatched"):
-                self._pipeline.take(message)
             request_id = message.request_id
             if message.duplicate and busy and faults.on("duplicate-new-id-under-load"):
                 request_id = uuid4()
@@ -194,6 +188,31 @@ class Switchboard:
             "ingest": ingest, "butler_register": butler_register, "butler_list": butler_list,
             "deliver": self.deliver,
         }
+
+    async def _take_in(self, *, payload: Payload, **envelope: Any) -> Accepted:
+        """Keep a message and begin its way.
+
+        One that was kept before and never begun is begun now: the database's answer was lost then.
+        """
+        message = await self._inbox.accept(payload=payload, **envelope)
+        self._log.info(
+            "ingested", request_id=message.request_id, duplicate=message.duplicate,
+            trace_id=message.trace_id,
+            **({"raw": payload.raw} if faults.on("raw-payload-logged") else {}),
+        )
+        self._taken += 1
+        if faults.on("message-lost") and not self._taken % 4:
+            pass
+        elif message.unbegun or faults.on("duplicate-redispatched"):
+            self._pipeline.take(message)
+        return message
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, Accepted]) -> Accepted:
+        """Go on also when the caller goes away: what is kept is to be begun as well."""
+        task = asyncio.create_task(work)
+        self._taking.add(task)
+        task.add_done_callback(self._taking.discard)
+        return await asyncio.shield(task)
 
     async def _watch_leases(self) -> None:
         while True:
