@@ -122,7 +122,7 @@ class Connection:
         factor = slowness()
         with trio.move_on_after(seconds * factor):
             while True:
-                payload = await self._receive_payload("the end", seconds=seconds)
+                payload = await self._next_payload("the end")
                 if payload is None:
                     return tuple(messages)
                 form = read_form(payload)
@@ -136,26 +136,30 @@ class Connection:
         """The next payload, or ``None`` at the end of the connection between two frames."""
         factor = slowness()
         with trio.move_on_after(seconds * factor):
-            while True:
-                try:
-                    if (payload := self._decoder.next_payload()) is not None:
-                        return payload
-                    data = await self._stream.receive_some(_READ_BYTES)
-                except trio.BrokenResourceError as error:
-                    raise self._error(
-                        Violation.CLOSED, f"the connection was reset where {what} was due"
-                    ) from error
-                except RemoteProtocolError as error:
-                    raise self._with_transcript(error) from error
-                if not data:
-                    self._end()
-                    return None
-                self.transcript.add("received", data)
-                self._decoder.feed(data)
+            return await self._next_payload(what)
         raise self._error(
             Violation.SILENT,
             f"{seconds:g} s passed without {what}{_busy(factor)}, {self._decoder.progress}",
         )
+
+    async def _next_payload(self, what: str) -> str | None:
+        """As :meth:`_receive_payload`, for as long as it takes."""
+        while True:
+            try:
+                if (payload := self._decoder.next_payload()) is not None:
+                    return payload
+                data = await self._stream.receive_some(_READ_BYTES)
+            except trio.BrokenResourceError as error:
+                raise self._error(
+                    Violation.CLOSED, f"the connection was reset where {what} was due"
+                ) from error
+            except RemoteProtocolError as error:
+                raise self._with_transcript(error) from error
+            if not data:
+                self._end()
+                return None
+            self.transcript.add("received", data)
+            self._decoder.feed(data)
 
     def _end(self) -> None:
         try:
