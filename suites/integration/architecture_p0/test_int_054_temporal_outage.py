@@ -6,12 +6,12 @@ import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import trio
 
-from harness_core.doubles.http import Response
+from harness_core.doubles.http import Response, Unanswered
 from harness_core.doubles.turns import use
 from suites.integration.comparing import expect_same, in_order, utc
 from suites.integration.episodes import Episodes, calls, new_token
@@ -19,6 +19,9 @@ from suites.integration.health import payload, unwell
 from suites.integration.patience import COMMAND_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.temporal_view import closed_workflow
+
+#: More than a client waits for, should each of a batch wait for Temporal after the other.
+_BATCH: Final = 30
 
 
 @pytest.mark.covers("INT-054")
@@ -35,8 +38,8 @@ async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, 
     command = "while :; do echo x >> beats; sleep 0.05; done"
     beats = use("execute", command=command, timeout_s=COMMAND_S)
     await breakable.rehearse(running, beats, use("fs_write", path="after.txt", content="x"))
-    never_one, never_two = new_token(), new_token()
-    for token in (late, never_one, never_two):
+    batched = [new_token() for _ in range(_BATCH)]
+    for token in (late, *batched):
         await breakable.rehearse(token, use("fs_write", path="never.txt", content="x"))
     await breakable.rehearse(afterwards, use("fs_write", path="now.txt", content="x"))
     accepted = await breakable.submit(running)
@@ -45,13 +48,13 @@ async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, 
     async with breakable.stack.outage("temporal", how):
         answer, batch, interruption = await _at_once(
             partial(breakable.ask, late),
-            partial(_batch, breakable, [never_one, never_two]),
+            partial(_batch, breakable, batched),
             partial(breakable.interrupt, accepted["episode_id"]),
         )
         health = await breakable.controller.get("/health")
         cut = await breakable.until(accepted["episode_id"], "failed", seconds=SOON_S)
         await breakable.until_still(accepted["session_id"])
-        never = [await _failed(breakable, token) for token in (late, never_one, never_two)]
+        never = [await _failed(breakable, token) for token in (late, *batched)]
     await breakable.run_submitted(afterwards)
     closed = await closed_workflow(breakable.stack, accepted["workflow_id"])
 
@@ -116,9 +119,19 @@ async def _at_once(*asking: Callable[[], Awaitable[Response]]) -> list[Response]
 
 
 async def _batch(episodes: Episodes, tokens: list[str]) -> Response:
-    """Submit several episodes at once; the answer, whatever it is."""
+    """Submit several episodes at once; the answer, whatever it is.
+
+    Raises:
+        AssertionError: there is none as long as anybody waits for one.
+    """
     submissions = [{"task": f"Make the part {token}.", "role": "coder"} for token in tokens]
-    return await episodes.controller.post("/episodes/batch", {"episodes": submissions})
+    try:
+        return await episodes.controller.post("/episodes/batch", {"episodes": submissions})
+    except Unanswered as unanswered:
+        raise AssertionError(
+            f"expected a batch of {len(tokens)} to be refused, or taken and failed, while Temporal "
+            f"is away, as one submission is; found no answer: {unanswered}"
+        ) from unanswered
 
 
 async def _failed(episodes: Episodes, token: str) -> dict[str, Any]:

@@ -71,22 +71,30 @@ async def test_int_058_an_episode_is_found_everywhere(episodes: Episodes) -> Non
 async def test_int_058_a_second_attempt_has_the_same_ids(breakable: Episodes) -> None:
     """What is tried again is the same episode's: events, log lines, objects and traces name it.
 
-    The model is overloaded once, and the object store is away for the first attempt of an upload. The model provider is a stand-in: the
-    gateway does the turns, and fails one of them once.
+    The model is overloaded once, who carries out a tool's call is killed meanwhile, and the object store is
+    away for the first attempt of an upload. The job of the call has one id in both attempts. The model
+    provider is a stand-in: the gateway does the turns, and fails one of them once.
     """
     token, other = new_token(), new_token()
     report = use("fs_write", path="assets/report.md", content=f"of {token}")
-    await breakable.rehearse(token, report, use("execute", command="echo done"))
+    await breakable.rehearse(token, report, breakable.waiting())
     await breakable.rehearse(other, report)
     gateway = breakable.stack.gateway.client
     overloaded = Fault(kind="status", status=529, times=1, contains=token)
-    async with gateway.fault(overloaded) as number, breakable.stack.outage("minio", "stop"):
+    async with gateway.fault(overloaded) as number:
         accepted = await breakable.submit(token)
-        await breakable.until_event(
-            accepted["episode_id"], "upload_failed", seconds=EPISODE_S, before_end=True
-        )
+        # From its first tool call on, the worker knows whose the session is.
+        await breakable.until_event(accepted["episode_id"], "tool_call")
+        await breakable.begun(accepted["session_id"])
         met = await gateway.fault_met(number)
-        beside = await breakable.submit(other)
+        async with breakable.stack.outage("controller-worker", "kill"):
+            pass
+        async with breakable.stack.outage("minio", "stop"):
+            await breakable.release(accepted["session_id"])
+            await breakable.until_event(
+                accepted["episode_id"], "upload_failed", seconds=EPISODE_S, before_end=True
+            )
+            beside = await breakable.submit(other)
     episode = await breakable.until(accepted["episode_id"], "completed")
     second = await breakable.until(beside["episode_id"], "completed")
 
@@ -96,6 +104,9 @@ async def test_int_058_a_second_attempt_has_the_same_ids(breakable: Episodes) ->
     events = await breakable.until_events(episode["episode_id"], len(record))
     strange = [event for event in events if ids != {key: event[key] for key in ids}]
     assert not strange, f"expected events of {ids} alone, found {strange[0]}"
+    called = [event["payload"] for event in calls(events, "tool_call")]
+    jobs = {each.get("job_id") for each in called if each["tool"] == "execute"}
+    assert 1 == len(jobs), f"expected one id of the call's job in all attempts, found {jobs}"
     attempts = [event["payload"].get("attempt") for event in calls(events, "upload_failed")]
     assert attempts, "expected the failed attempts of an upload on record, found none"
     [row] = episode["assets"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any
 
 import asyncpg
@@ -33,6 +35,30 @@ async def open_pool(url: str) -> asyncpg.Pool:
         timeout=_QUERY_S,
         init=_set_codecs,
     )
+
+
+async def each_episode(
+    pool: asyncpg.Pool, condition: str, *, at_once: int
+) -> AsyncIterator[asyncpg.Record]:
+    """Every episode that meets a condition, oldest first, however many there are.
+
+    Args:
+        condition: in SQL.
+        at_once: how many are read by one query.
+    """
+    after: tuple[datetime | None, str] = (None, "")
+    while True:
+        rows = await pool.fetch(
+            f"SELECT * FROM episodes WHERE {condition} AND ($1::timestamptz IS NULL"
+            " OR (created_at, episode_id) > ($1::timestamptz, $2::text))"
+            " ORDER BY created_at, episode_id LIMIT $3",
+            *(*after, at_once),
+        )
+        for row in rows:
+            yield row
+        if len(rows) < at_once:
+            return
+        after = (rows[-1]["created_at"], rows[-1]["episode_id"])
 
 
 async def _set_codecs(connection: asyncpg.Connection) -> None:

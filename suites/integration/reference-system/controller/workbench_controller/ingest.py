@@ -7,12 +7,13 @@ import asyncio
 import asyncpg
 import httpx
 
+from workbench_controller.database import each_episode
 from workbench_controller.eventstore import last_pulled, store_pulled
 from workbench_controller.worker_client import WorkerClient
 from workbench_foundation import faults, log
 from workbench_foundation.errors import describe
 
-#: Sessions looked at in one round.
+#: Sessions that are read from the database at once.
 _SESSIONS = 200
 
 
@@ -56,12 +57,7 @@ async def _round(pool: asyncpg.Pool, worker: WorkerClient, behind: set[str]) -> 
 
     ``settled`` says that nothing works for the episode any more, the worker included.
     """
-    rows = await pool.fetch(
-        "SELECT episode_id, session_id, trace_id, settled FROM episodes WHERE NOT drained"
-        " ORDER BY created_at LIMIT $1",
-        _SESSIONS,
-    )
-    for row in rows:
+    async for row in each_episode(pool, "NOT drained", at_once=_SESSIONS):
         ids = {name: row[name] for name in ("episode_id", "session_id", "trace_id")}
         with log.about(**ids):
             try:

@@ -16,12 +16,14 @@ import asyncpg
 from temporalio.client import WorkflowExecutionStatus
 
 from workbench_contract.episodes import EpisodeStatus
+from workbench_controller.database import each_episode
 from workbench_controller.lifecycle import TransitionRefused, transition
 from workbench_controller.settings import Temporal
 from workbench_controller.temporal import TemporalAway, Workflows
 from workbench_foundation import faults, log
 from workbench_foundation.errors import describe
 
+#: Episodes that are read from the database at once.
 _EPISODES = 200
 
 #: What an episode is whose workflow has ended without telling us.
@@ -64,9 +66,9 @@ class Watch:
             await asyncio.sleep(watch_s)
 
     async def _look(self) -> None:
-        rows = await self._pool.fetch(
-            "SELECT * FROM episodes WHERE NOT settled ORDER BY created_at LIMIT $1", _EPISODES
-        )
+        rows = [
+            row async for row in each_episode(self._pool, "NOT settled", at_once=_EPISODES)
+        ]
         if faults.on("outage-accepted"):
             rows = [row for row in rows if row["status"] != EpisodeStatus.QUEUED.value]
         try:
