@@ -26,11 +26,15 @@ class Registration:
         self._butler = butler
         self._task: asyncio.Task[None] | None = None
         self.answered = asyncio.Event()
+        self._closing = False
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._keep())
 
     async def stop(self) -> None:
+        # A call whose connection breaks at that moment ends in an error of its own, and no more is
+        # heard of the cancellation.
+        self._closing = True
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -47,6 +51,8 @@ class Registration:
             # switchboard itself a database that is, are asked again. Without the lease a butler
             # that is well would count as dead.
             except Exception as problem:
+                if self._closing:
+                    return
                 if faults.on("lease-dies-with-database") and self._butler.on_register is not None:
                     raise
                 if registered or pause_s == _FIRST_RETRY_S:
