@@ -105,6 +105,8 @@ HARMS: Final[Mapping[str, str]] = {
     "xargs-file": "echo $F > $N; xargs -a $N rm",
     "xargs-placed": "xargs -I{} rm {} <<< $F",
     "xargs-shell": "xargs -I{} sh -c 'rm {}' <<< $F",
+    "xargs-half-a-name": "echo m | xargs -I@ r@ $F",
+    "xargs-end-of-a-path": "echo rm | xargs -I {} /bin/{} $F",
     "xargs-of-nothing": "echo rm $F | xargs env",
     "xargs-redirecting": "xargs -n1 -P2 unlink <<< $F",
     "touch-old": "touch -d 2001-01-01 $F",
@@ -346,6 +348,11 @@ AROUND: Final[Mapping[str, Callable[[str], str]]] = {
     "after-newlines": lambda c: "\n\n  \t" + c,
     "after-comment": lambda c: f"# nothing to see\n{c}",
     "before-comment": lambda c: f"{c} # echo",
+    # Bash escapes the carriage return alone; to others it is half of a line's end.
+    "after-escaped-carriage-return": lambda c: f"echo a \\\r\n{c}",
+    "after-here-document-of-carriage-returns": lambda c: (
+        f"cat > /dev/null <<E\nE\r\n: <<E2\nE\n{c}\n: <<E2\nE2"
+    ),
     "after-long-comment": lambda c: "# " + "x" * 6000 + f"\n{c}",
     "after-long-word": lambda c: ": " + "x" * 6000 + f"; {c}",
     "after-here-document": lambda c: f"cat > /dev/null <<'E'\nharmless\nE\n{c}",
@@ -422,6 +429,12 @@ AROUND: Final[Mapping[str, Callable[[str], str]]] = {
     "bash-decoded": lambda c: f"base64 -d <<< {base64.b64encode(c.encode()).decode()} | bash",
     "bash-substitution": lambda c: f"bash <(echo {shlex.quote(c)})",
     "sh": lambda c: f"sh -c {shlex.quote('bash -c ' + shlex.quote(c))}",
+    "xargs-within-a-script": lambda c: (
+        f"echo {shlex.quote(shlex.quote('; ' + c))} | xargs -I@ sh -c 'echo @'"
+    ),
+    "xargs-within-a-longer-script": lambda c: (
+        f"echo {shlex.quote(shlex.quote('; ' + c))} | xargs --replace=HERE bash -c 'true; echo HERE x'"
+    ),
     "sh-in-xargs": lambda c: f"echo 1 | xargs -I@ bash -c {shlex.quote(c)}",
     "source-substitution": lambda c: f"source <(echo {shlex.quote(c)})",
     "source-stdin": lambda c: f"echo {shlex.quote(c)} | . /dev/stdin",

@@ -302,8 +302,12 @@ async def test_slow_then_fast_on_one_connection(daemon: Daemon) -> None:
 
 @pytest.mark.covers("CONTRACT-2-INPUT", "CONTRACT-3-FRAMES")
 @pytest.mark.capability("echo", "shell-reply", "gateway-list")
-async def test_no_kind_of_request_overtakes_another(daemon: Daemon) -> None:
-    """What is asked behind a command that takes time is answered behind it, whatever it is."""
+@pytest.mark.parametrize("eof", [False, True], ids=["open", "half-closed"])
+async def test_no_kind_of_request_overtakes_another(daemon: Daemon, *, eof: bool) -> None:
+    """What is asked behind a command that takes time is answered behind it, whatever it is.
+
+    A client that has ended its side meanwhile gets all of its answers, too.
+    """
     asked: list[tuple[Form, str]] = [
         (shell("sleep 0.4; echo slow"), ":SHELL-RESPONSE"),
         (HEALTH_CHECK, ":HEALTH-RESPONSE"),
@@ -320,6 +324,8 @@ async def test_no_kind_of_request_overtakes_another(daemon: Daemon) -> None:
     expected = [kind for _, kind in asked if kind]
     async with daemon.connect() as connection:
         await connection.send_bytes(b"".join(encode_frame(print_form(form)) for form, _ in asked))
+        if eof:
+            await connection.send_eof()
         found = []
         for number in range(len(expected)):
             answer = await connection.receive(f"answer {number}", seconds=ANSWER_S)

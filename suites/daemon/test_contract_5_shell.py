@@ -247,9 +247,9 @@ async def test_a_timeout_ends_the_command(
 async def test_output_of_any_script_is_what_was_written(daemon: Daemon, row: str) -> None:
     """Long output comes back as it was written: no character of it is cut in two and lost."""
     # More than any buffer holds, whose size no length of a line divides.
-    count = 150_000 // (len(row.encode()) * 3 + 1)
-    command = f"echo x; yes {row * 3} | head -n {count}"
-    written = "x\n" + f"{row * 3}\n" * count
+    count = 150_000 // (len(row.encode()) * 3 + 5)
+    command = f"seq {count} | sed s/$/{row * 3}/"
+    written = "".join(f"{number}{row * 3}\n" for number in range(1, count + 1))
     async with daemon.connect() as connection:
         outcome = await ask(connection, shell(command))
         stdout, _ = expect_outcome(outcome, connection, command)
