@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 import pytest
 from pyfakefs.fake_filesystem_unittest import Patcher
 
+from harness_core.assurance.agent import VARIABLE
 from harness_core.assurance.gates import closed_reason
 from harness_core.base.errors import BadInput
 from suites.parity.compare import load_backends
@@ -87,6 +89,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
 
 
+def seen_before(config: pytest.Config) -> dict[str, dict[str, Observation]]:
+    """What scenarios showed to tests before this one.
+
+    Nothing while `harness mutate` runs: a scenario is then executed by the test of each backend, or
+    the product would be what the first of them alone executes, which does not judge the others.
+    """
+    return {} if VARIABLE in os.environ else config.stash.setdefault(_SEEN, {})
+
+
 @pytest.fixture(scope="session")
 def backends(pytestconfig: pytest.Config) -> Sequence[Backend]:
     """All backends under test."""
@@ -116,14 +127,14 @@ def faked_home() -> Iterator[Path]:
 @pytest.fixture
 def there(request: pytest.FixtureRequest, backends: Sequence[Backend], tmp_path: Path) -> Sides:
     """Every backend, in simulated worlds whose files are really there."""
-    seen = request.config.stash.setdefault(_SEEN, {})
+    seen = seen_before(request.config)
     return Sides(backends=backends, make_world=simulated, homes=tmp_path, seen=seen)
 
 
 @pytest.fixture
 def sides(request: pytest.FixtureRequest, backends: Sequence[Backend]) -> Sides:
     """Every backend, in simulated worlds or in real ones; what a scenario showed is remembered."""
-    seen = request.config.stash.setdefault(_SEEN, {})
+    seen = seen_before(request.config)
     if not request.config.getoption("--live"):
         home: Path = request.getfixturevalue("faked_home")
         return Sides(backends=backends, make_world=simulated, homes=home, seen=seen)

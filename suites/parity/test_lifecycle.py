@@ -319,7 +319,8 @@ def read_by_others(world: World, text: str) -> list[str]:
     """Files of the launcher that hold a text and that another user of the host can read."""
     top = world.home / ".bot-bottle"
     return [
-        f"{path.relative_to(world.home)} with mode {path.stat().st_mode & 0o777:o}"
+        f"read by other users of the host: expected no file, found one of mode "
+        f"{path.stat().st_mode & 0o777:o}: {path.relative_to(world.home)}"
         for path in sorted(top.rglob("*"))
         if path.is_file()
         and path.stat().st_mode & 0o004
