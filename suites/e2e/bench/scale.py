@@ -44,6 +44,9 @@ MESSAGES: Final = 3
 #: spread of repeated runs on two busy cores is about a third.
 LINEAR: Final = 1.5
 
+#: What all butlers of an ecosystem together may add to a column without being told from chance.
+NOISE: Final = 0.1
+
 BUTLER: Final = """
 [butler]
 name = "{name}"
@@ -191,10 +194,27 @@ def table(samples: Sequence[Sample]) -> str:
         for title, field, *_ in COLUMNS:
             first = marginal(samples[0], samples[1], field)
             last = marginal(samples[-2], samples[-1], field)
-            grown = last / first if first > 0 else float("inf") if last > 0 else 0.0
-            verdict = "does not grow" if grown <= LINEAR else "GROWS"
-            lines.append(f"  {title} per added butler {verdict}: last step {grown:.2f} x the first")
+            lines.append(
+                f"  {title} per added butler {growth(first, last, whole=samples[-1], field=field)}"
+            )
     return "\n".join(lines)
+
+
+def growth(first: float, last: float, *, whole: Sample, field: str) -> str:
+    """Whether a butler of the last step cost more than one of the first.
+
+    Args:
+        first: what each butler of the first step added.
+        last: what each of the last added.
+        whole: the largest ecosystem.
+        field: the column.
+    """
+    share = last * whole.butlers / getattr(whole, field)
+    if share < NOISE:
+        return f"does not grow: as in the last step, all would make up {max(share, 0.0):.0%}"
+    grown = last / first if first > 0 else float("inf")
+    verdict = "does not grow" if grown <= LINEAR else "GROWS"
+    return f"{verdict}: last step {grown:.2f} x the first"
 
 
 def marginal(before: Sample, after: Sample, field: str) -> float:

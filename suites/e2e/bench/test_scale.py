@@ -29,6 +29,23 @@ def test_growth_is_judged_by_what_each_added_butler_costs(last_boot_s: float, ve
     assert "PSS MiB per added butler does not grow: last step 1.00 x the first" in text
 
 
+@pytest.mark.parametrize(
+    ("messages_s", "verdict"),
+    [
+        ((1.48, 1.36, 1.42), "message s per added butler does not grow: as in the last step, all"),
+        ((1.48, 1.36, 4.42), "message s per added butler GROWS: last step inf x the first"),
+    ],
+)
+def test_chance_is_no_growth(messages_s: tuple[float, ...], verdict: str) -> None:
+    """A first step that went down by chance convicts no last one of some milliseconds."""
+    samples = [
+        Sample(butlers=count, boot_s=count, cpu_s=count, message_s=message_s, own_mib=60.0 * count)
+        for count, message_s in zip((4, 16, 48), messages_s, strict=True)
+    ]
+
+    assert verdict in table(samples)
+
+
 def test_generated_butlers_have_names_and_words_of_their_own() -> None:
     """No two of a hundred butlers share a name or the beginning of their word."""
     numbers = range(1, 100)
