@@ -23,7 +23,7 @@ import sys
 TYPE_CHECKING = False  # typing itself takes too long at every start
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
+    from typing import Any, NoReturn
 
 #: Seconds between two pieces while a test runs.
 _PIECE_S = 0.5
@@ -84,6 +84,9 @@ class Measurement:
         self._collector = collector
         _start_thread(self._serve)
         atexit.register(self.flush)
+        # Processes of multiprocessing end without atexit.
+        self._leave = os._exit
+        os._exit = self._flush_and_leave
         os.register_at_fork(
             before=self._lock.acquire,
             after_in_parent=self._lock.release,
@@ -94,6 +97,12 @@ class Measurement:
         """Send what was executed since the last time."""
         with self._lock:
             self._flush()
+
+    def _flush_and_leave(self, status: int) -> NoReturn:
+        # A thread that holds the lock may be the one that was interrupted to end the process.
+        if self._lock.acquire(timeout=_PIECE_S):
+            self._flush()
+        self._leave(status)
 
     def _flush(self) -> None:
         sink = _Sink()

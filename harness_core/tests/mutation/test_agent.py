@@ -184,12 +184,16 @@ def second():
     return product.answer() + 1
 
 
-def forked():
+def forked(leave=sys.exit):
     child = os.fork()
     if not child:
         second()
-        sys.exit(0)
+        leave(0)
     os.waitpid(child, 0)
+
+
+def forked_by_multiprocessing():
+    forked(os._exit)
 
 
 for line in sys.stdin:
@@ -300,12 +304,13 @@ def test_a_stopped_process_holds_up_no_test(environment, code, folder, tmp_path)
     assert FIRST in lines_of(folder, "three")
 
 
-def test_a_fork_is_a_process_of_its_own(environment, code, folder, tmp_path):
-    """Its coverage is not lost, and not taken for that of its parent."""
+@pytest.mark.parametrize("fork", ["forked", "forked_by_multiprocessing"])
+def test_a_fork_is_a_process_of_its_own(environment, code, folder, tmp_path, fork):
+    """Its coverage is not lost, however it ends, and not taken for that of its parent."""
     hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
     hub.switch("one")
     with living(environment, code, folder, tmp_path) as (process, execute):
-        execute("forked")
+        execute(fork)
         process.stdin.close()
         process.wait(30)
     hub.close()
