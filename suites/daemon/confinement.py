@@ -15,13 +15,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Confinement", "cannot_confine", "confinement"]
+__all__ = ["PROCESSES", "Confinement", "cannot_confine", "confinement"]
 
 #: The user ``nobody``: root's commands become its, so that limits on processes hold.
 _USER: Final = 65534
 
 #: A daemon, a shell and what a pipeline of it needs; a fork bomb meets it in milliseconds.
-_PROCESSES: Final = 200
+PROCESSES: Final = 200
 _FILE_BYTES: Final = 64 * 1024 * 1024
 
 #: A start that does nothing takes 10 ms.
@@ -34,9 +34,11 @@ class Confinement:
 
     Attributes:
         drop: become the user ``nobody`` inside, since root is not bound by limits on processes.
+        processes: how many its user may have, wherever they run.
     """
 
     drop: bool
+    processes: int = PROCESSES
 
     def command(self, argv: Sequence[str], *, home: Path) -> tuple[str, ...]:
         """The command line that runs ``argv`` confined; ``home`` alone can be written."""
@@ -51,7 +53,7 @@ class Confinement:
             words += ["--clear-groups", "--inh-caps=-all,+dac_read_search"]
             words += ["--ambient-caps=-all,+dac_read_search"]
             words += ["--bounding-set=-all,+dac_read_search", "--no-new-privs"]
-        words += ["--", "prlimit", f"--nproc={_PROCESSES}", f"--fsize={_FILE_BYTES}", "--core=0"]
+        words += ["--", "prlimit", f"--nproc={self.processes}", f"--fsize={_FILE_BYTES}", "--core=0"]
         return (*words, "--", *argv)
 
     def give(self, home: Path) -> None:

@@ -6,6 +6,7 @@ import stat
 import pytest
 import trio
 
+from sexpd.shell import syntax
 from sexpd.shell.dispatcher import judge
 from sexpd.shell.verdict import Refused
 
@@ -437,6 +438,13 @@ def test_deep_nesting_is_refused(root):
     """A command nested beyond all sense is refused, not a crash."""
     with pytest.raises(Refused):
         judged("$(" * 2500 + "true" + ")" * 2500, root=root)
+
+
+def test_what_cannot_be_judged_is_refused(root, monkeypatch):
+    """No process can be started for the parser: a refusal, and the connection stays."""
+    monkeypatch.setattr(syntax, "parser", lambda: str(root / "canary"))
+    with pytest.raises(Refused, match="cannot be started"):
+        judged("echo 1", root=root)
 
 
 def test_nothing_was_run(root):

@@ -57,15 +57,18 @@ async def parse(command: str, *, limit_chars: int, dialect: str = "bash") -> Nod
     binary = parser()
     if binary is None:
         raise Refused("the shell parser is not installed, so nothing can be judged")
-    with trio.move_on_after(PARSE_S) as scope:
-        done = await trio.run_process(
-            [binary, f"-ln={dialect}", "--to-json"],
-            stdin=command.encode("utf-8", errors="replace"),
-            capture_stdout=True,
-            capture_stderr=True,
-            check=False,
-            env={},
-        )
+    try:
+        with trio.move_on_after(PARSE_S) as scope:
+            done = await trio.run_process(
+                [binary, f"-ln={dialect}", "--to-json"],
+                stdin=command.encode("utf-8", errors="replace"),
+                capture_stdout=True,
+                capture_stderr=True,
+                check=False,
+                env={},
+            )
+    except OSError as error:
+        raise Refused(f"the shell parser cannot be started: {error}") from error
     if scope.cancelled_caught:
         raise Refused(f"the shell parser took longer than {PARSE_S:g} s")
     return _tree(done)
