@@ -53,7 +53,13 @@ class Confinement:
             words += ["--clear-groups", "--inh-caps=-all,+dac_read_search"]
             words += ["--ambient-caps=-all,+dac_read_search"]
             words += ["--bounding-set=-all,+dac_read_search", "--no-new-privs"]
-        words += ["--", "prlimit", f"--nproc={self.processes}", f"--fsize={_FILE_BYTES}", "--core=0"]
+        words += [
+            "--",
+            "prlimit",
+            f"--nproc={self.processes}",
+            f"--fsize={_FILE_BYTES}",
+            "--core=0",
+        ]
         return (*words, "--", *argv)
 
     def give(self, home: Path) -> None:

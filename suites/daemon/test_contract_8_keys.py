@@ -418,25 +418,21 @@ def misspelled(variable: str) -> list[str]:
 
 
 async def test_a_misplaced_key_is_shown_nowhere(start, run) -> None:
-    """A key in a variable whose name is misspelled, or in one of something else, is in no error."""
+    """A key in a variable whose name is misspelled is in no error."""
     async with start() as daemon:
         await expect_unshown(daemon, run, KEYS["alpha"])
         expect_health(await daemon.health())
 
 
 async def expect_unshown(daemon: Daemon, run: Run, secret: str) -> None:
-    """A secret that is put into any variable but its own is in nothing that a start prints."""
+    """A key in a variable of nearly the right name is in nothing that a start prints."""
     table = daemon.subject.table("providers")
-    names = [daemon.fill(name, NAME="ALPHA", name="alpha") for name in table["each"]]
     holders = [
         daemon.fill(name, NAME="ALPHA", name="alpha")
         for name, value in table["each"].items()
         if "{key}" in value
     ]
-    declared = {name: daemon.fill(value, names="alpha") for name, value in table["env"].items()}
     tried = [{name: secret} for holder in holders for name in misspelled(holder)]
-    tried += [declared | {name: secret} for name in names]
-    tried += [{name: secret} for name in declared]
     leaked: list[str] = []
     waiting = iter(tried)
 

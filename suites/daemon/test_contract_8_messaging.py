@@ -302,6 +302,11 @@ async def test_a_webhook_is_kept_to_the_daemon(start, evidence) -> None:
             for file in daemon.home.rglob("*")
             if file.is_file()
             and file.stat().st_mode & 0o077
+            and all(
+                above.stat().st_mode & 0o011
+                for above in file.parents
+                if above.is_relative_to(daemon.home)
+            )
             and any(secret in file.read_text(errors="replace") for secret in SECRETS)
         ]
         for name in webhooks:

@@ -26,7 +26,7 @@ pytestmark = [
 RECONNECT_S = 20.0
 
 #: Connections in vain that a client makes, which does not give up.
-CALLS = 5
+CALLS = 2
 
 
 @asynccontextmanager

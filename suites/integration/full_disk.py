@@ -31,14 +31,15 @@ def no_file_beyond(part: Part, size_bytes: int) -> Iterator[None]:
     pids = [pid, *descendants(pid)]
     if not all(map(_is_refused, pids)):
         not_run("subject", f"{part.name} is ended by the signal for a file that is too large")
-    before = {each: resource.prlimit(each, resource.RLIMIT_FSIZE) for each in pids}
+    soft, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     try:
-        for each, (_, most) in before.items():
+        for each in pids:
             _limit(each, (size_bytes, most))
         yield
     finally:
-        for each, limits in before.items():
-            _limit(each, limits)
+        # What was started meanwhile has the limit as well.
+        for each in {*pids, *descendants(pid)}:
+            _limit(each, (soft, most))
 
 
 def _limit(pid: int, limits: tuple[int, int]) -> None:

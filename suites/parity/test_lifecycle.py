@@ -294,16 +294,19 @@ def test_a_copy_does_not_leave_the_guest(sides: Sides, backend: Backend, how: st
         launcher.cleanup()
         return {
             "links in the guest": linked,
-            "the host's files": {path: after.get(path, "gone") for path in before} | after,
+            "the host's files, changed": {
+                path: after.get(path, "gone")
+                for path in before.keys() | after.keys()
+                if after.get(path) != before.get(path)
+            },
             "no traceback": outcome.happened in ("done", "refused"),
             "copied or refused": outcome.happened == "refused" or inside == "copied",
             "changed by its end": made_of(outside) != before,
         }
 
-    files = dict.fromkeys(("deep/kept.txt", "kept.txt"), "100644 of the host")
     expected = {
         "links in the guest": [0] * len(links),
-        "the host's files": {"deep": "40755 ", **files},
+        "the host's files, changed": {},
         "no traceback": True,
         "copied or refused": True,
         "changed by its end": False,

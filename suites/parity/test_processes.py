@@ -105,7 +105,7 @@ def use_again(world: World, number: int) -> None:
     for path in (world.home / ".bot-bottle").rglob("*"):
         text = path.read_text(errors="surrogateescape") if path.is_file() else ""
         if word.search(text):
-            path.write_text(word.sub(str(os.getppid()), text), errors="surrogateescape")
+            path.write_text(word.sub(str(os.getppid() or 1), text), errors="surrogateescape")
 
 
 def killed_at_each_step(

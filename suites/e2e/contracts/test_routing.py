@@ -25,7 +25,7 @@ from suites.e2e.observe.expect_journey import (
     words_of,
 )
 from suites.e2e.observe.journey import Journey, as_data, follow, parts_of
-from suites.e2e.observe.sentences import expect_not_cut, expect_same
+from suites.e2e.observe.sentences import expect_not_cut, expect_same, texts_of
 
 pytestmark = [
     pytest.mark.covers("E2E-ROUTING", "E2E-SESSIONS"),
@@ -93,11 +93,8 @@ async def test_two_segments_for_one_butler_are_two_sessions(
         for earlier, later in itertools.pairwise(rows):
             assert earlier["completed_at"] <= later["started_at"], f"two at a time\n{story}"
     for column in ("response_summary", "dispatch_outcomes"):
-        for answer in answers:
-            expect_not_cut(
-                f"{column} has the answers of a message", answer,
-                found=str(journey.inbox[0][column]),
-            )  # fmt: skip
+        for answer, text in itertools.product(answers, texts_of(journey.inbox[0][column])):
+            expect_not_cut(f"{column} has the answers of a message", answer, found=text)
     database = ecosystem["health"].database
     await database.expect_count("symptoms", where={"notes": Contains(token)}, count=1)
     await database.expect_count("measurements", where={"notes": Contains(token)}, count=1)

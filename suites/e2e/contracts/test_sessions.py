@@ -26,7 +26,7 @@ from suites.e2e.ecosystem.knobs import turned
 from suites.e2e.ecosystem.mcp import CannotReach, ToolResult
 from suites.e2e.observe.expect_journey import bare_tool, cost_usd, expect_finished, within_usd
 from suites.e2e.observe.journey import Row, recorded_calls
-from suites.e2e.observe.sentences import expect_columns, expect_not_cut, expect_same
+from suites.e2e.observe.sentences import expect_columns, expect_not_cut, expect_same, texts_of
 from suites.e2e.worlds.schedules import fall_due, schedule
 
 pytestmark = pytest.mark.covers("E2E-SESSIONS")
@@ -247,7 +247,7 @@ async def test_a_long_answer_is_on_record_whole(ecosystem: Ecosystem, token: str
         f"the model called one tool, on record are {[call['name'] for call in calls]}"
     )
     for call in calls:
-        for text in _texts(call):
+        for text in texts_of(call):
             expect_not_cut("a session's row has what its tools answered", things, found=text)
     await expect_shown(general, row)
 
@@ -431,14 +431,6 @@ async def _until_met(ecosystem: Ecosystem, number: int) -> None:
 
 def _prompt(token: str) -> str:
     return f"I have a headache, severity 4 ({token})"
-
-
-def _texts(value: Any) -> list[str]:
-    """Every text inside a value."""
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    inner = value if isinstance(value, list) else ()
-    return [value] if isinstance(value, str) else [text for one in inner for text in _texts(one)]
 
 
 async def _trigger(butler: Butler, token: str) -> ToolResult:

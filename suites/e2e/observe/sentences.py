@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["expect_columns", "expect_not_cut", "expect_same", "same_json"]
+__all__ = ["expect_columns", "expect_not_cut", "expect_same", "same_json", "texts_of"]
 
 #: Of a value in a sentence; the rest is in the evidence.
 _SHOWN_CHARS = 400
@@ -74,6 +74,14 @@ def expect_not_cut(clause: str, text: str, *, found: str) -> None:
         f"{clause}, never cut in silence: expected {len(text)} characters or a mark where they are "
         f"cut, found {len(kept)}, which end with {kept[-60:]!r}"
     )
+
+
+def texts_of(value: Any) -> list[str]:
+    """Every text inside a value, however deep."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    inner = value if isinstance(value, list) else ()
+    return [value] if isinstance(value, str) else [text for one in inner for text in texts_of(one)]
 
 
 def same_json(one: Any, other: Any) -> bool:

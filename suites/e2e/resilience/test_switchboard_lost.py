@@ -113,7 +113,10 @@ async def test_killed_while_a_message_waits_for_another(fragile: Ecosystem, chao
 
         await expect_soon("the second message is classified", is_classified, seconds=CLASSIFIED_S)
         # What the switchboard does once it has classified a message, it has done by now.
-        await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
+        other = {"identity": f"other-{secrets.token_hex(4)}@example.test"}
+        await expect_carried_out(
+            fragile, await fragile.send(to_health().text, sender=other), "health"
+        )
         await (chaos.stop if stopped else chaos.kill)("switchboard")
         await chaos.release(held)
         await chaos.start("switchboard")

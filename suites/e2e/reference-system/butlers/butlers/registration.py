@@ -63,6 +63,8 @@ class Registration:
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, settings.heartbeat_s)
                 continue
+            if self._closing:
+                return  # what cancelled it came while the answer was in hand
             if not registered:
                 self._butler.log.info("registered", switchboard=settings.url)
             registered, pause_s = True, _FIRST_RETRY_S

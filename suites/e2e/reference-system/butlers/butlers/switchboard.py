@@ -87,9 +87,11 @@ class Switchboard:
     async def stop(self) -> None:
         """Take nothing in; what is under way may end within the shutdown deadline."""
         self._closing = True
-        await asyncio.gather(*self._taking, return_exceptions=True)
         if self._watch is not None:
             self._pipeline.close()  # before the spawner closes, or it would refuse what has begun
+        if self._taking:
+            await asyncio.wait(self._taking, timeout=self._butler.config.shutdown_timeout_s)
+        if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
             await self._pipeline.stop()

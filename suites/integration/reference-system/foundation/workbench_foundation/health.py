@@ -40,9 +40,11 @@ async def _ask(probe: Probe, *, timeout_s: float) -> str:
     asking.add_done_callback(_ended)
     # Not `asyncio.timeout`: a driver whose query is cancelled may first ask its server to cancel it,
     # and wait for a server that does not answer.
-    await asyncio.wait({asking}, timeout=timeout_s)
-    if not asking.done():
-        asking.cancel()
+    try:
+        await asyncio.wait({asking}, timeout=timeout_s)
+    finally:
+        late = asking.cancel()
+    if late:
         return f"no answer within {timeout_s:g} s"
     # A probe speaks to another server: whatever it raises is the answer here.
     error = asyncio.CancelledError() if asking.cancelled() else asking.exception()
