@@ -50,7 +50,6 @@ async def open_pool(url: str, *, timeout_s: float, connections: int) -> asyncpg.
                 timeout=max(0.1, deadline - loop.time()),
                 command_timeout=_COMMAND_TIMEOUT_S,
                 init=_set_codecs,
-                setup=_dead_once_lost() if faults.on("pool-dead") else None,
             )
         except (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError,
                 ValueError) as error:
@@ -92,18 +91,6 @@ class Probe:
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             return describe(error)
         return None
-
-
-def _dead_once_lost() -> Callable[[asyncpg.Connection], Awaitable[None]]:
-    """Only for the planted fault: no caller gets a connection after one was lost."""
-    lost: list[object] = []
-
-    async def setup(connection: asyncpg.Connection) -> None:
-        connection.add_termination_listener(lost.append)
-        if lost:
-            raise ConnectionResetError("the pool has lost a connection")
-
-    return setup
 
 
 async def insist(write: Callable[[], Awaitable[Any]], *, what: str) -> None:

@@ -93,7 +93,6 @@ FAULTS = {
     "overload-swallowed": "what the full queue refuses is answered as done",
     "partial-aborts": "one target that fails takes the message's other targets along",
     "password-in-error": "a database that cannot be reached is named with its password",
-    "pool-dead": "a pool that lost a connection never gives one out again",
     "prompt-contradicts-itself": "the classifying prompt also forbids JSON",
     "prompt-cut-on-record": "session rows hold the first 200 letters of a prompt",
     "prompt-describes-nobody": "the classifying prompt names butlers and does not say what they do",
