@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 
+from workbench_foundation import faults
 from workbench_worker.confined import REPORT_FD, environment
 from workbench_worker.jobs import Job
 from workbench_worker.refusal import Refused
@@ -44,6 +45,7 @@ def walls_of(session: Session, settings: Settings, *, cpu_s: int) -> Walls:
         file_bytes=settings.file_bytes,
         processes=settings.processes,
         cpu_s=cpu_s,
+        paper=faults.on("walls-of-paper"),
     )
 
 

@@ -17,8 +17,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench_foundation import faults
-
 WORKSPACE = "/workspace"
 
 _NEW_NAMESPACES = 0x00020000 | 0x20000000 | 0x08000000 | 0x04000000  # mount, pid, ipc, uts
@@ -48,6 +46,7 @@ class Walls:
         workspace, temporary, record: its files, its ``/tmp``, its events.
         mountpoint: an empty folder; the new root is put together there, unseen by others.
         uid: who to become; none to stay who one is.
+        paper: only for the planted fault: the sessions are open to each other.
     """
 
     workspace: str
@@ -59,6 +58,7 @@ class Walls:
     file_bytes: int
     processes: int
     cpu_s: int
+    paper: bool = False
 
 
 def fork_behind(walls: Walls) -> int:
@@ -115,7 +115,7 @@ def _build(walls: Walls) -> None:
         _bind(folder, root + folder, read_only=True)
     _bind(walls.workspace, root + WORKSPACE, read_only=False)
     _bind(walls.record, f"{root}{WORKSPACE}/{os.path.basename(walls.record)}", read_only=True)
-    if faults.on("walls-of-paper"):
+    if walls.paper:
         sessions = str(Path(walls.workspace).parent.parent)
         _bind(sessions, root + sessions, read_only=False)
     os.makedirs(f"{root}/proc", exist_ok=True)
@@ -140,7 +140,7 @@ def _drop(walls: Walls) -> None:
         _, hard = resource.getrlimit(what)
         bounded = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(what, (bounded, bounded))
-    if walls.uid is not None and faults.on("walls-of-paper"):
+    if walls.uid is not None and walls.paper:
         die_with_parent()
         return  # else the sessions' users would still keep them apart
     if walls.uid is not None:
