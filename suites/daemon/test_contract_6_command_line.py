@@ -56,7 +56,7 @@ async def recorder(evidence) -> AsyncIterator[Recorder]:
 
 
 #: What languages print where there is no value.
-NO_VALUE: Final = re.compile(r"(?m)(?:^|[ \t=:(])(None|undefined)(?=[ \t),:]|$)(?! linked)")
+NO_VALUE: Final = re.compile(r"(?m)(?:^|[ \t=:(])(None|undefined)(?=[),:]|$)")
 
 
 def expect_printed(outcome: tuple[int, str], *texts: str, status: int = 0) -> None:

@@ -31,20 +31,22 @@ def no_file_beyond(part: Part, size_bytes: int) -> Iterator[None]:
     pids = [pid, *descendants(pid)]
     if not all(map(_is_refused, pids)):
         not_run("subject", f"{part.name} is ended by the signal for a file that is too large")
-    soft, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    before = {each: limits for each in pids if (limits := _limit(each)) is not None}
     try:
-        for each in pids:
+        for each, (_, most) in before.items():
             _limit(each, (size_bytes, most))
         yield
     finally:
-        # What was started meanwhile has the limit as well.
-        for each in {*pids, *descendants(pid)}:
-            _limit(each, (soft, most))
+        # What was started meanwhile has inherited the limit.
+        for each in {*before, *descendants(pid)}:
+            _limit(each, before.get(each, before[pid]))
 
 
-def _limit(pid: int, limits: tuple[int, int]) -> None:
+def _limit(pid: int, limits: tuple[int, int] | None = None) -> tuple[int, int] | None:
+    """Set the limits of a process, if any are given; those it had, none when it has ended."""
     with suppress(ProcessLookupError):
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+        return resource.prlimit(pid, resource.RLIMIT_FSIZE, *([limits] if limits else []))
+    return None
 
 
 def _is_refused(pid: int) -> bool:
