@@ -148,8 +148,8 @@ class Conversations(Machine):
 
     @rule(number=CLIENTS)
     def destroys(self, number: int) -> None:
-        """A dangerous command is refused in its place."""
-        self.send(number, shell("rm -rf /")).owed.append(("error", "blocked"))
+        """A dangerous command is refused in its place; run, it would find nothing to destroy."""
+        self.send(number, shell("rm -rf /nothing-to-destroy")).owed.append(("error", "blocked"))
 
     @rule(number=CLIENTS, name=NAMES, address=st.sampled_from(["1", "2", "naïve 日本"]))
     def links_a_name(self, number: int, name: str, address: str) -> None:

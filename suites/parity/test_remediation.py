@@ -418,13 +418,19 @@ SPOILT: Final[Mapping[str, Callable[[str], str]]] = {
 
 
 def spoil(world: World, proposal: str, others: list[str], make: Callable[[str], str]) -> list[Path]:
-    """Damage what is kept of this proposal alone; the files that were damaged."""
+    """Damage what is kept of this proposal alone; the files that were damaged.
+
+    A way of damaging that changes nothing where proposals are kept in another form damages none.
+    """
     spoilt = []
     for path in sorted((world.home / ".bot-bottle").rglob("*")):
         text = path.read_text(errors="surrogateescape") if path.is_file() else ""
         known = f"{path.name} {text}"
+        damaged = make(text)
+        if damaged == text:
+            continue
         if proposal in known and not any(other in known for other in others):
-            path.write_bytes(make(text).encode(errors="surrogateescape"))
+            path.write_bytes(damaged.encode(errors="surrogateescape"))
             spoilt.append(path)
     return spoilt
 

@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 import trio
 
+from harness_core.base.slowness import patience
+from harness_core.base.wait import until
+from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Ecosystem, envelope
 from suites.e2e.ecosystem.knobs import has_knob, turned
 from suites.e2e.ecosystem.mcp import CannotReach
@@ -91,8 +94,9 @@ async def test_killed_while_a_message_waits_for_another(fragile: Ecosystem, chao
     """Classified, and waiting for the message before it of the same sender: nothing of it is begun.
 
     So it is carried on by the next start, whether the last one was killed or had to be cut off when
-    it was asked to stop.
+    it was asked to stop. A switchboard that classifies one message at a time has none that waits so.
     """
+    mark = await fragile.gateway.client.mark()
     for stopped in (False, True):
         if stopped:
             await chaos.stop("switchboard")
@@ -104,14 +108,7 @@ async def test_killed_while_a_message_waits_for_another(fragile: Ecosystem, chao
         same = {name: first.arguments[name] for name in ("source", "sender")}
         second = await fragile.send(messages[1].text, **same)
 
-        async def is_classified(token: str = messages[1].token) -> bool:
-            rows = await fragile.switchboard.database.rows(
-                "SELECT 1 FROM sessions WHERE prompt LIKE %s AND completed_at IS NOT NULL",
-                (f"%{token}%",),
-            )
-            return bool(rows)
-
-        await expect_soon("the second message is classified", is_classified, seconds=CLASSIFIED_S)
+        await expect_classified(fragile, messages[1].token, mark=mark)
         # What the switchboard does once it has classified a message, it has done by now.
         other = {"identity": f"other-{secrets.token_hex(4)}@example.test"}
         await expect_carried_out(
@@ -241,6 +238,30 @@ def expect_true_records(journey: Journey) -> None:
         assert done, f"recorded as completed, and no session of it succeeded\n{story}"
     else:
         assert row["response_summary"] or row["dispatch_outcomes"], f"no reason is given\n{story}"
+
+
+async def expect_classified(ecosystem: Ecosystem, token: str, *, mark: int) -> None:
+    """A message is classified while another one is held; not run where it waits its turn for that."""
+
+    async def is_classified() -> bool:
+        rows = await ecosystem.switchboard.database.rows(
+            "SELECT 1 FROM sessions WHERE prompt LIKE %s AND completed_at IS NOT NULL",
+            (f"%{token}%",),
+        )
+        return bool(rows)
+
+    with trio.move_on_after(patience(CLASSIFIED_S)):
+        await until(is_classified)
+        return
+    asked = [
+        call for call in await ecosystem.gateway.client.ledger(since=mark) if token in call.prompt
+    ]
+    if not asked:
+        not_run("subject", "its switchboard classifies one message at a time")
+    raise AssertionError(
+        f"within {CLASSIFIED_S:g} s a message is classified while another one is; the model was asked, "
+        f"and no session of it is completed: {asked}"
+    )
 
 
 async def ask(ecosystem: Ecosystem, text: str, event_id: str) -> None:
