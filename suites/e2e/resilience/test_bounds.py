@@ -97,7 +97,9 @@ async def test_a_full_queue_refuses_at_once(fragile: Ecosystem, chaos: Chaos) ->
         journey = await follow(fragile, await fragile.send(message.text))
         await chaos.release(held)
     for answer in refused.values():
-        assert "overload_rejected" in answer.text, f"refused as something else: {answer.text}"
+        assert "overload_rejected" in answer.text, (
+            f"a full queue refuses with overload_rejected, found {answer.text}"
+        )
     expect_outcome(journey, "relationship", {"overload_rejected"})
     assert not journey.of_message("relationship"), (
         f"what a full queue refused ran a session\n{journey.text()}"
