@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 import trio
 
+from harness_core.base.slowness import patience
 from harness_core.doubles.http import HttpClient, Unanswered
 from harness_core.doubles.turns import use
 from harness_core.system.compose import Stack
@@ -18,13 +19,18 @@ from suites.integration.full_disk import no_file_beyond
 from suites.integration.patience import EPISODE_S
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import new_session
+from suites.integration.temporal_view import closed_workflow
 
 #: Turns and calls of each episode; no two are alike.
 _WORK: Final = ((4, 6), (3, 7), (4, 5))
 
-#: What is written to each session while the controller is away: one has more than a page holds.
-_BURSTS: Final = (40, 560, 23)
+#: What is written to each session while the controller is away, each time: to one more than a page
+#: holds, and while it ends more than two pages do.
+_BURSTS: Final = ((40, 560, 23), (17, 3, 1_130))
 _PAGE: Final = 500
+
+#: From the last turn of an episode to the end of its workflow: a second or two.
+_ENDS_S: Final = 10.0
 
 #: Events before the disk is full, and how much room is left then, in bytes, each time: less than an
 #: event needs, and no whole number of them.
@@ -43,8 +49,8 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
     """What the worker wrote is what the controller has, under load and over its own restarts.
 
     While the controller is away nothing is accepted; what the worker writes meanwhile arrives when
-    it is back, once, the second time as well. The model provider is a stand-in: the gateway does the
-    turns of each episode.
+    it is back, once, the second time as well, when the episodes have ended before it is back. The
+    model provider is a stand-in: the gateway does the turns of each episode.
     """
     began = datetime.now(UTC)
     tokens = [new_token() for _ in _WORK]
@@ -61,17 +67,20 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
     async with breakable.stack.outage("controller", "kill"):
         with pytest.raises(Unanswered):
             await breakable.ask(new_token())
-        async with trio.open_nursery() as nursery:
-            for token, episode, count in zip(tokens, accepted, _BURSTS, strict=True):
-                nursery.start_soon(_burst, breakable, episode["session_id"], token, count)
+        await _bursts(breakable, accepted, tokens, time=0)
     async with breakable.stack.outage("controller", "stop"):
-        for token, episode in zip(tokens, accepted, strict=True):
-            await breakable.session(episode["session_id"]).write(f"again/{token}", "x")
+        await _bursts(breakable, accepted, tokens, time=1)
+        for episode in accepted:
             await breakable.release(episode["session_id"])
-    for token, episode, work, count in zip(tokens, accepted, _WORK, _BURSTS, strict=True):
+        # It may be that an episode cannot end without its controller.
+        with trio.move_on_after(patience(_ENDS_S)):
+            for episode in accepted:
+                await closed_workflow(breakable.stack, episode["workflow_id"])
+    for index, (token, episode, work) in enumerate(zip(tokens, accepted, _WORK, strict=True)):
         await breakable.until(episode["episode_id"], "completed", seconds=EPISODE_S)
         done = [path for turn in range(work[0]) for path in _written(token, turn, work[1])]
-        done += [_bursting(token, number) for number in range(count)] + [f"again/{token}"]
+        for time, counts in enumerate(_BURSTS):
+            done += [_bursting(token, time, number) for number in range(counts[index])]
         stored = await _is_one_record(breakable, episode, began=began)
         _is_what_was_done(stored, token, done, episode)
         await _is_replayed(breakable, episode["session_id"])
@@ -200,16 +209,25 @@ def _written(token: str, turn: int, count: int) -> list[str]:
     return [f"{token}/{turn}-{number}.txt" for number in range(count)]
 
 
-def _bursting(token: str, number: int) -> str:
-    return f"burst/{token}-{number}{_AWKWARD if number % 2 else ''}"
+def _bursting(token: str, time: int, number: int) -> str:
+    return f"burst/{token}-{time}-{number}{_AWKWARD if number % 2 else ''}"
 
 
-async def _burst(episodes: Episodes, session_id: str, token: str, count: int) -> None:
+async def _bursts(
+    episodes: Episodes, accepted: list[dict[str, Any]], tokens: list[str], *, time: int
+) -> None:
+    """Write to every session at once, as much to each as is due at this time."""
+    async with trio.open_nursery() as nursery:
+        for token, episode, count in zip(tokens, accepted, _BURSTS[time], strict=True):
+            nursery.start_soon(_burst, episodes, episode["session_id"], token, time, count)
+
+
+async def _burst(episodes: Episodes, session_id: str, token: str, time: int, count: int) -> None:
     session = episodes.session(session_id)
 
     async def some(numbers: range) -> None:
         for number in numbers:
-            await session.write(_bursting(token, number), "x")
+            await session.write(_bursting(token, time, number), "x")
 
     async with trio.open_nursery() as nursery:
         for first in range(4):

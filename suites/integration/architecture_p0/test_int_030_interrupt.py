@@ -16,6 +16,7 @@ from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import scene
+from suites.integration.sessions import new_session
 from suites.integration.temporal_view import closed_workflow
 
 #: Longer than any run of the suite, so that nothing ends by itself.
@@ -161,6 +162,41 @@ async def test_int_030_no_work_is_left_when_who_asked_is_gone(breakable: Episode
     expect_same(episode, now, what="the interrupted episode once the controller-worker is back")
     files = await breakable.session(accepted["session_id"]).files()
     assert "afterwards.txt" not in files, "the agent went on"
+
+
+@pytest.mark.covers("INT-030")
+@pytest.mark.integration_p0
+@pytest.mark.parametrize("operation", ["validate", "analyze"])
+async def test_int_030_what_is_cancelled_has_no_verdict(worker, operation: str) -> None:
+    """A model whose check was cancelled is neither good nor bad: the check is refused, 409.
+
+    Nothing of it is recorded as a finding, and the same model is checked afterwards.
+    """
+    session = new_session(worker)
+    await session.write("endless.py", "import time\n\nwhile True:\n    time.sleep(0.05)\n")
+    await session.write("good.py", "from build123d import *\n\npart = Box(3, 4, 5)\n")
+    answers: list[Response] = []
+
+    async def check() -> None:
+        body = {"model": "endless.py", "job_id": "endless"}
+        answers.append(
+            await session.client.post(f"/benchmark/{operation}", body, seconds=COMMAND_S)
+        )
+
+    async def cancelled() -> bool:
+        answer = await session.post("/jobs/endless/cancel")
+        return answer.status == 200 and answer.json()["was_running"]
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(check)
+        await eventually(cancelled, seconds=SOON_S, expected=f"the {operation} cancelled")
+    expect_refused(answers[0], 409)
+    checks = calls(await session.events(), "manufacturability_check")
+    assert not checks, f"a check that was cancelled is recorded as one: {checks}"
+    again = await session.client.post(
+        f"/benchmark/{operation}", {"model": "good.py", "job_id": "endless"}, seconds=COMMAND_S
+    )
+    assert again.status == 200, f"after a cancelled {operation}, expected a verdict, found {again}"
 
 
 async def _interrupted_by_two(episodes: Episodes, episode_id: str) -> list[Response]:

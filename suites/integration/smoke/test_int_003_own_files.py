@@ -70,6 +70,7 @@ async def test_int_003_a_session_has_its_own_files_whole(worker):
             answer = await session.post("/fs/edit", path=path, old="needle", new="pin")
             expect_refused(answer, 409, 422)
             await _is_there(session, path, content)
+    await _bytes_are_kept(session)
     for path in _FILES:
         answer = await session.post("/fs/delete", path=path)
         assert answer.status == 200, f"expected {path!r} to be deleted, found {answer}"
@@ -81,6 +82,21 @@ async def test_int_003_a_session_has_its_own_files_whole(worker):
     assert not left, f"files that were deleted are listed: {left}"
     for path in _FILES:
         await _is_there(other, path, f"the other's {path}")
+
+
+async def _bytes_are_kept(session: Session) -> None:
+    """An edit changes the text that it names and no other byte; where it cannot, it is refused."""
+    before = b"one \xff\xfe two \xc3 end\n"
+    await session.execute(r"printf 'one \377\376 two \303 end\n' > mixed.bin")
+    answer = await session.post("/fs/edit", path="mixed.bin", old="two", new="zwei")
+    shown = await session.execute("od -An -v -tx1 mixed.bin")
+    found = bytes.fromhex("".join(shown["stdout"].split()))
+    if answer.status != 200:
+        expect_refused(answer, 409, 415, 422)
+    expected = before if answer.status != 200 else before.replace(b"two", b"zwei")
+    assert expected == found, (
+        f"an edit beside bytes that are no text: expected {expected!r}, found {found!r}"
+    )
 
 
 @pytest.mark.covers("INT-003")
