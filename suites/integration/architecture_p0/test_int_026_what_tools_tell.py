@@ -268,6 +268,46 @@ async def test_int_026_an_agent_is_told_what_its_tools_found(episodes: Episodes)
 
 @pytest.mark.covers("INT-026")
 @pytest.mark.integration_p0
+@pytest.mark.parametrize(
+    ("role", "tool", "arguments"),
+    [
+        ("planner", "execute", {"command": "touch misused"}),
+        ("reviewer", "fs_delete", {"path": "kept.txt"}),
+        ("coder", "no_such_tool", {"path": "kept.txt"}),
+    ],
+)
+async def test_int_026_a_tool_of_another_role_is_refused(
+    episodes: Episodes, role: str, tool: str, arguments: dict[str, Any]
+) -> None:
+    """A tool that an agent was not offered is not carried out, whatever its model asks for.
+
+    It is no success on record either. The model provider is a stand-in that asks for it.
+    """
+    token = new_token()
+    await episodes.rehearse(token, use("fs_write", path="kept.txt", content="kept"))
+    gateway = episodes.stack.gateway.client
+    misused = Fault(kind="answer", tool=tool, input=arguments, contains=token, also="kept.txt")
+    async with gateway.fault(misused) as number:
+        accepted = await episodes.submit(token, role=role)
+        episode = await episodes.until(accepted["episode_id"], "completed", "failed")
+        assert await gateway.fault_met(number), "the model was never asked after its first call"
+    files = await episodes.session(accepted["session_id"]).files()
+    assert "kept.txt" in files, f"a {role} used {tool}, which it was not offered: kept.txt is gone"
+    assert "misused" not in files, f"a {role} used {tool}, which it was not offered"
+    done = [each for each in episode["traces"] if each["kind"] == "tool" and each["name"] == tool]
+    assert not [each for each in done if each["ok"]], (
+        f"a {role} was not offered {tool}: expected its call refused on record, found {done}"
+    )
+    ran = [
+        event
+        for event in calls(await episodes.record(accepted["session_id"]), "tool_call")
+        if event["payload"]["tool"] == tool and event["payload"].get("ok") is not False
+    ]
+    assert not ran, f"a {role} was not offered {tool}, and the worker carried it out: {ran}"
+
+
+@pytest.mark.covers("INT-026")
+@pytest.mark.integration_p0
 async def test_int_026_an_agent_is_told_when_an_answer_is_cut(episodes: Episodes) -> None:
     """A long answer of a tool reaches the model whole, or says that it is not.
 
