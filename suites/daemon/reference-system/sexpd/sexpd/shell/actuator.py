@@ -257,15 +257,36 @@ async def _kill_all(process: trio.Process) -> None:
 
     Programs such as timeout have a process group of their own; the session is that of the command.
     One that a dispatcher mistook may have a session too, so who descends from it is killed as well.
+    A shell that sees its command end goes on with the next: it is killed before its command.
     """
     pids = _below(process.pid)
     while pids := {pid for pid in pids | _session(process.pid) if _runs(pid)}:
         pids |= {deeper for pid in pids for deeper in _below(pid)}
-        for pid in pids:
+        for pid in _parents_first(pids):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         await trio.sleep(0.002)
     await process.wait()
+
+
+def _parents_first(pids: set[int]) -> list[int]:
+    """The processes, each after the one that has started it."""
+    parents = {pid: _parent(pid) for pid in pids}
+    ordered: list[int] = []
+    left = set(pids)
+    while left:
+        first = {pid for pid in left if parents[pid] not in left} or left
+        ordered += sorted(first)
+        left -= first
+    return ordered
+
+
+def _parent(pid: int) -> int:
+    """Who has started a process; 0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def _session(leader: int) -> set[int]:
