@@ -23,6 +23,7 @@ from harness_core.assurance.agent._hub import Hub
 from harness_core.assurance.mutation._job import agent_folder
 from harness_core.base.errors import BadInput, Unavailable
 from harness_core.base.wait import until_blocking
+from harness_core.process import start_time
 
 
 @pytest.fixture
@@ -145,7 +146,8 @@ def test_a_folder_that_cannot_be_written_is_no_obstacle(environment, code, folde
     hub.close()
     messages.rmdir()
 
-    assert ["m1"] == [message["loaded"] for message in read_messages(folder)]
+    said = [message["loaded"] for message in read_messages(folder) if "loaded" in message]
+    assert ["m1"] == said
 
 
 def test_the_environment_is_left_as_it_was(product_python):
@@ -171,9 +173,12 @@ def test_a_python_that_is_none_is_named(tmp_path):
 # --- coverage ---------------------------------------------------------------------------------------
 
 LIVING = """
+import ctypes
 import os
 import sys
 import product
+
+NEW_USER, NEW_MOUNTS, NEW_PROCESSES, PRIVATE = 1 << 28, 1 << 17, 1 << 29, 1 << 14 | 1 << 18
 
 
 def first():
@@ -196,6 +201,94 @@ def forked_by_multiprocessing():
     forked(os._exit)
 
 
+def forked_then_another_program():
+    forked(lambda _: os.execv("/bin/true", ["true"]))
+
+
+def warm(inside):
+    # A fork whose number 0 is free, and its fork whose standard streams lead nowhere.
+    child = os.fork()
+    if not child:
+        os.close(0)
+        pid = os.fork()
+        if not pid:
+            nothing = os.open("/dev/null", os.O_RDWR)
+            for standard in (0, 1, 2):
+                os.dup2(nothing, standard)
+            inside()
+            os._exit(0)
+        os.waitpid(pid, 0)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def warm_job():
+    warm(second)
+
+
+def closing_all():
+    def inside():
+        os.closerange(3, 4096)
+        second()
+
+    warm(inside)
+
+
+def taking_all():
+    # Every number is that of a file of the product's own.
+    def inside():
+        mine = os.open("mine.txt", os.O_RDWR | os.O_CREAT, 0o600)
+        for number in os.listdir("/proc/self/fd"):
+            if int(number) != mine:
+                os.dup2(mine, int(number))
+        second()
+
+    warm(inside)
+
+
+def walled(of_user=True):
+    # Behind walls as root makes them, or an ordinary user: the harness's folder is not there.
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def check(status):
+        if status:
+            os.write(2, f"no walls: {os.strerror(ctypes.get_errno())}".encode())
+            os._exit(1)
+
+    def inside():
+        user, group = os.getuid(), os.getgid()
+        if of_user:
+            check(libc.unshare(NEW_USER))
+            for name, text in (
+                ("setgroups", "deny"),
+                ("uid_map", f"{user} {user} 1"),
+                ("gid_map", f"{group} {group} 1"),
+            ):
+                with open(f"/proc/self/{name}", "w") as file:
+                    file.write(text)
+        check(libc.unshare(NEW_MOUNTS | NEW_PROCESSES))
+        pid = os.fork()
+        if not pid:
+            check(libc.mount(b"none", b"/", None, PRIVATE, None))
+            check(libc.mount(b"none", os.environ["HIDDEN"].encode(), b"tmpfs", 0, None))
+            if not of_user:
+                os.setgroups([])
+                os.setresgid(65534, 65534, 65534)
+                os.setresuid(65534, 65534, 65534)
+            os.environ.clear()
+            second()
+            # What its forks execute, from behind the walls on.
+            forked_by_multiprocessing()
+            os._exit(0)
+        os.waitpid(pid, 0)
+
+    warm(inside)
+
+
+def walled_by_whoever_may():
+    walled(of_user=os.getuid() != 0)
+
+
 for line in sys.stdin:
     globals()[line.strip()]()
     print("done", flush=True)
@@ -210,7 +303,7 @@ def living(environment, code, folder, tmp_path):
     request = ask_for_coverage(
         folder, sources=[code.parent], libraries=environment.libraries(tmp_path / "libraries")
     )
-    env = {"PATH": os.environ["PATH"], VARIABLE: str(request)}
+    env = {"PATH": os.environ["PATH"], VARIABLE: str(request), "HIDDEN": str(folder)}
     argv = [environment.python, "-c", "import living"]
     with subprocess.Popen(
         argv,
@@ -235,15 +328,20 @@ def living(environment, code, folder, tmp_path):
 
 def lines_of(folder, context):
     """Names of files with the lines that a test executed, those of import aside."""
+    return lines_in(read_messages(folder), context)
+
+
+def lines_in(messages, context):
+    """The same of some messages."""
     found = set()
-    for message in read_messages(folder):
-        if message.get("context") == context:
+    for message in messages:
+        if message.get("context") == context and "arcs" in message:
             for file, arcs in message["arcs"].items():
                 found |= {(Path(file).name, line) for _, line in arcs if line > 0}
     return found
 
 
-FIRST, SECOND = ("living.py", 8), ("living.py", 12)
+FIRST, SECOND = ("living.py", 11), ("living.py", 15)
 ANSWER = ("product.py", 5)
 
 
@@ -265,7 +363,7 @@ def test_a_living_process_is_told_of_each_test(environment, code, folder, tmp_pa
     assert {SECOND, ANSWER} <= lines_of(folder, "two")
     assert FIRST not in lines_of(folder, "two")
     assert {FIRST, ANSWER} <= lines_of(folder, "three")
-    boots = {(m["context"], m["boot"]) for m in read_messages(folder)}
+    boots = {(m["context"], m["boot"]) for m in read_messages(folder) if "arcs" in m}
     assert {("one", True), ("two", False), ("three", False)} == boots
 
 
@@ -304,7 +402,9 @@ def test_a_stopped_process_holds_up_no_test(environment, code, folder, tmp_path)
     assert FIRST in lines_of(folder, "three")
 
 
-@pytest.mark.parametrize("fork", ["forked", "forked_by_multiprocessing"])
+@pytest.mark.parametrize(
+    "fork", ["forked", "forked_by_multiprocessing", "forked_then_another_program"]
+)
 def test_a_fork_is_a_process_of_its_own(environment, code, folder, tmp_path, fork):
     """Its coverage is not lost, however it ends, and not taken for that of its parent."""
     hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
@@ -318,6 +418,80 @@ def test_a_fork_is_a_process_of_its_own(environment, code, folder, tmp_path, for
     of = {m["process"] for m in read_messages(folder) if m.get("arcs")}
     assert len(of) == 2
     assert SECOND in lines_of(folder, "one")
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        "warm_job",
+        "closing_all",
+        "taking_all",
+        pytest.param("walled", marks=pytest.mark.requires("namespaces")),
+        pytest.param("walled_by_whoever_may", marks=pytest.mark.requires("namespaces")),
+    ],
+)
+def test_a_job_of_a_fork_server_is_not_lost(environment, code, folder, tmp_path, job):
+    """Wherever it goes, and whatever it does with descriptors; nor does it find our words in its own."""
+    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub.switch("one")
+    with living(environment, code, folder, tmp_path) as (process, execute):
+        execute(job)
+        process.stdin.close()
+        assert process.wait(30) == 0
+        said = process.stderr.read()
+    hub.close()
+
+    mine = code.with_name("mine.txt")
+    jobs = [m for m in read_messages(folder) if SECOND in lines_in([m], "one")]
+    assert said == ""
+    assert len({m["process"] for m in jobs}) == (2 if job.startswith("walled") else 1)
+    assert not mine.exists() or mine.read_text() == ""
+
+
+@pytest.mark.requires("namespaces")
+def test_a_mutant_behind_walls_is_reported(environment, code, folder):
+    """A fork that imports the damaged file when it sees nothing of the harness any more."""
+    request = ask_for_damage(folder, damage(code))
+    script = code.with_name("late.py")
+    text = LIVING.partition("for line in")[0].replace("import product\n", "")
+    script.write_text(text + "\ndef second():\n    import product\n\n\nwalled()\n")
+    env = {VARIABLE: str(request), "PATH": os.environ["PATH"], "HIDDEN": str(folder)}
+    done = subprocess.run(
+        [environment.python, "-c", "import late"],
+        env=env,
+        cwd=code.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert "" == done.stderr
+    assert ["m1"] == [message["loaded"] for message in read_messages(folder)]
+
+
+def test_who_was_heard_of_is_written_down(environment, code, folder, tmp_path):
+    """By the pid and the start that others see of it."""
+    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    with living(environment, code, folder, tmp_path) as (process, execute):
+        execute("first")
+        heard = [process.pid, start_time(process.pid)]
+        process.stdin.close()
+        process.wait(30)
+    hub.close()
+
+    assert heard in [message.get("heard") for message in read_messages(folder)]
+
+
+def test_a_process_that_cannot_be_measured_says_so(environment, code, folder, tmp_path):
+    """What it executes is missing then; the product goes on."""
+    request = ask_for_coverage(folder, sources=[code.parent], libraries=[tmp_path / "nothing"])
+
+    found, said = ran(environment, code, *ASK, request=request)
+
+    reasons = [message["failed"] for message in read_messages(folder)]
+    assert ("42", ["ModuleNotFoundError(\"No module named 'coverage'\")"]) == (found, reasons)
+    assert "harness agent: cannot do what" in said
 
 
 def test_without_a_hub_the_data_is_left_in_files(environment, code, folder, tmp_path):
