@@ -5,6 +5,9 @@ that of a process above it: a sandbox that cleans the environment must not hide 
 campaign. A request names ``mode`` (``mutant`` or ``coverage``), ``folder`` (where messages are left
 as lines of JSON), ``socket`` (who takes them where the folder cannot be written), and what its mode
 needs.
+
+A process of a fork server goes behind walls after it was reached. So the folder is kept open: from
+there neither it nor the socket is found by its path.
 """
 
 from __future__ import annotations
@@ -24,6 +27,10 @@ _ABOVE = 32
 
 #: Seconds in which whoever listens answers; it runs on the same machine and does little else.
 _ANSWER_S = 2.0
+
+#: Descriptors of ours lie above the first of these that the process may have: programs give low
+#: numbers a meaning, and put there what they like.
+_HIGH = (700, 200, 50)
 
 _done: list[str] = []
 
@@ -46,14 +53,19 @@ def start() -> None:
 
 def activate(request: dict[str, Any]) -> None:
     """Do what a request asks of this process."""
+    way = Way(request)
     if request["mode"] == "mutant":
-        damage(request)
+        damage(request, way)
     elif request["mode"] == "coverage":
         # The folder of the libraries that it needs is this Python's alone.
         sys.path.extend(request["libraries"])
         from importlib import import_module
 
-        import_module("_harness_agent_coverage").start(request)
+        try:
+            import_module("_harness_agent_coverage").start(request, way)
+        except Exception as error:
+            way.report(failed=repr(error))
+            raise
 
 
 def find_request() -> str | None:
@@ -99,37 +111,163 @@ def _variable_of(pid: int) -> str | None:
     return None
 
 
-def report(request: dict[str, Any], **message: object) -> None:
-    """Leave a message: a line in the folder, or over the socket where that cannot be written."""
-    import json
+class Kept:
+    """A descriptor that the product knows nothing of.
 
-    line = (json.dumps(dict(message, pid=os.getpid())) + "\n").encode()
-    try:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        # Several users may write to it: a product drops its privileges when it likes.
-        descriptor = os.open(os.path.join(request["folder"], "messages.jsonl"), flags, 0o666)
-    except OSError:
-        _send(request["socket"], line)
-        return
-    try:
-        os.write(descriptor, line)
-    finally:
+    It may close it all the same, with all others perhaps, and have something else at its number: so
+    it is looked at before each use.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.number = _moved(descriptor)
+        self._is = self._seen()
+
+    def is_ours(self) -> bool:
+        """Whether it is what it was."""
+        return self._is is not None and self._seen() == self._is
+
+    def close(self) -> None:
+        """Close it, unless it is somebody else's by now."""
+        if self.is_ours():
+            os.close(self.number)
+
+    def _seen(self) -> tuple[int, int] | None:
+        try:
+            found = os.fstat(self.number)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+
+def _moved(descriptor: int) -> int:
+    import fcntl
+
+    for lowest in _HIGH:
+        try:
+            number = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
+        except OSError:
+            continue
         os.close(descriptor)
+        return number
+    return descriptor
 
 
-def _send(path: str, line: bytes) -> None:
-    import socket
+class Connection:
+    """To whoever listens; OSError once it is lost."""
 
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(_ANSWER_S)
-            connection.connect(path)
-            connection.sendall(line)
-    except OSError as error:
-        sys.stderr.write(f"harness agent: no one takes {line!r}: {error}\n")
+    def __init__(self, plain: Any) -> None:
+        import socket
+
+        self._kept = Kept(plain.detach())
+        self._socket: Any = socket.socket(fileno=self._kept.number)
+        self.limit(_ANSWER_S)
+
+    def limit(self, seconds: float) -> None:
+        """How long each of the following may take."""
+        self._socket.settimeout(seconds)
+
+    def send(self, line: bytes) -> None:
+        """Send all of it."""
+        self._look()
+        self._socket.sendall(line)
+
+    def receive(self) -> bytes:
+        """What has arrived, at least a byte; none at the end."""
+        self._look()
+        received: bytes = self._socket.recv(65536)
+        return received
+
+    def end(self) -> None:
+        """Say that nothing more comes; whoever receives is told so at once."""
+        import socket
+
+        try:
+            self._look()
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # it has ended already
+
+    def close(self) -> None:
+        """Close it, unless its number is somebody else's by now."""
+        if self._kept.is_ours():
+            self._socket.close()
+        else:
+            self._socket.detach()
+
+    def _look(self) -> None:
+        if not self._kept.is_ours():
+            raise OSError("the product has closed the connection")
 
 
-def damage(request: dict[str, Any]) -> None:
+class Way:
+    """How this process, and each fork of it, speaks to the harness from wherever it goes."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self._path: str = request["folder"]
+        self._socket: str = request["socket"]
+        self._folder: Kept | None = None
+        try:
+            self._folder = Kept(os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        except OSError:
+            return  # a sandbox may hide it: the socket may be there
+
+    def connect(self) -> Connection:
+        """A connection to whoever listens; OSError where no one can be reached."""
+        import socket
+
+        places = [self._socket]
+        if self._folder is not None and self._folder.is_ours():
+            name = os.path.basename(self._socket)
+            places.append(f"/proc/self/fd/{self._folder.number}/{name}")
+        missing: OSError | None = None
+        for place in places:
+            plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            plain.settimeout(_ANSWER_S)
+            try:
+                plain.connect(place)
+            except OSError as error:
+                plain.close()
+                missing = missing or error
+                continue
+            return Connection(plain)
+        assert missing is not None
+        raise missing
+
+    def leave(self, name: str, line: bytes) -> None:
+        """Add a line to a file of the folder; OSError where that cannot be written."""
+        # Several users may write to it: a product drops its privileges when it likes.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        if self._folder is not None and self._folder.is_ours():
+            descriptor = os.open(name, flags, 0o666, dir_fd=self._folder.number)
+        else:
+            descriptor = os.open(os.path.join(self._path, name), flags, 0o666)
+        try:
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+
+    def report(self, **message: object) -> None:
+        """Leave a message: a line in the folder, or over the socket where that cannot be written."""
+        import json
+
+        line = (json.dumps(dict(message, pid=os.getpid())) + "\n").encode()
+        try:
+            self.leave("messages.jsonl", line)
+        except OSError:
+            self._tell(line)
+
+    def _tell(self, line: bytes) -> None:
+        try:
+            connection = self.connect()
+            try:
+                connection.send(line)
+            finally:
+                connection.close()
+        except OSError as error:
+            sys.stderr.write(f"harness agent: no one takes {line!r}: {error}\n")
+
+
+def damage(request: dict[str, Any], way: Way) -> None:
     """Let one file of the product be compiled with a change; its bytecode is neither read nor written."""
     from importlib.machinery import SourceFileLoader
 
@@ -139,15 +277,15 @@ def damage(request: dict[str, Any]) -> None:
     def get_code(self: Any, fullname: str) -> Any:
         if not _is(self.path, wanted):
             return plain_code(self, fullname)
-        content = _damaged(request, self.get_data(self.path))
+        content = _damaged(request, way, self.get_data(self.path))
         if content is None:
             return plain_code(self, fullname)
         try:
             code = compile(content, self.path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
-            report(request, stillborn=f"does not compile: {error!r}")
+            way.report(stillborn=f"does not compile: {error!r}")
             raise
-        report(request, loaded=request["id"])
+        way.report(loaded=request["id"])
         return code
 
     def exec_module(self: Any, module: ModuleType) -> None:
@@ -159,7 +297,7 @@ def damage(request: dict[str, Any]) -> None:
         except BaseException as error:
             # A module that asks the process to end has been imported as far as it wants to be.
             if not isinstance(error, (SystemExit, KeyboardInterrupt)):
-                report(request, stillborn=f"does not import: {error!r}")
+                way.report(stillborn=f"does not import: {error!r}")
             raise
 
     for name, function in (("get_code", get_code), ("exec_module", exec_module)):
@@ -171,7 +309,7 @@ def _is(path: str, wanted: str) -> bool:
     return path == wanted or (same_name and os.path.realpath(path) == os.path.realpath(wanted))
 
 
-def _damaged(request: dict[str, Any], content: bytes) -> bytes | None:
+def _damaged(request: dict[str, Any], way: Way, content: bytes) -> bytes | None:
     """The source with its change, or None where it is not the source that the change was made for."""
     import hashlib
 
@@ -181,7 +319,7 @@ def _damaged(request: dict[str, Any], content: bytes) -> bytes | None:
             request["path"], found[:12], request["sha256"][:12]
         )
         sys.stderr.write(f"harness agent: stale: {text}\n")
-        report(request, stale=text)
+        way.report(stale=text)
         return None
     instead: bytes = request["text"].encode()
     return content[: request["start"]] + instead + content[request["end"] :]

@@ -2,7 +2,8 @@
 
 Data leaves the process in small pieces: whenever the test changes, every half second and at exit, so
 that SIGKILL costs half a second of it. A thread that Python's ``threading`` does not know does so; it
-is told of the next test over a socket, and answers when what belongs to the last one is out.
+is told of the next test over a socket, and answers when what belongs to the last one is out. Before a
+call that the kernel refuses to a process of several threads it ends; forks begin one of their own.
 
 What was taken is subtracted from coverage's own sets instead of emptying them: another thread may
 have added to them meanwhile. This needs coverage's collector itself; ``harness mutate`` chooses which
@@ -19,6 +20,7 @@ import os
 import signal
 import socket
 import sys
+import time
 
 TYPE_CHECKING = False  # typing itself takes too long at every start
 if TYPE_CHECKING:
@@ -28,13 +30,18 @@ if TYPE_CHECKING:
 #: Seconds between two pieces while a test runs.
 _PIECE_S = 0.5
 
-#: Seconds in which the process is told which test is running, before it starts without knowing.
-_FIRST_S = 2.0
+#: Seconds in which the thread has ended: it does nothing that takes long.
+_END_S = 1.0
+
+#: What the kernel refuses to a process of several threads, where it makes or enters a user namespace.
+_ALONE = ("unshare", "setns")
 
 
-def start(request: dict[str, Any]) -> None:
+def start(request: dict[str, Any], way: Any) -> None:
     """Measure this process, and its forks, until they end."""
-    Measurement(request)
+    measurement = Measurement(request, way)
+    _flush_before_exec(measurement)
+    _be_alone_where_asked(measurement)
 
 
 class _Sink:
@@ -54,16 +61,18 @@ class _Sink:
 class Measurement:
     """One process, and a copy of it in each fork."""
 
-    def __init__(self, request: dict[str, Any]) -> None:
-        # The copy that the request names: no library of the harness, nor of the product.
-        coverage = importlib.import_module(_LIBRARY)
-        self._request = request
+    def __init__(self, request: dict[str, Any], way: Any) -> None:
+        self._way = way
         self._context = ""
         self._process = os.urandom(8).hex()
         self._boot = True
         self._known: dict[str, set[tuple[int, int]]] = {}
-        self._connection: socket.socket | None = None
+        self._connection: Any = None
         self._buffer = b""
+        # First: a process that is ended while it imports has been heard of.
+        self._connect()
+        # The copy that the request names: no library of the harness, nor of the product.
+        coverage = importlib.import_module(_LIBRARY)
         # coverage calls back into locks of its own; a fork must find this one free.
         self._lock = _thread.allocate_lock()
         self._coverage: Any = coverage.Coverage(
@@ -77,12 +86,11 @@ class Measurement:
         )
         self._coverage.set_option("run:core", "ctrace")
         self._coverage.set_option("run:disable_warnings", _WARNINGS)
-        self._connect()
         self._coverage.start()
         collector: Any = self._coverage._collector
         collector._clear_data = lambda: None
         self._collector = collector
-        _start_thread(self._serve)
+        self._start_serving()
         atexit.register(self.flush)
         # Processes of multiprocessing end without atexit.
         self._leave = os._exit
@@ -98,10 +106,17 @@ class Measurement:
         with self._lock:
             self._flush()
 
-    def _flush_and_leave(self, status: int) -> NoReturn:
+    def flush_last(self) -> None:
+        """The same, before the process ends or becomes another program."""
         # A thread that holds the lock may be the one that was interrupted to end the process.
         if self._lock.acquire(timeout=_PIECE_S):
-            self._flush()
+            try:
+                self._flush()
+            finally:
+                self._lock.release()
+
+    def _flush_and_leave(self, status: int) -> NoReturn:
+        self.flush_last()
         self._leave(status)
 
     def _flush(self) -> None:
@@ -124,30 +139,29 @@ class Measurement:
         line = (json.dumps(dict(message, process=self._process)) + "\n").encode()
         if self._connection is not None:
             try:
-                self._connection.sendall(line)
+                self._connection.send(line)
             except OSError:
-                self._connection = None
+                self._disconnect()
             else:
                 return
-        name = f"{self._process}.jsonl"
         try:
-            with open(os.path.join(self._request["folder"], name), "ab") as file:
-                file.write(line)
+            self._way.leave(f"{self._process}.jsonl", line)
         except OSError as error:
             sys.stderr.write(f"harness agent: coverage of {os.getpid()} is lost: {error}\n")
 
     # --- which test is running -----------------------------------------------------------------
 
     def _connect(self) -> None:
-        """Ask which test is running; without an answer this process belongs to none."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(_FIRST_S)
-        self._buffer = b""
+        """Ask which test is running; without an answer it stays the one that is known, or none."""
         try:
-            connection.connect(self._request["socket"])
-            piece = b"more"
+            connection = self._way.connect()
+        except OSError:
+            return
+        self._buffer = b""
+        piece = b"more"
+        try:
             while piece and b"\n" not in self._buffer:
-                piece = connection.recv(65536)
+                piece = connection.receive()
                 self._buffer += piece
         except OSError:
             piece = b""
@@ -156,44 +170,91 @@ class Measurement:
             return
         line, _, self._buffer = self._buffer.partition(b"\n")
         self._context = json.loads(line)["context"]
+        connection.limit(_PIECE_S)
         self._connection = connection
 
-    def _serve(self) -> None:
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _start_serving(self) -> None:
+        """Begin the thread; where there can be none, what is executed is sent at the end."""
+        self._stop, self._began = _held(), _held()
+        self._thread = 0
+        try:
+            _thread.start_new_thread(self._serve, (self._stop, self._began))
+        except RuntimeError:
+            # A limit of the process, or it has made namespaces: whoever waits for answers is told.
+            self._disconnect()
+            self._began.release()
+
+    def _serve(self, stop: _thread.LockType, began: _thread.LockType) -> None:
         """The thread: take the name of each test as it begins, and send pieces meanwhile."""
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        waiting = _thread.allocate_lock()
-        waiting.acquire()
-        connection = self._connection
-        pid = os.getpid()
-        if connection is not None:
-            connection.settimeout(_PIECE_S)
-        while os.getpid() == pid:
-            if connection is None or connection is not self._connection:
-                waiting.acquire(timeout=_PIECE_S)
-                self.flush()
+        self._thread = _thread.get_native_id()
+        began.release()
+        while stop is self._stop:
+            connection = self._connection
+            if connection is None:
+                if stop.acquire(timeout=_PIECE_S):
+                    return
+                self._reconnect()
                 continue
             try:
-                piece = connection.recv(65536)
+                piece = connection.receive()
             except (TimeoutError, socket.timeout):
                 self.flush()
                 continue
             except OSError:
                 piece = b""
+            if stop is not self._stop:
+                return
             if not piece:
-                connection = None
+                with self._lock:
+                    self._disconnect()
                 continue
             self._buffer += piece
             while b"\n" in self._buffer:
                 line, _, self._buffer = self._buffer.partition(b"\n")
-                self._switch(json.loads(line))
+                message = json.loads(line)
+                self._switch(message["context"], number=message["number"])
 
-    def _switch(self, message: dict[str, Any]) -> None:
+    def _reconnect(self) -> None:
+        """The product may have closed the connection; it may also be that no one listens any more."""
         with self._lock:
             self._flush()
-            self._context = message["context"]
+            before = self._context
+            self._connect()
+            if self._context != before:
+                self._boot = False
+                self._known.clear()
+
+    def _switch(self, context: str, *, number: int) -> None:
+        with self._lock:
+            self._flush()
+            self._context = context
             self._boot = False
             self._known.clear()
-            self._send(ack=message["number"])
+            self._send(ack=number)
+
+    def alone(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Make a call without the thread: the kernel refuses it to a process that has several."""
+        with self._lock:
+            self._flush()
+            stop, self._stop = self._stop, _held()
+            if self._connection is not None:
+                self._connection.end()
+            stop.release()
+        if self._began.acquire(timeout=_END_S) and self._thread:
+            _wait_for_end(self._thread)
+        try:
+            return call(*arguments)
+        finally:
+            with self._lock:
+                self._disconnect()
+                self._connect()
+                self._start_serving()
 
     def _forked(self) -> None:
         """In the child: what the parent has not sent yet is the parent's to send."""
@@ -203,11 +264,70 @@ class Measurement:
         self._known.clear()
         self._process = os.urandom(8).hex()
         self._boot = True
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._disconnect()
         self._connect()
-        _start_thread(self._serve)
+        self._start_serving()
+
+
+def _held() -> _thread.LockType:
+    lock = _thread.allocate_lock()
+    lock.acquire()
+    return lock
+
+
+def _wait_for_end(thread: int) -> None:
+    """Until the kernel has no such thread of this process; without ``/proc`` no one can tell."""
+    until, pause = time.monotonic() + _END_S, _held()
+    while os.path.exists(f"/proc/self/task/{thread}") and time.monotonic() < until:
+        pause.acquire(timeout=0.001)
+
+
+def _flush_before_exec(measurement: Measurement) -> None:
+    """What a fork executed before it becomes another program is not lost."""
+
+    def flushing(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def execute(*arguments: Any, **named: Any) -> Any:
+            measurement.flush_last()
+            return plain(*arguments, **named)
+
+        return execute
+
+    for name in ("execv", "execve"):
+        setattr(os, name, flushing(getattr(os, name)))
+
+
+def _be_alone_where_asked(measurement: Measurement) -> None:
+    """Have a product walled off as it is without us; ``os`` has such calls since Python 3.12."""
+
+    def alone(plain: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arguments: measurement.alone(plain, *arguments)
+
+    for name in _ALONE:
+        if hasattr(os, name):
+            setattr(os, name, alone(getattr(os, name)))
+    try:
+        ctypes = importlib.import_module("ctypes")
+    except ImportError:
+        return
+    plain = ctypes.CDLL.__getitem__
+
+    def found(library: Any, name: Any) -> Any:
+        if name not in _ALONE:
+            return plain(library, name)
+        function = library._FuncPtr
+
+        class Alone(function):  # type: ignore[misc, valid-type] # what it is depends on the library
+            _flags_ = function._flags_
+            _restype_ = function._restype_
+
+            def __call__(self, *arguments: Any) -> Any:
+                return measurement.alone(super().__call__, *arguments)
+
+        made = Alone((name, library))
+        made.__name__ = name
+        return made
+
+    ctypes.CDLL.__getitem__ = found
 
 
 _LIBRARY = "coverage"
@@ -219,7 +339,3 @@ def _concurrency() -> list[str]:
     from importlib.util import find_spec
 
     return ["thread", "greenlet"] if find_spec("greenlet") else ["thread"]
-
-
-def _start_thread(target: Callable[[], None]) -> None:
-    _thread.start_new_thread(target, ())

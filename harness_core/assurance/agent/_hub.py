@@ -1,5 +1,7 @@
 """Where the agents of a pytest process connect: it names the running test to all, and takes their data.
 
+It writes down who connected: what runs and was never heard of is found by that.
+
 The hub is a thread, and its file is open from the beginning: a test may replace the file system of
 its process with one in memory.
 """
@@ -10,16 +12,21 @@ import contextlib
 import json
 import selectors
 import socket
+import struct
 import time
 from pathlib import Path
 from typing import Any, Final
 
 from harness_core.base.bridge import Condition, beside
+from harness_core.process import start_time
 
 #: A process that is stopped, or busy in C code, answers when it can: a test does not wait for longer.
 _ANSWER_S: Final = 1.0
 
 _BYTES: Final = 1 << 16
+
+#: ``struct ucred`` of a socket's other end: its pid, user and group.
+_PEER: Final = struct.Struct("3i")
 
 
 class Hub:
@@ -100,6 +107,11 @@ class Hub:
         with self._changed, contextlib.suppress(OSError):
             self._buffers[connection] = b""
             connection.sendall(self._named())
+        # As this process sees it: one in namespaces of its own has another pid there.
+        pid, _, _ = _PEER.unpack(
+            connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+        )
+        self._file.write(json.dumps({"heard": [pid, start_time(pid)]}).encode() + b"\n")
 
     def _take(self, connection: socket.socket) -> None:
         try:
