@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import selectors
 import socket
 import struct
@@ -53,6 +54,7 @@ class Hub:
         self._context, self._number = "", 0
         self._closed = False
         self._changed = Condition()
+        self._heard(os.getpid())
         self._thread = beside(self._serve, name="harness hub")
 
     def switch(self, context: str) -> int:
@@ -111,6 +113,9 @@ class Hub:
         pid, _, _ = _PEER.unpack(
             connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
         )
+        self._heard(pid)
+
+    def _heard(self, pid: int) -> None:
         self._file.write(json.dumps({"heard": [pid, start_time(pid)]}).encode() + b"\n")
 
     def _take(self, connection: socket.socket) -> None:

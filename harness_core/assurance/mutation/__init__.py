@@ -3,7 +3,8 @@
 - ``operators/``: which changes are made; ``_index.py``: all of them for a product, with ids that stay;
   ``_written.py``: those of a file of one's own.
 - ``_product.py``: which files are the product's own, and which Python runs them.
-- ``_measure.py``, ``_map.py``: what each test executes; ``_coverage_report.py``: the same for people.
+- ``_measure.py``, ``_map.py``: what each test executes; ``_coverage_report.py``: the same for people;
+  ``_unheard.py``: which processes ran without the agent.
 - ``_choice.py``: which mutants to run; ``_equivalents.py``: ``mutants.toml``.
 - ``_job.py``: one mutant and its tests; ``_verdict.py``: what that proves.
 - ``_campaign.py``: all chosen mutants; ``_dask.py``: on many machines; ``_store.py``: their results.

@@ -23,6 +23,7 @@ from harness_core.assurance.mutation._map import CoverageMap
 from harness_core.assurance.mutation._measure import choose_sessions, measured_map
 from harness_core.assurance.mutation._product import Product
 from harness_core.assurance.mutation._store import Store
+from harness_core.assurance.mutation._unheard import words_about
 from harness_core.assurance.mutation._verdict import Result, Verdict
 from harness_core.assurance.mutation._written import load_written
 from harness_core.assurance.planted import PytestRuns
@@ -143,6 +144,7 @@ def _meta(plan: Plan, covered: CoverageMap, *, of: int, chosen: int) -> dict[str
         "mutants": str(of),
         "runs": str(chosen),
         "red": str(len(covered.red)),
+        "without_agent": "\n".join(words_about(covered.unheard)),
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness_core.assurance.mutation._map import CoverageMap
 from harness_core.assurance.mutation._product import Product
+from harness_core.assurance.mutation._unheard import words_about
 from harness_core.base.screen import columns, stacked
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def render_coverage(files: Sequence[FileCoverage], found: CoverageMap, *, title:
         stacked(columns(rows, heads=heads, right=[1, 2, 3, 4]), share, indent=2),
         "tests that execute most",
         stacked(columns(tests, heads=("test", "lines", "takes"), right=[1, 2]), indent=2),
+        *words_about(found.unheard),
     )
 
 
@@ -104,4 +106,5 @@ def coverage_json(
             for row in files
         ],
         "lines_by_test": found.lines_of_tests(),
+        "without_agent": [each._asdict() for each in found.unheard],
     }

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from harness_core.assurance.mutation._index import Mutant
 from harness_core.assurance.mutation._product import Product
+from harness_core.assurance.mutation._unheard import Unheard
 from harness_core.base.errors import BadInput
 
 _TABLES: Final = """
@@ -24,6 +25,7 @@ CREATE TABLE arc (
     source INTEGER NOT NULL, line INTEGER NOT NULL,
     PRIMARY KEY (process, test, boot, file, source, line)
 ) WITHOUT ROWID;
+CREATE TABLE unheard (argv TEXT NOT NULL, processes INTEGER NOT NULL, why TEXT NOT NULL);
 CREATE INDEX arc_of_line ON arc (file, line);
 """
 
@@ -89,6 +91,12 @@ class CoverageMap:
     def shaky(self) -> frozenset[str]:
         """Tests that were green and red without a mutant."""
         return frozenset(row[0] for row in self._db.execute("SELECT id FROM test WHERE shaky"))
+
+    @property
+    def unheard(self) -> list[Unheard]:
+        """Processes of the product that ran without the agent: what they execute is not in here."""
+        query = "SELECT argv, processes, why FROM unheard ORDER BY processes DESC, argv"
+        return [Unheard(*row) for row in self._db.execute(query)]
 
     @property
     def starting(self) -> tuple[str, ...]:
@@ -162,6 +170,7 @@ def write_map(
     fingerprint: str,
     messages: Iterable[Mapping[str, Any]],
     tests: Mapping[str, Measured],
+    unheard: Iterable[Unheard] = (),
 ) -> CoverageMap:
     """Make a map from what agents and pytest said.
 
@@ -171,6 +180,7 @@ def write_map(
         fingerprint: what it was measured with.
         messages: those of the agents.
         tests: every test of the sessions.
+        unheard: processes that no message tells of.
     """
     partial = path.with_name(f".{path.name}.partial")
     partial.unlink(missing_ok=True)
@@ -185,6 +195,7 @@ def write_map(
                 for test, each in tests.items()
             ),
         )
+        db.executemany("INSERT INTO unheard VALUES (?, ?, ?)", unheard)
         db.executemany(
             "INSERT OR IGNORE INTO arc VALUES (?, ?, ?, ?, ?, ?)", _rows(product, messages)
         )

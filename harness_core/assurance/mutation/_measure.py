@@ -19,6 +19,7 @@ from harness_core.assurance.mutation._job import (
 )
 from harness_core.assurance.mutation._map import CoverageMap, Measured, open_map, write_map
 from harness_core.assurance.mutation._product import Product
+from harness_core.assurance.mutation._unheard import watch
 from harness_core.assurance.planted import Outcomes, PytestRuns
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.evidence import Evidence
@@ -28,7 +29,7 @@ from harness_core.system.suites import Suite, SuiteSession
 _SESSION_S: Final = 3600.0
 
 #: Of the map: one of another form is measured anew.
-_FORM: Final = 2
+_FORM: Final = 3
 
 #: Files that decide what tests do.
 _TEST_FILES: Final = (".py", ".toml", ".yaml", ".json")
@@ -123,17 +124,19 @@ async def measured_map(  # noqa: PLR0913 - what a run of pytest needs
             folder, sources=product.sources, libraries=libraries, own=product.in_tests
         )
         environment = {**environment, VARIABLE: str(request)}
-        for session in sessions:
-            outcomes = await runner.run(session, "coverage", environment)
-            for test, outcome in outcomes.tests.items():
-                if test in tests and tests[test].green and outcome.outcome == "failed":
-                    tests[test] = replace(tests[test], shaky=True)
+        async with watch(product) as watched:
+            for session in sessions:
+                outcomes = await runner.run(session, "coverage", environment)
+                for test, outcome in outcomes.tests.items():
+                    if test in tests and tests[test].green and outcome.outcome == "failed":
+                        tests[test] = replace(tests[test], shaky=True)
         found = write_map(
             path,
             product=product,
             fingerprint=fingerprint,
             messages=read_messages(folder),
             tests=tests,
+            unheard=watched.unheard(read_messages(folder)),
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)

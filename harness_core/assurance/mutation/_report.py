@@ -44,7 +44,8 @@ def render_summary(store: Store) -> Shown:
     title = f"mutants of {meta['suite']}: {meta['chosen']}, of {meta['mutants']}"
     if meta.get("shard"):
         title += f", shard {meta['shard']}"
-    return stacked(title, stacked(columns(rows, right=[1]), _share(counts, meta), indent=2))
+    inner = stacked(columns(rows, right=[1]), _share(counts, meta), indent=2)
+    return stacked(title, inner, *meta.get("without_agent", "").splitlines())
 
 
 def _share(counts: Counter[Verdict], meta: dict[str, str]) -> str:
