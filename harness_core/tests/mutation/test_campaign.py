@@ -24,6 +24,7 @@ from harness_core.assurance.mutation import (
     wilson,
 )
 from harness_core.assurance.mutation._equivalents import load_equivalents, stale_equivalents
+from harness_core.assurance.mutation._map import CoverageMap
 from harness_core.assurance.mutation._verdict import judge_mutant
 from harness_core.assurance.planted import Outcomes, TestOutcome
 from harness_core.assurance.shards import Shard
@@ -403,3 +404,83 @@ async def test_workers_of_xdist_name_their_own_tests(words):
     with sqlite3.connect(store.path.with_name("coverage.sqlite")) as db:
         tests = {test for (test,) in db.execute("SELECT DISTINCT test FROM arc")}
     assert {f"suites/words/test_words.py::test_{name}" for name in ("count", "refused")} <= tests
+
+
+#: Passes each line on to a warm process, which forks for it; nothing of this environment goes there.
+WARM = """
+import subprocess
+import sys
+
+
+def main():
+    argv = [sys.executable, "-I", "-c", f"import sys; sys.path[:] += [{sys.path[0]!r}]; import server"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(argv, env={}, start_new_session=True, text=True, **pipes) as warm:
+        for line in sys.stdin:
+            if line.strip() == "quit":
+                break
+            warm.stdin.write(line)
+            warm.stdin.flush()
+            print(warm.stdout.readline().strip(), flush=True)
+        warm.stdin.close()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+SERVER = """
+import os
+import sys
+
+from tally import count
+
+
+def answer(line):
+    try:
+        return str(count(line))
+    except ValueError:
+        return "refused"
+
+
+while line := sys.stdin.readline():
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(0)
+        os.environ.clear()
+        inner = os.fork()
+        if inner:
+            os.waitpid(inner, 0)
+            os._exit(0)
+        nothing = os.open("/dev/null", os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nothing, standard)
+        os.write(writing, answer(line.strip()).encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(pid, 0)
+    with os.fdopen(reading) as found:
+        print(found.read(), flush=True)
+"""
+
+
+async def test_mutants_live_in_a_fork_server(words, monkeypatch):
+    """It starts with an empty environment and isolated; its jobs are covered, and are the mutant."""
+    (words.code / "words_main.py").write_text(WARM)
+    (words.code / "server.py").write_text(SERVER)
+    mutants = load_index(words.setting.product(), words.root / "index.json")
+    found = {(mutant.operator, mutant.what): mutant for mutant in mutants}
+    killed, survived = of(found, "check-left-out"), of(found, "limit-off-by-one")
+
+    store, results = await ran(words, killed, survived)
+    covered = CoverageMap(store.path.with_name("coverage.sqlite"))
+
+    assert [results[id_].verdict for id_ in (killed, survived)] == [
+        Verdict.KILLED,
+        Verdict.SURVIVED,
+    ]
+    assert "expected a refusal, found 4" in results[killed].detail
+    assert covered.unheard == []
+    covered.close()
+    store.close()
