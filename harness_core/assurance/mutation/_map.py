@@ -95,7 +95,7 @@ class CoverageMap:
     @property
     def unheard(self) -> list[Unheard]:
         """Processes of the product that ran without the agent: what they execute is not in here."""
-        query = "SELECT argv, processes, why FROM unheard ORDER BY processes DESC, argv"
+        query = "SELECT argv, processes, why FROM unheard ORDER BY rowid"
         return [Unheard(*row) for row in self._db.execute(query)]
 
     @property

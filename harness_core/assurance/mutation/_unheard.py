@@ -146,7 +146,7 @@ class Watch:
         return self._is_python[program]
 
     def unheard(self, messages: Iterable[Mapping[str, Any]]) -> list[Unheard]:
-        """Those of the product that no message tells of, the most frequent first."""
+        """Those of the product that no message tells of: first what is called by its names."""
         heard: set[tuple[int, int | None]] = set()
         failed: dict[int, str] = {}
         for message in messages:
@@ -166,7 +166,9 @@ class Watch:
             else:
                 why = "" if seen.has_variable else f"{VARIABLE} is not in its environment"
             counts[" ".join(shlex.join(seen.argv).split()), why] += 1
-        return [Unheard(argv, number, why) for (argv, why), number in counts.most_common()]
+        found = [Unheard(argv, number, why) for (argv, why), number in counts.most_common()]
+        names = _names(self._product)
+        return sorted(found, key=lambda each: not any(name in each.argv for name in names))
 
     def _was_heard(self, key: _Key, heard: set[tuple[int, int | None]]) -> bool:
         """Itself, or the process that it is a fork of: that has the agent from there."""
@@ -234,6 +236,17 @@ def _is_of_product(pid: int, argv: Sequence[str], product: Product) -> bool:
         return True
     # One that has given itself another name: what does so is a library of the environment.
     return _maps(pid, str(environment.packages))
+
+
+def _names(product: Product) -> set[str]:
+    """What command lines call its code by: its packages, its modules of no package, its folders."""
+    names = {str(source) for source in product.sources}
+    for path in product.files.values():
+        top = path.with_suffix("")
+        while (top.parent / "__init__.py").exists():
+            top = top.parent
+        names.add(top.name)
+    return names
 
 
 def _program(pid: int) -> str:

@@ -102,6 +102,16 @@ def test_another_python_that_runs_its_code_is_one_of_its_processes(words, produc
     assert [each.argv for each in watch.unheard([])] == [f"{sys.executable} {script}"]
 
 
+def test_what_is_called_by_its_names_comes_first(words, product):
+    """A sandbox may run hundreds of scripts with the product's Python: they hide no daemon."""
+    watch = Watch(product)
+    script = str(words.python), "-c", WAITS
+    with running(*script), running(*script), running(*script, "tally"):
+        watch.look()
+
+    assert [each.argv.endswith("tally") for each in watch.unheard([])] == [True, False]
+
+
 def test_what_has_not_begun_is_not_lost(words, monkeypatch):
     """A process that ends before the agent can have connected says nothing of it."""
     monkeypatch.setattr("harness_core.assurance.mutation._unheard._CPU_S", 60.0)
