@@ -156,10 +156,11 @@ class Connection:
     """To whoever listens; OSError once it is lost."""
 
     def __init__(self, plain: Any) -> None:
-        import socket
+        # Not the module socket, here and below: a product may have put gevent's in its place.
+        import _socket
 
         self._kept = Kept(plain.detach())
-        self._socket: Any = socket.socket(fileno=self._kept.number)
+        self._socket = _socket.socket(fileno=self._kept.number)
         self.limit(_ANSWER_S)
 
     def limit(self, seconds: float) -> None:
@@ -174,16 +175,15 @@ class Connection:
     def receive(self) -> bytes:
         """What has arrived, at least a byte; none at the end."""
         self._look()
-        received: bytes = self._socket.recv(65536)
-        return received
+        return self._socket.recv(65536)
 
     def end(self) -> None:
         """Say that nothing more comes; whoever receives is told so at once."""
-        import socket
+        import _socket
 
         try:
             self._look()
-            self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.shutdown(_socket.SHUT_RDWR)
         except OSError:
             return  # it has ended already
 
@@ -213,7 +213,7 @@ class Way:
 
     def connect(self) -> Connection:
         """A connection to whoever listens; OSError where no one can be reached."""
-        import socket
+        import _socket
 
         places = [self._socket]
         if self._folder is not None and self._folder.is_ours():
@@ -221,7 +221,7 @@ class Way:
             places.append(f"/proc/self/fd/{self._folder.number}/{name}")
         missing: OSError | None = None
         for place in places:
-            plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            plain = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
             plain.settimeout(_ANSWER_S)
             try:
                 plain.connect(place)

@@ -12,13 +12,13 @@ coverage.py is used, whatever the product has.
 
 from __future__ import annotations
 
+import _socket
 import _thread
 import atexit
 import importlib
 import json
 import os
 import signal
-import socket
 import sys
 import time
 
@@ -32,6 +32,9 @@ _PIECE_S = 0.5
 
 #: Seconds in which the thread has ended: it does nothing that takes long.
 _END_S = 1.0
+
+#: As they are before a product puts others in their place, as gevent does.
+_start_thread, _allocate_lock = _thread.start_new_thread, _thread.allocate_lock
 
 #: What the kernel refuses to a process of several threads, where it makes or enters a user namespace.
 _ALONE = ("unshare", "setns")
@@ -74,7 +77,7 @@ class Measurement:
         # The copy that the request names: no library of the harness, nor of the product.
         coverage = importlib.import_module(_LIBRARY)
         # coverage calls back into locks of its own; a fork must find this one free.
-        self._lock = _thread.allocate_lock()
+        self._lock = _allocate_lock()
         self._coverage: Any = coverage.Coverage(
             data_file=None,
             branch=True,
@@ -183,7 +186,7 @@ class Measurement:
         self._stop, self._began = _held(), _held()
         self._thread = 0
         try:
-            _thread.start_new_thread(self._serve, (self._stop, self._began))
+            _start_thread(self._serve, (self._stop, self._began))
         except RuntimeError:
             # A limit of the process, or it has made namespaces: whoever waits for answers is told.
             self._disconnect()
@@ -203,7 +206,7 @@ class Measurement:
                 continue
             try:
                 piece = connection.receive()
-            except (TimeoutError, socket.timeout):
+            except (TimeoutError, _socket.timeout):
                 self.flush()
                 continue
             except OSError:
@@ -270,7 +273,7 @@ class Measurement:
 
 
 def _held() -> _thread.LockType:
-    lock = _thread.allocate_lock()
+    lock = _allocate_lock()
     lock.acquire()
     return lock
 

@@ -8,7 +8,6 @@ that the agent reached, a hub has written down that it was heard of.
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -46,7 +45,7 @@ class Unheard(NamedTuple):
     """Processes of one command line.
 
     Attributes:
-        argv: the command line.
+        argv: the command line, as a line of words.
         processes: how many there were.
         why: what is known of the cause; empty for nothing.
     """
@@ -165,7 +164,7 @@ class Watch:
                 continue
             else:
                 why = "" if seen.has_variable else f"{VARIABLE} is not in its environment"
-            counts[" ".join(shlex.join(seen.argv).split()), why] += 1
+            counts[" ".join(" ".join(seen.argv).split()), why] += 1
         found = [Unheard(argv, number, why) for (argv, why), number in counts.most_common()]
         names = _names(self._product)
         return sorted(found, key=lambda each: not any(name in each.argv for name in names))
