@@ -1,11 +1,13 @@
 """What is put into the subject's environment for the time of a campaign, and how it gets there.
 
 - ``_harness_agent.py``: runs at the start of every process of that environment; does nothing unless
-  it is asked to. Damages one file of the product, or loads the following.
+  it is asked to. Damages one file of the product, or loads the following; keeps the way to the harness
+  open where the process goes behind walls.
 - ``_harness_agent_coverage.py``: measures what the process executes, test by test.
 - ``_request.py``: how the two are asked: a file that ``HARNESS_AGENT`` names.
 - ``_environment.py``: a Python environment; installs the agent into it and removes it.
-- ``_tests_plugin.py``, ``_hub.py``: name the running test to every process of the product.
+- ``_tests_plugin.py``, ``_hub.py``: name the running test to every process of the product, and write
+  down which of them were heard of.
 
 A room of its own, so that a pytest process imports nothing of what plans and judges mutants.
 

@@ -126,11 +126,6 @@ class Kept:
         """Whether it is what it was."""
         return self._is is not None and self._seen() == self._is
 
-    def close(self) -> None:
-        """Close it, unless it is somebody else's by now."""
-        if self.is_ours():
-            os.close(self.number)
-
     def _seen(self) -> tuple[int, int] | None:
         try:
             found = os.fstat(self.number)

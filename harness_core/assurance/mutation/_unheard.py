@@ -130,8 +130,8 @@ class Watch:
             )
             seen.cpu_s, seen.age_s = ticks / _TICKS, now - key.start / _TICKS
             program = _program(key.pid) or argv[0]
-            # A child is its parent until it becomes another program; that may give itself other names.
-            if program != seen.program or (argv != seen.argv and not seen.is_of_product):
+            # A child is its parent until it becomes another program.
+            if (program, argv) != (seen.program, seen.argv):
                 seen.is_of_product = self._runs_python(key.pid, program) and _is_of_product(
                     key.pid, argv, self._product
                 )
