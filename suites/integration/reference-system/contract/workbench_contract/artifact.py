@@ -48,30 +48,25 @@ def _money(value: Any) -> Decimal:
     return cents
 
 
-def _least(usd: Decimal, *, zero: bool) -> Decimal:
-    if usd < 0 or (usd == 0 and not zero):
-        raise ValueError("an amount of USD from 0 on" if zero else "an amount of USD above 0")
+def _from_zero(value: Any) -> Decimal:
+    if (usd := _money(value)) < 0:
+        raise ValueError("an amount of USD from 0 on")
     return usd
 
 
-def _from_zero(usd: Decimal) -> Decimal:
-    return _least(usd, zero=True)
-
-
-def _above_zero(usd: Decimal) -> Decimal:
-    return _least(usd, zero=False)
+def _above_zero(value: Any) -> Decimal:
+    if (usd := _money(value)) <= 0:
+        raise ValueError("an amount of USD above 0")
+    return usd
 
 
 #: On the wire money is a number, as it is in the files.
 _AS_NUMBER = PlainSerializer(float, return_type=float, when_used="json")
-_EXACT = Field(strict=True)
 
 #: USD from 0.00 on, with two decimal places.
-Usd = Annotated[Decimal, _EXACT, BeforeValidator(_from_zero), BeforeValidator(_money), _AS_NUMBER]
+Usd = Annotated[Decimal, BeforeValidator(_from_zero), _AS_NUMBER]
 #: USD above 0.00, with two decimal places.
-PositiveUsd = Annotated[
-    Decimal, _EXACT, BeforeValidator(_above_zero), BeforeValidator(_money), _AS_NUMBER
-]
+PositiveUsd = Annotated[Decimal, BeforeValidator(_above_zero), _AS_NUMBER]
 
 
 def _on_one_line(text: str) -> str:

@@ -115,7 +115,8 @@ def _finding_of(error: Any, document: Document, *, file: str) -> Finding:
         path = (*path, context["discriminator"].strip("'"))
         found = described(context["tag"])
     else:
-        found = described(error["input"])
+        # Not the error's own input: a validator before may have made something else of it.
+        found = described(value_at(document.value, path))
     if kind == "value_error":
         expected = str(context["error"])
     elif template := _EXPECTED.get(kind):
