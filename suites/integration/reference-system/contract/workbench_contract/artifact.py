@@ -45,7 +45,7 @@ def _money(value: Any) -> Decimal:
     cents = amount.quantize(_CENTS)
     if cents != amount:
         raise ValueError("USD with at most two decimal places")
-    return cents
+    return cents + 0  # no -0.00
 
 
 def _from_zero(value: Any) -> Decimal:
