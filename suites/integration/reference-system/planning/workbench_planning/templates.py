@@ -75,10 +75,10 @@ constraints:
   planner_target_max_weight_g: <0>
 manufactured_parts:
   - id: <id>
-    method: <cnc|injection_moulding|3d_print>
+    method: <cnc|injection_moulding|print>
     material: <of manufacturing_config.yaml>
     quantity: <1>
-    part_volume_mm3: <0>
+    volume_mm3: <0>
     unit_cost_usd: <0.00>
     unit_weight_g: <0>
 cots_parts:
@@ -88,12 +88,10 @@ cots_parts:
     catalogue_version: <of the search>
     source: <of the search>
 assembly:
+  units: 1
   steps:
     - {parts: "<[ids]>", joint: <rigid|revolute|prismatic>}
-  cost_usd: <0.00>
 totals:
-  manufactured_cost_usd: <0.00>
-  cots_cost_usd: <0.00>
   assembly_cost_usd: <0.00>
   unit_cost_usd: <0.00>
   weight_g: <0>
