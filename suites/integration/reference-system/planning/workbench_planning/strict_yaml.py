@@ -192,7 +192,8 @@ class _Reading:
         if len(path) > DEPTH:
             self.note(line, f"more than {DEPTH} levels of lists and mappings", "fewer of them")
             raise _Stop
-        self.lines[path] = line + self.first_line
+        # Simple keys come with the path of their mapping, whose line is known by then.
+        self.lines.setdefault(path, line + self.first_line)
         if isinstance(event, yaml.AliasEvent):
             found = f"an alias, *{shortened(event.anchor)[1:-1]}"
             self.note(line, found, "the value itself, written out", path=path)
