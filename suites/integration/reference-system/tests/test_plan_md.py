@@ -197,6 +197,12 @@ def test_too_long():
     assert [("", "a file of 1000000 bytes")] == told(b"#" * 1_000_000)
 
 
+def test_many_headings():
+    """Of headings without end one finding is enough."""
+    assert [("", "51 headings of level 2")] == told("## x\n" * 51)
+    assert 50 + 5 == len(told("## x\n" * 50))
+
+
 def test_names_of_headings():
     """The headings of these tests are those of the contract."""
     assert list(SECTION) == list(SECTIONS)

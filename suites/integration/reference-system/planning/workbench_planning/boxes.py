@@ -7,6 +7,7 @@ in common.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -66,7 +67,7 @@ class Ball:
 
     @property
     def radius_mm(self) -> float:
-        return float(self.radius2) ** 0.5
+        return math.sqrt(self.radius2)
 
     def distance2(self, box: Solid) -> Fraction:
         """From the nearest centre to the box, squared."""

@@ -10,6 +10,7 @@ scale; around every centre that randomization and jitter together allow.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -342,4 +343,4 @@ def _apart(ball: Ball, zone: Solid) -> str:
     by_axis = ", ".join(
         f"{letter} {float(gap):.6g}" for letter, gap in zip(AXES, gaps, strict=True)
     )
-    return f"the nearest centre is {float(ball.distance2(zone)) ** 0.5:.6g} mm away ({by_axis})"
+    return f"the nearest centre is {math.sqrt(ball.distance2(zone)):.6g} mm away ({by_axis})"

@@ -19,6 +19,9 @@ from workbench_planning.text import finding, shortened, text_of
 
 FILE = "plan.md"
 
+#: A file of more level-2 headings is no plan, and its findings would be nobody's reading.
+MOST_SECTIONS = 50
+
 _LISTED = frozenset({BlockKind.BULLETS, BlockKind.NUMBERED, BlockKind.TABLE})
 
 PARTS = "2. Parts List"
@@ -56,6 +59,9 @@ def read_plan(data: bytes) -> tuple[Plan | None, list[Finding]]:
     if text is None:
         return None, findings
     sections = sections_of(text)
+    if len(sections) > MOST_SECTIONS:
+        found = f"{len(sections)} headings of level 2"
+        return None, [finding(FILE, "", found, "the five headings of a plan at level 2")]
     findings = [*_headings(sections), *(each for section in sections for each in _shape(section))]
     if findings:
         return None, findings

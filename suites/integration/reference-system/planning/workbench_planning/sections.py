@@ -20,6 +20,9 @@ from markdown_it.token import Token
 #: The longest heading, list entry or cell whose inside is parsed; the rest of one that is longer is text.
 INLINE_CHARS = 2_000
 
+#: Without one of these a text on one line is shown as it is written.
+_MARKUP = frozenset("\\`*_[]<>&!\n")
+
 _BLOCKS = MarkdownIt("commonmark").enable("table")
 _BLOCKS.core.ruler.enableOnly(["normalize", "block"])
 _INLINE = MarkdownIt("commonmark")
@@ -211,6 +214,8 @@ def _inside(content: str) -> list[Token]:
 
 def _title(content: str) -> str:
     """A heading's text; its source if there is more in it than text."""
+    if _MARKUP.isdisjoint(content):
+        return content
     tokens = _inside(content)
     if len(content) > INLINE_CHARS or any(token.type != "text" for token in tokens):
         return content
@@ -226,6 +231,8 @@ def _first_code(content: str) -> str | None:
 
 def _plain(content: str) -> str:
     """A text without its markup."""
+    if _MARKUP.isdisjoint(content):
+        return content.strip()
     kept = (each.content if each.content else " " for each in _inside(content) if each.nesting == 0)
     return "".join(kept).strip() + content[INLINE_CHARS:]
 

@@ -173,7 +173,7 @@ class _Reading:
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
-                line = event.start_mark.line
+                line = _line(event)
                 if documents > 1:
                     self.note(line, "a second document", "one document alone")
                     raise _Stop
@@ -184,7 +184,7 @@ class _Reading:
 
     def node(self, event: Any, events: Iterator[Any], path: Path) -> Any:
         """The value that begins with an event."""
-        line = event.start_mark.line
+        line = _line(event)
         self.nodes += 1
         if self.nodes > NODES:
             self.note(line, f"more than {NODES} values", "fewer of them", path=path)
@@ -218,7 +218,7 @@ class _Reading:
         pairs: dict[str, Any] = {}
         first: dict[str, int] = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
-            line = event.start_mark.line
+            line = _line(event)
             before = len(self.findings)
             simple = isinstance(event, (yaml.ScalarEvent, yaml.AliasEvent))
             key = self.node(event, events, path if simple else (*path, "?"))
@@ -267,6 +267,11 @@ class _Reading:
                 self.note(line, found, instead, path=path)
                 return None
         return text
+
+
+def _line(event: Any) -> int:
+    """Where an event begins, from 0."""
+    return int(event.start_mark.line)
 
 
 def _numeric(text: str) -> bool:
