@@ -115,6 +115,9 @@ FORM = {
     "passive with control": ("moving_parts.1.control", {"mode": "constant", "level": 1},
                              "moving_parts[1].control", "a control, constant"),
     "name twice": ("moving_parts.1.name", "flap", "moving_parts[1].name", "'flap', which moving_parts[0]"),
+    "key like its shape": ("moved_object.sphere", {"size": 1}, "moved_object.sphere", "the key 'sphere'"),
+    "shape that is a list": ("moved_object.shape", [], "moved_object.shape", "a list of 0"),
+    "key with a line end": ("goal_zone.a\nb", 1, "goal_zone['a\\nb']", "the key 'a\\nb'"),
     "scale turned": ("moved_object.static_randomization.scale", {"min": 1.2, "max": 0.8},
                      "moved_object.static_randomization.scale", "from 1.2 to 0.8"),
 }  # fmt: skip

@@ -3,5 +3,7 @@
 - ``problem.py``: every refusal. ``health.py``: every ``/health``.
 - ``episodes.py``: the controller's requests and answers.
 - ``events.py``: one event, wherever it lies.
+- ``findings.py``: what a gate found. ``artifact.py``: strict models and quantities of files that agents
+  write; ``objectives.py``, ``estimate.py``, ``review.py``: those files.
 - ``files.py``, ``execution.py``, ``benchmark.py``: the worker's requests and answers.
 """

@@ -35,6 +35,11 @@ class Solid:
     low: Point
     high: Point
 
+    @property
+    def volume(self) -> Fraction:
+        x, y, z = (self.high[axis] - self.low[axis] for axis in range(3))
+        return x * y * z
+
     def overlaps(self, other: Solid) -> Point:
         """How long both are at once, by axis; from 0 down where they are apart."""
         x, y, z = (
@@ -101,10 +106,15 @@ class Ball:
 
 def leaves_room(box: Solid, taken: Sequence[Solid]) -> bool:
     """Whether some volume of a box is in none of others."""
+    # Large ones first: what they take need not be cut to pieces by the others.
+    return _has_room(box, sorted(taken, key=lambda each: each.volume, reverse=True))
+
+
+def _has_room(box: Solid, taken: Sequence[Solid]) -> bool:
     for number, other in enumerate(taken):
         if box.meets(other):
             rest = taken[number + 1 :]
-            return any(leaves_room(piece, rest) for piece in _without(box, other))
+            return any(_has_room(piece, rest) for piece in _without(box, other))
     return True
 
 

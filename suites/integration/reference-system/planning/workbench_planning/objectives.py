@@ -42,6 +42,7 @@ from workbench_planning.schema import items_at, model_of, part_of, value_at
 from workbench_planning.strict_yaml import Document, Path, dotted, read_yaml
 from workbench_planning.templates import placeholders
 from workbench_planning.text import finding, shortened
+from workbench_planning.variants import spread_of
 
 FILE = "objectives.yaml"
 
@@ -292,14 +293,12 @@ def ball_of(moved: MovedSphere | MovedBox | MovedCylinder) -> Ball:
         )
     else:
         radius2 = _cylinder(size)
-    start = exact_point(moved.start_mm)
-    fixed = exact_point(moved.static_randomization.start_mm)
-    jitter = exact_point(moved.runtime_jitter.start_mm)
+    start, spread = exact_point(moved.start_mm), spread_of(moved)
     low, high = (
         (
-            start[0] + sign * (fixed[0] + jitter[0]),
-            start[1] + sign * (fixed[1] + jitter[1]),
-            start[2] + sign * (fixed[2] + jitter[2]),
+            start[0] + sign * spread[0],
+            start[1] + sign * spread[1],
+            start[2] + sign * spread[2],
         )
         for sign in (-1, 1)
     )

@@ -16,6 +16,8 @@ from workbench_planning.text import finding, shortened
 
 M = TypeVar("M", bound=BaseModel)
 
+#: Keys by which the contract's unions are told apart.
+_DISCRIMINATORS = ("shape", "mode", "method")
 #: Names of what stands in a document, as its reader calls them.
 _KINDS = {
     dict: "a mapping",
@@ -113,7 +115,7 @@ def _finding_of(error: Any, document: Document, *, file: str) -> Finding:
         found = "nothing"
     elif kind == "union_tag_invalid":
         path = (*path, context["discriminator"].strip("'"))
-        found = described(context["tag"])
+        found = described(value_at(document.value, path))
     else:
         # Not the error's own input: a validator before may have made something else of it.
         found = described(value_at(document.value, path))
@@ -129,8 +131,13 @@ def _finding_of(error: Any, document: Document, *, file: str) -> Finding:
 def _path_of(loc: tuple[str | int, ...], value: Any, *, missing: bool) -> Path:
     """Where an error is, without the names that pydantic adds for the members of a union."""
     path: list[str | int] = []
+    tag = None
     for position, step in enumerate(loc):
         last = position == len(loc) - 1
+        if isinstance(value, dict) and tag is not value and step in _tags(value):
+            # Once for each mapping: the next step of the same name is a key.
+            tag = value
+            continue
         if isinstance(value, dict) and step in value:
             value = value[step]
         elif isinstance(value, list) and isinstance(step, int) and step < len(value):
@@ -139,3 +146,8 @@ def _path_of(loc: tuple[str | int, ...], value: Any, *, missing: bool) -> Path:
             continue
         path.append(step)
     return tuple(path)
+
+
+def _tags(value: dict[str, Any]) -> list[Any]:
+    """By what the member of a union is chosen."""
+    return [value[key] for key in _DISCRIMINATORS if key in value]

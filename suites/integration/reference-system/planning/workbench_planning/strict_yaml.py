@@ -64,6 +64,10 @@ _AMBIGUOUS = (
         "a date in quotes",
     ),
 )
+#: What an escape can write and nobody can see: of control characters only tab and line feed are text.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: A key as it stands in a path; others stand there as Python writes them.
+_KEY = re.compile(r"[\w?-]{1,60}")
 #: Line ends to YAML 1.1 and characters to 1.2.
 _OTHER_LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 
@@ -97,8 +101,12 @@ def dotted(path: Path) -> str:
     """``forbid_zones[2].min_mm`` for the keys and indexes of a path."""
     text = ""
     for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    # A key is what an agent wrote.
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif _KEY.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            text += f"[{shortened(step)}]"
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
@@ -205,6 +213,10 @@ class _Reading:
             found = f"a tag, {shortened(event.tag)}"
             self.note(line, found, "none: leave it out", path=path)
         if isinstance(event, yaml.ScalarEvent):
+            if control := _CONTROL.search(event.value):
+                found = f"the character U+{ord(control[0]):04X}"
+                self.note(line, found, "text without control characters", path=path)
+                return None
             return event.value if event.style else self.plain(event.value, line, path)
         if isinstance(event, yaml.SequenceStartEvent):
             items: list[Any] = []
