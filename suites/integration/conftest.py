@@ -26,7 +26,7 @@ from harness_core.system.subject import Subject
 from suites.integration.episodes import Episodes
 from suites.integration.stack import layout_of
 
-#: Tests that the reference system may have of its own need a session with `own_tests`.
+#: The reference system has tests of its own, which session integration_reference runs.
 collect_ignore = ["reference-system"]
 
 
