@@ -13,7 +13,8 @@ from workbench_contract.findings import Finding, Stage
 from workbench_contract.objectives import Objectives
 from workbench_contract.review import ProofKind
 from workbench_planning.agreement import CatalogueRow
-from workbench_planning.handover import MOST_FINDINGS, Known, judge
+from workbench_planning.handover import Known, judge
+from workbench_planning.text import MOST_FINDINGS, bounded
 from workbench_planning.todo_md import Issued
 
 ESTIMATE = "preliminary_cost_estimation.yaml"
@@ -199,6 +200,7 @@ AGREE = {
     "price in the plan": ({"plan": PLAN.replace("0.12", "0.13")}, {}, [("plan.md", "line 11")]),
     "no price in the plan": ({"plan": PLAN.replace("0.12 USD", "")}, {}, [("plan.md", "line 11")]),
     "version in the plan": ({"plan": PLAN.replace("| 3 |", "| 2 |")}, {}, [("plan.md", "line 11")]),
+    "price of a made part": ({"plan": PLAN.replace("$6.00", "6.01")}, {}, [("plan.md", "line 10")]),
     "no columns": ({"plan": PLAN.replace("| unit_cost_usd | catalogue_version |", "| a | b |")}, {},
                    [("plan.md", "line 11"), ("plan.md", "line 11")]),
     "cost budget": ({"plan": PLAN.replace("45.00", "45.01")}, {}, [("plan.md", "line 19")]),
@@ -263,6 +265,14 @@ def test_lists_and_tables():
     )
 
 
+def test_what_a_plan_need_not_say():
+    """Quantities, and prices of parts that are made, may be left out."""
+    for said in ("| 2 x | $6.00 |", "| 4 | 0.12 USD |"):
+        left = said.replace("2 x", "").replace("$6.00", "").replace("| 4 |", "| |")
+
+        assert () == told(planned(plan=PLAN.replace(said, left)))
+
+
 def test_benchmark_planner():
     """Who makes the objectives is held to no other ones."""
     objectives = changed(OBJECTIVES, "goal_zone.max_mm.0", 99)
@@ -316,6 +326,16 @@ def test_many_findings():
 
     assert MOST_FINDINGS == len(verdict.findings)
     assert f"{rest} more findings" == verdict.findings[-1].found
+
+
+def test_bounded():
+    """Exactly as many findings as fit are told whole."""
+    one = Finding(stage=Stage.AGREE, file="plan.md", where="line 1", found="a", expected="b")
+
+    assert [one] * MOST_FINDINGS == bounded([one] * MOST_FINDINGS)
+    *kept, last = bounded([one] * (MOST_FINDINGS + 1))
+    assert [one] * (MOST_FINDINGS - 1) == kept
+    assert (Stage.AGREE, "2 more findings") == (last.stage, last.found)
 
 
 def digest(text):

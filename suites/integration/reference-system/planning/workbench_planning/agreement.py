@@ -3,8 +3,8 @@
 How the plan is read (``sections.py`` says what a row's name and fields are):
 
 - ``2. Parts List``: each row is one part of the estimate, by its id, each part has one row. A row's
-  ``quantity`` is the estimate's, if it is there. The row of a catalogue part has ``unit_cost_usd`` and
-  ``catalogue_version``.
+  ``quantity`` and ``unit_cost_usd`` are the estimate's, if they are there. The row of a catalogue part has
+  ``unit_cost_usd`` and ``catalogue_version``.
 - ``4. Cost & Weight Budget``: rows ``planner_target_max_unit_cost_usd`` and
   ``planner_target_max_weight_g`` have the estimate's numbers; other rows are free.
 
@@ -71,7 +71,7 @@ def disagreements(
         *_caps(estimate, objectives, benchmark),
         *_catalogue(estimate, catalogue),
         *_parts(plan, estimate),
-        *_bought(plan, estimate),
+        *_prices(plan, estimate),
         *_budget(plan, estimate),
     ]
 
@@ -137,9 +137,9 @@ def _parts(plan: Plan, estimate: Estimate) -> Iterator[Finding]:
             yield _of_plan(row, f"a row named {shortened(row.name)}", expected)
             continue
         typed = row.fields.get("quantity")
-        if typed is not None and _number(typed) != quantities[row.name]:
+        if typed and _number(typed) != quantities[row.name]:
             expected = f"{quantities[row.name]}, as in {estimate_file.FILE}"
-            yield _of_plan(row, f"quantity {shortened(typed)} of {row.name}", expected)
+            yield _of_plan(row, f"quantity {shortened(typed)} of {shortened(row.name)}", expected)
     for name in quantities:
         if name not in first:
             found = f"no row named {shortened(name)}"
@@ -147,20 +147,23 @@ def _parts(plan: Plan, estimate: Estimate) -> Iterator[Finding]:
             yield _finding(plan_md.FILE, f"## {plan_md.PARTS}", found, expected)
 
 
-def _bought(plan: Plan, estimate: Estimate) -> Iterator[Finding]:
-    """The plan's rows of catalogue parts have the estimate's prices and versions."""
+def _prices(plan: Plan, estimate: Estimate) -> Iterator[Finding]:
+    """The plan's prices and versions are the estimate's; those of catalogue parts have to be there."""
     rows = {row.name: row for row in reversed(plan.parts)}
-    for part in estimate.cots_parts:
-        row = rows.get(part.part_id)
-        if row is None:
+    due: list[tuple[str, str, Decimal | int, bool]] = []
+    for made in estimate.manufactured_parts:
+        due.append((made.id, "unit_cost_usd", made.unit_cost_usd, False))
+    for bought in estimate.cots_parts:
+        due.append((bought.part_id, "unit_cost_usd", bought.unit_cost_usd, True))
+        due.append((bought.part_id, "catalogue_version", bought.catalogue_version, True))
+    for name, key, number, needed in due:
+        # A part without a row is told once, with the parts.
+        if name not in rows:
             continue
-        for key in ("unit_cost_usd", "catalogue_version"):
-            due = getattr(part, key)
-            typed = row.fields.get(key)
-            if typed is None or _number(typed) != due:
-                found = "nothing" if typed is None else shortened(typed)
-                expected = f"{due}, as in {estimate_file.FILE}"
-                yield _of_plan(row, f"{found} for {key} of {shortened(row.name)}", expected)
+        typed = rows[name].fields.get(key, "")
+        if (typed or needed) and _number(typed) != number:
+            found = f"{shortened(typed) if typed else 'nothing'} for {key} of {shortened(name)}"
+            yield _of_plan(rows[name], found, f"{number}, as in {estimate_file.FILE}")
 
 
 def _budget(plan: Plan, estimate: Estimate) -> Iterator[Finding]:

@@ -26,11 +26,8 @@ from workbench_planning import objectives as objectives_file
 from workbench_planning import plan_md, refusal_md, review_md, todo_md
 from workbench_planning.agreement import CatalogueRow, disagreements
 from workbench_planning.plan_md import Plan
-from workbench_planning.text import finding, is_absent
+from workbench_planning.text import bounded, finding, is_absent
 from workbench_planning.todo_md import Issued
-
-#: The most findings of one answer; the last one says how many more there are.
-MOST_FINDINGS = 200
 
 _PLANNED = (plan_md.FILE, todo_md.FILE, objectives_file.FILE, estimate_file.FILE)
 
@@ -232,11 +229,4 @@ def _agree(submission: Submission, known: Known) -> list[Finding]:
 
 
 def _refused(findings: Sequence[Finding], refuses: bool) -> Verdict:
-    told = list(findings)
-    if len(told) > MOST_FINDINGS:
-        rest = len(told) - MOST_FINDINGS + 1
-        last = finding(
-            "", "", f"{rest} more findings", "all of them corrected", stage=told[0].stage
-        )
-        told = [*told[: MOST_FINDINGS - 1], last]
-    return Verdict(findings=tuple(told), refuses_plan=refuses)
+    return Verdict(findings=tuple(bounded(findings)), refuses_plan=refuses)

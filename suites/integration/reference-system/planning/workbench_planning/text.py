@@ -6,10 +6,14 @@ A file that is not UTF-8, begins with a byte order mark, holds U+0000 or is long
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from workbench_contract.findings import Finding, Stage
 
 #: The longest file that is read; the longest plan seen was a tenth of it.
 FILE_BYTES = 256 * 1024
+#: The most findings of one answer.
+MOST_FINDINGS = 200
 #: What a finding shows of a long value.
 SHOWN_CHARS = 80
 
@@ -33,6 +37,15 @@ def finding(
 ) -> Finding:
     """A finding of a reader; most are of the stage in which each file is looked at by itself."""
     return Finding(stage=stage, file=file, where=where, found=found, expected=expected)
+
+
+def bounded(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings of one stage as they are answered: of more than ``MOST_FINDINGS`` the last says how many."""
+    if len(findings) <= MOST_FINDINGS:
+        return list(findings)
+    kept = list(findings[: MOST_FINDINGS - 1])
+    found = f"{len(findings) - len(kept)} more findings"
+    return [*kept, finding("", "", found, "all of them corrected", stage=findings[0].stage)]
 
 
 def is_absent(data: bytes | None) -> bool:
