@@ -93,6 +93,7 @@ FORM = {
     "free": ("constraints.max_unit_cost_usd", 0, "constraints.max_unit_cost_usd", "a number, 0"),
     "a debt": ("constraints.max_unit_cost_usd", -1, "constraints.max_unit_cost_usd", "a number, -1"),
     "half a cent": ("constraints.max_unit_cost_usd", 1.005, "constraints.max_unit_cost_usd", "1.005"),
+    "money without end": ("constraints.max_unit_cost_usd", 1e10, "constraints.max_unit_cost_usd", "10000000000"),
     "money in text": ("constraints.max_unit_cost_usd", "5", "constraints.max_unit_cost_usd", "'5'"),
     "money that is true": ("constraints.max_unit_cost_usd", True, "constraints.max_unit_cost_usd", "True"),
     "weightless": ("constraints.max_weight_g", 0, "constraints.max_weight_g", "a number, 0"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench_planning.strict_yaml import DEPTH, NODES, read_text, read_yaml
-from workbench_planning.text import FILE_BYTES, is_absent
+from workbench_planning.text import FILE_BYTES, SHOWN_CHARS, is_absent, shortened
 
 FILE = "objectives.yaml"
 
@@ -263,3 +263,14 @@ def test_plain_scalars_are_finite_numbers_or_texts(text):
 
         assert not isinstance(value, float) or math.isfinite(value)
         assert isinstance(value, (float, int)) or any(each in str(value) for each in text)
+
+
+def test_shortened():
+    """A value stands on one line of bounded length, its beginning and its end kept."""
+    assert "'a\\nb'" == shortened("a\nb")
+    for value in ("a" * 78, "a" * 79 + "z", "a" * 5_000 + "z", [1] * 500, "\x00" * 200, "🎈" * 500):
+        text = shortened(value)
+
+        assert len(text) <= SHOWN_CHARS
+        assert (repr(value) == text) == (len(repr(value)) <= SHOWN_CHARS)
+        assert (repr(value)[:20], repr(value)[-20:]) == (text[:20], text[-20:])
