@@ -120,6 +120,7 @@ class Dof(StrEnum):
 
     @property
     def rotates(self) -> bool:
+        """Whether positions are in degrees, and not in millimetres."""
         return self.value.startswith("rotate")
 
 

@@ -106,6 +106,7 @@ class Verdict:
 
     @property
     def accepted(self) -> bool:
+        """Whether the next role has something to start from."""
         return self.record is not None
 
 
