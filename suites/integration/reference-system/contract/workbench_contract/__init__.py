@@ -5,5 +5,6 @@
 - ``events.py``: one event, wherever it lies.
 - ``findings.py``: what a gate found. ``artifact.py``: strict models and quantities of files that agents
   write; ``objectives.py``, ``estimate.py``, ``review.py``: those files.
+- ``catalogue.py``: searches of parts that can be bought.
 - ``files.py``, ``execution.py``, ``benchmark.py``: the worker's requests and answers.
 """
