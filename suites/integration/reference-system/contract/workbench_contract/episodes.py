@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from workbench_contract.base import Model, Text
-from workbench_contract.events import Event
+from workbench_contract.events import Event, EventSource
 from workbench_contract.problem import Problem
 
 #: The longest task that is taken.
@@ -167,6 +167,22 @@ class AssetList(Model):
     assets: list[Asset]
 
 
+class JournalLine(Model):
+    """What an agent looked for, and what came of it.
+
+    Attributes:
+        ordinal: from 1, in the order of the lines.
+        event_source, event_seq: the event that it is about.
+    """
+
+    ordinal: int
+    at: datetime
+    intent: str
+    result: str
+    event_source: EventSource
+    event_seq: int
+
+
 class EpisodeSummary(Model):
     episode_id: str
     session_id: str
@@ -189,6 +205,7 @@ class Episode(EpisodeSummary):
     transitions: list[Transition]
     traces: list[Trace]
     assets: list[Asset]
+    journal: list[JournalLine]
 
 
 class EpisodeList(Model):

@@ -15,9 +15,15 @@ import httpx
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from workbench_contract.catalogue import CatalogueQuery
 from workbench_contract.episodes import EpisodeStatus, TraceKind
 from workbench_controller import database, model_client, tools
+from workbench_controller.catalogue.constraints import BadConstraint
+from workbench_controller.catalogue.cursor import BadCursor
+from workbench_controller.catalogue.reader import Catalogue, NoSuchVersion
+from workbench_controller.catalogue.search import search
 from workbench_controller.ingest import GapError, pull
+from workbench_controller.journal import note_search
 from workbench_controller.lifecycle import TransitionRefused, transition
 from workbench_controller.model_client import ModelRefused
 from workbench_controller.roles import system_prompt
@@ -56,6 +62,7 @@ class EpisodeActivities:
 
     settings: Settings
     pool: asyncpg.Pool
+    catalogue: Catalogue
     worker: WorkerClient
 
     def all(self) -> list[Callable[..., Any]]:
@@ -116,7 +123,7 @@ class EpisodeActivities:
 
     @activity.defn(name="tool_call")
     async def tool_call(self, call: Call) -> CallResult:
-        """Have the worker carry out a tool call; what it refuses is answered to the model."""
+        """Have a tool call carried out, by the worker or here; what is refused is answered to the model."""
         run, started = call.run, datetime.now(UTC)
         attempt = activity.info().attempt
         with telling(run):
@@ -131,7 +138,10 @@ class EpisodeActivities:
             except ValueError as error:
                 result = CallResult(text=str(error), ok=False)
             else:
-                result = await self._on_worker(run, tool, body, call.job)
+                if tool.here:
+                    result = await self._search(run, body, call.job)
+                else:
+                    result = await self._on_worker(run, tool, body, call.job)
             detail = {"arguments": _short(call.arguments), "result": result.text[:_TEXT_CHARS]}
             await self._trace(
                 run, call.ordinal, TraceKind.TOOL, started,
@@ -139,6 +149,16 @@ class EpisodeActivities:
             )  # fmt: skip
             log.info("tool_call", tool=call.name, ok=result.ok, job_id=call.job)
             return result
+
+    async def _search(self, run: Run, body: dict[str, Any], job_id: str) -> CallResult:
+        """The answer that whoever searches over HTTP is given, whole: it is bounded by its limit."""
+        query = CatalogueQuery.model_validate(body)
+        try:
+            answer = await search(self.catalogue, query)
+        except (BadConstraint, BadCursor, NoSuchVersion) as error:
+            return CallResult(text=str(error), ok=False)
+        await note_search(self.pool, run.episode_id, job_id, query, answer)
+        return CallResult(text=answer.model_dump_json(), ok=True)
 
     async def _on_worker(
         self, run: Run, tool: tools.Tool, body: dict[str, Any], job_id: str

@@ -10,7 +10,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from workbench_contract.health import Health
-from workbench_controller import database, episodes_api
+from workbench_controller import cots_api, database, episodes_api
+from workbench_controller.catalogue.reader import Catalogue
 from workbench_controller.ingest import pull_for_ever
 from workbench_controller.parts import Parts, Refused
 from workbench_controller.settings import Settings
@@ -31,6 +32,7 @@ async def make_app(settings: Settings) -> App:
     parts = Parts(
         settings=settings,
         pool=await database.open_pool(settings.database_url),
+        catalogue=Catalogue(await database.open_pool(settings.catalogue_url)),
         worker=WorkerClient(
             settings.worker_url, key=settings.api_key, timeout_s=settings.worker_timeout_s
         ),
@@ -51,11 +53,13 @@ async def make_app(settings: Settings) -> App:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await parts.worker.aclose()
+        parts.catalogue.close()
         parts.pool.terminate()
 
     app = FastAPI(title="workbench controller", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.parts = parts
     app.include_router(episodes_api.router)
+    app.include_router(cots_api.router)
 
     @app.get("/health", responses={503: {"model": Health}})
     async def get_health() -> Response:

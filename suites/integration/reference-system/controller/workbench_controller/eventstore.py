@@ -24,12 +24,12 @@ async def record_event(
     payload: dict[str, Any],
     *,
     at: datetime | None = None,
-) -> None:
-    """Number an event of the controller and store it; within the caller's transaction.
+) -> int:
+    """Number an event of the controller and store it, in the caller's transaction; its number.
 
     The caller holds the lock on the episode's row, so that numbers have no gaps.
     """
-    seq = await connection.fetchval(
+    seq: int = await connection.fetchval(
         "SELECT coalesce(max(seq), 0) + 1 FROM events WHERE session_id = $1 AND source = $2",
         *(episode["session_id"], EventSource.CONTROLLER.value),
     )
@@ -38,6 +38,7 @@ async def record_event(
         *(episode["session_id"], EventSource.CONTROLLER.value, seq, kind.value),
         *(episode["episode_id"], episode["trace_id"], at or datetime.now(UTC), payload),
     )
+    return seq
 
 
 async def store_pulled(pool: asyncpg.Pool, events: Sequence[Event]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 from workbench_controller.settings import database_url
 from workbench_foundation import log
@@ -22,7 +23,8 @@ def main() -> int:
     """Migrate; 0 when the database is at its head, 1 when it is not, 2 for a bad setting."""
     log.start("migrations")
     try:
-        asyncio.run(_migrate(database_url(Environment())))
+        env = Environment()
+        asyncio.run(_migrate(database_url(env), env.text("WORKBENCH_CATALOGUE_DATABASE_URL")))
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2
@@ -33,7 +35,7 @@ def main() -> int:
     return 0
 
 
-async def _migrate(url: str) -> None:
+async def _migrate(url: str, reader_url: str) -> None:
     from sqlalchemy import text
     from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -52,6 +54,7 @@ async def _migrate(url: str) -> None:
         await connection.execute(text(f"SELECT pg_advisory_lock({_LOCK})"))
         async with create_async_engine(url).begin() as migrating:
             await migrating.run_sync(_upgrade)
+            await migrating.run_sync(_let_read, reader_url)
     await engine.dispose()
 
 
@@ -65,6 +68,13 @@ def _upgrade(connection: object) -> None:
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
     log.info("migrated", head=ScriptDirectory.from_config(config).get_current_head())
+
+
+def _let_read(connection: Any, reader_url: str) -> None:
+    """Also where nothing was to be migrated: a copy on another server has no such role."""
+    from workbench_controller.catalogue.role import make_reader
+
+    make_reader(connection, reader_url)
 
 
 if __name__ == "__main__":

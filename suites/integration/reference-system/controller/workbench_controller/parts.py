@@ -9,6 +9,7 @@ import asyncpg
 from fastapi import Depends, Request
 
 from workbench_contract.problem import Problem
+from workbench_controller.catalogue.reader import Catalogue
 from workbench_controller.settings import Settings
 from workbench_controller.storage import Store
 from workbench_controller.temporal import Workflows
@@ -21,6 +22,7 @@ class Parts:
 
     settings: Settings
     pool: asyncpg.Pool
+    catalogue: Catalogue
     worker: WorkerClient
     workflows: Workflows
     store: Store

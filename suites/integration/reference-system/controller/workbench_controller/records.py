@@ -7,7 +7,14 @@ from typing import Any
 
 import asyncpg
 
-from workbench_contract.episodes import Asset, Episode, EpisodeSummary, Trace, Transition
+from workbench_contract.episodes import (
+    Asset,
+    Episode,
+    EpisodeSummary,
+    JournalLine,
+    Trace,
+    Transition,
+)
 
 _SUMMARY = (
     "episode_id", "session_id", "workflow_id", "run_id", "trace_id", "status", "reason", "role",
@@ -23,6 +30,8 @@ _ASSET = (
     "path", "status", "bucket", "key", "etag", "version_id", "size_bytes", "sha256", "attempts",
     "error", "created_at",
 )  # fmt: skip
+
+_LINE = ("ordinal", "at", "intent", "result", "event_source", "event_seq")
 
 
 def summary(row: Mapping[str, Any]) -> EpisodeSummary:
@@ -41,12 +50,14 @@ async def episode(pool: asyncpg.Pool, episode_id: str) -> Episode | None:
         steps = await _of(connection, "episode_transitions", episode_id, "ordinal")
         traces = await _of(connection, "traces", episode_id, "ordinal")
         kept = await _of(connection, "assets", episode_id, "path")
+        lines = await _of(connection, "journal", episode_id, "ordinal")
     return Episode(
         **_picked(row, _SUMMARY),
         interrupt_requested_at=row["interrupt_requested_at"],
         transitions=[Transition(**_picked(step, _TRANSITION)) for step in steps],
         traces=[Trace(**_picked(trace, _TRACE)) for trace in traces],
         assets=[Asset(**_picked(asset, _ASSET)) for asset in kept],
+        journal=[JournalLine(**_picked(line, _LINE)) for line in lines],
     )
 
 

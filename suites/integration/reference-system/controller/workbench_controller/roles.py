@@ -8,7 +8,7 @@ _ALL = ("fs_ls", "fs_read", "fs_grep")
 _WRITING = (*_ALL, "fs_write", "fs_edit", "fs_delete", "git_init", "git_commit")
 
 TOOLS: dict[AgentRole, tuple[str, ...]] = {
-    AgentRole.PLANNER: (*_WRITING, "submit"),
+    AgentRole.PLANNER: (*_WRITING, "search_catalogue", "submit"),
     AgentRole.CODER: (*_WRITING, "execute", "lint", "validate", "analyze", "simulate", "submit"),
     AgentRole.REVIEWER: (*_ALL, "fs_write", "execute", "lint", "validate", "simulate", "submit"),
 }

@@ -21,6 +21,7 @@ _PAUSE_S = 0.2
 async def _make() -> App:
     from workbench_contract.health import Health
     from workbench_controller import database
+    from workbench_controller.catalogue.reader import Catalogue
     from workbench_controller.settings import Settings, read_settings
     from workbench_controller.storage import Store
     from workbench_controller.temporal import TemporalAway, Workflows, connect
@@ -33,6 +34,7 @@ async def _make() -> App:
 
     settings: Settings = read_settings()
     pool = await database.open_pool(settings.database_url)
+    catalogue = Catalogue(await database.open_pool(settings.catalogue_url))
     worker = WorkerClient(
         settings.worker_url, key=settings.api_key, timeout_s=settings.worker_timeout_s
     )
@@ -52,7 +54,9 @@ async def _make() -> App:
         from workbench_controller.workflow import EpisodeWorkflow
 
         activities = [
-            *EpisodeActivities(settings=settings, pool=pool, worker=worker).all(),
+            *EpisodeActivities(
+                settings=settings, pool=pool, catalogue=catalogue, worker=worker
+            ).all(),
             *AssetActivities(
                 pool=pool, worker=worker, store=store, attempts=settings.store.attempts
             ).all(),
@@ -93,6 +97,7 @@ async def _make() -> App:
         with contextlib.suppress(asyncio.CancelledError):
             await working
         await worker.aclose()
+        catalogue.close()
         pool.terminate()
 
     app = FastAPI(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from workbench_foundation import faults
 from workbench_foundation.settings import Environment
 
 
@@ -66,6 +67,7 @@ class Settings:
     """All of them; see ``compose.yaml`` for what each is set to.
 
     Attributes:
+        catalogue_url: the same database, as a role that can only read the catalogue.
         tool_s: the longest that a tool call may take.
         heartbeat_s: an activity that is not heard of for longer is tried again elsewhere.
         pull_s: between two looks for new events.
@@ -74,6 +76,7 @@ class Settings:
 
     api_key: str
     database_url: str
+    catalogue_url: str
     worker_url: str
     store: ObjectStore
     temporal: Temporal
@@ -96,6 +99,7 @@ def read_settings() -> Settings:
     return Settings(
         api_key=env.text("WORKBENCH_API_KEY"),
         database_url=database_url(env),
+        catalogue_url=catalogue_url(env),
         worker_url=env.url("WORKBENCH_WORKER_URL"),
         store=_store(env),
         temporal=_temporal(env),
@@ -119,6 +123,13 @@ def read_settings() -> Settings:
 def database_url(env: Environment) -> str:
     """As SQLAlchemy takes it: `postgresql+asyncpg://…`."""
     return env.text("WORKBENCH_DATABASE_URL")
+
+
+def catalogue_url(env: Environment) -> str:
+    """The same, with the role that reads the catalogue and its password."""
+    if faults.on("catalogue-read-as-owner"):
+        return database_url(env)
+    return env.text("WORKBENCH_CATALOGUE_DATABASE_URL")
 
 
 def _store(env: Environment) -> ObjectStore:

@@ -1,4 +1,4 @@
-"""The tools that agents are offered: each is an operation of the worker."""
+"""The tools that agents are offered: each is an operation of the worker, or of the controller."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from workbench_contract import benchmark, execution, files
+from workbench_contract import benchmark, catalogue, execution, files
 from workbench_contract.episodes import AgentRole
 from workbench_controller.roles import TOOLS
 from workbench_foundation import faults
@@ -24,6 +24,7 @@ class Tool:
         path: of the operation.
         jobs: it can be cancelled by a job id.
         tracked: it takes variant and seed.
+        here: it is carried out by the controller's own processes, not by the worker.
     """
 
     path: str
@@ -31,6 +32,7 @@ class Tool:
     description: str
     jobs: bool = False
     tracked: bool = False
+    here: bool = False
 
 
 ALL: dict[str, Tool] = {
@@ -82,6 +84,12 @@ ALL: dict[str, Tool] = {
         path="/benchmark/submit",
         request=benchmark.SubmitRequest,
         description="Hand over a plan or a review.",
+    ),
+    "search_catalogue": Tool(
+        path="/cots/search",
+        request=catalogue.CatalogueQuery,
+        description="Find parts that can be bought, cheapest first, or learn what to relax.",
+        here=True,
     ),
 }
 

@@ -1,0 +1,43 @@
+"""The endpoints of the catalogue of parts that can be bought; all of them only read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from workbench_contract.catalogue import PRICES, CatalogueAnswer, CatalogueQuery, PartPrices
+from workbench_controller.catalogue.constraints import BadConstraint
+from workbench_controller.catalogue.cursor import BadCursor
+from workbench_controller.catalogue.reader import NoSuchVersion
+from workbench_controller.catalogue.search import prices_of, search
+from workbench_controller.parts import Controller, Refused
+from workbench_foundation import faults
+
+router = APIRouter(prefix="/cots")
+
+PartId = Annotated[str, Query(min_length=1, max_length=100)]
+
+
+@router.get("/search")
+async def get_search(
+    asked: Annotated[CatalogueQuery, Query()], controller: Controller
+) -> CatalogueAnswer:
+    """The parts that meet all constraints, cheapest first; or why there are none."""
+    if faults.on("catalogue-search-counted"):
+        await controller.pool.execute("UPDATE catalogue_versions SET published_at = now()")
+    try:
+        return await search(controller.catalogue, asked)
+    except (BadConstraint, BadCursor, NoSuchVersion) as error:
+        raise Refused(422, str(error)) from error
+
+
+@router.get("/prices")
+async def get_prices(
+    part_id: Annotated[list[PartId], Query(min_length=1, max_length=PRICES)], controller: Controller
+) -> PartPrices:
+    """What parts cost and weigh in the catalogue's latest version."""
+    try:
+        return await prices_of(controller.catalogue, part_id)
+    except NoSuchVersion as error:
+        raise Refused(503, str(error)) from error

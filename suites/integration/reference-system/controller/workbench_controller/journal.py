@@ -1,0 +1,79 @@
+"""The journal of an episode: what its agent looked for, line by line, each with the event of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import asyncpg
+
+from workbench_contract.catalogue import CatalogueAnswer, CatalogueQuery
+from workbench_contract.events import EventKind, EventSource
+from workbench_controller.eventstore import record_event
+from workbench_foundation import faults
+
+
+async def note_search(
+    pool: asyncpg.Pool,
+    episode_id: str,
+    job_id: str,
+    query: CatalogueQuery,
+    answer: CatalogueAnswer,
+) -> None:
+    """Write down a search of the catalogue as one event and one line, or neither.
+
+    Args:
+        pool: connections to the database.
+        episode_id: of the episode whose agent searched.
+        job_id: of the tool call, in every attempt: what is written down already stays as it is.
+        query: what was looked for.
+        answer: what it was answered.
+    """
+    async with pool.acquire() as connection, connection.transaction():
+        episode = await connection.fetchrow(
+            "SELECT * FROM episodes WHERE episode_id = $1 FOR UPDATE", episode_id
+        )
+        if episode is None:
+            raise LookupError(f"no episode {episode_id}")
+        lines = await connection.fetch(
+            "SELECT ordinal, job_id FROM journal WHERE episode_id = $1", episode_id
+        )
+        if any(line["job_id"] == job_id for line in lines):
+            return
+        now = datetime.now(UTC)
+        payload = _payload(query, answer) | {"job_id": job_id}
+        if faults.on("catalogue-event-repeated") and lines:
+            await record_event(connection, episode, EventKind.COTS_SEARCH, payload, at=now)
+        seq = await record_event(connection, episode, EventKind.COTS_SEARCH, payload, at=now)
+        if faults.on("catalogue-journal-lost"):
+            return
+        await connection.execute(
+            "INSERT INTO journal (episode_id, ordinal, job_id, at, intent, result, event_source,"
+            " event_seq) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            *(episode_id, len(lines) + 1, job_id, now, _intent(query), _result(answer)),
+            *(EventSource.CONTROLLER.value, seq),
+        )
+
+
+def _payload(query: CatalogueQuery, answer: CatalogueAnswer) -> dict[str, object]:
+    return {
+        "query": query.model_dump(mode="json", exclude_defaults=True),
+        "catalogue_version": answer.catalogue_version,
+        "total": answer.total,
+        "part_ids": [part.part_id for part in answer.candidates],
+        "no_match": None if answer.no_match is None else answer.no_match.reason,
+    }
+
+
+def _intent(query: CatalogueQuery) -> str:
+    asked = query.model_dump(mode="json", exclude_defaults=True, exclude={"limit", "cursor"})
+    told = ", ".join(f"{name} {value}" for name, value in asked.items()) or "anything"
+    return f"search the catalogue for {told}" + (", the next page" if query.cursor else "")
+
+
+def _result(answer: CatalogueAnswer) -> str:
+    if answer.no_match is not None:
+        return answer.no_match.reason
+    return (
+        f"{len(answer.candidates)} of {answer.total} parts of version {answer.catalogue_version}: "
+        + ", ".join(part.part_id for part in answer.candidates)
+    )
