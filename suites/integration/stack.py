@@ -45,11 +45,14 @@ class Layout(Table, frozen=True):
         compose: the compose file.
         api_key: name of the variable, in the environment of the controller, that holds the key which
             callers present.
+        catalogue: name of the variable, in the environment of the controller, that holds the URL of the
+            database with the role which reads the catalogue of parts.
         recorder: the service that records what is sent to Langfuse; empty for none.
     """
 
     compose: Path
     api_key: str = "WORKBENCH_API_KEY"
+    catalogue: str = "WORKBENCH_CATALOGUE_DATABASE_URL"
     recorder: str = ""
 
 

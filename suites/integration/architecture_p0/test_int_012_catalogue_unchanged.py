@@ -1,0 +1,406 @@
+"""INT-012: whatever is searched for in the catalogue, by whomever, nothing is changed by it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import pytest
+import trio
+
+from harness_core.doubles.http import HttpClient, Response, Unanswered
+from harness_core.doubles.turns import result, say, use
+from harness_core.system.compose import Stack
+from harness_core.system.subject import Subject
+from suites.integration.cataloguing import Catalogue, reader_of
+from suites.integration.comparing import consecutive, expect_same
+from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.hostile import HOSTILE
+from suites.integration.patience import SOON_S, eventually
+from suites.integration.refusals import expect_refused
+
+#: The longest request that a server must answer, if only to refuse it.
+_READ_CHARS: Final = 100_000
+
+#: The shortest value that may be a secret.
+_SECRET_CHARS: Final = 8
+
+#: Words of a database or a program that speaks of itself.
+_TELLTALES: Final = (
+    *("traceback", "syntax error", "asyncpg", "psycopg", "sqlalchemy", "sqlstate", "pg_catalog"),
+    *("postgresql://", "catalogue_parts", "relation ", "permission denied"),
+)
+
+#: What the role that reads must not be able to do, `{table}` being each table of the database.
+_WRITES: Final = (
+    "insert into {table} select * from {table} limit 1",
+    "insert into {table} default values",
+    "update {table} set {column} = {column}",
+    "delete from {table}",
+    "truncate {table}",
+    "alter table {table} add column evil int",
+    "drop table {table}",
+    "comment on table {table} is 'evil'",
+    "create index on {table} ({column})",
+    "select 1 from {table} for update",
+    "create table evil (like {table})",
+    "create temporary table evil as select 1 from {table}",
+    "create view evil as select 1 from {table}",
+    "copy {table} to '/tmp/evil'",
+    "copy {table} to program 'true'",
+)
+#: What may only be warned of, and done in vain: the rights and rows afterwards show it.
+_IN_VAIN: Final = ("grant all on {table} to public", "analyze {table}")
+#: And what it must not do to anything else.
+_POWERS: Final = (
+    *("create schema evil", "create sequence evil", "create function evil() returns int return 1"),
+    *("create role evil", "create database evil", "create extension dblink", "set role pg_monitor"),
+    *(
+        "select lo_create(0)",
+        "select lo_from_bytea(0, 'evil')",
+        "select pg_read_file('PG_VERSION')",
+    ),
+    *("alter system set work_mem = '1MB'", "select pg_reload_conf()", "create publication evil"),
+    "alter role current_user createdb",
+)
+
+
+@pytest.mark.covers("INT-012")
+@pytest.mark.integration_p0
+@pytest.mark.parametrize("kind", sorted(HOSTILE))
+async def test_int_012_words_are_data(kind: str, stack: Stack, controller: HttpClient) -> None:
+    """Words that mean something to databases and shells are looked for, or refused: 400 to 431.
+
+    What is found holds each of them; no answer tells of the database or of a secret, and the
+    catalogue is the same afterwards.
+    """
+    catalogue = Catalogue(controller)
+    secrets = _secrets(stack)
+    before, sound = await _contents(stack), await catalogue.search(q="servo", limit=1)
+    for words in HOSTILE[kind]:
+        # A request that is larger than a server reads may be cut off.
+        with suppress(*[Unanswered] if len(words) > _READ_CHARS else []):
+            _is_harmless(words, await catalogue.ask(q=words, limit=5), secrets)
+
+    expect_same(before, await _contents(stack), what=f"the database before and after {kind}")
+    again = await catalogue.search(q="servo", limit=1)
+    expect_same(sound, again, what=f"an ordinary search before and after {kind}")
+
+
+def _is_harmless(words: str, answer: Response, secrets: Mapping[str, str]) -> None:
+    """Answered as a search or refused as malformed, and telling nothing."""
+    shown = repr(words[:80])
+    assert answer.status == 200 or 400 <= answer.status < 432, (
+        f"expected the words {shown} to be looked for or refused, found {answer}"
+    )
+    told = answer.text.casefold()
+    named = [name for name, value in secrets.items() if value.casefold() in told]
+    assert not named, f"the answer to {shown} holds what the controller keeps to itself: {named}"
+    leaked = [each for each in _TELLTALES if each in told and each not in words.casefold()]
+    assert not leaked, f"the answer to {shown} tells of the database: {leaked} in {answer}"
+    if answer.status != 200:
+        return
+    found = answer.json()
+    for part in found["candidates"]:
+        text = json.dumps(part, ensure_ascii=False).casefold()
+        lacking = [word for word in words.casefold().split() if word not in text]
+        assert not lacking, f"the words {shown} found {part['part_id']}, which lacks {lacking}"
+    silent = not found["candidates"] and not found["no_match"]
+    assert not silent, f"the search for {shown} finds nothing and does not say why: {answer}"
+
+
+@pytest.mark.covers("INT-012")
+@pytest.mark.integration_p0
+async def test_int_012_the_role_that_reads_can_only_read(
+    stack: Stack, subject: Subject, controller: HttpClient
+) -> None:
+    """By trying: everything that writes is refused to the role by which the catalogue is read.
+
+    So is reading what is no part of the catalogue; and searches are made by that role.
+    """
+    before = await _contents(stack)
+    tables = await stack.rows(
+        "select table_name as name, min(column_name) as field from information_schema.columns"
+        " where table_schema = 'public' group by table_name order by table_name"
+    )
+    readable: dict[str, int] = {}
+    async with reader_of(stack, subject) as reader:
+        [who] = await reader.rows("select current_user as name, pg_backend_pid() as pid")
+        # Whatever the role is set to can be set otherwise by whoever is that role.
+        await reader.rows("set default_transaction_read_only = off")
+        for table in tables:
+            names = {"table": f'"{table["name"]}"', "column": f'"{table["field"]}"'}
+            for statement in _WRITES:
+                await _is_refused(reader, statement.format(**names))
+            for statement in _IN_VAIN:
+                await _is_refused(reader, statement.format(**names), warned=True)
+            if await _can_read(reader, names["table"]):
+                [counted] = await reader.rows(f"select count(*) as n from {names['table']}")
+                readable[table["name"]] = counted["n"]
+        for statement in _POWERS:
+            await _is_refused(reader, statement)
+        await _searches_are_made_by(who, stack, Catalogue(controller))
+
+    parts = max(readable.values(), default=0)
+    assert parts >= 150, f"expected the role to read 150 parts or more, it reads {readable}"
+    private = {"episodes", "events", "traces", "assets", "alembic_version"} & set(readable)
+    assert not private, f"the role that reads the catalogue reads {private} as well"
+    expect_same(before, await _contents(stack), what="the database before and after the attempts")
+
+
+async def _is_refused(reader: Any, statement: str, *, warned: bool = False) -> None:
+    refused: Exception | None = None
+    try:
+        await reader.rows(statement)
+    # The driver's own errors are no part of what tests may import.
+    except Exception as error:  # noqa: BLE001
+        refused = error
+
+    if warned and refused is None:
+        return
+    assert refused is not None, f"the role that reads the catalogue was let do {statement!r}"
+    # An error of another kind would hide what the role may do.
+    state = getattr(refused, "sqlstate", "none")
+    assert state == _DENIED, f"expected {statement!r} to be denied, it failed with {refused!r}"
+
+
+#: PostgreSQL's code for insufficient privilege.
+_DENIED: Final = "42501"
+
+
+async def _searches_are_made_by(who: Mapping[str, Any], stack: Stack, catalogue: Catalogue) -> None:
+    """While searches are made, somebody else is connected as the role."""
+
+    async def connected() -> bool:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(catalogue.search)
+            found = await stack.rows(
+                "select pid from pg_stat_activity where datname = current_database()"
+                " and usename = %s and pid <> %s",
+                (who["name"], who["pid"]),
+            )
+        return bool(found)
+
+    await eventually(
+        connected,
+        seconds=SOON_S,
+        expected=f"searches to be made by {who['name']}, the role that can only read",
+        seen=lambda: "no connection of it",
+    )
+
+
+async def _can_read(reader: Any, table: str) -> bool:
+    [may] = await reader.rows("select has_table_privilege(%s, 'SELECT') as read", (table,))
+    return bool(may["read"])
+
+
+@pytest.mark.covers("INT-012")
+@pytest.mark.integration_p0
+async def test_int_012_an_agents_search_is_one_event_and_one_line(episodes: Episodes) -> None:
+    """What an agent's search leaves: one event, one line of the journal that names it, and no file.
+
+    A search without a match leaves the same, one that is malformed leaves neither; so it is in every
+    round, and in a second episode. Each is answered what the API answers. The model provider is a
+    stand-in: the gateway does the turns.
+    """
+    catalogue = Catalogue(episodes.controller)
+    first = await catalogue.search(category="bearing", limit=1)
+    searches: list[dict[str, Any]] = [
+        {"category": "bearing", "limit": 1},
+        {"category": "bearing", "limit": 1, "cursor": first["next_cursor"]},
+        {"q": "servo", "max_unit_cost_usd": "0.01", "limit": 1},
+        {"q": "m4", "spec": ["length_mm=20"], "limit": 1},
+        {"q": "' or 1=1 --", "limit": 1},
+    ]
+    malformed: list[dict[str, Any]] = [
+        {"spec": ["colour=red"]},
+        {"cursor": "AAAA"},
+        {"q": "m4", "cursor": first["next_cursor"]},
+    ]
+    idle = await episodes.run(new_token(), say("There is nothing to find."), role="planner")
+    usual = _others(await episodes.events(idle["episode_id"]))
+    before = await _contents(episodes.stack)
+    for round_ in (1, 2):
+        token = new_token()
+        asked = [*searches, *malformed] if round_ == 1 else [*malformed, *reversed(searches)]
+        turns = [use("search_catalogue", **arguments) for arguments in asked]
+        episode = await episodes.run(token, *turns, role="planner")
+        sound = [arguments for arguments in asked if arguments not in malformed]
+        others = _others(await episodes.events(episode["episode_id"]))
+        await _left_what_it_may(episodes, episode, sound, asked)
+        expect_same(
+            usual, others, what="events of an agent that does nothing, and of one that searches"
+        )
+
+    expect_same(before, await _contents(episodes.stack), what="the catalogue before and after")
+
+
+async def _left_what_it_may(
+    episodes: Episodes,
+    episode: Mapping[str, Any],
+    sound: Sequence[dict[str, Any]],
+    asked: Sequence[dict[str, Any]],
+) -> None:
+    """Events, lines and files of an episode whose agent has searched and done nothing else."""
+    what = f"in episode {episode['episode_id']}"
+    events = await episodes.events(episode["episode_id"])
+    searched = calls(events, "cots_search")
+
+    assert len(sound) == len(searched), (
+        f"expected one event for each of {len(sound)} searches {what}, found {len(searched)}"
+    )
+    lines = (await episodes.get(episode["episode_id"]))["journal"]
+    assert len(sound) == len(lines), (
+        f"expected one line of the journal for each of {len(sound)} searches {what}: {lines}"
+    )
+    consecutive((line["ordinal"] for line in lines), what=f"lines of the journal {what}")
+    expect_same(
+        [(event["source"], event["seq"]) for event in searched],
+        [(line["event_source"], line["event_seq"]) for line in lines],
+        what=f"events of the searches {what}, and those that the journal names",
+    )
+    told = [trace for trace in episode["traces"] if trace["name"] == "search_catalogue"]
+    expect_same(
+        [arguments in sound for arguments in asked],
+        [trace["ok"] for trace in told],
+        what=f"which of the searches {what} were carried out",
+    )
+    catalogue = Catalogue(episodes.controller)
+    answers = [trace["detail"]["result"] for trace in told if trace["ok"]]
+    for arguments, answer, event in zip(sound, answers, searched, strict=True):
+        by_api = (await catalogue.ask(**arguments)).json()
+        expect_same(by_api, json.loads(answer), what=f"API and tool, searching for {arguments}")
+        ids = [part["part_id"] for part in by_api["candidates"]]
+        recorded = (event["payload"]["part_ids"], event["payload"]["total"])
+        expect_same((ids, by_api["total"]), recorded, what=f"the event of a search for {arguments}")
+    files = await episodes.session(episode["session_id"]).files()
+    assert files <= {"events.jsonl"}, f"searches {what} left files: {files}"
+
+
+def _others(events: Sequence[dict[str, Any]]) -> Counter[tuple[str, str]]:
+    """How many events of other kinds there are, by kind and tool."""
+    return Counter(
+        (event["kind"], str(event["payload"].get("tool", "")))
+        for event in events
+        if event["kind"] != "cots_search"
+    )
+
+
+@pytest.mark.covers("INT-012")
+@pytest.mark.integration_p0
+async def test_int_012_two_agents_at_once_get_their_own_answers(episodes: Episodes) -> None:
+    """Two planners search for different things at the same time, again and again.
+
+    What each then writes is what it found; its events name no part of the other's. The model
+    provider is a stand-in: the gateway does the turns.
+    """
+    wanted = {
+        "servo": ("ROBOTIS", "TOWERPRO", "HITEC"),
+        "bearing": ("SKF-608", "SKF-6000", "SKF-625"),
+    }
+    tokens = {category: new_token() for category in wanted}
+    accepted = {}
+    for category, words in wanted.items():
+        turns = [use("search_catalogue", q=word, limit=3) for word in words]
+        chosen = result("search_catalogue", "candidates.0.part_id")
+        kept = use("fs_write", path="chosen.txt", content=chosen)
+        await episodes.rehearse(tokens[category], *turns, kept)
+
+    async def submit(category: str) -> None:
+        accepted[category] = await episodes.submit(tokens[category], role="planner")
+
+    async with trio.open_nursery() as nursery:
+        for category in wanted:
+            nursery.start_soon(submit, category)
+    for category, words in wanted.items():
+        episode = await episodes.until(accepted[category]["episode_id"], "completed")
+        searched = calls(await episodes.events(episode["episode_id"]), "cots_search")
+        found = [event["payload"]["part_ids"] for event in searched]
+        expected = [
+            [part["part_id"] for part in (await _page(episodes, word))["candidates"]]
+            for word in words
+        ]
+        expect_same(expected, found, what=f"what the planner of a {category} found, in its events")
+        chosen_id = (await episodes.session(episode["session_id"]).read("chosen.txt")).json()
+        known = {part_id for page in expected for part_id in page}
+        assert chosen_id["content"] in known, (
+            f"the planner of a {category} was answered {chosen_id['content']!r}, expected one of {known}"
+        )
+
+
+async def _page(episodes: Episodes, word: str) -> dict[str, Any]:
+    return await Catalogue(episodes.controller).search(q=word, limit=3)
+
+
+@pytest.mark.covers("INT-012")
+@pytest.mark.integration_p0
+@pytest.mark.parametrize(("how", "times"), [("stop", 2), ("pause", 1)])
+async def test_int_012_without_its_database_there_is_no_answer(
+    breakable: Episodes, how: str, times: int
+) -> None:
+    """While the database is away a search is refused with 503; when it is back all is as before.
+
+    The second time as well, and for an agent's search too. The model provider is a stand-in: the
+    gateway does the turns.
+    """
+    catalogue = Catalogue(breakable.controller)
+    before = await catalogue.search(category="motor", limit=2)
+    for _ in range(times):
+        async with breakable.stack.outage("postgres", how):
+            away = await catalogue.ask(category="motor", limit=2)
+        expect_refused(away, 503)
+
+        async def back() -> bool:
+            return (await catalogue.ask(category="motor", limit=2)).status == 200
+
+        await eventually(
+            back, seconds=SOON_S, expected="the catalogue to be back with its database"
+        )
+        after = await catalogue.search(category="motor", limit=2)
+        expect_same(before, after, what="a search before and after an outage of the database")
+    episode = await breakable.run(
+        new_token(), use("search_catalogue", category="motor", limit=2), role="planner"
+    )
+    [event] = calls(await breakable.events(episode["episode_id"]), "cots_search")
+    ids = [part["part_id"] for part in before["candidates"]]
+    expect_same(ids, event["payload"]["part_ids"], what="what an agent finds after the outages")
+
+
+def _secrets(stack: Stack) -> dict[str, str]:
+    """What the controller is given that no caller may see, by the name of its variable."""
+    words = ("KEY", "PASSWORD", "SECRET", "DATABASE_URL")
+    return {
+        name: value
+        for name, value in stack["controller"].environment.items()
+        if len(value) >= _SECRET_CHARS and any(word in name for word in words)
+    }
+
+
+async def _contents(stack: Stack) -> dict[str, Any]:
+    """All of the database that no episode changes: rows of each such table, tables, rights, objects."""
+    tables = await stack.rows(
+        "select table_name as name from information_schema.tables as t where table_schema = 'public'"
+        " and table_type = 'BASE TABLE' and not exists (select from information_schema.columns as c"
+        " where c.table_schema = 'public' and c.table_name = t.table_name"
+        " and c.column_name in ('episode_id', 'session_id')) order by 1"
+    )
+    found: dict[str, Any] = {}
+    for table in tables:
+        [row] = await stack.rows(
+            "select count(*) as rows, md5(string_agg(t::text, chr(10) order by t::text)) as content"
+            f' from "{table["name"]}" as t'
+        )
+        found[f"table {table['name']}"] = row
+    found["columns"] = await stack.rows(
+        "select table_name, column_name, data_type from information_schema.columns"
+        " where table_schema = 'public' order by 1, 2"
+    )
+    found["rights"] = await stack.rows(
+        "select relname, relacl::text as acl from pg_class"
+        " where relnamespace = 'public'::regnamespace order by 1"
+    )
+    found["objects"] = await stack.rows("select count(*) as n from pg_largeobject_metadata")
+    return found

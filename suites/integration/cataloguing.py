@@ -1,0 +1,156 @@
+"""The catalogue of parts as its callers have it, and a judge of its answers that shares nothing with it.
+
+The judge reads the whole walk once and computes by itself, from what the parts say, which of them a
+search must find.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from harness_core.base.errors import HarnessError
+from harness_core.doubles.http import HttpClient, Response
+from harness_core.infrastructure.databases import Database
+from harness_core.system.compose import Stack
+from harness_core.system.subject import Subject
+from suites.integration.stack import layout_of
+
+__all__ = ["FIELDS", "Catalogue", "decimals", "reader_of", "should_find"]
+
+#: What every candidate must have.
+FIELDS: Final = (
+    *("part_id", "manufacturer", "specs", "unit_cost_usd", "quantity_tiers", "source"),
+    *("catalogue_version", "fit_rationale"),
+)
+
+#: More pages than any walk here has.
+_PAGES: Final = 400
+
+_COMPARED: Final[dict[str, Callable[[Decimal, Decimal], bool]]] = {
+    "<=": lambda found, asked: found <= asked,
+    ">=": lambda found, asked: found >= asked,
+    "=": lambda found, asked: found == asked,
+}
+
+
+class Catalogue:
+    """Searches over HTTP.
+
+    Args:
+        controller: a client with the key.
+    """
+
+    def __init__(self, controller: HttpClient) -> None:
+        self._client = controller
+
+    async def ask(self, **query: object) -> Response:
+        """One search, whatever comes of it; a list is a parameter that is given several times."""
+        return await self._client.get(f"/cots/search?{urlencode(query, doseq=True)}")
+
+    async def search(self, **query: object) -> dict[str, Any]:
+        """One search that must be answered.
+
+        Raises:
+            AssertionError: it was refused.
+        """
+        answer = await self.ask(**query)
+
+        assert 200 == answer.status, f"expected the search {query} answered, found {answer}"
+        return answer.json()
+
+    async def walk(self, **query: object) -> list[dict[str, Any]]:
+        """Every candidate of a search, page by page.
+
+        Raises:
+            AssertionError: a page is refused, empty, of another version or of another total.
+        """
+        found: list[dict[str, Any]] = []
+        seen: set[tuple[int, int]] = set()
+        page = await self.search(**query)
+        for _ in range(_PAGES):
+            found += page["candidates"]
+            seen.add((page["catalogue_version"], page["total"]))
+            assert 1 == len(seen), f"the pages of {query} are of several versions or totals: {seen}"
+            if page["next_cursor"] is None:
+                return found
+            assert page["candidates"], f"the search {query} has an empty page before its end"
+            page = await self.search(**query, cursor=page["next_cursor"])
+        raise AssertionError(f"the search {query} has more than {_PAGES} pages")
+
+    async def prices(self, part_ids: Sequence[str]) -> dict[str, Any]:
+        """What parts cost by their ids."""
+        answer = await self._client.get(f"/cots/prices?{urlencode({'part_id': part_ids}, True)}")  # noqa: FBT003 - urlencode has it so
+
+        assert 200 == answer.status, f"expected the prices of {part_ids}, found {answer}"
+        return answer.json()
+
+
+def should_find(
+    parts: Sequence[dict[str, Any]], query: Mapping[str, Any]
+) -> tuple[set[str], set[str]]:
+    """The ids that a search must find, and those that it may find, by what the parts say of themselves.
+
+    They differ where a word occurs in what is not a part's name: what words are looked for in besides
+    is the product's choice.
+    """
+    fitting = [part for part in parts if _fits(part, query)]
+    words = str(query.get("q", "")).casefold().split()
+    must = {
+        part["part_id"]
+        for part in fitting
+        if all(word in part["name"].casefold() for word in words)
+    }
+    may = {
+        part["part_id"]
+        for part in fitting
+        if all(word in json.dumps(part, ensure_ascii=False).casefold() for word in words)
+    }
+    return must, may
+
+
+def _fits(part: Mapping[str, Any], query: Mapping[str, Any]) -> bool:
+    caps = {"max_unit_cost_usd": "unit_cost_usd", "max_weight_g": "weight_g"}
+    within = all(
+        decimals(part[field]) <= decimals(query[cap]) for cap, field in caps.items() if cap in query
+    )
+    of_category = query.get("category", part["category"]) == part["category"]
+    return within and of_category and all(_has(part, each) for each in query.get("spec", ()))
+
+
+def _has(part: Mapping[str, Any], spec: str) -> bool:
+    sign = next(sign for sign in ("<=", ">=", "=") if sign in spec)
+    key, asked = spec.split(sign, 1)
+    found = part["specs"].get(key)
+    if found is None:
+        return False
+    if isinstance(found, str):
+        return found.casefold() == asked.casefold()
+    return _COMPARED[sign](decimals(found), decimals(asked))
+
+
+def decimals(value: object) -> Decimal:
+    """A number as it is written: of JSON, or a text."""
+    return Decimal(str(value))
+
+
+def reader_of(stack: Stack, subject: Subject) -> Database:
+    """The stack's database, as the role by which its controller reads the catalogue.
+
+    Raises:
+        HarnessError: the controller's environment does not say which.
+    """
+    name = layout_of(subject).catalogue
+    given = urlsplit(stack["controller"].environment.get(name, ""))
+    if not given.username or not given.password:
+        raise HarnessError(
+            "be the role that reads the catalogue",
+            observed=f"the controller's environment has no URL with a role and a password in {name}",
+            next_step="Name the variable in the subject file: [stack] catalogue",
+        )
+    real = urlsplit(stack.access.database_url)
+    who = f"{quote(given.username, safe='')}:{quote(given.password, safe='')}"
+    return Database(f"postgresql://{who}@{real.hostname}:{real.port}{real.path}")
