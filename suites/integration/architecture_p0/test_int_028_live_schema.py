@@ -30,6 +30,7 @@ CRITICAL = {
         "GET /episodes/{episode_id}/events": {200, 401, 404},
         "GET /episodes/{episode_id}/assets": {200, 401, 404},
         "GET /episodes/{episode_id}/assets/{path}": {200, 401, 404},
+        "GET /cots/search": {200, 401, 422},
     },
     "worker": {
         "GET /health": {200, 503},
@@ -165,6 +166,11 @@ async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) ->
         assert 200 == answer.status, f"the list with {query}: {answer}"
     for query in ({"limit": -1}, {"limit": "x"}, {"status": "asleep"}):
         expect_refused(await asking.ask("GET", "/episodes", params=query), 422)
+    for query in ({}, {"q": "m4", "limit": 25}, {"spec": "torque_n_m>=99"}):
+        answer = await asking.ask("GET", "/cots/search", params=query)
+        assert 200 == answer.status, f"a search of the catalogue with {query}: {answer}"
+    for query in ({"limit": 0}, {"limit": "x"}, {"spec": "colour=red"}, {"cursor": "x"}):
+        expect_refused(await asking.ask("GET", "/cots/search", params=query), 422)
 
 
 async def interrupted(asking: Conforming, episodes: Episodes, token: str) -> None:

@@ -1,8 +1,9 @@
 """The database role that reads the catalogue: made when the database is migrated, and held to reading.
 
 Roles belong to the server and their rights to a database: databases that share a server share the
-role, and a copy of a database has the rights that the original gave. So every migration makes what is
-missing of either, and two at once on one server do not stand in each other's way.
+role, and a copy of a database has the rights that the original's tables gave (until it is migrated, a
+copy lets everybody have temporary tables, which end with their connection). So every migration makes
+what is missing of either, and two at once on one server do not stand in each other's way.
 """
 
 from __future__ import annotations
@@ -49,10 +50,16 @@ def make_reader(connection: Connection, url: str) -> None:
         )
     if _powers(connection, name) is None:
         _run(connection, "CREATE ROLE %I LOGIN NOINHERIT PASSWORD %L", name, password)
-    if _powers(connection, name) is not False:
+    powers = _powers(connection, name)
+    if powers is None:
         raise UnfitRole(
-            f"cannot let {name} read the catalogue: there is no such role, or it may do more than read. "
-            "Name another one in WORKBENCH_CATALOGUE_DATABASE_URL"
+            f"cannot let {name} read the catalogue: there is no such role, and it could not be made. Let "
+            "who migrates make roles, or make it beforehand"
+        )
+    if powers:
+        raise UnfitRole(
+            f"cannot let {name} read the catalogue: that role may do more than read. Name another one in "
+            "WORKBENCH_CATALOGUE_DATABASE_URL"
         )
     _run(connection, "ALTER ROLE %I PASSWORD %L", name, password)
     _run(connection, "ALTER ROLE %I SET default_transaction_read_only = on", name)
