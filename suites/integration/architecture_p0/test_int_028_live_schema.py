@@ -170,7 +170,7 @@ async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) ->
         answer = await asking.ask("GET", "/cots/search", params=query)
         assert 200 == answer.status, f"a search of the catalogue with {query}: {answer}"
     for query in ({"limit": 0}, {"limit": "x"}, {"spec": "colour=red"}, {"cursor": "x"}):
-        expect_refused(await asking.ask("GET", "/cots/search", params=query), 422)
+        expect_refused(await asking.ask("GET", "/cots/search", params=query), 400, 422)
 
 
 async def interrupted(asking: Conforming, episodes: Episodes, token: str) -> None:

@@ -11,7 +11,7 @@ from workbench_controller.catalogue.constraints import BadConstraint
 from workbench_controller.catalogue.cursor import BadCursor
 from workbench_controller.catalogue.reader import NoSuchVersion
 from workbench_controller.catalogue.search import prices_of, search
-from workbench_controller.parts import Controller, Refused
+from workbench_controller.parts import Controller, Refused, refusals
 from workbench_foundation import faults
 
 router = APIRouter(prefix="/cots")
@@ -19,17 +19,20 @@ router = APIRouter(prefix="/cots")
 PartId = Annotated[str, Query(min_length=1, max_length=100)]
 
 
-@router.get("/search")
+@router.get("/search", responses=refusals(400))
 async def get_search(
     asked: Annotated[CatalogueQuery, Query()], controller: Controller
 ) -> CatalogueAnswer:
-    """The parts that meet all constraints, cheapest first; or why there are none."""
+    """The parts that meet all constraints, cheapest first; or why there are none.
+
+    With 400 a specification, or the cursor, can be asked of no part.
+    """
     if faults.on("catalogue-search-counted"):
         await controller.pool.execute("UPDATE catalogue_versions SET published_at = now()")
     try:
         return await search(controller.catalogue, asked)
     except (BadConstraint, BadCursor, NoSuchVersion) as error:
-        raise Refused(422, str(error)) from error
+        raise Refused(400, str(error)) from error
 
 
 @router.get("/prices")
