@@ -57,7 +57,7 @@ _IN_VAIN: Final = ("grant all on {table} to public", "analyze {table}")
 #: And what it must not do to anything else.
 _POWERS: Final = (
     *("create schema evil", "create sequence evil", "create function evil() returns int return 1"),
-    *("create role evil", "create database evil", "create extension dblink", "set role pg_monitor"),
+    *("create role evil", "create database evil", "drop extension plpgsql", "set role pg_monitor"),
     *(
         "select lo_create(0)",
         "select lo_from_bytea(0, 'evil')",
@@ -88,6 +88,32 @@ async def test_int_012_words_are_data(kind: str, stack: Stack, controller: HttpC
     expect_same(before, await _contents(stack), what=f"the database before and after {kind}")
     again = await catalogue.search(q="servo", limit=1)
     expect_same(sound, again, what=f"an ordinary search before and after {kind}")
+
+
+@pytest.mark.covers("INT-012")
+@pytest.mark.integration_p0
+async def test_int_012_bytes_that_are_no_text_are_harmless(
+    stack: Stack, controller: HttpClient
+) -> None:
+    """A query whose bytes are no UTF-8, or no query at all, is answered or refused, and no more."""
+    before, secrets = await _contents(stack), _secrets(stack)
+    for query in _NO_TEXT:
+        answer = await controller.get(f"/cots/search?{query}")
+        assert answer.status == 200 or 400 <= answer.status < 432, (
+            f"expected the query {query!r} to be answered or refused, found {answer}"
+        )
+        leaked = [name for name, value in secrets.items() if value in answer.text]
+        assert not leaked, f"the answer to {query!r} holds what the controller keeps: {leaked}"
+    expect_refused(await controller.get("/cots/search?q=%00"), 400, 422)
+    expect_same(before, await _contents(stack), what="the database before and after such bytes")
+
+
+#: Queries of a URL: no UTF-8, halves of characters, overlong forms, bare signs.
+_NO_TEXT: Final = (
+    *("q=%ff", "q=%c3%28", "q=%ed%a0%80", "q=%c0%80", "q=%f4%90%80%80", "q=iso%80", "q=%u0041"),
+    *("q=%", "q=%2", "q=%zz", "q", "=", "&&&", "q=1&q=2", "q[]=iso", "q[$ne]=1", "spec=%ff=1"),
+    *("cursor=%ff", "category=%ff", "max_unit_cost_usd=%d9%a1", "limit=%ef%bc%95", "%ff=1"),
+)
 
 
 def _is_harmless(words: str, answer: Response, secrets: Mapping[str, str]) -> None:

@@ -179,6 +179,8 @@ def test_a_cursor_of_another_search_is_refused():
     cursor = ask(limit=2).next_cursor
     assert cursor is not None
     assert ask(limit=7, cursor=cursor).candidates
+    capped = ask(limit=2, max_weight_g="5.0").next_cursor
+    assert ask(max_weight_g="5.000", cursor=capped).candidates, "the same constraint, written longer"
     with pytest.raises(BadCursor, match="other constraints"):
         ask(q="m4", cursor=cursor)
 

@@ -71,7 +71,10 @@ _NONE = "cannot go on from this cursor: it is none. Use next_cursor as it was an
 
 def _fingerprint(query: CatalogueQuery) -> str:
     """Of the constraints; how many are shown at once may change within a walk."""
-    told = query.model_dump(mode="json", exclude={"cursor", "limit"})
+    told = {
+        name: f"{value.normalize():f}" if isinstance(value, Decimal) else value
+        for name, value in query.model_dump(exclude={"cursor", "limit"}).items()
+    }
     if faults.on("catalogue-cursor-forgotten"):
         told["process"] = os.getpid()
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
