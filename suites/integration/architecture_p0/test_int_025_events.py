@@ -25,9 +25,12 @@ from suites.integration.temporal_view import closed_workflow
 _WORK: Final = ((4, 6), (3, 7), (4, 5))
 
 #: What is written to each session while the controller is away, each time: to one more than a page
-#: holds, and while it ends more than two pages do.
-_BURSTS: Final = ((40, 560, 23), (17, 3, 1_130))
+#: holds.
+_BURSTS: Final = ((40, 560, 23), (17, 3, 29))
 _PAGE: Final = 500
+
+#: What is written to a session that nobody looks at until its episode has ended: more than a page.
+_UNSEEN: Final = 570
 
 #: From the last turn of an episode to the end of its workflow: a second or two.
 _ENDS_S: Final = 10.0
@@ -84,6 +87,39 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
         stored = await _is_one_record(breakable, episode, began=began)
         _is_what_was_done(stored, token, done, episode)
         await _is_replayed(breakable, episode["session_id"])
+
+
+@pytest.mark.covers("INT-025")
+@pytest.mark.integration_p0
+async def test_int_025_events_of_an_episode_that_has_ended_arrive_all(breakable: Episodes) -> None:
+    """What the controller had no time for while an episode ran arrives afterwards, to the last event.
+
+    The controller hangs while the events are written; then the worker is gone, which fails the
+    episode, and comes back when the controller knows of that. Whoever looks at what has ended once
+    more must take all of it. The model provider is a stand-in: the gateway does the turns.
+    """
+    began, token = datetime.now(UTC), new_token()
+    first = _written(token, 0, 2)
+    work = tuple(use("fs_write", path=path, content="x") for path in first)
+    await breakable.rehearse(token, work, breakable.waiting())
+    episode = await breakable.submit(token)
+    await breakable.begun(episode["session_id"])
+    stack, ends = breakable.stack, ("cancelled", "completed", "failed")
+    async with stack.outage("controller", "pause"):
+        await _burst(breakable, episode["session_id"], token, 0, _UNSEEN)
+        async with stack.outage("worker", "kill"):
+            # It may be that an episode cannot end without its worker, or without its controller.
+            with trio.move_on_after(patience(_ENDS_S)):
+                await closed_workflow(stack, episode["workflow_id"])
+            await stack.resume("controller")
+            with trio.move_on_after(patience(_ENDS_S)):
+                await breakable.until(episode["episode_id"], *ends)
+    # Only then: what is asked of the worker is an event, too.
+    stored = await _is_one_record(breakable, episode, began=began)
+    written = [_bursting(token, 0, number) for number in range(_UNSEEN)]
+    _is_what_was_done(stored, token, [*first, *written], episode)
+    await breakable.release(episode["session_id"])
+    await breakable.until(episode["episode_id"], *ends)
 
 
 @pytest.mark.covers("INT-025")
