@@ -38,6 +38,9 @@ _MARKS: Final = (
     "[...]",
 )
 
+#: How a request of the Messages API says that a tool's result is an error.
+_ERRORS: Final = ('"is_error":true', '"is_error": true')
+
 #: An operation that builds: seconds, most of them imports.
 _WORK_S: Final = 60.0
 
@@ -264,6 +267,40 @@ async def test_int_026_an_agent_is_told_what_its_tools_found(episodes: Episodes)
     names = ["fs_write", "fs_write", "fs_read", "fs_write", "fs_ls", "fs_grep", "fs_write"]
     wanted = [(name, name != "fs_ls") for name in names]
     expect_same(wanted, tools, what="tools of the agent, and whether each was carried out")
+
+
+@pytest.mark.covers("INT-026")
+@pytest.mark.integration_p0
+async def test_int_026_an_agent_is_told_which_of_its_calls_failed(episodes: Episodes) -> None:
+    """The result of a call that failed is marked as an error for the model, as the provider has it.
+
+    That of a call that was carried out is not. The model provider is a stand-in: the gateway does the
+    turns, and notes what the prompts hold.
+    """
+    good, bad = new_token(), new_token()
+    turns = {
+        good: (use("fs_write", path="a.txt", content="a"), use("fs_read", path="a.txt")),
+        bad: (use("fs_read", path="missing.txt"), use("fs_edit", path="a.txt", old="a", new="b")),
+    }
+    gateway = episodes.stack.gateway.client
+    marked = {}
+    for token, calls_of_it in turns.items():
+        async with AsyncExitStack() as planted:
+            # Without latency they are no trouble: they count the calls whose prompts hold the mark.
+            numbers = [
+                await planted.enter_async_context(
+                    gateway.fault(Fault(kind="latency", times=99, contains=token, also=mark))
+                )
+                for mark in _ERRORS
+            ]
+            await episodes.run(token, *calls_of_it)
+            marked[token] = sum([await gateway.fault_met(number) for number in numbers])
+    spoken = {call.kind for call in await gateway.ledger() if bad in call.prompt}
+    assert not marked[good], "the results of calls that were carried out are told as errors"
+    # The other dialect of the gateway has no such mark.
+    assert marked[bad] or "messages" not in spoken, (
+        "the results of two calls that failed reached the model, and none was marked as an error"
+    )
 
 
 @pytest.mark.covers("INT-026")
