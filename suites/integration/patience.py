@@ -19,6 +19,7 @@ __all__ = [
     "COMMAND_S",
     "EPISODE_S",
     "SOON_S",
+    "by_a_stack",
     "eventually",
     "factor_for_a_stack",
     "patience_with_a_stack",
@@ -55,6 +56,15 @@ def patience_with_a_stack(seconds: float) -> float:
         seconds: the deadline of a machine with nothing else to do, then and now.
     """
     return max(patience(seconds), seconds * max(_factors))
+
+
+def by_a_stack(seconds: float) -> float:
+    """What a stack makes of a timeout of its own.
+
+    Args:
+        seconds: the timeout on a machine with nothing else to do.
+    """
+    return seconds * max(_factors)
 
 
 async def eventually(

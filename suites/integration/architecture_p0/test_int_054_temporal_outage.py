@@ -16,12 +16,21 @@ from harness_core.doubles.turns import use
 from suites.integration.comparing import expect_same, in_order, utc
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.health import payload, unwell
-from suites.integration.patience import COMMAND_S, SOON_S, eventually
+from suites.integration.patience import COMMAND_S, SOON_S, by_a_stack, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.temporal_view import closed_workflow
 
 #: More than a client waits for, should each of a batch wait for Temporal after the other.
 _BATCH: Final = 30
+
+#: How long an episode has run when Temporal goes away for a moment: longer than the outage that a stack
+#: with short timeouts takes for the end.
+_AGE_S: Final = 6.0
+
+#: How much longer than until health names Temporal a short outage lasts, for whoever else looks for it,
+#: and how many of it new episodes meet.
+_NOTICED_S: Final = 1.0
+_COMPARED: Final = 3
 
 
 @pytest.mark.covers("INT-054")
@@ -94,6 +103,53 @@ async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, 
         assert "never.txt" not in files, "an episode that was refused was run"
     files = await breakable.session(cut["session_id"]).files()
     assert "after.txt" not in files, "an episode that had failed went on"
+
+
+@pytest.mark.covers("INT-054")
+@pytest.mark.integration_p0
+async def test_int_054_a_short_outage_is_short_for_old_episodes(breakable: Episodes) -> None:
+    """An episode that has run for long outlives an outage of Temporal that a new one outlives.
+
+    How much a product outlives is its own affair: the old one has failed wrongly when new ones, in
+    outages at least as long, have not. The model provider is a stand-in: the gateway does the turns.
+    """
+    token = new_token()
+    aged_s = by_a_stack(_AGE_S)
+    works = use("execute", command=f"sleep {aged_s:.1f}", timeout_s=COMMAND_S)
+    await breakable.rehearse(token, works, breakable.waiting())
+    old = await breakable.submit(token)
+    await breakable.begun(old["session_id"])
+    lasted_s = await _short_outage(breakable)
+    await breakable.release(old["session_id"])
+    ended = await breakable.until(old["episode_id"], "completed", "failed")
+
+    if ended["status"] == "failed":
+        outlived = [await _is_outlived(breakable, lasted_s) for _ in range(_COMPARED)]
+        assert not all(outlived), (
+            f"an episode that had run for {aged_s:.1f} s failed by an outage of {lasted_s:.1f} s, "
+            f"{_COMPARED} new ones outlived such outages: {ended['reason']!r}"
+        )
+
+
+async def _short_outage(episodes: Episodes, least_s: float = 0.0) -> float:
+    """Temporal hangs until health says so, and a moment longer; how long that was, in seconds."""
+    watching = episodes.session(new_token())
+    async with episodes.stack.outage("temporal", "pause"):
+        began = trio.current_time()
+        expect_refused_health(await episodes.controller.get("/health"))
+        left_s = least_s - (trio.current_time() - began)
+        await watching.execute(f"sleep {max(_NOTICED_S, left_s):.2f}")
+        return trio.current_time() - began
+
+
+async def _is_outlived(episodes: Episodes, least_s: float) -> bool:
+    """Whether a new episode outlives an outage at least as long."""
+    token = new_token()
+    await episodes.rehearse(token, use("fs_write", path="a.txt", content="x"))
+    accepted = await episodes.submit(token)
+    await _short_outage(episodes, least_s)
+    ended = await episodes.until(accepted["episode_id"], "completed", "failed")
+    return bool(ended["status"] == "completed")
 
 
 def expect_refused_health(answer: Response) -> None:
