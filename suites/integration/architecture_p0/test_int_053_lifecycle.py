@@ -9,13 +9,15 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
+import trio
 
 from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import fail, use
 from suites.integration.comparing import consecutive, expect_same, in_order, utc
 from suites.integration.episodes import FINAL, Episodes, calls, new_token
-from suites.integration.patience import COMMAND_S, SOON_S, eventually
+from suites.integration.patience import COMMAND_S, SOON_S, by_a_stack, eventually
 from suites.integration.refusals import expect_refused
+from suites.integration.sessions import Session
 from suites.integration.temporal_view import closed_workflow, describe_workflow, end_workflow
 
 #: What episodes are given besides their tasks; no two are alike in anything.
@@ -55,6 +57,18 @@ _SHAPES: Final[dict[str, Any]] = {
         "stop_reason": "tool_use",
     },
 }
+
+#: What commands say around one that waits, and how many calls are on record when that has ended.
+_WORDS: Final = ("one", "two", "three")
+_BEFORE: Final = 3
+
+#: From the end of a call to its row: a moment, and less than an outage that ends an episode.
+_ROW_S: Final = 3.0
+
+#: Ends when it is let go, and says how often.
+_WAITS_AND_SAYS: Final = (
+    "touch begun; until [ -e go-on ]; do sleep 0.05; done; echo again >> again.txt; touch whole"
+)
 
 #: More than a prompt keeps that is cut somewhere, with characters of one to four bytes.
 _LONG_TASK: Final = 'Prüfe 日 😀 \\u0000 "quoted" {braces}\n' * 180
@@ -194,6 +208,79 @@ async def test_int_053_an_answer_of_another_shape_is_an_end(episodes: Episodes) 
             assert 1 <= asked <= _MOST_ASKED, f"{name}: the model is asked {asked} times"
             seen = await closed_workflow(episodes.stack, episode["workflow_id"])
             assert episode["status"] == seen.status, f"{name}: Temporal has {seen}: {episode}"
+
+
+@pytest.mark.covers("INT-053")
+@pytest.mark.integration_p0
+async def test_int_053_what_is_on_record_is_not_done_again(breakable: Episodes) -> None:
+    """An episode goes on where it was when its worker of Temporal was killed: each step is one row.
+
+    It is killed when a call is done and on record, and Temporal does not know yet. That call may be
+    carried out once more, and stays one call on record; those before it are not. An episode that
+    fails instead has done nothing twice either. The model provider is a stand-in: the gateway does
+    the turns.
+    """
+    began, token = datetime.now(UTC), new_token()
+    one, two, three = (use("execute", command=f"echo {word} >> said.txt") for word in _WORDS)
+    part = use("fs_write", path="assets/part.txt", content=token)
+    waits = use("execute", command=_WAITS_AND_SAYS, timeout_s=COMMAND_S)
+    await breakable.rehearse(token, one, (part, waits), (two, three))
+    accepted = await breakable.submit(token)
+    session, stack = breakable.session(accepted["session_id"]), breakable.stack
+    await breakable.begun(session.id)
+
+    async def is_on_record() -> bool:
+        return len(_tools(await breakable.get(accepted["episode_id"]))) == _BEFORE
+
+    async with stack.outage("temporal", "kill"):
+        await breakable.release(session.id)
+        # It may be that nothing comes on record without Temporal.
+        with trio.move_on_after(by_a_stack(_ROW_S)):
+            await eventually(is_on_record, seconds=SOON_S, expected="the call that ended on record")
+        await stack.kill("controller-worker")
+        await stack.start("temporal")
+        await stack.start("controller-worker")
+    episode = await breakable.until(accepted["episode_id"], "completed", "failed")
+    completed = episode["status"] == "completed"
+    await _is_consistent(breakable, episode, began=began, ended=datetime.now(UTC))
+    consecutive((each["ordinal"] for each in episode["traces"]), what="ordinals of the traces")
+    names = ["execute", "fs_write", "execute", "execute", "execute"]
+    tools = _tools(episode)
+    expect_same(names[: None if completed else len(tools)], tools, what="tools that were called")
+    turns = len([trace for trace in episode["traces"] if trace["kind"] == "model"])
+    asked = await breakable.asked(token)
+    # One that failed may have failed while the model was asked.
+    assert turns == asked or not completed, f"{turns} turns on record, the model was asked {asked}"
+    record = await breakable.record(session.id)
+    said = await _lines(session, "said.txt")
+    expect_same(list(_WORDS)[: None if completed else len(said)], said, what="what commands did")
+    done = [str(each["payload"].get("arguments")) for each in calls(record, "tool_call")]
+    for text in (*(f"echo {word} " for word in said), "assets/part.txt"):
+        times = len([each for each in done if text in each])
+        assert times == 1, f"expected one event of {text!r}, found {times}: it was done again"
+    again = await _lines(session, "again.txt")
+    assert len(again) <= 2, f"a call that was retried once was carried out {len(again)} times"
+    _is_kept_once(episode, await breakable.events(episode["episode_id"]), completed=completed)
+
+
+def _tools(episode: dict[str, Any]) -> list[str]:
+    return [trace["name"] for trace in episode["traces"] if trace["kind"] == "tool"]
+
+
+async def _lines(session: Session, path: str) -> list[str]:
+    answer = await session.read(path)
+    assert answer.status == 200, f"expected {path}, which a command has made, found {answer}"
+    return str(answer.json()["content"]).splitlines()
+
+
+def _is_kept_once(
+    episode: dict[str, Any], events: list[dict[str, Any]], *, completed: bool
+) -> None:
+    paths = [row["path"] for row in episode["assets"]]
+    uploaded = [event["payload"]["path"] for event in calls(events, "asset_uploaded")]
+    expected = ["part.txt"] if completed else paths[:1]
+    expect_same(expected, paths, what="assets on record")
+    expect_same(expected, uploaded, what="uploads of assets")
 
 
 async def _is_consistent(
