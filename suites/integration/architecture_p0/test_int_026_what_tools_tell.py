@@ -25,18 +25,17 @@ _CHECK: Final = "manufacturability_check"
 #: Lines of a file that is longer than a model is told at once.
 _LINES: Final = 9_000
 
-#: How an answer says that it is not whole; nothing else that a prompt holds here says so.
+#: How an answer says that it is not whole, in any of some languages, or of how much it is a part;
+#: nothing else that a prompt holds here says so.
 _MARKS: Final = (
-    "truncat",
-    "Truncat",
-    "TRUNCAT",
-    "omitted",
-    "shortened",
-    " cut ",
-    "[cut",
-    "…",
-    "[...]",
+    *("runcat", "RUNCAT", "omitted", "Omitted", "hortened", "ncomplete", "xcerpt", " cut ", "[cut"),
+    *("more lines", "more char", "more bytes", "remaining", "not shown", "has_more", "next_"),
+    *("ekürzt", "bgeschnitten", "ek\\u00fcrzt", "ronqué", "ronqu\\u00e9", "runcad", "省略", "截断"),
+    *("…", "\\u2026", "[...]", "(...)"),
 )
+
+#: Where a refused submission says why: as a verdict, as findings, or as any refusal.
+_REASONS: Final = ("reasons", "findings", "detail")
 
 #: How a request of the Messages API says that a tool's result is an error.
 _ERRORS: Final = ('"is_error":true', '"is_error": true')
@@ -196,18 +195,7 @@ async def test_int_026_validation_lint_and_submission_tell_what_is(worker):
         ({"kind": "review", "path": "plan.md"}, False),
         ({"kind": "review", "path": "empty.md", "decision": "approved"}, False),
     ):
-        answer = await _asked(session, "/benchmark/submit", **body)
-        assert answer.status == 200, f"expected a verdict on {body}, found {answer}"
-        found = answer.json()
-        assert accepted == found["accepted"], f"expected {accepted} for {body}, found {found}"
-        assert accepted == (not found["reasons"]), f"a verdict beside its reasons: {found}"
-        assert body["path"] == "empty.md" or digest == found["sha256"], f"digest of {body}: {found}"
-        kind = "review_decision" if body["kind"] == "review" else "plan_submission"
-        events = [event for event in await session.events() if event["kind"] == kind]
-        assert events, f"expected an event {kind} of {body}, found none"
-        event = events[-1]
-        same = {key: found[key] for key in ("accepted", "reasons", "sha256", "path")}
-        expect_same(same, {key: event["payload"][key] for key in same}, what=f"the event of {body}")
+        await _is_judged(session, body, accepted=accepted, digest=digest)
     for wrong in ({"kind": "poem", "path": "plan.md"}, {"kind": "plan"}, {"path": "plan.md"}):
         expect_refused(await session.post("/benchmark/submit", **wrong), 400, 422)
 
@@ -355,13 +343,14 @@ async def test_int_026_an_agent_is_told_when_an_answer_is_cut(episodes: Episodes
     await episodes.rehearse(token, use("fs_read", path="long.txt"))
     gateway = episodes.stack.gateway.client
     first, last = f"line 9 of {token}", f"line {_LINES - 1} of {token}"
+    sizes = [f"{number:{form}}" for number in (_LINES, len(lines)) for form in ("d", ",", "_")]
     async with AsyncExitStack() as planted:
         # A fault without latency is no trouble: it counts the calls whose prompts hold both texts.
         numbers = [
             await planted.enter_async_context(
                 gateway.fault(Fault(kind="latency", times=99, contains=first, also=mark))
             )
-            for mark in (last, *_MARKS, "")
+            for mark in (last, *_MARKS, *sizes, "")
         ]
         # The file is not written by the model: its own words are no answer of a tool.
         async with gateway.fault(Fault(kind="hold", contains=token)):
@@ -396,6 +385,37 @@ async def _is_linted(session: Session, path: str, findings: list[tuple[str, int]
         assert path == payload["path"], f"expected the event of {path}, found {payload}"
         codes = [code for code, _ in listed]
         expect_same(codes, payload["codes"], what=f"codes of {path} in the event")
+
+
+async def _is_judged(
+    session: Session, body: dict[str, Any], *, accepted: bool, digest: str
+) -> None:
+    """A submission has a verdict, with reasons when it is refused; its event says the same.
+
+    A refusal is a verdict that was answered with 200, or a 422; a request that is none of its kind may
+    be refused before it has an event.
+    """
+    kind = "review_decision" if body["kind"] == "review" else "plan_submission"
+    before = len(calls(await session.events(), kind))
+    answer = await _asked(session, "/benchmark/submit", **body)
+    refused = answer.status == 422 and not accepted
+    assert refused or answer.status == 200, f"expected a verdict on {body}, found {answer}"
+    found = answer.json()
+    reasons = next((found[key] for key in _REASONS if key in found), [])
+    assert refused or accepted == found["accepted"], f"expected {accepted} for {body}: {found}"
+    assert accepted == (not reasons), f"a verdict beside its reasons: {found}"
+    events = [each["payload"] for each in calls(await session.events(), kind)[before:]]
+    unfit = ("decision" in body) != (body["kind"] == "review")
+    assert events or (refused and unfit), f"expected an event {kind} of {body}, found none"
+    for event in events:
+        assert accepted == event["accepted"], f"{body} was answered {answer}, its event: {event}"
+        assert accepted == (not event["reasons"]), f"an event beside its reasons: {event}"
+        same = {key: found[key] for key in ("reasons", "sha256", "path") if key in found}
+        expect_same(same, {key: event[key] for key in same}, what=f"the event of {body}")
+        assert body["path"] == event["path"], f"expected the event of {body}, found {event}"
+        assert body["path"] == "empty.md" or digest == event["sha256"], (
+            f"the event of {body}: expected the digest {digest} of what was submitted, found {event}"
+        )
 
 
 def _run_of(path: str) -> dict[str, Any]:
