@@ -3,6 +3,7 @@
 import dataclasses
 import secrets
 from functools import partial
+from pathlib import PurePosixPath
 
 import pytest
 import trio
@@ -32,6 +33,15 @@ WAYS_OUT = (
 LINKS = {"up": "..", "upper": "../..", "root": "/", "temporary": "/tmp", "self": "/proc/self/root"}
 #: Where a worker may keep the files of a session, below a folder of its name.
 INSIDE = ("", "workspace/", "files/", "data/", "home/")
+
+#: What looks into a file, and how the file of a system's users begins.
+LOOKING = {
+    "/fs/read": {},
+    "/fs/grep": {"pattern": "."},
+    "/lint": {},
+    "/benchmark/submit": {"kind": "plan"},
+}
+PASSWORDS = "root:"
 
 #: Reads of a link that changes; each may meet it at any moment.
 SWAPS = 120
@@ -167,23 +177,45 @@ async def attack_by_files(attacker: Party, victim: Party) -> None:
 
 
 async def attack_by_links(attacker: Party, victim: Party) -> None:
-    """No operation follows a link that the session's code has made to somewhere else."""
+    """No operation follows a link that the session's code has made to somewhere else.
+
+    It is refused, or taken for a name inside the session, where nothing or the session's own is found.
+    """
     mine = attacker.session
     for link, target in LINKS.items():
         for operation, body in {
             "/fs/ls": {"path": link, "recursive": False},
             "/fs/grep": {"path": link, "pattern": "secret-"},
-            "/fs/write": {"path": f"{link}/from-{attacker.name}", "content": "changed"},
             "/fs/delete": {"path": f"{link}/{victim.session.id}"},
         }.items():
             answer = await mine.client.post(operation, body)
             reveals_nothing(answer, victim, what=f"{operation} {link!r}")
-            assert answer.status in REFUSED, f"{operation} follows a link to {target!r}: {answer}"
-        for inside in ("etc/passwd", f"{victim.name}.txt", f"{victim.session.id}/inner"):
-            answer = await mine.read(f"{link}/{inside}")
+            inside = answer.status in REFUSED or await shows_its_own(mine, answer)
+            assert inside, f"{operation} follows a link to {target!r}: {answer}"
+        name = f"from-{attacker.name}-by-{link}"
+        answer = await mine.post("/fs/write", path=f"{link}/{name}", content="changed")
+        inside = answer.status in REFUSED or await has_file(mine, name)
+        assert inside, f"/fs/write follows a link to {target!r}: {answer}"
+        for path in ("etc/passwd", f"{victim.name}.txt", f"{victim.session.id}/inner"):
+            answer = await mine.read(f"{link}/{path}")
             assert answer.status in REFUSED, f"/fs/read follows a link to {target!r}: {answer}"
-            answer = await mine.client.get(f"/assets/{link}/{inside}")
+            answer = await mine.client.get(f"/assets/{link}/{path}")
             assert answer.status in REFUSED, f"/assets follows a link to {target!r}: {answer}"
+
+
+async def shows_its_own(session: Session, answer: Response) -> bool:
+    """Whether a listing or search names nothing but what the session itself has by that name."""
+    if answer.status != 200 or not {"entries", "matches"} & set(answer.json()):
+        return False
+    found = [*answer.json().get("entries", ()), *answer.json().get("matches", ())]
+    own = {PurePosixPath(path).name for path in await session.files()}
+    return {PurePosixPath(each["path"]).name for each in found} <= own
+
+
+async def has_file(session: Session, name: str) -> bool:
+    """Whether the session's own code finds a file of that name, without following any link."""
+    found = await session.execute(f"find . -type f -name '{name}'")
+    return bool(found["stdout"].strip())
 
 
 @pytest.mark.covers("INT-003")
@@ -191,31 +223,33 @@ async def attack_by_links(attacker: Party, victim: Party) -> None:
 async def test_int_003_a_link_that_changes_leads_nowhere(worker):
     """While its code swaps a link between inside and outside, a session reads what is inside, or nothing.
 
-    A link to a file outside is refused whatever is asked of it; deleting it deletes the link alone.
+    A link to a file outside is refused, or is a name like any other: nothing of that file is told, and
+    writing and deleting change the link alone.
     """
     session = new_session(worker)
     other = await party(worker)
     await session.write("inside/passwd", "mine")
     theirs = f"../../{other.session.id}/workspace/inner/{other.name}.txt"
-    await session.execute(f"ln -s /etc/passwd out; ln -s {theirs} theirs")
-    looking = {
-        "/fs/read": {},
-        "/fs/grep": {"pattern": "."},
-        "/lint": {},
-        "/benchmark/submit": {"kind": "plan"},
-    }
-    # A worker that fails this test must harm nothing but a session of it.
-    changing = {
-        "/fs/edit": {"old": other.secret, "new": "changed"},
-        "/fs/write": {"content": "changed"},
-    }
-    for link, operations in (("out", looking), ("theirs", looking | changing)):
-        for operation, body in operations.items():
+    made = "ln -s /etc/passwd out; ln -s inside stays; cat out"
+    seen_by_code = (await session.execute(f"ln -s {theirs} theirs; {made}"))["stdout"]
+    for link in ("out", "theirs"):
+        for operation, body in LOOKING.items():
             answer = await session.post(operation, path=link, **body)
-            reveals_nothing(answer, other, what=f"{operation} {link!r}")
-            assert answer.status in REFUSED, f"{operation} follows a link out by {link!r}: {answer}"
+            # What the session's code can read by itself is told by a program that runs where it runs.
+            program = operation in {"/fs/grep", "/lint"} and PASSWORDS in seen_by_code
+            tells = answer.status not in REFUSED and not program and PASSWORDS in answer.text
+            followed = tells or other.secret in answer.text or is_accepted(answer)
+            assert not followed, f"{operation} follows a link out by {link!r}: {answer}"
+    answer = await session.post("/fs/edit", path="theirs", old=other.secret, new="changed")
+    assert answer.status in REFUSED, f"/fs/edit follows a link out by 'theirs': {answer}"
+    # A worker that fails this test must harm nothing but a session of it.
+    answer = await session.post("/fs/write", path="theirs", content="changed")
+    inside = answer.status in REFUSED or await has_file(session, "theirs")
+    assert inside, f"/fs/write follows a link out by 'theirs': {answer}"
+    for link in ("out", "theirs"):
         answer = await session.client.get(f"/assets/{link}")
-        assert answer.status in REFUSED, f"/assets follows a link out by {link!r}: {answer}"
+        told = [text for text in (PASSWORDS, other.secret) if text in answer.text]
+        assert not told, f"/assets follows a link out by {link!r}: {answer}"
     answer = await session.post("/fs/delete", path="theirs")
     assert answer.status == 200, f"expected a link to be deleted, found {answer}"
     _, content = await state(other)
@@ -242,7 +276,14 @@ async def test_int_003_a_link_that_changes_leads_nowhere(worker):
                 else:
                     assert answer.status in REFUSED, f"read {number}: {answer}"
         await session.write("stop", "")
-    assert {200} < seen, f"expected the link to lead in and out, found reads with {seen} alone"
+    # Who follows no link at all need not follow one that stays inside.
+    if (await session.read("stays/passwd")).status == 200:
+        assert {200} < seen, f"expected the link to lead in and out, found reads with {seen} alone"
+
+
+def is_accepted(answer: Response) -> bool:
+    """Whether a submission was accepted, so that its file was read."""
+    return answer.status == 200 and answer.json().get("accepted") is True
 
 
 async def attack_by_code(attacker: Party, victim: Party) -> None:
