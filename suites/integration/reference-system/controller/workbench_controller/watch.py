@@ -84,9 +84,12 @@ class Watch:
 
     async def _away(self, rows: list[Mapping[str, Any]], away: TemporalAway) -> None:
         lasted_s = time.monotonic() - self._answered_at
-        if lasted_s < self._settings.outage_s or faults.on("outage-leaves-stuck"):
+        by_age = faults.on("outage-counted-from-start")
+        if lasted_s < self._settings.outage_s and not by_age or faults.on("outage-leaves-stuck"):
             return
         for row in rows:
+            if by_age and self._since(row["created_at"]) < self._settings.outage_s:
+                continue
             if not EpisodeStatus(row["status"]).final and not self._is_young(row):
                 reason = f"Temporal has been away for {lasted_s:.1f} s: {away}"
                 await self._end(row, EpisodeStatus.FAILED, reason)
