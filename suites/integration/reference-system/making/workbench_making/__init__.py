@@ -1,0 +1,12 @@
+"""Whether a design can be made, and for how much; nothing here serves or stores anything.
+
+- ``configuration.py``: ``manufacturing_config.yaml``, the one source of materials, rates and limits.
+- ``pricing.py``: a part's cost and weight. ``totals.py``: a design's, against its caps.
+- ``solid.py``: a closed valid solid, or why it is none. ``samples.py``: points on its faces.
+- ``rays.py``: what lies in a direction.
+- ``milling.py``, ``moulding.py``, ``printing.py``: what a method cannot make of a solid.
+- ``zones.py``: the build zone. ``validity.py``: which bytes a verdict is about.
+- ``holes.py``, ``fasteners.py``: rigid connections.
+
+``configuration``, ``pricing``, ``totals``, ``validity`` and ``zones`` import no geometry.
+"""
