@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import Any
 
 from workbench_contract.findings import Finding, Stage
 
@@ -29,6 +30,6 @@ def one_of(choices: Iterable[str]) -> str:
     return f"one of {named}" if named else "nothing: the file has none"
 
 
-def position(point_mm: Sequence[float]) -> str:
+def position(point_mm: Iterable[Any]) -> str:
     """``(1.0, 2.5, -3.0) mm``; no minus before a zero."""
     return f"({', '.join(f'{round(float(value), 3) + 0.0:g}' for value in point_mm)}) mm"
