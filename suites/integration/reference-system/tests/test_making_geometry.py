@@ -12,10 +12,12 @@ import pytest
 from build123d import (
     Axis,
     Box,
+    Circle,
     Compound,
     Cone,
     Cylinder,
     GeomType,
+    Helix,
     Plane,
     Pos,
     Rectangle,
@@ -29,6 +31,7 @@ from build123d import (
     fillet,
     loft,
     mirror,
+    sweep,
 )
 from workbench_contract.findings import Finding, Stage
 from workbench_making import configuration, solid
@@ -275,6 +278,20 @@ def test_what_is_no_closed_valid_solid_is_refused_by_all(name: str, method: str)
     _, findings = judged(made(), method)
 
     assert [("the solid", expected)] == [(row.where, row.found) for row in findings]
+
+
+def coil(pitch_mm: float) -> Any:
+    """Two turns of a round wire of 2 mm."""
+    path = Helix(pitch=pitch_mm, height=2 * pitch_mm, radius=5)
+    return sweep(Plane(path @ 0, z_dir=path % 0) * Circle(1), path=path)
+
+
+def test_a_solid_that_passes_through_itself_is_refused() -> None:
+    """Each turn of the wire is in the next one; the kernel calls that valid."""
+    close, apart = judged(coil(1.5), "print")[1], judged(coil(3), "print")[1]
+
+    assert any("it passes through itself" in row.found for row in close)
+    assert not any("it passes through itself" in row.found for row in apart)
 
 
 def test_a_part_inside_out_is_refused() -> None:

@@ -3,9 +3,10 @@
 - ``configuration.py``: ``manufacturing_config.yaml``, the one source of materials, rates and limits.
 - ``pricing.py``: a part's cost and weight. ``totals.py``: a design's, against its caps.
 - ``solid.py``: a closed valid solid, or why it is none. ``samples.py``: points on its faces.
-- ``rays.py``: what lies in a direction.
-- ``milling.py``, ``moulding.py``, ``printing.py``: what a method cannot make of a solid.
-- ``zones.py``: the build zone. ``validity.py``: which bytes a verdict is about.
+- ``rays.py``: what lies in a direction. ``walls.py``: thickness. ``edges.py``: inner corners.
+- ``manufacturability.py``: can it be made so; ``milling.py``, ``moulding.py``, ``printing.py``: what a method
+  cannot make of a solid; ``overlap.py``: what nothing can.
+- ``zones.py``: the build zone. ``validity.py``, ``imports.py``: which bytes a verdict is about.
 - ``holes.py``, ``fasteners.py``: rigid connections.
 
 ``configuration``, ``pricing``, ``totals``, ``validity`` and ``zones`` import no geometry.

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from workbench_contract.findings import Finding
-from workbench_making import milling, moulding, printing, solid
+from workbench_making import milling, moulding, overlap, printing, solid
 from workbench_making.amounts import volume_mm3
 from workbench_making.configuration import Configuration, Method, choose
 from workbench_making.samples import sample
@@ -60,6 +60,9 @@ def check(
     if findings or part is None:
         return None, findings
     points = sample(part)
+    findings = list(overlap.check(points, file=file))
+    if findings:
+        return None, findings
     methods, wall = configuration.methods, None
     match Method(asked.method):
         case Method.CNC:
