@@ -53,19 +53,19 @@ def test_prices_are_what_was_typed() -> None:
         ("rate_usd_h: 75.00", "rate_usd_h: 1:15", "methods.cnc.rate_usd_h"),
         ("rate_usd_h: 75.00", "rate_usd_h: -0.01", "methods.cnc.rate_usd_h"),
         ("rate_usd_h: 75.00", "rate_usd_h:", "methods.cnc.rate_usd_h"),
-        ("rate_usd_h: 75.00", "rate: 75.00", "methods.cnc.rate_usd_h methods.cnc.rate"),
+        ("rate_usd_h: 75.00", "rate: 75.00", "methods.cnc.rate_usd_h, methods.cnc.rate"),
         ("removal_mm3_min: 12000", "removal_mm3_min: 0", "methods.cnc.removal_mm3_min"),
         ("tool_radius_mm: 1.5", "tool_radius_mm: 0", "methods.cnc.limits.tool_radius_mm"),
-        ('"+x"', '"up"', "methods.cnc.limits.tool_axes.0"),
-        ("[500, 400, 300]", "[500, 400]", "methods.cnc.limits.machine_mm.2"),
+        ('"+x"', '"up"', "methods.cnc.limits.tool_axes[0]"),
+        ("[500, 400, 300]", "[500, 400]", "methods.cnc.limits.machine_mm[2]"),
         ("least_layer_mm: 0.1", "least_layer_mm: 0.4", "methods.print.limits"),
         ("most_wall_mm: 4.0", "most_wall_mm: 0.9", "methods.injection_moulding.limits"),
         ("price_usd_kg: 2.40, methods: [cnc]", "price_usd_kg: 2.40, methods: [laser]",
-         "materials.steel_1018.methods.0"),
+         "materials.steel_1018.methods[0]"),
         ("price_usd_kg: 2.40, methods: [cnc]", "price_usd_kg: 2.40, methods: []",
          "materials.steel_1018.methods"),
-        ("  steel_1018:", "  Steel 1018:", "materials.Steel 1018"),
-        ("assembly:", "assemblies:", "assembly assemblies"),
+        ("  steel_1018:", "  Steel 1018:", "materials['Steel 1018']"),
+        ("assembly:", "assemblies:", "assembly, assemblies"),
     ],
 )
 def test_each_mistake_is_named_by_its_key(old: str, new: str, where: str) -> None:
@@ -73,35 +73,27 @@ def test_each_mistake_is_named_by_its_key(old: str, new: str, where: str) -> Non
     found, findings = configuration.read(SHIPPED.replace(old.encode(), new.encode(), 1))
 
     assert found is None
-    assert where.split(" ") == [row.where for row in findings] or [where] == [
-        row.where for row in findings
-    ]
+    assert where.split(", ") == [row.where.split(" (")[0] for row in findings]
+    assert all("line " in row.where for row in findings)
     assert {(Stage.VALID, configuration.FILE)} == {(row.stage, row.file) for row in findings}
 
 
 @pytest.mark.parametrize(
-    ("data", "where", "found"),
+    ("data", "found"),
     [
-        (b"a: 1\nb: 2\na: 3\n", "line 3", "a for the second time"),
-        (b"a: &x 1\nb: *x\n", "line 1", "an anchor or alias"),
-        (b"a: !!python/object:os.system 1\n", "line 1", "the tag"),
-        (b"a: 1\n---\nb: 2\n", "line 2", "another document"),
-        (b"a: 1\nb: \xff\n", "line 2", "no UTF-8"),
-        (b"a: [1\n", "line 2", "expected"),
-        (b"a: \0\n", "", "unacceptable character"),
-        (b"[" * 30 + b"]" * 30, "line 1", "21 levels"),
-        (b"[1, 2]", "", "list"),
-        (b"", "", "NoneType"),
-        (b"? [1]\n: 2\n", "line 1", "a key of several values"),
-        (b"#" * (256 * 1024 + 1), "", "262145 bytes"),
+        (b"a: 1\nb: 2\na: 3\n", "the key a second time"),
+        (b"a: !!python/object:os.system 1\n", "tag"),
+        (b"a: 1\n---\nb: 2\n", "a second document"),
+        (b"a: 1\nb: \xff\n", "no UTF-8"),
+        (b"a: \0\n", "U+0000"),
+        (b"[1, 2]", "a list of 2"),
+        (b"", "nothing"),
+        (b"#" * (256 * 1024 + 1), "262145 bytes"),
     ],
 )
-def test_what_is_no_plain_yaml_is_refused(data: bytes, where: str, found: str) -> None:
-    """One finding with the line, and never an exception."""
-    row = refusal(data)
-
-    assert where == row.where
-    assert found in row.found
+def test_what_is_no_plain_yaml_is_refused(data: bytes, found: str) -> None:
+    """As other files that agents write; never an exception."""
+    assert found in refusal(data).found
 
 
 def chosen(method: str, material: str, *, of: Configuration | None = None) -> list[Finding]:

@@ -11,11 +11,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from workbench_contract.findings import Finding, Stage
-from workbench_making import strict_yaml
 from workbench_making.findings import finding, one_of
+from workbench_planning.schema import model_of
+from workbench_planning.strict_yaml import read_yaml
 
 #: Its name wherever it lies.
 FILE = "manufacturing_config.yaml"
@@ -34,9 +35,10 @@ class Method(StrEnum):
 
 def _number(value: Any) -> Any:
     """Text and truth values are no numbers, however much they look like some."""
-    if isinstance(value, (str, bytes, bool, float)):
-        raise ValueError("it is no number")
-    return value
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+        raise ValueError("a number")
+    # The shortest text that reads as the same number is what was typed.
+    return Decimal(repr(value)) if isinstance(value, float) else value
 
 
 Number = Annotated[Decimal, BeforeValidator(_number), Field(allow_inf_nan=False)]
@@ -216,16 +218,12 @@ def shipped() -> bytes:
 
 def read(data: bytes) -> tuple[Configuration | None, list[Finding]]:
     """Read the file; all that is wrong with it, or the configuration."""
-    try:
-        content = strict_yaml.parse(data)
-    except strict_yaml.Unreadable as error:
-        return None, [_of_file(error.where, error.found, error.expected)]
-    if not isinstance(content, dict):
-        return None, [_of_file("", f"a {type(content).__name__}", "materials, methods, assembly")]
-    try:
-        file = _File.model_validate(content)
-    except ValidationError as error:
-        return None, [_explained(row) for row in error.errors(include_url=False)]
+    document, findings = read_yaml(data, file=FILE)
+    if document is None:
+        return None, findings
+    file, findings = model_of(_File, document, file=FILE)
+    if file is None:
+        return None, findings
     digest = hashlib.sha256(data).hexdigest()
     return Configuration.model_construct(**dict(file), sha256=digest), []
 
@@ -264,17 +262,3 @@ def _refuse_unordered(limits: BaseModel, *names: str) -> None:
         least, most = getattr(limits, f"least_{name}"), getattr(limits, f"most_{name}")
         if least > most:
             raise ValueError(f"least_{name} {least} is above most_{name} {most}")
-
-
-def _of_file(where: str, found: str, expected: str) -> Finding:
-    return finding(Stage.VALID, file=FILE, where=where, found=found, expected=expected)
-
-
-def _explained(row: Any) -> Finding:
-    where = ".".join(str(step) for step in row["loc"] if step != "[key]")
-    if row["type"] == "missing":
-        return _of_file(where, "nothing", "a value: this key is needed")
-    if row["type"] == "extra_forbidden":
-        return _of_file(where, "an unknown key", "only the keys of the shipped file")
-    message = row["msg"].removeprefix("Value error, ")
-    return _of_file(where, str(row["input"]), message)

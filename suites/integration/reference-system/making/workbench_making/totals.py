@@ -165,8 +165,14 @@ def total(
     return _summed(tuple(parts), tuple(bought), configuration.assembly), []
 
 
-def over_caps(totals: Totals, caps: Caps, *, file: str) -> list[Finding]:
-    """What is over a cap, as it is told: one cent or a hundredth of a gram is over."""
+def over_caps(
+    totals: Totals, caps: Caps, *, file: str, whose: str = "the benchmark's cap"
+) -> list[Finding]:
+    """What is over a cap, as it is told: one cent or a hundredth of a gram is over.
+
+    Args:
+        whose: what a finding calls the cap.
+    """
     rows = [
         ("unit_cost_usd", totals.unit_cost_usd, caps.max_unit_cost_usd, "USD"),
         ("weight_g", totals.weight_g, caps.max_weight_g, "g"),
@@ -177,7 +183,7 @@ def over_caps(totals: Totals, caps: Caps, *, file: str) -> list[Finding]:
             file=file,
             where=f"totals.{key}",
             found=f"{value} {unit}, {value - most} {unit} over",
-            expected=f"at most {most} {unit}",
+            expected=f"at most {most} {unit}, {whose}",
         )
         for key, value, most, unit in rows
         if value > most
