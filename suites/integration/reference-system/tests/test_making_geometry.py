@@ -83,6 +83,18 @@ def pocket(radius_mm: float) -> Any:
     return block() - extrude(Plane.XY.offset(2) * outline, amount=20)
 
 
+def mouthed(radius_mm: float, mouth_mm: float) -> Any:
+    """A hole through a block, one end of which is rounded outwards."""
+    made = block() - Cylinder(radius_mm, 40)
+    return fillet(made.edges().filter_by(GeomType.CIRCLE).sort_by(Axis.Z)[-1], mouth_mm)
+
+
+def floored(radius_mm: float, floor_mm: float) -> Any:
+    """A blind hole in a block, whose floor is rounded."""
+    made = block() - Pos(0, 0, 5) * Cylinder(radius_mm, 12)
+    return fillet(made.edges().filter_by(GeomType.CIRCLE).sort_by(Axis.Z)[0], floor_mm)
+
+
 def boss(radius_mm: float) -> Any:
     """A boss on a plate, with a fillet around its foot."""
     made = Box(40, 30, 5) + Pos(0, 0, 5) * Cylinder(6, 10)
@@ -130,6 +142,9 @@ MILLED: dict[str, tuple[Maker, dict[str, int]]] = {
     "drilled tip": (
         lambda: block() - Pos(0, 0, 5) * Cylinder(3, 12) - Pos(0, 0, -2) * Cone(0.001, 3, 2), {}
     ),
+    "hole with a rounded mouth": (lambda: mouthed(1.0, 1.0), {}),
+    "hole with a rounded floor": (lambda: floored(4, 0.5), {}),
+    "hole with a floor rounded too little": (lambda: floored(4, 0.4), {"inner radius": 1}),
     "pocket of the smallest tool": (lambda: pocket(1.5), {}),
     "pocket below the smallest tool": (lambda: pocket(1.49), {"inner radius": 4}),
     "pocket without radius": (lambda: pocket(0), {"inner corner": 4}),

@@ -2,6 +2,7 @@
 
 - ``configuration.py``: ``manufacturing_config.yaml``, the one source of materials, rates and limits.
 - ``pricing.py``: a part's cost and weight. ``totals.py``: a design's, against its caps.
+- ``judgement.py``: the whole verdict about a design that was built.
 - ``costing.py``: what an estimate's author typed, against all that.
 - ``solid.py``: a closed valid solid, or why it is none. ``samples.py``: points on its faces.
 - ``rays.py``: what lies in a direction. ``walls.py``: thickness. ``edges.py``: inner corners.

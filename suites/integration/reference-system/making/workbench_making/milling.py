@@ -129,7 +129,11 @@ def _fillets(
     end, ball = float(limits.tool_radius_mm), float(limits.ball_radius_mm)
     least = np.where(rounds_floor, ball, end)
     radii = 1 / np.maximum(bends, 1e-9)
-    free = np.isin(points.faces, list(drilled)) | ~reach.any(axis=0)
+    free: NDArray[np.bool_] = np.asarray(~reach.any(axis=0))
+    for number, hole in drilled.items():
+        rows = np.flatnonzero(points.faces == number)
+        # A hole is as narrow as its drill; what is rounded along it is not.
+        free[rows] |= hole.around(points.points_mm[rows], points.bend_directions[rows])
     wrong = (radii < least - _EXACT_MM) & ~free
     for row in points.worst_of_each_face(wrong, bends, least_share=_UNDERCUT_SHARE):
         yield _wrong(

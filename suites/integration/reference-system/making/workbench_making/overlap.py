@@ -16,8 +16,8 @@ from workbench_making.rays import Scene
 from workbench_making.samples import Samples
 
 _OUTSIDE_MM = 0.001
-#: Of a face; the rest is where it touches another one.
-_SHARE = 0.01
+#: Of a face; the rest are rays that run along another face.
+_SHARE = 0.05
 
 
 def check(points: Samples, *, file: str) -> Iterator[Finding]:
