@@ -78,11 +78,13 @@ def connections(screws: int = 2) -> Connections:
     )
 
 
-def judged(*parts: MadePart, limits: Limits = ROOM, screws: int = 2, bought: str = "m4x10") -> Judgement:
+def judged(
+    *parts: MadePart, limits: Limits = ROOM, screws: int = 2, bought: tuple[Bought, ...] = ()
+) -> Judgement:
     """The verdict about cover and base unless others are given."""
     return validate_and_price(
         parts or (COVER, BASE),
-        [Bought(part_id=bought, quantity_n=2)],
+        bought or (Bought(part_id="m4x10", quantity_n=2),),
         connections(screws),
         CONFIG,
         {"m4x10": SCREW}.get,
@@ -151,9 +153,21 @@ def test_price_weight_and_zone_are_told_together(limits: Limits, where: list[str
 
 def test_a_part_that_is_not_in_the_catalogue_is_refused() -> None:
     """Whatever it would cost."""
-    found = judged(bought="m4x11")
+    screws = Bought(part_id="m4x10", quantity_n=2)
+    found = judged(bought=(screws, Bought(part_id="m4x11", quantity_n=1)))
 
-    assert ["cots_parts[0].part_id"] == [row.where for row in found.findings]
+    assert ["cots_parts[1].part_id"] == [row.where for row in found.findings]
+
+
+@pytest.mark.parametrize(
+    ("bought", "paid"), [(("m4x10",), 1), (("m4x11", "m4x11"), 0), (("m4x10", "m4x10"), None)]
+)
+def test_fasteners_that_are_used_are_bought(bought: tuple[str, ...], paid: int | None) -> None:
+    """Otherwise they would cost and weigh nothing."""
+    rows = tuple(Bought(part_id=part_id, quantity_n=1) for part_id in bought)
+    expected = [] if paid is None else [f"2 × m4x10, of which {paid} are bought"]
+
+    assert expected == [row.found for row in judged(bought=rows).findings]
 
 
 def test_two_parts_of_one_name_are_refused() -> None:

@@ -90,6 +90,7 @@ def validate_and_price(
     if not findings:
         solids = {part.name: part.shape.solids()[0] for part in parts}
         findings = fasteners.check(connections, solids, file=file)
+        findings += _unbought(connections, bought, file)
     if findings:
         return Judgement(totals=None, findings=tuple(findings))
     design = Design(parts=tuple(priced), bought=tuple(bought), units_n=units_n)
@@ -137,6 +138,25 @@ def _parts(
         elif measured is not None:
             priced.append(_priced(part, measured, configuration))
     return priced, findings
+
+
+def _unbought(connections: Connections, bought: Sequence[Bought], file: str) -> list[Finding]:
+    """Fasteners that are used and not paid for."""
+    used = Counter(row.part_id for pair in connections.pairs for row in pair.fasteners)
+    paid = Counter[str]()
+    for row in bought:
+        paid[row.part_id] += row.quantity_n
+    return [
+        finding(
+            Stage.VALID,
+            file=file,
+            where="pairs",
+            found=f"{count} × {part_id}, of which {paid[part_id]} are bought",
+            expected="as many bought as are used, or more",
+        )
+        for part_id, count in used.items()
+        if paid[part_id] < count
+    ]
 
 
 def _priced(part: MadePart, measured: Measured, configuration: Configuration) -> Part:
