@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -251,3 +252,16 @@ def test_with_links_the_whole_session_counts(tmp_path: Path) -> None:
 
     found = current(record, "model.py", session, configuration_sha256=CONFIG)
     assert ["helper.py"] == [row.file for row in found]
+
+
+def test_names_that_are_no_text_are_told_nevertheless(tmp_path: Path) -> None:
+    """A file whose name is no UTF-8 is a file; a finding about it can be sent."""
+    (tmp_path / "model.py").write_text("import os\n")
+    session = Folder(tmp_path)
+    record, _ = bind("model.py", session, configuration_sha256=CONFIG)
+    assert record is not None
+    (tmp_path / os.fsdecode(b"a\xff.txt")).write_text("x")
+    (row,) = current(record, "model.py", session, configuration_sha256=CONFIG)
+
+    assert "a\\udcff.txt" == row.file
+    assert row.model_dump_json()

@@ -14,13 +14,17 @@ _LONGEST_CHARS = 160
 def finding(stage: Stage, *, file: str, where: str, found: str, expected: str) -> Finding:
     """A finding whose values are shortened where they are long."""
     return Finding(
-        stage=stage, file=file, where=shortened(where), found=shortened(found), expected=expected
+        stage=stage,
+        file=_written(file),
+        where=shortened(where),
+        found=shortened(found),
+        expected=_written(expected),
     )
 
 
 def shortened(text: str) -> str:
     """The text in one line, cut where it is long."""
-    line = " ".join(text.split())
+    line = _written(" ".join(text.split()))
     return line if len(line) <= _LONGEST_CHARS else line[: _LONGEST_CHARS - 1] + "…"
 
 
@@ -33,3 +37,8 @@ def one_of(choices: Iterable[str]) -> str:
 def position(point_mm: Iterable[Any]) -> str:
     """``(1.0, 2.5, -3.0) mm``; no minus before a zero."""
     return f"({', '.join(f'{round(float(value), 3) + 0.0:g}' for value in point_mm)}) mm"
+
+
+def _written(text: str) -> str:
+    """Names of files may have bytes that no JSON can carry."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
