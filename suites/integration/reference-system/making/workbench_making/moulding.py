@@ -29,7 +29,7 @@ _UNDERCUT_SHARE = 0.01
 _TURNING_SHARE = 0.05
 _EXACT_DEG = 0.01
 _EXACT_MM = 0.002
-#: Balls are found between points, which makes them a little too large.
+#: Balls are found between rays, which makes them a little too large.
 _BALL_SHARE = 0.02
 
 
@@ -49,13 +49,13 @@ def check(
     found += _undercuts(points, scene, up, draw, file)
     found += _draft(points, draft_deg, limits, draw, file)
     found += _thin(points, thin(points, scene), limits, file)
-    found += _thick(points, thick_mm(points), limits, file)
+    found += _thick(points, thick_mm(points, scene), limits, file)
     return found
 
 
 def wall_mm(points: Samples) -> float:
     """The thickest wall of a solid, which cools last; 0 if there is none."""
-    return round(float(thick_mm(points).max()), 3)
+    return round(float(thick_mm(points, Scene(points.mesh)).max()), 3)
 
 
 def _undercuts(

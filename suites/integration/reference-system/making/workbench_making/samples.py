@@ -31,7 +31,6 @@ _ANGLE_RAD = 0.2
 #: Points on the whole solid, on the smallest face, and at most.
 _POINTS_N = 3000
 _POINTS_OF_A_FACE_N = 12
-_EDGE_POINTS_N = 2000
 _MOST_POINTS_N = 12_000
 _MOST_SPLIT_N = 60
 #: Normals of a plane differ by less.
@@ -68,7 +67,6 @@ class Samples:
         areas_mm2: (n,), what each stands for.
         bends_per_mm: (n,), the strongest inward bend; 0 where the face is flat or bends outward.
         bend_directions: (n, 3), along that bend.
-        edges_mm: (m, 3), points along all edges.
     """
 
     mesh: Mesh
@@ -80,7 +78,6 @@ class Samples:
     areas_mm2: Floats
     bends_per_mm: Floats
     bend_directions: Floats
-    edges_mm: Floats
 
     def place(self, sample: int) -> str:
         """``face 3 (plane) at (1.0, 2.0, 0.0) mm``; faces are counted from 0, as build123d does."""
@@ -136,25 +133,7 @@ def sample(solid: Solid) -> Samples:
         areas_mm2=stands_for,
         bends_per_mm=bends,
         bend_directions=directions,
-        edges_mm=_along_edges(solid),
     )
-
-
-def _along_edges(solid: Solid) -> Floats:
-    """About 2000 points, evenly spread over all edges, and every edge's ends."""
-    from OCP.BRepAdaptor import BRepAdaptor_Curve
-
-    edges = solid.edges()
-    spacing = sum(edge.length for edge in edges) / _EDGE_POINTS_N
-    found = [np.zeros((0, 3))]
-    for edge in edges:
-        curve = BRepAdaptor_Curve(edge.wrapped)
-        count = max(2, math.ceil(edge.length / max(spacing, 1e-9)))
-        places = np.linspace(
-            curve.FirstParameter(), curve.LastParameter(), min(count, _EDGE_POINTS_N)
-        )
-        found.append(np.array([_xyz(curve.Value(place)) for place in places]))
-    return np.concatenate(found)
 
 
 def _meshed(solid: Solid) -> tuple[Mesh, Floats, tuple[Face, ...]]:
