@@ -184,6 +184,17 @@ def test_what_a_mill_makes(name: str) -> None:
     assert expected == seen(made(), "cnc")
 
 
+def cup(wall_mm: float, *, radius_mm: float = 20, height_mm: float = 25) -> Any:
+    """A round tray with 2° of draft; its floor is 2 mm thick."""
+    slope, floor_mm = math.tan(math.radians(2)), 2.0
+
+    def cone(inset_mm: float, low_mm: float) -> Any:
+        low, high = (radius_mm - inset_mm + z * slope for z in (low_mm, height_mm))
+        return Pos(0, 0, (low_mm + height_mm) / 2) * Cone(low, high, height_mm - low_mm)
+
+    return cone(0, 0) - cone(wall_mm, floor_mm)
+
+
 MOULDED: dict[str, tuple[Maker, dict[str, int]]] = {
     "tray": (lambda: tray(2), {}),
     "tray of the least draft": (lambda: tray(1), {}),
@@ -194,6 +205,10 @@ MOULDED: dict[str, tuple[Maker, dict[str, int]]] = {
     "tray of the least wall": (lambda: tray(2, wall_mm=1.002), {}),
     "tray of the greatest wall": (lambda: tray(2, wall_mm=4), {}),
     "tray of a thick wall": (lambda: tray(2, wall_mm=4.2), {"wall of": 8}),
+    # Round faces are cut into few and long triangles.
+    "cup": (lambda: cup(2), {}),
+    "cup of a thin wall": (lambda: cup(0.9), {"wall of": 2}),
+    "cup of a thick wall": (lambda: cup(4.6), {"wall of": 2}),
     # A hole through both walls: two short tunnels.
     "tray with a window": (
         lambda: tray(2) - Pos(0, 0, 8) * Rotation(90, 0, 0) * Cylinder(2, 100),
