@@ -93,6 +93,27 @@ class Document:
         found: dict[str, Any] = self.content["components"]["schemas"][name]
         return found
 
+    def query_of(self, operation: Operation) -> dict[str, str]:
+        """A value for each query parameter that an operation demands: of its kind, an id otherwise."""
+        item = self.content["paths"][operation.path]
+        listed = [
+            *item.get("parameters", ()),
+            *item[operation.method.lower()].get("parameters", ()),
+        ]
+        return {
+            each["name"]: _value(each.get("schema", {}))
+            for each in listed
+            if each.get("in") == "query" and each.get("required")
+        }
+
+
+def _value(schema: Mapping[str, Any]) -> str:
+    if schema.get("enum"):
+        return str(schema["enum"][0])
+    if schema.get("type") == "array":
+        return _value(schema.get("items", {}))
+    return "1" if schema.get("type") in ("integer", "number") else _UNKNOWN
+
 
 async def live_document(client: HttpClient) -> Document:
     """Fetch the document of a running service, without a key."""

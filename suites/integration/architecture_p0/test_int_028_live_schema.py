@@ -479,7 +479,11 @@ async def test_int_028_without_a_database_each_answer_is_documented(
             json_body = sent.get(operation.path) if operation.method == "POST" else None
             target = operation.target(episode_id=identity)
             answer = await asking.ask(
-                operation.method, target, json=json_body, seconds=patience(WORK_S)
+                operation.method,
+                target,
+                json=json_body,
+                params=document.query_of(operation),
+                seconds=patience(WORK_S),
             )
             assert 503 == answer.status, f"{operation.name} without a database: {answer}"
             expect_refused(answer, 503)

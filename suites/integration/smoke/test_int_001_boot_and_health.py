@@ -157,7 +157,10 @@ async def misses(client: HttpClient, dependency: str, how: str) -> None:
 
 async def migrations_had_been_applied(stack: Stack) -> None:
     """Running the one-shot again ends well and changes nothing: the database was at its head."""
-    tables = "select table_name from information_schema.tables where table_schema = 'public'"
+    tables = (
+        "select table_name from information_schema.tables where table_schema = 'public'"
+        " order by table_name"
+    )
     before = (await stack.rows(tables), await versions(stack))
 
     assert before[0], "the database has no table"
