@@ -5,7 +5,7 @@
 - ``events.py``: one event, wherever it lies.
 - ``findings.py``: what a gate found. ``artifact.py``: strict models and quantities of files that agents
   write; ``objectives.py``, ``estimate.py``, ``review.py``: those files.
+- ``connections.py``: how parts hold together.
 - ``catalogue.py``: searches of parts that can be bought.
-- ``findings.py``: what a gate found. ``connections.py``: how parts hold together.
 - ``files.py``, ``execution.py``, ``benchmark.py``: the worker's requests and answers.
 """
