@@ -7,7 +7,7 @@ Run by hand when a new version of the catalogue is made; the stack reads the fil
   them: shank at pitch diameter, head without its socket; steel 7.85 g/cm³, brass 8.5 g/cm³.
 - Bearings: dimensions, loads, speeds and masses by bd_warehouse's tables, which name them by SKF's
   designations (and the maker SKT).
-- Servos and motors: `bought.csv` beside this file, from the makers' data sheets.
+- Servos and motors: `bought.csv` beside this file, nominal values; it says which were compared with a data sheet.
 - Unit costs are this catalogue's own, for planning: made from mass and kind by the rules below, and
   no quotation of anybody.
 """
@@ -288,14 +288,14 @@ def bought() -> Iterator[Row]:
                 weight_g=float(row["weight_g"]),
                 cost_usd=float(row["cost_usd"]),
                 tiers=BY_THE_PIECE,
-                source=f"data sheet of {row['manufacturer']} {row['model']}",
+                source=f"nominal values of {row['manufacturer']} {row['model']}",
                 specs=specs,
             )
 
 
 HEADER = """\
 # Parts of the catalogue, version 1. Made by catalogue/make_parts.py from bd_warehouse {release} (Apache-2.0;
-# tables of fasteners, heat-set nuts and bearings) and from catalogue/bought.csv (data sheets of servos and
+# tables of fasteners, heat-set nuts and bearings) and from catalogue/bought.csv (nominal values of servos and
 # motors). Masses of fasteners are computed from their dimensions. Unit costs are the catalogue's own, for
 # planning: they are no quotations. A published version is never edited: a change is a new file.
 """
