@@ -297,6 +297,34 @@ def _flush_before_exec(measurement: Measurement) -> None:
 
     for name in ("execv", "execve"):
         setattr(os, name, flushing(getattr(os, name)))
+    _flush_before_exec_in_c(measurement)
+
+
+def _flush_before_exec_in_c(measurement: Measurement) -> None:
+    """The same for ``preexec_fn`` of subprocess: no Python follows it."""
+
+    def flushing(prepare: Callable[[], object]) -> Callable[[], None]:
+        def prepare_and_flush() -> None:
+            try:
+                prepare()
+            finally:
+                measurement.flush_last()
+
+        return prepare_and_flush
+
+    try:
+        library = importlib.import_module("_posixsubprocess")
+    except ImportError:
+        return
+    plain = library.fork_exec
+
+    def fork_exec(*arguments: Any) -> Any:
+        # Where it stands differs between versions of Python; nothing else is a function.
+        return plain(*(flushing(each) if callable(each) else each for each in arguments))
+
+    library.fork_exec = fork_exec
+    if "subprocess" in sys.modules:
+        sys.modules["subprocess"]._fork_exec = fork_exec  # type: ignore[attr-defined] # private
 
 
 def _be_alone_where_asked(measurement: Measurement) -> None:

@@ -175,6 +175,7 @@ def test_a_python_that_is_none_is_named(tmp_path):
 LIVING = """
 import ctypes
 import os
+import subprocess
 import sys
 import product
 
@@ -203,6 +204,10 @@ def forked_by_multiprocessing():
 
 def forked_then_another_program():
     forked(lambda _: os.execv("/bin/true", ["true"]))
+
+
+def prepared_then_another_program():
+    subprocess.run(["/bin/true"], preexec_fn=second, check=True)
 
 
 def warm(inside):
@@ -404,7 +409,13 @@ def test_a_stopped_process_holds_up_no_test(environment, code, folder, tmp_path)
 
 
 @pytest.mark.parametrize(
-    "fork", ["forked", "forked_by_multiprocessing", "forked_then_another_program"]
+    "fork",
+    [
+        "forked",
+        "forked_by_multiprocessing",
+        "forked_then_another_program",
+        "prepared_then_another_program",
+    ],
 )
 def test_a_fork_is_a_process_of_its_own(environment, code, folder, tmp_path, fork):
     """Its coverage is not lost, however it ends, and not taken for that of its parent."""
