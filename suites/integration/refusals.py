@@ -6,7 +6,10 @@ import re
 
 from harness_core.doubles.http import Response
 
-__all__ = ["expect_refused"]
+__all__ = ["OUTSIDE", "expect_refused"]
+
+#: How a path outside the session, or a link to one, may be refused: no contract names one status.
+OUTSIDE = (400, 403, 404, 409, 422)
 
 
 def expect_refused(answer: Response, *statuses: int, says: str = "") -> str:

@@ -11,7 +11,7 @@ import trio
 from harness_core.base.errors import HarnessError
 from harness_core.doubles.http import HttpClient, Response
 from suites.integration.patience import COMMAND_S, SOON_S, eventually
-from suites.integration.refusals import expect_refused
+from suites.integration.refusals import OUTSIDE, expect_refused
 from suites.integration.sessions import Session, new_session
 
 #: Ways out of a folder, as paths; what is only spelt like one names nothing that is there.
@@ -45,8 +45,6 @@ PASSWORDS = "root:"
 
 #: Reads of a link that changes; each may meet it at any moment.
 SWAPS = 120
-
-REFUSED = (400, 403, 404, 409, 422)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +141,10 @@ async def attack_by_files(attacker: Party, victim: Party) -> None:
             body |= {"pattern": "secret-"} if operation == "/fs/grep" else {}
             answer = await mine.client.post(operation, body)
             reveals_nothing(answer, victim, what=f"{operation} {way!r}")
-            assert answer.status in REFUSED, (
+            assert answer.status in OUTSIDE, (
                 f"{operation} leads out of the session by {way!r}: {answer}"
             )
-            expect_refused(answer, *REFUSED)
+            expect_refused(answer, *OUTSIDE)
     ways = [
         f"{up}{victim.session.id}/{inside}{theirs}"
         for up in ("", "../", "../../", "../../../", "/", "inner/../../", "inner/../../../")
@@ -160,18 +158,18 @@ async def attack_by_files(attacker: Party, victim: Party) -> None:
         }
         for operation, body in tries.items():
             answer = await mine.client.post(operation, body)
-            assert answer.status in REFUSED, (
+            assert answer.status in OUTSIDE, (
                 f"{operation} reaches the other session by {way!r}: {answer}"
             )
             assert victim.secret not in answer.text, f"{operation} reveals the secret: {answer}"
         if way.startswith(("..", "/", "inner")):
             answer = await mine.client.post("/fs/write", {"path": way, "content": "changed"})
-            assert answer.status in REFUSED, (
+            assert answer.status in OUTSIDE, (
                 f"/fs/write reaches the other session by {way!r}: {answer}"
             )
         escaped = way.replace("/", "%2f").replace("..", "%2e%2e")
         answer = await mine.client.get(f"/assets/{escaped}")
-        assert answer.status in REFUSED, (
+        assert answer.status in OUTSIDE, (
             f"/assets reaches the other session by {escaped!r}: {answer}"
         )
 
@@ -190,17 +188,17 @@ async def attack_by_links(attacker: Party, victim: Party) -> None:
         }.items():
             answer = await mine.client.post(operation, body)
             reveals_nothing(answer, victim, what=f"{operation} {link!r}")
-            inside = answer.status in REFUSED or await shows_its_own(mine, answer)
+            inside = answer.status in OUTSIDE or await shows_its_own(mine, answer)
             assert inside, f"{operation} follows a link to {target!r}: {answer}"
         name = f"from-{attacker.name}-by-{link}"
         answer = await mine.post("/fs/write", path=f"{link}/{name}", content="changed")
-        inside = answer.status in REFUSED or await has_file(mine, name)
+        inside = answer.status in OUTSIDE or await has_file(mine, name)
         assert inside, f"/fs/write follows a link to {target!r}: {answer}"
         for path in ("etc/passwd", f"{victim.name}.txt", f"{victim.session.id}/inner"):
             answer = await mine.read(f"{link}/{path}")
-            assert answer.status in REFUSED, f"/fs/read follows a link to {target!r}: {answer}"
+            assert answer.status in OUTSIDE, f"/fs/read follows a link to {target!r}: {answer}"
             answer = await mine.client.get(f"/assets/{link}/{path}")
-            assert answer.status in REFUSED, f"/assets follows a link to {target!r}: {answer}"
+            assert answer.status in OUTSIDE, f"/assets follows a link to {target!r}: {answer}"
 
 
 async def shows_its_own(session: Session, answer: Response) -> bool:
@@ -237,14 +235,14 @@ async def test_int_003_a_link_that_changes_leads_nowhere(worker):
             answer = await session.post(operation, path=link, **body)
             # What the session's code can read by itself is told by a program that runs where it runs.
             program = operation in {"/fs/grep", "/lint"} and PASSWORDS in seen_by_code
-            tells = answer.status not in REFUSED and not program and PASSWORDS in answer.text
+            tells = answer.status not in OUTSIDE and not program and PASSWORDS in answer.text
             followed = tells or other.secret in answer.text or is_accepted(answer)
             assert not followed, f"{operation} follows a link out by {link!r}: {answer}"
     answer = await session.post("/fs/edit", path="theirs", old=other.secret, new="changed")
-    assert answer.status in REFUSED, f"/fs/edit follows a link out by 'theirs': {answer}"
+    assert answer.status in OUTSIDE, f"/fs/edit follows a link out by 'theirs': {answer}"
     # A worker that fails this test must harm nothing but a session of it.
     answer = await session.post("/fs/write", path="theirs", content="changed")
-    inside = answer.status in REFUSED or await has_file(session, "theirs")
+    inside = answer.status in OUTSIDE or await has_file(session, "theirs")
     assert inside, f"/fs/write follows a link out by 'theirs': {answer}"
     for link in ("out", "theirs"):
         answer = await session.client.get(f"/assets/{link}")
@@ -274,7 +272,7 @@ async def test_int_003_a_link_that_changes_leads_nowhere(worker):
                 if answer.status == 200:
                     assert "mine" == found, f"read {number} led outside: {found[:200]!r}"
                 else:
-                    assert answer.status in REFUSED, f"read {number}: {answer}"
+                    assert answer.status in OUTSIDE, f"read {number}: {answer}"
         await session.write("stop", "")
     # Who follows no link at all need not follow one that stays inside.
     if (await session.read("stays/passwd")).status == 200:
@@ -321,7 +319,7 @@ async def attack_by_name(worker: HttpClient, victim: Party) -> None:
     theirs = victim.session.id
     for name in (theirs[:-1], f"{theirs}x", theirs.upper(), f"{theirs}-1"):
         answer = await Session(worker, name).read(f"inner/{victim.name}.txt")
-        assert answer.status in REFUSED, f"session {name!r} reads the file of {theirs!r}: {answer}"
+        assert answer.status in OUTSIDE, f"session {name!r} reads the file of {theirs!r}: {answer}"
         assert victim.secret not in answer.text, (
             f"session {name!r} is answered the secret: {answer}"
         )
@@ -331,7 +329,7 @@ async def attack_by_name(worker: HttpClient, victim: Party) -> None:
     )
     for name in malformed:
         answer = await Session(worker, name).post("/fs/ls", path=".", recursive=True)
-        assert answer.status in REFUSED, f"{name!r} is taken for a session: {answer}"
+        assert answer.status in OUTSIDE, f"{name!r} is taken for a session: {answer}"
         assert victim.name not in answer.text, f"{name!r} lists the other's files: {answer}"
     answer = await worker.post("/fs/ls", {"path": "."})
     assert answer.status in {400, 401, 403, 422}, f"a request without a session: {answer}"
