@@ -81,6 +81,7 @@ class Settings:
         set_up: run the setup of the subject file in the new home.
         same_port: the port is its own through restarts, for clients that come back.
         default_root: it is not told of a working root, and takes the one of ``[defaults]``.
+        variables: set as they are, over those of the subject file.
     """
 
     knobs: Mapping[str, object] = field(default_factory=dict)
@@ -90,6 +91,7 @@ class Settings:
     set_up: bool = True
     same_port: bool = False
     default_root: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 class Daemon:
@@ -300,6 +302,7 @@ class Daemon:
             }
             for key, text in table["each"].items():
                 environment[fill(key, offered, where=where)] = fill(text, offered, where=where)
+        environment |= self.settings.variables
         return environment
 
     def _stages(self) -> tuple[Stage, ...]:

@@ -116,6 +116,7 @@ class Tui(Table, frozen=True):
 class DaemonTables(Tables, frozen=True):
     """Every table but ``[subject]`` and ``[env]``."""
 
+    accepted: dict[str, Variables] = field(default_factory=dict)
     cli: Cli | None = None
     defaults: Defaults | None = None
     emacs: Emacs | None = None

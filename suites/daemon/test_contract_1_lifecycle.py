@@ -32,6 +32,9 @@ pytestmark = pytest.mark.covers("CONTRACT-1-START")
 #: gives requests under way 2 s.
 STOP_S = 10.0
 
+#: Daemons that begin to start at the same time.
+STARTS = 4
+
 
 async def gone(daemon: Daemon) -> None:
     """Wait until the process that listened is gone, then see who listens."""
@@ -395,13 +398,28 @@ async def test_without_a_working_root_of_its_own(start, subject) -> None:
             )
 
 
+async def test_settings_at_their_bounds(start, subject) -> None:
+    """With the least and the most that each setting may be, it starts and answers."""
+    if not subject.table("accepted"):
+        not_run("subject", f"{subject.path.name} has no [accepted]")
+
+    async def starts(name: str, variables: dict[str, str]) -> None:
+        async with start(Settings(variables=variables), name=name) as daemon:
+            expect_health(await daemon.health())
+
+    async with trio.open_nursery() as nursery:
+        for name, variables in subject.table("accepted").items():
+            nursery.start_soon(starts, name, variables)
+
+
 @pytest.mark.capability("settings-refused")
 async def test_settings_that_mean_nothing(daemon: Daemon, run, subject) -> None:
     """A setting that is misspelled, mistyped or out of bounds is named, and nothing is started."""
-    for name, variables in subject.table("refused").items():
+
+    async def refused(name: str, variables: dict[str, str]) -> None:
         argv = subject.command(port=0, **daemon.places())
         environment = daemon.environment() | variables
-        async with run.child(argv, name=name, env=environment, cwd=daemon.home) as child:
+        async with at_once, run.child(argv, name=name, env=environment, cwd=daemon.home) as child:
             with trio.move_on_after(patience(STOP_S)):
                 await child.wait()
             output = "\n".join(child.tail())
@@ -418,6 +436,11 @@ async def test_settings_that_mean_nothing(daemon: Daemon, run, subject) -> None:
             assert output.count("\n") < 3, (
                 f"contract 1: a wrong setting is an error of a line or two, found:\n{output}"
             )
+
+    at_once = trio.CapacityLimiter(STARTS)
+    async with trio.open_nursery() as nursery:
+        for name, variables in subject.table("refused").items():
+            nursery.start_soon(refused, name, variables)
 
 
 async def test_a_busy_port_is_refused(daemon: Daemon, run, subject) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -125,10 +125,27 @@ async def test_lists_are_those_of_the_wire(daemon: Daemon, typed: Typed, skilled
         rejected = await listed(each, "SKILL", "REJECTED")
         names += [str(lookup(row, key)) for row in rejected for key in ("NAME", "REASON")]
         expect_printed(await typed(each, "skills"), *names)
-        gateways = [str(lookup(row, "NAME")) for row in await listed(each, "GATEWAY", "GATEWAYS")]
-        expect_printed(await typed(each, "gateways"), *gateways)
-        expect_printed(
-            await typed(each, "status"), word, str(each.pid), str(each.port), status=status
+        gateways = await listed(each, "GATEWAY", "GATEWAYS")
+        printed = await typed(each, "gateways")
+        expect_printed(printed, *(str(lookup(row, "NAME")) for row in gateways))
+        expect_beside(printed[1], gateways, "KIND")
+        printed = await typed(each, "status")
+        expect_printed(printed, word, str(each.pid), str(each.port), status=status)
+        checks = (await each.health()).get("CHECKS") or ()
+        expect_beside(printed[1], [row for row in checks if isinstance(row, tuple)], "STATUS")
+
+
+def expect_beside(printed: str, rows: Sequence[Form], key: str) -> None:
+    """A line that names a row of a list shows the word that the wire has for it."""
+    for row in rows:
+        name, value = str(lookup(row, "NAME")), lookup(row, key)
+        named = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+        lines = [line for line in printed.splitlines() if named.search(line)]
+        if not isinstance(value, Keyword) or not lines:
+            continue
+
+        assert any(value.name.casefold() in line.casefold() for line in lines), (
+            f"contract 6: expected {name} with its {key.lower()} {value.name}, found {lines}"
         )
 
 

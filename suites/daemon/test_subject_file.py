@@ -25,6 +25,8 @@ def test_subject_file(tmp_path):
         content=tomllib.loads(REFERENCE.read_text()),
         write=to_toml,
         named_by_the_author=(
+            "accepted.*",
+            "accepted.*.*",
             "env.*",
             "knobs.*.*",
             "providers.env.*",

@@ -31,7 +31,7 @@ class _Wrong(ValueError):
 
 def _integer(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
-        if not re.fullmatch(r"\d{1,18}", text) or not low <= int(text) <= high:
+        if not re.fullmatch(r"[0-9]{1,18}", text) or not low <= int(text) <= high:
             raise _Wrong(f"an integer from {low} to {high}")
         return int(text)
 
@@ -40,7 +40,7 @@ def _integer(low: int, high: int) -> Callable[[str], int]:
 
 def _seconds(low: float, high: float) -> Callable[[str], float]:
     def read(text: str) -> float:
-        if not re.fullmatch(r"\d+(\.\d+)?", text) or not low <= float(text) <= high:
+        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or not low <= float(text) <= high:
             raise _Wrong(f"seconds from {low:g} to {high:g}")
         return float(text)
 
