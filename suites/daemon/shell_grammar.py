@@ -176,6 +176,8 @@ HARMS: Final[Mapping[str, str]] = {
     "through-a-moved-link": "ln -s $F $N.a; mv $N.a $N; : > $N",
     "through-a-made-directory": "mkdir $N; ln -s ../$D $N/x; : > $N/x/file.txt",
     "through-dots": ": > $E/../file.txt",
+    "through-dots-of-a-cut-string": "mkdir $N; rm $N/$'..\\0x'/$F",
+    "name-of-a-cut-string": "$'rm\\0-not' $F",
     "through-descriptors": "exec 3< $F; : > /proc/self/fd/3",
     "through-proc": ": > /proc/self/cwd/$F",
     "through-dev-fd": "exec 4<> $F; echo more > /dev/fd/4",

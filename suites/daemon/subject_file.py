@@ -62,6 +62,7 @@ class Knobs(Table, frozen=True):
     output_characters: Variables = field(default_factory=dict)
     refuse_shutdown: Variables = field(default_factory=dict)
     workers: Variables = field(default_factory=dict)
+    write_s: Variables = field(default_factory=dict)
 
 
 class Port(Table, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 import pytest
 import trio
@@ -249,6 +250,30 @@ async def test_an_idle_client_is_ended(start) -> None:
         await connection.receive_until_closed(seconds=END_S)
 
         expect_health(await daemon.health())
+
+
+@pytest.mark.knob("write_s")
+@pytest.mark.capability("echo")
+async def test_a_client_that_takes_no_answer_is_ended(start) -> None:
+    """A client that asks and never reads does not hold its place for ever, nor anybody up."""
+    async with start(Settings(knobs={"write_s": 0.5})) as daemon:
+        await daemon.health()
+        before = daemon.vitals().descriptors
+        stream = await trio.open_tcp_stream("127.0.0.1", daemon.port)
+        async with stream, trio.open_nursery() as nursery:
+            await stream.receive_some()  # its greeting: it has its place
+            nursery.start_soon(ask_for_ever, stream, TALK.format(daemon.echo_of("much" * 10_000)))
+            await settled(daemon.pid, descriptors=before, seconds=END_S)
+            expect_health(await daemon.health())
+            nursery.cancel_scope.cancel()
+
+
+async def ask_for_ever(stream: trio.SocketStream, message: str) -> None:
+    """Send the same request until the other side takes no more."""
+    sent = frame(message)
+    with suppress(trio.BrokenResourceError):
+        while True:
+            await stream.send_all(sent)
 
 
 async def test_reset_in_the_middle(attacked: Daemon) -> None:
