@@ -1,9 +1,10 @@
 """Which arcs of the product this process executes in which test, by coverage.py.
 
-Data leaves the process in small pieces: whenever the test changes, every half second and at exit, so
-that SIGKILL costs half a second of it. A thread that Python's ``threading`` does not know does so; it
-is told of the next test over a socket, and answers when what belongs to the last one is out. Before a
-call that the kernel refuses to a process of several threads it ends; forks begin one of their own.
+Data leaves the process in small pieces: whenever the test changes or somebody asks, every half second
+and at exit, so that SIGKILL costs half a second of it at most. A thread that Python's ``threading`` does
+not know does so; it is told of the next test over a socket, and answers when what belongs to the last
+one is out. Before a call that the kernel refuses to a process of several threads it ends; forks begin
+one of their own.
 
 What was taken is subtracted from coverage's own sets instead of emptying them: another thread may
 have added to them meanwhile. This needs coverage's collector itself; ``harness mutate`` chooses which
@@ -236,9 +237,11 @@ class Measurement:
     def _switch(self, context: str, *, number: int) -> None:
         with self._lock:
             self._flush()
-            self._context = context
-            self._boot = False
-            self._known.clear()
+            # The same once more asks only for what was executed so far.
+            if context != self._context:
+                self._context = context
+                self._boot = False
+                self._known.clear()
             self._send(ack=number)
 
     def alone(self, call: Callable[..., Any], *arguments: Any) -> Any:

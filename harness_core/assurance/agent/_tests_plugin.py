@@ -8,10 +8,11 @@ imported.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ import pytest
 
 from harness_core.assurance.agent import VARIABLE
 from harness_core.assurance.agent._hub import Hub
+from harness_core.process import Child
 
 _HUB: Final = pytest.StashKey[Hub]()
 _NAMES: Final = pytest.StashKey[Hub]()
@@ -44,6 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_HUB] = Hub(socket, socket.with_suffix(".jsonl"))
     if request["mode"] == "coverage":
         config.stash[_NAMES] = config.stash[_HUB]
+        take_before_signals(config.stash[_HUB])
     if request["own"]:
         _agent().activate(request)
 
@@ -67,6 +70,21 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     hub = config.stash.get(_HUB, None)
     if hub is not None:
         hub.close()
+
+
+def take_before_signals(hub: Hub) -> None:
+    """What a process executed is not lost with it: a signal, or whom it reaches, may be SIGKILL."""
+
+    def after_taking(plain: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(plain)
+        def call(child: Child, *arguments: Any) -> None:
+            hub.take()
+            plain(child, *arguments)
+
+        return call
+
+    for name in ("signal", "kill", "pause"):
+        setattr(Child, name, after_taking(getattr(Child, name)))
 
 
 def _agent() -> Any:

@@ -20,10 +20,11 @@ from harness_core.assurance.agent import (
     read_messages,
 )
 from harness_core.assurance.agent._hub import Hub
+from harness_core.assurance.agent._tests_plugin import take_before_signals
 from harness_core.assurance.mutation._job import agent_folder
 from harness_core.base.errors import BadInput, Unavailable
-from harness_core.base.wait import until_blocking
-from harness_core.process import start_time
+from harness_core.base.wait import deadline, until, until_blocking
+from harness_core.process import Child, open_run, start_time
 
 
 @pytest.fixture
@@ -347,7 +348,7 @@ def lines_in(messages, context):
     return found
 
 
-FIRST, SECOND = ("living.py", 11), ("living.py", 15)
+FIRST, SECOND = ("living.py", 12), ("living.py", 16)
 ANSWER = ("product.py", 5)
 
 
@@ -387,6 +388,55 @@ def test_sigkill_costs_little(environment, code, folder, tmp_path):
     hub.close()
 
     assert {SECOND, ANSWER} <= lines_of(folder, "one")
+
+
+def test_what_is_taken_before_sigkill_is_not_lost(environment, code, folder, tmp_path):
+    """Asked for what it executed so far, a process has said it; the test goes on, and so does its boot."""
+    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub.switch("one")
+    with living(environment, code, folder, tmp_path) as (process, execute):
+        execute("first")
+        assert hub.take() == 0, "the process did not answer"
+        execute("second")
+        assert hub.take() == 0, "the process did not answer"
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(30) == -signal.SIGKILL
+    hub.close()
+
+    assert {FIRST, SECOND, ANSWER} <= lines_of(folder, "one")
+    assert {True} == {m["boot"] for m in read_messages(folder) if "arcs" in m}
+
+
+async def test_the_harness_asks_before_it_kills(
+    environment, code, folder, tmp_path, evidence, monkeypatch
+):
+    """A test that starts a process, asks it something and kills it in a moment covers what it asked."""
+    for name in ("signal", "kill", "pause"):
+        monkeypatch.setattr(Child, name, getattr(Child, name))  # put back at the end
+    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub.switch("one")
+    take_before_signals(hub)
+    request = ask_for_coverage(
+        folder, sources=[code.parent], libraries=environment.libraries(tmp_path / "libraries")
+    )
+    script = "import product, time; product.answer(); print('done', flush=True); time.sleep(60)"
+    argv = [str(environment.python), "-c", script]
+    env = {"PATH": os.environ["PATH"], VARIABLE: str(request)}
+    async with (
+        open_run(evidence=evidence) as run,
+        run.child(argv, name="asked", env=env, cwd=code.parent) as child,
+    ):
+
+        async def asked():
+            return "done" in child.tail()
+
+        with deadline("see it do what it is asked", seconds=30):
+            await until(asked)
+        child.kill()
+        await child.wait()
+    hub.close()
+
+    assert ANSWER in lines_of(folder, "one")
 
 
 def test_a_stopped_process_holds_up_no_test(environment, code, folder, tmp_path):
