@@ -35,6 +35,11 @@ TALKS: Final[dict[str, Talk]] = {
         ("run --detach --pull never --name NAME IMAGE-that-is-missing sleep infinity", 125),
         ("inspect NAME", 1),
     ),
+    "label-without-a-name": (
+        ("run -d --label =x --name NAME IMAGE sleep infinity", 125),
+        ("run -d --label = --name NAME IMAGE sleep infinity", 125),
+        ("inspect NAME", 1),
+    ),
     "a-life": (
         (_RUN, 0),
         ("inspect NAME", 0),

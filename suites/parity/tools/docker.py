@@ -168,6 +168,8 @@ class Docker:
             message = f"a container that does not stay: {call}"
             raise UnknownInvocation(message)
         labels = dict(label.partition("=")[::2] for label in flags.all("label"))
+        if "" in labels:
+            return _says(f"invalid label '={labels['']}': empty name", 125)
         self.adopt(name, Guest(env=env, image=image, labels=labels))
         return Reply(stdout=f"{self._ids[name]}\n".encode())
 
