@@ -36,11 +36,14 @@ _NUMBERS: Final = (
     | st.sampled_from([0.0, -0.5, 1e16, 1e22, 1e300, 5e-324, 0.1, 1.0, 123456789.125])
 )
 
-_ATOMS: Final = _NUMBERS | TEXTS | _NAMES.map(Symbol) | _NAMES.map(Keyword) | st.just(())
+# A symbol may have no name, ``||``; a keyword that is nothing but its colon is no name to some.
+_SYMBOLS: Final = _NAMES.map(Symbol) | st.just(Symbol(""))
+
+_ATOMS: Final = _NUMBERS | TEXTS | _SYMBOLS | _NAMES.map(Keyword) | st.just(())
 
 
 def _branches(forms: st.SearchStrategy[Form]) -> st.SearchStrategy[Form]:
-    tails = _NUMBERS | TEXTS | _NAMES.map(Symbol) | _NAMES.map(Keyword)
+    tails = _NUMBERS | TEXTS | _SYMBOLS | _NAMES.map(Keyword)
     return (
         st.lists(forms, max_size=5).map(tuple)
         | st.builds(Dotted, st.lists(forms, min_size=1, max_size=3).map(tuple), tails)
