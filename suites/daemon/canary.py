@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 __all__ = ["Canary", "look", "open_canary", "plant"]
@@ -29,9 +29,19 @@ class Canary:
     give: Callable[[Path], None]
     before: dict[str, str]
     watched: tuple[Path, ...]
+    late: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
-        """What is there now is what a command may not change."""
+        """What is there now is what a command may not change.
+
+        Other tests may have left files beside the trees. What has changed in the trees themselves since
+        the last test looked was done late, by a command of that test: it is the first of the changes.
+        """
+        trees = (f"{self.inside}/", f"{self.outside}/")
+        late = [change for change in self.changes() if any(tree in change for tree in trees)]
+        if late:
+            self.restore()
+        self.late = [f"late, after an earlier test: {change}" for change in late]
         self.before = look(self.watched)
 
     def changes(self) -> list[str]:
@@ -44,7 +54,7 @@ class Canary:
             for path, was in self.before.items()
             if after.get(path, was) != was
         ]
-        return gone + new + other
+        return self.late + gone + new + other
 
     def restore(self) -> None:
         """Put the canaries back and remove what is new, so that one row's harm is not the next one's."""
@@ -56,7 +66,8 @@ class Canary:
             remove(tree)
             plant(tree)
             self.give(tree)
-        self.begin()
+        self.late = []
+        self.before = look(self.watched)
 
 
 def remove(path: Path) -> None:
