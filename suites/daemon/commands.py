@@ -503,6 +503,11 @@ expr length abc
 factor 60
 numfmt --to=iec 2048
 nl grown/file.txt
+shuf --echo --head-count=1 one
+shuf -i 5-5
+[ ] || echo nothing
+test || echo nothing at all
+test ! -e nowhere && [ ! ! -f grown/file.txt ] && echo not there
 expand grown/table.txt
 sleep 0
 sleep 0.01; echo slept
