@@ -40,6 +40,9 @@ IMAGE: Final = "harness/bottle:1"
 OTHER_IMAGE: Final = "harness/bottle:2"
 THIRD_IMAGE: Final = "harness/bottle@sha256:" + "3" * 64
 
+#: Where the simulated tools are, as in the ``PATH`` of a host that has them in a place of its own.
+_TOOLS: Final = "/opt/tools-of-the-harness/bin"
+
 #: The engine of the simulated docker; a command without it would reach another one.
 _CONTEXT: Final = "engine-of-the-harness"
 
@@ -237,10 +240,10 @@ def simulated(backend: str, home: Path, *, environ: Mapping[str, str] | None = N
     docker = Docker(images=(IMAGE, OTHER_IMAGE, THIRD_IMAGE), context=_CONTEXT)
     smolvm, bwrap = Smolvm(), Bwrap()
     smolvm.homes = {str(home)}
-    stub = CommandStub({"docker": docker, "smolvm": smolvm, "bwrap": bwrap})
+    stub = CommandStub({"docker": docker, "smolvm": smolvm, "bwrap": bwrap}, folder=_TOOLS)
     home.mkdir(parents=True)
     host = {
-        "PATH": "/usr/bin:/bin",
+        "PATH": f"{_TOOLS}:/usr/bin:/bin",
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "DOCKER_CONTEXT": _CONTEXT,

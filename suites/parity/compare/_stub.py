@@ -84,6 +84,8 @@ class CommandStub:
 
     Args:
         tools: name of the command → its model.
+        folder: where they are, for commands that are run with an environment: one whose ``PATH`` does
+            not name it finds none.
 
     Attributes:
         calls: every call, in order, refused ones included.
@@ -91,11 +93,12 @@ class CommandStub:
         missing: tools that are not installed.
     """
 
-    def __init__(self, tools: Mapping[str, Tool]) -> None:
+    def __init__(self, tools: Mapping[str, Tool], *, folder: str = "") -> None:
         self.calls: list[Call] = []
         self.refused: list[UnknownInvocation] = []
         self.missing: set[str] = set()
         self._tools = dict(tools)
+        self._folder = folder
         self._failures: dict[int, Reply] = {}
         self._crash_at: int | None = None
         self._crash_after = False
@@ -158,7 +161,7 @@ class CommandStub:
         if crash and not self._crash_after:
             self._dead = True
             raise SimulatedCrash
-        if call.tool in self.missing:
+        if call.tool in self.missing or not self._is_found(call):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), call.argv[0])
         if (failure := self._failures.pop(number, None)) is not None:
             return failure
@@ -167,6 +170,10 @@ class CommandStub:
             self._dead = True
             raise SimulatedCrash
         return reply
+
+    def _is_found(self, call: Call) -> bool:
+        named = "/" in call.argv[0] or not self._folder or not call.env
+        return named or self._folder in call.env.get("PATH", "").split(":")
 
     def check(self) -> None:
         """Fail when anything was refused, also when the launcher took it for a failing command.
