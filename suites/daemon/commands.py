@@ -503,6 +503,8 @@ expr length abc
 factor 60
 numfmt --to=iec 2048
 nl grown/file.txt
+echo $'\101\x42\u0043\t.'
+echo told > /dev/stderr; echo nothing > /dev/null; echo done
 shuf --echo --head-count=1 one
 shuf -i 5-5
 [ ] || echo nothing

@@ -45,6 +45,8 @@ class _Runner:
             # As its own runner tells it.
             message = f"cannot run {argv[0]}: {error.strerror}"
             raise BackendError(message) from error
+        if attached:
+            return Completed(reply.returncode)  # its output went to the launcher's own
         return Completed(reply.returncode, reply.stdout, reply.stderr)
 
 
