@@ -503,6 +503,7 @@ expr length abc
 factor 60
 numfmt --to=iec 2048
 nl grown/file.txt
+n='new 1.txt'; m=$n; echo a > "$m"; cat "$m"; rm "$m"; echo "$m is gone"
 echo $'\101\x42\u0043\t.'
 echo told > /dev/stderr; echo nothing > /dev/null; echo done
 shuf --echo --head-count=1 one

@@ -18,8 +18,57 @@ from typing import Final
 
 __all__ = ["AROUND", "HARMS", "NAMES", "PATHS", "combined", "filled_in"]
 
+#: Programs that take words; alone, each prints how it is used, does nothing, or is refused.
+_PROGRAMS: Final = (
+    *(
+        "awk",
+        "bash",
+        "builtin",
+        "cat",
+        "chmod",
+        "command",
+        "cp",
+        "cut",
+        "date",
+        "dd",
+        "env",
+        "eval",
+    ),
+    *("exec", "expr", "find", "git", "grep", "head", "kill", "ln", "ls", "mkdir", "mktemp", "mv"),
+    *(
+        "nice",
+        "nohup",
+        "perl",
+        "printf",
+        "python3",
+        "read",
+        "rm",
+        "rmdir",
+        "sed",
+        "seq",
+        "set",
+        "sh",
+    ),
+    *(
+        "sort",
+        "stat",
+        "stdbuf",
+        "tail",
+        "tar",
+        "tee",
+        "test",
+        "[",
+        "[ ]",
+        "time",
+        "timeout",
+        "touch",
+    ),
+    *("tr", "trap", "type", "uniq", "unset", "wc", "xargs"),
+)
+
 #: What destroys or changes the canary by itself.
 HARMS: Final[Mapping[str, str]] = {
+    **{f"after-{program}-alone": f"{program}; rm $F" for program in _PROGRAMS},
     "rm": "rm $F",
     "unlink": "unlink $F",
     "rmdir": "rmdir $E",
@@ -27,6 +76,9 @@ HARMS: Final[Mapping[str, str]] = {
     "mv-directory": "mv $D $N",
     "mv-into": "mv $F $E",
     "mv-over": "mv $D/sub/deep.txt $F",
+    "cp-by-output": "cp $(echo $D/same/file.txt) $D",
+    "cp-by-pattern": "cp $D/same/*.txt $D",
+    "chmod-by-output": "chmod 600 $(echo $F)",
     "cp-over": "cp $D/sub/deep.txt $F",
     "cp-into-over": "cp $D/same/file.txt $D",
     "cp-target-directory": "cp -t $D $D/same/file.txt",
