@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -199,6 +200,23 @@ def test_a_file_is_copied_in(sides: Sides, backend: Backend, what: str) -> None:
 
     expected = {"returncode": 0, "text": True}
     sides.check_side(backend, f"lifecycle/cp-{what}", body, expected=expected)
+
+
+@pytest.mark.parametrize("name", ["near.txt", "-n", "--help", "-"])
+def test_a_relative_path_is_copied_in(sides: Sides, backend: Backend, name: str) -> None:
+    """It is looked for where its user is, also when a tool would take it for an option."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        folder = world.home / "where one is"
+        folder.mkdir()
+        (folder / name).write_text("near", encoding="utf-8")
+        with launcher.start("dev", backend=world.backend) as bottle:
+            with contextlib.chdir(folder):
+                bottle.cp_in(Path(name), "/tmp/relative")
+            return {"text": bottle.exec(script_that_reads("/tmp/relative")).stdout}
+
+    sides.check_side(backend, f"lifecycle/cp-relative{name}", body, expected={"text": "near"})
 
 
 def test_a_folder_is_copied_in(sides: Sides, backend: Backend) -> None:

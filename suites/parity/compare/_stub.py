@@ -109,9 +109,9 @@ class CommandStub:
 
         Args:
             number: which call from now on, counted from 1.
-            reply: what it answers; exit status 1 and a line on stderr when left out.
+            reply: what it answers; exit status 1 and a line on stderr, which is no UTF-8, when left out.
         """
-        default = Reply(returncode=1, stderr=b"simulated failure\n")
+        default = Reply(returncode=1, stderr=b"simulated failure: d\xe9j\xe0 vu\n")
         self._failures[len(self.calls) + number] = reply or default
 
     def crash_at(self, number: int, *, after: bool = False) -> None:
