@@ -335,7 +335,7 @@ def test_what_fails_to_close_is_tried_again(sides: Sides, backend: Backend, how:
         rich = Rich.marked("dev", "stuck")
         rich.write(world)
         rich.type_in(world)
-        no = Reply(returncode=1, stderr=b"device or resource busy\n")
+        no = Reply(returncode=1, stderr=b"device or resource occup\xe9\n")
         by_hand = None
         with (
             world.may_refuse(launcher.errors) as leaving,
