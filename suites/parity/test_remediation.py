@@ -413,6 +413,7 @@ SPOILT: Final[Mapping[str, Callable[[str], str]]] = {
     "numbers": lambda text: re.sub(r'(: *)"[^"]*"', r"\g<1>7", text),
     "lists": lambda text: re.sub(r'(: *)"[^"]*"', r"\g<1>[]", text),
     "no-values": lambda _: "{}",
+    "another-name": lambda text: re.sub(r'("id" *: *)"[^"]*"', r'\g<1>"p-00000000"', text),
     "another-state": lambda text: text.replace("pending", "perhaps"),
 }
 
