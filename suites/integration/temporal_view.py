@@ -66,16 +66,23 @@ async def end_workflow(stack: Stack, workflow_id: str, how: str) -> None:
     Args:
         stack: whose Temporal it is.
         workflow_id: of the workflow.
-        how: ``cancel`` or ``terminate``.
+        how: ``cancel``, ``terminate`` or ``delete``, after which Temporal knows of none.
     """
     ending = _end(stack.address("temporal"), workflow_id, how)
     await trio.to_thread.run_sync(asyncio.run, ending)
 
 
 async def _end(address: str, workflow_id: str, how: str) -> None:
+    from temporalio.api.common.v1 import WorkflowExecution
+    from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
     from temporalio.client import Client
 
     client = await Client.connect(address, namespace="default")
+    if how == "delete":
+        execution = WorkflowExecution(workflow_id=workflow_id)
+        request = DeleteWorkflowExecutionRequest(namespace="default", workflow_execution=execution)
+        await client.workflow_service.delete_workflow_execution(request)
+        return
     handle = client.get_workflow_handle(workflow_id)
     await (handle.cancel() if how == "cancel" else handle.terminate(reason="by an operator"))
 

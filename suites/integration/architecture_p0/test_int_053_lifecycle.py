@@ -180,6 +180,33 @@ async def test_int_053_what_ends_at_temporal_ends_here(episodes: Episodes) -> No
 
 @pytest.mark.covers("INT-053")
 @pytest.mark.integration_p0
+async def test_int_053_what_temporal_has_forgotten_ends_here(episodes: Episodes) -> None:
+    """An episode whose workflow is deleted at Temporal is no success, says why, and leaves no command.
+
+    The model provider is a stand-in: the gateway does the turns.
+    """
+    token = new_token()
+    doing = f"touch begun; while :; do echo {token} >> beats; sleep 0.05; done"
+    await episodes.rehearse(token, use("execute", command=doing, timeout_s=COMMAND_S))
+    accepted = await episodes.submit(token)
+    await episodes.begun(accepted["session_id"])
+    await end_workflow(episodes.stack, accepted["workflow_id"], "delete")
+    episode = await episodes.until(accepted["episode_id"], "failed", "cancelled")
+    again = await episodes.controller.post(f"/episodes/{accepted['episode_id']}/interrupt")
+
+    steps = ["queued", "running", episode["status"]]
+    expect_same(steps, _steps(episode), what="steps after its workflow was deleted at Temporal")
+    assert episode["reason"], (
+        f"its workflow was deleted at Temporal, and it does not say so: {episode}"
+    )
+    expect_refused(again, 409)
+    await episodes.until_still(accepted["session_id"])
+    seen = await describe_workflow(episodes.stack, accepted["workflow_id"])
+    assert seen is None or seen.status != "running", f"its workflow was begun again: {seen}"
+
+
+@pytest.mark.covers("INT-053")
+@pytest.mark.integration_p0
 async def test_int_053_an_answer_of_another_shape_is_an_end(episodes: Episodes) -> None:
     """A model that answers with 200 and no message is asked a bounded number of times, then it ends.
 
