@@ -505,6 +505,8 @@ numfmt --to=iec 2048
 nl grown/file.txt
 n='new 1.txt'; m=$n; echo a > "$m"; cat "$m"; rm "$m"; echo "$m is gone"
 echo $'\101\x42\u0043\t.'
+$'\145cho' octal; $'\x65cho' hexadecimal; $'\u0065ch\U0000006f' by its number
+touch $'new-\a\b\e\E\f\n\r\t\v\\\'\"\?' && rm $'new-\a\b\e\E\f\n\r\t\v\\\'\"\?' && echo escapes
 echo told > /dev/stderr; echo nothing > /dev/null; echo done
 shuf --echo --head-count=1 one
 shuf -i 5-5
