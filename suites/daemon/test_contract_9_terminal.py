@@ -25,6 +25,9 @@ pytestmark = [
 #: Until the client has noticed that the daemon is back; it tries again every second or so.
 RECONNECT_S = 20.0
 
+#: Characters of a frame that a daemon takes at most, where a text is to be too long.
+LONGEST = 300
+
 #: Connections in vain that a client makes, which does not give up.
 CALLS = 2
 
@@ -131,6 +134,30 @@ async def expect_calls(port: int, times: int) -> None:
     assert calls >= times, (
         f"contract 9: the client tries again and again: expected {times} connections, found {calls}"
     )
+
+
+@pytest.mark.capability("echo")
+@pytest.mark.knob("frame_characters")
+async def test_a_text_that_ends_the_connection_ends_it_once(run, start, token: str) -> None:
+    """A text that is too long for the daemon costs a connection; the next one is answered all the same."""
+    settings = Settings(same_port=True, knobs={"frame_characters": LONGEST})
+    async with start(settings) as daemon, tui(run, daemon) as terminal:
+        table = daemon.subject.table("tui")
+        await terminal.enter(daemon.echo_of("x" * LONGEST))
+        await terminal.expect("that the connection is lost", lambda screen: table["lost"] in screen)
+        await terminal.expect(
+            "that it is connected again",
+            lambda screen: screen.rfind(table["connected"]) > screen.rfind(table["lost"]),
+            seconds=RECONNECT_S,
+        )
+        typed = daemon.echo_of(token)
+        await terminal.enter(typed)
+        await terminal.expect(
+            f"an answer after a text of more than {LONGEST} characters",
+            answered(token, typed),
+            seconds=RECONNECT_S,
+        )
+        expect_health(await daemon.health())
 
 
 async def test_quits(run, daemon: Daemon) -> None:
