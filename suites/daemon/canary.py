@@ -86,7 +86,8 @@ def open_canary(home: Path, *, root: Path, give: Callable[[Path], None]) -> Cana
         root: the working root of its shell, within the home.
         give: makes a tree belong to the user whom the daemon runs as.
     """
-    beside = home / "beside"
+    # Whoever compares paths letter by letter takes it for a part of the root.
+    beside = home / f"{root.name}-beside"
     beside.mkdir()
     inside, outside = root / "canary", beside / "canary"
     for tree in (inside, outside):

@@ -22,7 +22,7 @@ _LETTERS: Final = "abzABZ019-+*/<>=!?%&$_~^.ÄäЖжΩωçÇ日本語"
 TEXTS: Final = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], include_characters="\n\t"),
     max_size=24,
-) | st.text("()'\"|\\;#.: aÄ日😀\n", max_size=12)
+) | st.text("()'\"|\\;#.: aÄ日😀\nntrbfvxu0", max_size=12)
 
 _NAMES: Final = st.text(_LETTERS, min_size=1, max_size=10) | st.text(
     "aZ .:|\\;()'\"#,`Ж", min_size=1, max_size=6
@@ -128,7 +128,7 @@ def _gap(dice: random.Random) -> str:
 
 def _string(text: str, dice: random.Random) -> str:
     escaped = [
-        "\\" + character if character in '"\\' or dice.random() < 0.1 else character
+        "\\" + character if character in '"\\' or dice.random() < 0.2 else character
         for character in text
     ]
     return '"' + "".join(escaped) + '"'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 import trio
@@ -241,6 +242,41 @@ async def test_a_slow_sender_is_ended(attacked: Daemon) -> None:
                 expect_refusal(message, connection)
 
     assert ended, f"a frame may take {FRAME_S:g} s and was still read after {FRAME_S + END_S:g} s"
+
+
+@pytest.mark.knob("frame_s")
+async def test_each_frame_has_its_own_time(start) -> None:
+    """A frame that begins in the bytes that end another has its own time, from its own first byte.
+
+    On a machine too busy to send each within its time, with twice and four times the time.
+    """
+    whole = frame(HEALTH)
+    for frame_s in (1.0, 2.0, 4.0):
+        async with start(Settings(knobs={"frame_s": frame_s})) as daemon, daemon.connect() as slow:
+            times = []
+            cut_off = None
+            for piece in (whole[:9], whole[9:] + whole[:9], whole[9:]):
+                try:
+                    await slow.send_bytes(piece)
+                except RemoteProtocolError as error:
+                    cut_off = error
+                times.append(trio.current_time())
+                if len(times) < 3:
+                    await trio.sleep(frame_s * 0.7)  # noqa: TID251 - what a slow sender does
+            try:
+                for number in (1, 2):
+                    answer = await slow.receive(f"health {number}", seconds=HEALTH_S)
+                    expect_health(answer)
+            except RemoteProtocolError as error:
+                cut_off = error
+            took = max(after - before for before, after in pairwise(times))
+        if cut_off is None:
+            return
+        assert took > frame_s * 0.9, (
+            f"contract 3: expected a frame that took {took:.2f} of {frame_s:g} s to be answered, "
+            f"found {cut_off}"
+        )
+    not_run("machine", "it is too busy to send a frame in its time")
 
 
 @pytest.mark.knob("idle_s")

@@ -99,6 +99,37 @@ async def test_what_is_sent_is_what_was_meant(daemon: Daemon, meant: list[Form],
         )
 
 
+@pytest.mark.capability("echo", "shell-reply")
+@pytest.mark.parametrize(
+    "wrong", ["00000G(:TYPE", "000003)))", "000005(:A"], ids=["digit", "form", "end"]
+)
+async def test_what_came_before_a_broken_frame_is_answered(
+    daemon: Daemon, token: str, wrong: str
+) -> None:
+    """Requests that arrived whole are answered in their order, also when what follows is malformed."""
+    forms = [
+        shell(f"sleep 0.3; echo slow-{token}"),
+        user_input(daemon.echo_of(f"first-{token}")),
+        user_input(daemon.echo_of(f"second-{token}")),
+    ]
+    sent = b"".join(encode_frame(print_form(form)) for form in forms)
+    async with daemon.connect() as connection:
+        await connection.send_bytes(sent + wrong.encode() + b" " * 8)
+        for expected in ("slow", "first", "second"):
+            try:
+                answer = await connection.receive(f"the answer {expected}", seconds=ANSWER_S)
+            except RemoteProtocolError as error:
+                raise AssertionError(
+                    f"contract 3: expected {expected}-{token} before the end, found {error}"
+                ) from error
+
+            assert f"{expected}-{token}" in answer.payload, (
+                f"contract 3: expected {expected}-{token} in its turn, found {answer.payload}\n"
+                f"{connection.transcript}"
+            )
+        expect_refusal(await connection.receive("an error", seconds=ANSWER_S), connection)
+
+
 @pytest.mark.capability("echo")
 @quick
 @given(texts=st.lists(TEXTS, min_size=1, max_size=8))

@@ -28,6 +28,7 @@ from suites.daemon.messages import (
     HEALTH_CHECK,
     ask,
     expect_health,
+    expect_message,
     expect_refusal,
     shell,
     user_input,
@@ -295,6 +296,21 @@ async def test_text_is_judged_too(confined: Daemon, canary: Canary, source: str)
 
         assert "blocked" in answer.payload.lower(), (
             f"contract 5: a typed command is refused as blocked, found {answer.payload}"
+        )
+
+
+@pytest.mark.capability("shell-text")
+async def test_text_is_run_as_it_is_written(confined: Daemon, token: str) -> None:
+    """A command that is typed as text is the same command: blanks, tabs, lines and quotes are kept."""
+    command = f"printf '<%s>' 'a   b' \"c\t d\"   e '{token}\n  f'"
+    text = confined.subject.table("texts")["shell"].replace("{command}", command)
+    expected = f"<a   b><c\t d><e><{token}\n  f>"
+    async with confined.connect() as connection:
+        answer = await ask(connection, user_input(text))
+        found = expect_message(answer, connection)
+
+        assert expected in found, (
+            f"contract 5: typed as text, {command!r} prints {expected!r}, found {found!r}"
         )
 
 

@@ -26,6 +26,9 @@ pytestmark = [pytest.mark.covers("CONTRACT-6-CLI"), pytest.mark.capability("cli"
 #: A command starts, asks and prints in a third of a second.
 COMMAND_S = 30.0
 
+#: Links that are made at the same time.
+MANY = 12
+
 #: Runs a command of ``[cli]``; its status, and what it printed to both.
 Typed = Callable[..., Awaitable[tuple[int, str]]]
 
@@ -185,6 +188,32 @@ async def test_links_are_those_of_the_wire(start, typed: Typed, recorder: Record
             expect_printed(refused, status=refused[0])
         await daemon.restart()
         await expect_links(daemon, {"ann.b": "first"})
+
+
+@pytest.mark.covers("CONTRACT-8-MESSAGING")
+@pytest.mark.capability("links", "gateway-list")
+async def test_links_of_one_moment_are_all_there(daemon: Daemon, typed: Typed, token: str) -> None:
+    """Links that are made on the command line and over the wire at the same time are each kept."""
+    links = {f"{token}{number}": f"address-{number}" for number in range(MANY)}
+
+    async def by_command(name: str, address: str) -> None:
+        outcome = await typed(daemon, "link", name=name, platform="signal", address=address)
+        expect_printed(outcome, name)
+
+    async def by_wire(name: str, address: str) -> None:
+        async with daemon.connect() as connection:
+            form = request("GATEWAY", "LINK", name=name, platform="matrix", address=address)
+            answer = await ask(connection, form)
+
+            assert answer.get("TYPE") != Keyword("LOG"), f"contract 8: refused: {answer.payload}"
+
+    async with trio.open_nursery() as nursery:
+        for number, (name, address) in enumerate(links.items()):
+            nursery.start_soon(by_command if number % 2 else by_wire, name, address)
+    rows = {lookup(row, "NAME"): row for row in await listed(daemon, "GATEWAY", "LINKS")}
+    found = {name: lookup(rows[name], "ADDRESS") for name in links if name in rows}
+
+    assert links == found, f"contract 8: of links made at once expected {links}, found {found}"
 
 
 async def expect_webhook(daemon: Daemon, typed: Typed, recorder: Recorder) -> None:

@@ -68,6 +68,28 @@ async def test_the_list_is_the_same_for_everyone(daemon: Daemon) -> None:
     )
 
 
+@pytest.mark.capability("links")
+async def test_the_list_is_whole_from_the_start(start, token: str) -> None:
+    """What is linked and unlinked is another list: the gateways are the same before, meanwhile and after."""
+    async with start() as daemon, daemon.connect() as connection:
+        lists = [await gateways(connection)]
+        for action, more in (("LINK", {"platform": "signal", "address": "7"}), ("UNLINK", {})):
+            answer = await ask(connection, request("GATEWAY", action, name=token, **more))
+            assert answer.get("TYPE") != Keyword("LOG"), (
+                f"contract 8: {action} of {token} is refused: {answer.payload}"
+            )
+            lists.append(await gateways(connection))
+        await daemon.restart()
+        async with daemon.connect() as again:
+            lists.append(await gateways(again))
+
+    named = [sorted(str(lookup(row, "NAME")) for row in each) for each in lists]
+    assert all(each == named[0] for each in named), (
+        f"contract 7: expected the same gateways before a link, with it, after it and after a "
+        f"restart, found {named}"
+    )
+
+
 async def test_an_unknown_action_is_refused(client) -> None:
     """An action that the registry does not know is named in an error, and changes nothing."""
     before = await gateways(client)

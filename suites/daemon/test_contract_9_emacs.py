@@ -114,6 +114,20 @@ async def test_inserts_under_a_heading(emacs: Emacs, tmp_path: Path, token: str)
     )
 
 
+async def test_steps_are_kept_as_they_are_written(emacs: Emacs, tmp_path: Path, token: str) -> None:
+    """Colons, stars, numbers and letters of any script in a step belong to it."""
+    plan = tmp_path / "plan.org"
+    steps = [f"call Ann at 10:30: {token}", "see http://127.0.0.1:80/x", "naïve 日本 * 2", "a - b"]
+    status, output = await emacs("insert", file=plan, text=f"Ship {token}: " + "; ".join(steps))
+    assert status == 0, (
+        f"contract 9: expected Emacs to end with status 0, found {status}:\n{output}"
+    )
+    text = plan.read_text(encoding="utf-8")
+    found = re.findall(r"^\*\* (?:TODO )?(.+)$", text, re.MULTILINE)
+
+    assert steps == found, f"contract 9: expected the steps {steps}, found {found}"
+
+
 async def test_two_plans_are_two_nodes(emacs: Emacs, tmp_path: Path, token: str) -> None:
     """Two insertions leave two nodes with IDs of their own."""
     plan = tmp_path / "plan.org"

@@ -29,7 +29,7 @@ RECONNECT_S = 20.0
 LONGEST = 300
 
 #: Connections in vain that a client makes, which does not give up.
-CALLS = 2
+CALLS = 5
 
 
 @asynccontextmanager
