@@ -262,7 +262,7 @@ async def test_each_frame_has_its_own_time(start) -> None:
                     cut_off = error
                 times.append(trio.current_time())
                 if len(times) < 3:
-                    await trio.sleep(frame_s * 0.7)  # noqa: TID251 - what a slow sender does
+                    await trio.sleep(frame_s * 0.7)  # noqa: TID251 # lint: allow sleep: a slow sender
             try:
                 for number in (1, 2):
                     answer = await slow.receive(f"health {number}", seconds=HEALTH_S)
