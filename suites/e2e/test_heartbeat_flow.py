@@ -58,6 +58,23 @@ async def test_every_butler_is_ticked_again_and_again(beating: Connected) -> Non
     )
 
 
+async def test_a_beat_that_is_asked_for(beating: Connected) -> None:
+    """Asked to, it ticks every butler at once and says whom; its history shows those ticks."""
+    heartbeat = beating.butlers["heartbeat"]
+    if not {"tick_all_butlers", "tick_history"} <= (await heartbeat.tools()).keys():
+        not_run("subject", "heartbeat has no tools tick_all_butlers and tick_history")
+    since = await now(beating)
+    wanted = set(beating.butlers.butlers)
+    said = await heartbeat.call("tick_all_butlers", seconds=SOON_S)
+    answered = {tick["butler"] for tick in await ticks(beating, since=since) if tick["success"]}
+    shown = await heartbeat.call("tick_history", limit=200)
+
+    assert wanted <= answered, f"{sorted(wanted)} are ticked; found {sorted(answered)}"
+    for name in wanted:
+        assert name in str(said), f"it says that {name} was ticked; found {said}"
+        assert name in str(shown), f"its history shows the tick of {name}; found {shown}"
+
+
 @pytest.mark.slow
 async def test_the_clock_keeps_its_time(beating: Connected) -> None:
     """Ticks of one butler come at the configured interval: not faster, and not at half the pace."""

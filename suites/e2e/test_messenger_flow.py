@@ -6,6 +6,7 @@ machine, and what arrived can be read.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,9 +16,10 @@ import trio
 from harness_core.doubles.http import Answer, Rule
 from harness_core.doubles.mail import Refusal
 from harness_core.doubles.turns import route, use
+from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Butler
 from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
-from suites.e2e.observe.journey import follow, recorded_calls
+from suites.e2e.observe.journey import follow, parts_of, recorded_calls
 from suites.e2e.observe.sentences import expect_columns, expect_same
 from suites.e2e.worlds.credentialed import Connected
 
@@ -67,6 +69,73 @@ async def test_a_message_goes_out_by_telegram(connected: Connected, token: str) 
             if name in request and value
         },
     )  # fmt: skip
+
+
+async def test_what_went_out_is_shown(connected: Connected, token: str) -> None:
+    """Sent by two channels, one of them refused: the messenger's tools show each as it ended."""
+    messenger = connected.butlers["messenger"]
+    lacking = {"message_send", "delivery_list", "delivery_get"} - (await messenger.tools()).keys()
+    if lacking:
+        not_run("subject", f"messenger has no tool {', '.join(sorted(lacking))}")
+    mark, mails = connected.telegram.mark(), connected.mail.mark()
+    said = await messenger.call(
+        "message_send", channel="telegram", recipient="4713", message=f"first {token}"
+    )
+    said_of_mail = await messenger.call(
+        "message_send",
+        channel="email",
+        recipient=f"kept-{token}@example.org",
+        message=f"second {token}",
+    )
+    refusal = Refusal(recipient=f"lost-{token}@example.org")
+    connected.mail.refuse(refusal)
+    try:
+        refused = await messenger.try_call(
+            "message_send",
+            {"channel": "email", "recipient": f"lost-{token}@example.org", "message": f"3 {token}"},
+        )
+    finally:
+        connected.mail.accept(refusal)
+    listed = await messenger.call("delivery_list", limit=200)
+    rows = {
+        part["recipient"]: part
+        for part in parts_of(listed)
+        if isinstance(part, Mapping) and token in str(part.get("message"))
+    }
+    shown = {
+        recipient: await messenger.call("delivery_get", delivery_id=str(row["id"]))
+        for recipient, row in rows.items()
+    }
+    failed = await messenger.call("delivery_list", status="failed", limit=200)
+    unknown = await messenger.try_call("delivery_get", {"delivery_id": str(uuid.uuid4())})
+
+    arrived = [mail.recipients for mail in connected.mail.mails if mail.sequence > mails]
+    expect_same(
+        "one telegram and one mail arrive",
+        expected=([("4713", f"first {token}")], [(f"kept-{token}@example.org",)]),
+        found=(sent_telegrams(connected, mark), arrived),
+    )
+    assert said, f"sending says what it did; found {said!r}"
+    assert said_of_mail, f"sending says what it did; found {said_of_mail!r}"
+    assert refused.is_error, f"a mail that was refused is no success; found {refused.text}"
+    ends = {
+        "4713": "delivered",
+        f"kept-{token}@example.org": "delivered",
+        f"lost-{token}@example.org": "failed",
+    }
+    expect_same(
+        "each delivery is listed as it ended",
+        expected=ends,
+        found={recipient: row["status"] for recipient, row in rows.items()},
+    )
+    for recipient, status in ends.items():
+        story = f"{recipient}: {shown[recipient]}"
+        assert token in str(shown[recipient]), f"a delivery is shown whole; found {story}"
+        assert status in str(shown[recipient]), f"expected {status}; found {story}"
+        assert (recipient in str(failed)) is (status == "failed"), (
+            f"the list of those that failed has them alone: {recipient}, which {status}; found {failed}"
+        )
+    assert unknown.is_error, f"an unknown delivery is refused; found {unknown.text}"
 
 
 async def test_a_message_goes_out_by_email(connected: Connected, token: str) -> None:

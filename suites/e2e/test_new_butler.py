@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from harness_core.doubles.turns import route, say
 from harness_core.infrastructure.databases import Contains
 from harness_core.process import Run
 from harness_core.system.subject import Subject
-from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.boot import link_butlers, open_ecosystem
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.observe.journey import follow
@@ -42,7 +41,7 @@ def test_a_new_folder_is_booted_registered_and_reached(
 ) -> None:
     """In a copy of the roster, one new folder is booted, registered, and gets its messages."""
     roster = tmp_path / "roster"
-    shutil.copytree(roster_directory(subject) / "switchboard", roster / "switchboard")
+    link_butlers(subject, roster, ["switchboard"])
     (roster / "garden").mkdir()
     (roster / "garden" / "butler.toml").write_text(GARDEN, encoding="utf-8")
     manager = open_ecosystem(harness_run, subject, evidence=evidence, roster=roster, say=progress)

@@ -6,11 +6,14 @@ machine, and what arrived can be read.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from harness_core.doubles.http import Answer, Rule
 from harness_core.doubles.turns import route, use
+from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import expect_journey
 from suites.e2e.observe.journey import follow
@@ -128,4 +131,37 @@ async def test_an_appointment_reaches_the_calendar(connected: Connected, token: 
     )
     assert f"Bearer {connected.calendar_token}" == dict(made[0].headers)["authorization"], (
         "the calendar is asked with its own token"
+    )
+
+
+@pytest.mark.covers("E2E-DELIVERY")
+@pytest.mark.capability("modules")
+@pytest.mark.parametrize("days", [1, 30])
+async def test_what_is_in_the_calendar_is_shown(
+    connected: Connected, token: str, days: int
+) -> None:
+    """The calendar is asked for the days that were asked for, and what it has is shown."""
+    relationship = connected.butlers["relationship"]
+    if "calendar_event_list" not in await relationship.tools():
+        not_run("subject", "relationship has no tool calendar_event_list")
+    events = [{"id": f"e{n}", "summary": f"{n} {token}"} for n in range(3)]
+    has = Rule(path="/calendars/*/events", method="GET", answer=Answer(json={"items": events}))
+    connected.calendar.add_rule(has)
+    mark = connected.calendar.mark()
+    try:
+        answer = await relationship.call("calendar_event_list", days=days)
+    finally:
+        connected.calendar.remove_rule(has)
+    asked = connected.calendar.matching("*/events", method="GET", since=mark)
+
+    assert 1 == len(asked), f"the calendar is asked once; found {asked}"
+    lacking = [event["summary"] for event in events if event["summary"] not in str(answer)]
+    assert not lacking, f"what the calendar has is shown; {lacking} is not in {answer}"
+    query = parse_qs(urlsplit(asked[0].target).query)
+    since, until = (datetime.fromisoformat(query[side][0]) for side in ("timeMin", "timeMax"))
+    assert timedelta(days=days) == until - since, (
+        f"{days} days were asked for; found {since} to {until}"
+    )
+    assert abs(datetime.now(UTC) - since) < timedelta(minutes=10), (
+        f"the coming days begin now; found {since}"
     )

@@ -30,6 +30,8 @@ CIRCLE: Final = (("telegram", "email"), ("email", "telegram"))
 WRONG: Final = {
     "no-toml": (f"{HEAD}description = ", ()),
     "no-name": ("[butler]\nport = 8101\n", ("name",)),
+    "name-is-empty": ('[butler]\nname = ""\nport = 8101\n', ("name",)),
+    "name-is-blank": ('[butler]\nname = " \\t"\nport = 8101\n', ("name",)),
     "name-is-a-number": ("[butler]\nname = 7\nport = 8101\n", ("name",)),
     "unknown-module": (f"{HEAD}[modules.pigeon]\n", ("pigeon",)),
     "unknown-key-of-a-module": (f'{HEAD}[modules.telegram]\nchatt_id = "1"\n', ("chatt_id",)),

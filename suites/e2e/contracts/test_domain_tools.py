@@ -192,6 +192,13 @@ ROWS: Final[Mapping[str, Written]] = {
         row={"name": ODD, "data": {"author": ["Ö", None, 1.5], "n": {"": 0}}},
         reader=("entity_search", {"collection": "shelf {token}"}),
     ),
+    "thing-of-one-letter": Written(
+        tool=("general", "entity_create"),
+        given={"collection": "letters {token}", "name": "x", "data": {"of": "{token}"}},
+        table="entities",
+        where="data::text",
+        row={"name": "x", "data": {"of": "{token}"}},
+    ),
     "collection": Written(
         tool=("general", "collection_create"),
         given={"name": "box {token}", "description": ODD},
@@ -217,7 +224,9 @@ async def test_what_a_tool_acknowledges_is_there_and_shown(
     if schema is None or not written.given.keys() <= schema.get("properties", {}).keys():
         not_run("subject", f"{name} has no tool {tool} with {', '.join(written.given)}")
     async with open_conversation(butler) as client:
-        await client.call(tool, **fill(written.given, token))
+        said = await client.call(tool, **fill(written.given, token))
+
+        assert said, f"{tool} says what it has done; found {said!r}"
         rows = await butler.database.rows(
             f"SELECT *, clock_timestamp() AS asked_at FROM {written.table}"
             f" WHERE {written.where} LIKE %s",

@@ -10,7 +10,6 @@ does not refuse on request.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -29,7 +28,7 @@ from harness_core.doubles.model import Fault
 from harness_core.process import Run
 from harness_core.system.subject import Subject
 from suites.e2e.contracts.almanac import next_times
-from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.boot import link_butlers, open_ecosystem
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.conversation import Conversation, open_conversation
 from suites.e2e.ecosystem.handle import Ecosystem
@@ -562,7 +561,7 @@ def test_the_file_rules_its_own_tasks_alone(
     is refused, or does without that task.
     """
     roster = tmp_path / "roster"
-    shutil.copytree(roster_directory(subject) / "switchboard", roster / "switchboard")
+    link_butlers(subject, roster, ["switchboard"])
     file = roster / "almanac" / "butler.toml"
     file.parent.mkdir()
     kept = KEPT.format(token=token)

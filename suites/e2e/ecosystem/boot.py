@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -57,7 +57,7 @@ from suites.e2e.ecosystem.tools import Tools, tools_of
 from suites.e2e.worlds.everyday import REHEARSALS
 from suites.e2e.worlds.zones import zone_variable
 
-__all__ = ["Say", "open_ecosystem", "roster_directory"]
+__all__ = ["Say", "link_butlers", "open_ecosystem", "roster_directory"]
 
 #: Parts that boot at a time. Each start has a deadline of its own, and with 48 of them on two cores
 #: the last would be late for no fault of its own; a household's six start together all the same.
@@ -80,6 +80,22 @@ Say = Callable[[str], None]
 def roster_directory(subject: Subject) -> Path:
     """Where the subject keeps its butlers."""
     return subject.resolve(tables_of(subject).roster.directory)
+
+
+def link_butlers(subject: Subject, roster: Path, names: Iterable[str]) -> None:
+    """Make a roster of some butlers.
+
+    Their folders are links to those of the product: nothing writes to them, and what their code does is
+    seen by whoever measures the product's.
+
+    Args:
+        subject: whose butlers.
+        roster: a directory that holds none of them; it is made.
+        names: of the butlers.
+    """
+    roster.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (roster / name).symlink_to(roster_directory(subject).resolve() / name)
 
 
 @asynccontextmanager

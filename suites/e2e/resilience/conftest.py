@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -14,7 +13,7 @@ from harness_core.base.slowness import patience
 from harness_core.process import Run
 from harness_core.system.staging import Options
 from harness_core.system.subject import Subject
-from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
+from suites.e2e.ecosystem.boot import link_butlers, open_ecosystem
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.knobs import turned
 from suites.e2e.worlds.chaos import Chaos
@@ -57,8 +56,7 @@ def fragile_ecosystem(
 ) -> Iterator[Ecosystem]:
     """A second ecosystem, whose database, processes and model may be taken away at any time."""
     roster = tmp_path_factory.mktemp("fragile") / "roster"
-    for name in BUTLERS:
-        shutil.copytree(roster_directory(subject) / name, roster / name)
+    link_butlers(subject, roster, BUTLERS)
     environment = turned(
         subject, "switchboard", lease_s=lease_s, connect_deadline_s=patience(CONNECT_S)
     )

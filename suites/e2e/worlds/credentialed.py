@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import secrets
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ from harness_core.doubles.http import Answer, Recorded, Recorder, Rule, open_rec
 from harness_core.doubles.mail import Mailbox, open_mailbox
 from harness_core.process import Run
 from harness_core.system.subject import Subject, Variables
-from suites.e2e.ecosystem.boot import Say, open_ecosystem, roster_directory
+from suites.e2e.ecosystem.boot import Say, link_butlers, open_ecosystem
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.subject_file import Module, filled, tables_of
 
@@ -84,8 +83,7 @@ async def open_connected(
     Raises:
         BadInput: the subject file says it wrongly.
     """
-    for name in BUTLERS:
-        shutil.copytree(roster_directory(subject) / name, roster / name)
+    link_butlers(subject, roster, BUTLERS)
     telegram_token = f"{secrets.randbelow(10**9)}:{secrets.token_urlsafe(24)}"
     calendar_token = "cal-" + secrets.token_urlsafe(24)
     evidence.redactor.add(telegram_token, calendar_token)
