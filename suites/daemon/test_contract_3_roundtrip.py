@@ -45,6 +45,7 @@ from suites.daemon.wire import (
     RemoteProtocolError,
     Violation,
     encode_frame,
+    lookup,
     open_connection,
     plist,
     print_form,
@@ -128,6 +129,21 @@ async def test_what_came_before_a_broken_frame_is_answered(
                 f"{connection.transcript}"
             )
         expect_refusal(await connection.receive("an error", seconds=ANSWER_S), connection)
+
+
+@pytest.mark.capability("whole-meta")
+async def test_a_backslash_means_the_next_character(daemon: Daemon) -> None:
+    """In a string no letter after a backslash means anything but itself: not a newline, not a tab."""
+    meant = "".join(map(chr, range(33, 127))) + "é日😀 \n"
+    escaped = "".join(f"\\{character}" for character in meant)
+    async with daemon.connect() as connection:
+        meta = await echoed(connection, f'(:source :cli :x "{escaped}")')
+        found = lookup(meta, "X") if meta is not None else None
+
+        assert meant == found, (
+            f"contract 3: a string is another after the round trip: expected {meant!r}, "
+            f"found {found!r}\n{connection.transcript}"
+        )
 
 
 @pytest.mark.capability("echo")
