@@ -116,6 +116,15 @@ def test_the_file_is_damaged_however_it_is_loaded(environment, code, folder, wor
     assert ("42", "") == ran(environment, code, *ASK), "bytecode of the mutant was kept"
 
 
+def test_a_product_is_told_to_keep_nothing_beside_its_code(environment, code, folder):
+    """Where it keeps what its code made, the code of a mutant would never be run."""
+    words = ("-c", "import sys; print(sys.dont_write_bytecode)")
+    request = ask_for_damage(folder, damage(code))
+
+    assert ("True", "") == ran(environment, code, *words, request=request)
+    assert ("False", "") == ran(environment, code, *words)
+
+
 @pytest.mark.parametrize(
     ("change", "key", "expected"),
     [

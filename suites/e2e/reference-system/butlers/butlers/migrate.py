@@ -20,6 +20,7 @@ import contextlib
 import hashlib
 import io
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,9 +144,14 @@ def _stamp(chain: Chain, revision: str) -> str:
 
 
 def _rendered(chain: Chain, current: str | None, head: str | None) -> str:
-    """The SQL from one revision to another, from the cache when the scripts are unchanged."""
+    """The SQL from one revision to another, from the cache when the scripts are unchanged.
+
+    Where no bytecode is kept beside the code, neither is this.
+    """
     if head is None or current == head:
         return ""
+    if sys.dont_write_bytecode:
+        return _render(chain, current, head)
     file = chain.scripts / "__pycache__" / f"{_key(chain, current, head)}.sql"
     with contextlib.suppress(OSError):
         return file.read_text(encoding="utf-8")
