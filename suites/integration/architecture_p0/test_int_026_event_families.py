@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any
+from typing import Any, Final
 
 import pytest
+import yaml
+from workbench_contract.benchmark import ReviewDecision as Decision
+from workbench_contract.review import Review, ReviewEvidence, Seen
 
-from harness_core.doubles.turns import use
+from harness_core.doubles.turns import Use, use
+from suites.integration.bundles import ESTIMATE, OBJECTIVES, PLAN, TODO, sound
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.planners import planner_at_work
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import BROKEN_SCENE, PART_SCRIPT
 
-_PLAN = "# Plan\n\nA plate with a hole, milled from a sheet of 4 mm.\n"
-_DECISIONS = ("approved", "rejected", "confirm_plan_refusal", "reject_plan_refusal")
-_REVIEW = "# Review\n\nI looked at model.py and at its simulation; both are sound.\n"
+_ON_A_DESIGN: Final = (Decision.APPROVED, Decision.REJECTED)
 
 
 @pytest.mark.covers("INT-026")
@@ -25,16 +28,21 @@ async def test_int_026_mandatory_families(episodes: Episodes) -> None:
     """A planner's, a coder's and a reviewer's run are recorded as what each did, and nothing else.
 
     Work that fails is recorded as failed: code that does not lint, a plan that is empty, a model that
-    cannot be simulated. The model provider is a stand-in: the gateway does the turns.
+    cannot be simulated, a review that rests on what was not read. The model provider is a stand-in: the gateway does the turns.
     """
-    planner = await episodes.run(
-        token := new_token(),
-        use("fs_write", path="plan.md", content=" \n"),
-        use("submit", kind="plan", path="plan.md"),
-        use("fs_write", path="plan.md", content=_PLAN + token),
-        use("submit", kind="plan", path="plan.md"),
-        role="planner",
-    )
+    bundle = sound("", number=261)
+    files = bundle.files()
+    turns = [
+        use("fs_write", path=PLAN, content=" \n"),
+        use("submit"),
+        *(use("fs_write", path=path, content=files[path]) for path in (PLAN, OBJECTIVES, ESTIMATE)),
+        use("submit"),
+    ]
+    async with planner_at_work(episodes, *turns, number=261) as planning:
+        await planning.leave({TODO: planning.sound().todo})
+    planner = await episodes.get(planning.episode_id)
+    handed = planner["handovers"]
+    assert 1 == len(handed), f"expected the one hand-over of a sound plan, found {handed}"
     coder = await episodes.run(
         new_token(),
         (
@@ -51,11 +59,13 @@ async def test_int_026_mandatory_families(episodes: Episodes) -> None:
     )
     reviewer = await episodes.run(
         new_token(),
-        use("fs_write", path="review.md", content=_REVIEW),
-        use("submit", kind="review", path="review.md"),
-        *(use("submit", kind="review", path="review.md", decision=each) for each in _DECISIONS),
+        use("fs_write", path="review.md", content=_review(Decision.APPROVED, bundle.plan)),
+        use("submit"),
+        use("fs_read", path=PLAN),
+        *(turn for each in Decision for turn in _written(each, bundle.plan)),
         use("lint", path="review.md"),
         role="reviewer",
+        handover_id=handed[0],
     )
     planned, coded, reviewed = [
         await episodes.events(episode["episode_id"]) for episode in (planner, coder, reviewer)
@@ -74,16 +84,19 @@ async def test_int_026_mandatory_families(episodes: Episodes) -> None:
     plans = [event["payload"] for event in calls(planned, "plan_submission")]
     accepted = [plan["accepted"] for plan in plans]
     expect_same([False, True], accepted, what="whether an empty and a sound plan are accepted")
-    assert plans[0]["reasons"], "a refused plan without a reason"
-    assert not plans[1]["reasons"], f"an accepted plan with reasons against it: {plans[1]}"
-    digests = [hashlib.sha256(text.encode()).hexdigest() for text in (" \n", _PLAN + token)]
-    expect_same(digests, [plan["sha256"] for plan in plans], what="digests of the plans")
+    first = sorted({each["file"] for each in plans[0]["findings"]})
+    expect_same([PLAN], first, what="what is missing of a plan that says nothing")
+    assert not plans[1]["findings"], f"an accepted plan with findings against it: {plans[1]}"
+    digests = [{each["path"]: each["sha256"] for each in plan["files"]} for plan in plans]
+    expected = [hashlib.sha256(text.encode()).hexdigest() for text in (" \n", bundle.plan)]
+    expect_same(expected, [each[PLAN] for each in digests], what="digests of the plans")
     reviews = [event["payload"] for event in calls(reviewed, "review_decision")]
-    decided = [(review.get("decision"), review["accepted"]) for review in reviews]
-    # One without a decision is none: it may have been refused before it was looked at.
-    undecided = [(None, False)] if len(decided) > len(_DECISIONS) else []
-    wanted = [*undecided, *((each, True) for each in _DECISIONS)]
+    decided = [(review["decision"], review["accepted"]) for review in reviews]
+    # Two decisions are on a design, two on a refusal of the plan, which this is not.
+    wanted = [("approved", False), *((each, each in _ON_A_DESIGN) for each in Decision)]
     expect_same(wanted, decided, what="decisions of the reviews, and whether each is accepted")
+    unread = [each["where"] for each in reviews[0]["findings"]]
+    expect_same(["evidence.files_checked[0]"], unread, what="evidence that was not read before")
     allowed = [
         event["payload"]["tool"]
         for event in calls(reviewed, "tool_call")
@@ -92,13 +105,27 @@ async def test_int_026_mandatory_families(episodes: Episodes) -> None:
     assert ["lint"] == allowed, f"expected a reviewer to lint once, found {allowed}"
     _is_what_was_coded(coded)
 
-    session = episodes.session(token)
+    session = episodes.session(new_token())
     missing = await session.post("/benchmark/simulate", model="missing.xml", variant="v", seed=1)
     expect_refused(missing, 404)
     events = await session.events()
     kinds = [event["kind"] for event in events]
     assert ["tool_call"] == kinds, f"a run that never was has an event: {kinds}"
     assert not events[0]["payload"]["ok"], "a refused call is recorded as carried out"
+
+
+def _review(decision: Decision, plan: str) -> str:
+    """A review that rests on the plan, as it was handed over."""
+    seen = Seen(path=PLAN, sha256=hashlib.sha256(plan.encode()).hexdigest())
+    evidence = ReviewEvidence(images_viewed=[], videos_viewed=[], files_checked=[seen])
+    review = Review(decision=decision, evidence=evidence, comments=["The flap is sound."])
+    return f"---\n{yaml.safe_dump(review.model_dump(mode='json'))}---\n\n# Review\n"
+
+
+def _written(decision: Decision, plan: str) -> tuple[Use, Use]:
+    """The turns that write a review and hand it over."""
+    written = use("fs_write", path="review.md", content=_review(decision, plan))
+    return written, use("submit")
 
 
 def _is_what_was_coded(coded: list[dict[str, Any]]) -> None:

@@ -14,8 +14,10 @@ from harness_core.base.slowness import patience
 from harness_core.doubles.http import Response
 from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import result, use
+from suites.integration.bundles import PLAN, TODO
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.planners import planner_at_work
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import BROKEN_SCENE, scene
 from suites.integration.sessions import Session, new_session
@@ -34,8 +36,8 @@ _MARKS: Final = (
     *("…", "\\u2026", "[...]", "(...)"),
 )
 
-#: Where a refused submission says why: as a verdict, as findings, or as any refusal.
-_REASONS: Final = ("reasons", "findings", "detail")
+#: What an answer to a submission and its event have in common.
+_TOLD: Final = ("role", "stage", "findings", "files", "handover_id", "warnings", "refuses_plan")
 
 #: How a request of the Messages API says that a tool's result is an error.
 _ERRORS: Final = ('"is_error":true', '"is_error": true')
@@ -163,11 +165,8 @@ async def test_int_026_jobs_at_once_are_each_about_their_own_part(worker):
 
 @pytest.mark.covers("INT-026")
 @pytest.mark.integration_p0
-async def test_int_026_validation_lint_and_submission_tell_what_is(worker):
-    """Models, sources and documents are judged by what is in them; events tell the same.
-
-    What is not there, or no such document, is refused.
-    """
+async def test_int_026_validation_and_lint_tell_what_is(worker):
+    """Models and sources are judged by what is in them; events tell the same."""
     session = new_session(worker)
     for path, content, bodies in (
         ("one.xml", scene(boxes=1), 1),
@@ -183,21 +182,37 @@ async def test_int_026_validation_lint_and_submission_tell_what_is(worker):
     for path, (source, findings) in _SOURCES.items():
         await session.write(path, source)
         await _is_linted(session, path, findings)
-    document = "A plan of some length, with ümläuts.\n"
-    digest = hashlib.sha256(document.encode()).hexdigest()
-    await session.write("plan.md", document)
-    await session.write("empty.md", "\n \t\n")
-    for body, accepted in (
-        ({"kind": "plan", "path": "plan.md"}, True),
-        ({"kind": "plan", "path": "empty.md"}, False),
-        ({"kind": "plan", "path": "plan.md", "decision": "approved"}, False),
-        ({"kind": "review", "path": "plan.md", "decision": "rejected"}, True),
-        ({"kind": "review", "path": "plan.md"}, False),
-        ({"kind": "review", "path": "empty.md", "decision": "approved"}, False),
-    ):
-        await _is_judged(session, body, accepted=accepted, digest=digest)
-    for wrong in ({"kind": "poem", "path": "plan.md"}, {"kind": "plan"}, {"path": "plan.md"}):
-        expect_refused(await session.post("/benchmark/submit", **wrong), 400, 422)
+
+
+@pytest.mark.covers("INT-026")
+@pytest.mark.integration_p0
+async def test_int_026_a_submission_and_its_event_say_the_same(episodes: Episodes) -> None:
+    """Refused or accepted: findings, digests and the id of the hand-over are the same in both.
+
+    What is no submission leaves neither. The model provider is a stand-in: the gateway holds the planner's
+    model.
+    """
+    async with planner_at_work(episodes, number=262) as planner:
+        bundle = planner.sound()
+        await planner.leave({TODO: bundle.todo})
+        for text in (None, "", "# Plän 😀\n\n## 2. Parts\n", bundle.plan):
+            answer = await planner.judged(bundle, plan=text)
+            event = calls(await planner.session.events(), "plan_submission")[-1]["payload"]
+            found = answer.json()
+            accepted = text == bundle.plan
+            assert (200 if accepted else 422) == answer.status, f"a plan of {text!r}: {answer}"
+            assert accepted == event["accepted"], f"answered {answer}, and its event: {event}"
+            same = {key: found[key] for key in _TOLD if key in found}
+            expect_same(same, {key: event[key] for key in same}, what="an answer and its event")
+            digest = text and hashlib.sha256(text.encode()).hexdigest()
+            found_digests = {each["path"]: each["sha256"] for each in event["files"]}
+            if text:
+                expect_same(digest, found_digests[PLAN], what="the digest of what was submitted")
+        before = len(await planner.session.events())
+        for wrong in ({"kind": "plan"}, {"path": PLAN}, {"role": "coder"}, {"job_id": "../x"}):
+            expect_refused(await planner.session.post("/benchmark/submit", **wrong), 400, 422)
+        after = await planner.session.events()
+        assert before == len(after), f"what is no submission has an event: {after[before:]}"
 
 
 @pytest.mark.covers("INT-026")
@@ -385,37 +400,6 @@ async def _is_linted(session: Session, path: str, findings: list[tuple[str, int]
         assert path == payload["path"], f"expected the event of {path}, found {payload}"
         codes = [code for code, _ in listed]
         expect_same(codes, payload["codes"], what=f"codes of {path} in the event")
-
-
-async def _is_judged(
-    session: Session, body: dict[str, Any], *, accepted: bool, digest: str
-) -> None:
-    """A submission has a verdict, with reasons when it is refused; its event says the same.
-
-    A refusal is a verdict that was answered with 200, or a 422; a request that is none of its kind may
-    be refused before it has an event.
-    """
-    kind = "review_decision" if body["kind"] == "review" else "plan_submission"
-    before = len(calls(await session.events(), kind))
-    answer = await _asked(session, "/benchmark/submit", **body)
-    refused = answer.status == 422 and not accepted
-    assert refused or answer.status == 200, f"expected a verdict on {body}, found {answer}"
-    found = answer.json()
-    reasons = next((found[key] for key in _REASONS if key in found), [])
-    assert refused or accepted == found["accepted"], f"expected {accepted} for {body}: {found}"
-    assert accepted == (not reasons), f"a verdict beside its reasons: {found}"
-    events = [each["payload"] for each in calls(await session.events(), kind)[before:]]
-    unfit = ("decision" in body) != (body["kind"] == "review")
-    assert events or (refused and unfit), f"expected an event {kind} of {body}, found none"
-    for event in events:
-        assert accepted == event["accepted"], f"{body} was answered {answer}, its event: {event}"
-        assert accepted == (not event["reasons"]), f"an event beside its reasons: {event}"
-        same = {key: found[key] for key in ("reasons", "sha256", "path") if key in found}
-        expect_same(same, {key: event[key] for key in same}, what=f"the event of {body}")
-        assert body["path"] == event["path"], f"expected the event of {body}, found {event}"
-        assert body["path"] == "empty.md" or digest == event["sha256"], (
-            f"the event of {body}: expected the digest {digest} of what was submitted, found {event}"
-        )
 
 
 def _run_of(path: str) -> dict[str, Any]:

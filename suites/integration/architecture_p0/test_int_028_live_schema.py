@@ -10,11 +10,13 @@ import trio
 
 from harness_core.base.slowness import patience
 from harness_core.doubles.turns import Turn, fail, say, use
+from suites.integration.bundles import PLAN
 from suites.integration.comparing import expect_same
 from suites.integration.conforming import Conforming
 from suites.integration.document import OPEN_PATHS, Document, Operation, live_document
 from suites.integration.episodes import FINAL, Episodes
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
+from suites.integration.planners import expect_accepted, handover, planner_at_work
 from suites.integration.refusals import OUTSIDE, expect_refused
 from suites.integration.sessions import new_session
 
@@ -31,6 +33,8 @@ CRITICAL = {
         "GET /episodes/{episode_id}/assets": {200, 401, 404},
         "GET /episodes/{episode_id}/assets/{path}": {200, 401, 404},
         "GET /cots/search": {200, 401, 422},
+        "GET /handovers/{handover_id}": {200, 401, 404},
+        "GET /handovers/{handover_id}/files/{path}": {200, 401, 404},
     },
     "worker": {
         "GET /health": {200, 503},
@@ -45,7 +49,7 @@ CRITICAL = {
         "POST /benchmark/validate": {200, 401, 404, 422},
         "POST /benchmark/analyze": {200, 401, 404, 422},
         "POST /benchmark/simulate": {200, 401, 404, 422},
-        "POST /benchmark/submit": {200, 401, 404, 422},
+        "POST /benchmark/submit": {200, 401, 422},
         "GET /assets/{path}": {200, 401, 404},
         "POST /jobs/{job_id}/cancel": {200, 401, 404},
     },
@@ -60,6 +64,9 @@ NO_OBJECTS = (
 
 #: Values of JSON, or nearly, that no field of ours can have.
 NO_VALUES = (b"NaN", b"-Infinity", b'"\\ud800"', b'"\\udfff\\ud800x"', b"{}", b"[[]]")
+
+#: Of the right form, and of nothing.
+UNKNOWN = "00000000-0000-4000-8000-000000000028"
 
 #: An operation of the worker that builds or simulates: seconds, most of them imports.
 WORK_S = 60.0
@@ -89,6 +96,7 @@ async def test_int_028_answers_are_what_the_document_says(
     answer = await asking.ask("GET", "/health", headers={"x-api-key": None})
     assert answer.status == 200, f"health of a sound stack: {answer}"
 
+    await hands_over(asking, episodes)
     if service == "controller":
         await run_of_episodes(asking, episodes, token)
     else:
@@ -173,6 +181,31 @@ async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) ->
         expect_refused(await asking.ask("GET", "/cots/search", params=query), 400, 422)
 
 
+async def hands_over(asking: Conforming, episodes: Episodes) -> None:
+    """A planner is refused, then accepted; what was handed over is there, and nothing else."""
+    async with planner_at_work(episodes, number=281) as planner:
+        await planner.leave(planner.sound().files() | {PLAN: None})
+        if asking.document.service == "worker":
+            own, asking.client = asking.client, planner.session.client
+            expect_refused(await asking.ask("POST", "/benchmark/submit", json={}), 422)
+            await planner.leave({PLAN: planner.sound().plan})
+            answer = await asking.ask("POST", "/benchmark/submit", json={})
+            assert 200 == answer.status, f"a sound hand-over: {answer}"
+            asking.client = own
+            return
+        accepted = expect_accepted(await planner.judged(planner.sound()), "a sound hand-over")
+        kept = f"/handovers/{(await handover(asking.client, accepted.handover_id)).handover_id}"
+    for path in (kept, f"{kept}/files/{PLAN}", f"/episodes/{planner.episode_id}"):
+        answer = await asking.ask("GET", path)
+        assert 200 == answer.status, f"{path} of what was handed over: {answer}"
+    for path in (f"{kept}/files/nothing.md", f"{kept}/files/%00", f"/handovers/{UNKNOWN}"):
+        expect_refused(await asking.ask("GET", path), 404)
+    body = {"task": "goes on", "handover_id": UNKNOWN}
+    expect_refused(await asking.ask("POST", "/episodes", json=body), 404)
+    batch = {"episodes": [body]}
+    expect_refused(await asking.ask("POST", "/episodes/batch", json=batch), 404)
+
+
 async def interrupted(asking: Conforming, episodes: Episodes, token: str) -> None:
     """An episode at work is interrupted, and every answer on the way is documented."""
     await rehearsed(episodes, token, episodes.waiting())
@@ -243,7 +276,6 @@ async def run_of_a_session(asking: Conforming, token: str) -> None:
         (200, "/benchmark/validate", {"model": "broken.xml"}),
         (200, "/benchmark/simulate", {"model": "scene.xml", "duration_s": 0.2, "seed": 5}),
         (409, "/benchmark/simulate", {"model": "broken.xml", "duration_s": 0.2}),
-        (200, "/benchmark/submit", {"kind": "plan", "path": "plan.md"}),
         (200, "/fs/delete", {"path": "bad.py"}),
     ]
     part = "from build123d import Box\npart = Box(10, 20, 5)\n"
@@ -261,7 +293,6 @@ async def run_of_a_session(asking: Conforming, token: str) -> None:
         (404, f"/benchmark/{name}", {"model": "nowhere.xml"})
         for name in ("validate", "analyze", "simulate")
     ]
-    expected.append((404, "/benchmark/submit", {"kind": "plan", "path": "nowhere.md"}))
     expected.append((OUTSIDE, "/fs/write", {"path": "../x", "content": "x"}))
     for status, operation, body in expected:
         answer = await asking.ask("POST", operation, json=body, seconds=patience(WORK_S))
@@ -357,7 +388,7 @@ SOUND: dict[str, dict[str, Any]] = {
     "/benchmark/validate": {"model": "nowhere.xml"},
     "/benchmark/analyze": {"model": "nowhere.py"},
     "/benchmark/simulate": {"model": "nowhere.xml"},
-    "/benchmark/submit": {"kind": "plan", "path": "nowhere"},
+    "/benchmark/submit": {},
 }
 
 

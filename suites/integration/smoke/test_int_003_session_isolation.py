@@ -39,7 +39,6 @@ LOOKING = {
     "/fs/read": {},
     "/fs/grep": {"pattern": "."},
     "/lint": {},
-    "/benchmark/submit": {"kind": "plan"},
 }
 PASSWORDS = "root:"
 

@@ -1,4 +1,4 @@
-"""Geometry, physics and submissions on the worker."""
+"""Geometry and physics on the worker; what a reviewer can decide."""
 
 from __future__ import annotations
 
@@ -109,37 +109,11 @@ class Analyzed(Model):
     faces: int
 
 
-class SubmissionKind(StrEnum):
-    PLAN = "plan"
-    REVIEW = "review"
-
-
 class ReviewDecision(StrEnum):
     APPROVED = "approved"
     REJECTED = "rejected"
     CONFIRM_PLAN_REFUSAL = "confirm_plan_refusal"
     REJECT_PLAN_REFUSAL = "reject_plan_refusal"
-
-
-class SubmitRequest(Model):
-    """Hand something over.
-
-    Attributes:
-        path: the file that says it: ``plan.md``, or a review.
-        decision: of a review alone.
-    """
-
-    kind: SubmissionKind
-    path: str = Field(min_length=1, max_length=PATH_CHARS)
-    decision: ReviewDecision | None = None
-
-
-class Submitted(Model):
-    kind: SubmissionKind
-    path: str
-    accepted: bool
-    reasons: list[str]
-    sha256: str
 
 
 class SimulationRefused(Problem):

@@ -12,11 +12,14 @@ from pydantic import Field, field_validator
 from workbench_contract.base import Model, Text
 from workbench_contract.events import Event, EventSource
 from workbench_contract.problem import Problem
+from workbench_contract.todo import IssuedEntry
 
 #: The longest task that is taken.
 TASK_CHARS = 20_000
 #: The most episodes of one batch.
 BATCH_EPISODES = 50
+
+HANDOVER = Field(default=None, pattern=r"^[A-Za-z0-9-]{1,64}$")
 
 
 class EpisodeStatus(StrEnum):
@@ -45,6 +48,7 @@ class EpisodeRequest(Model):
     Attributes:
         seed: of everything random in the run.
         variant: static variant of the environment, tracked with every simulation.
+        handover_id: of the hand-over that the agent starts from; none to start from nothing.
     """
 
     task: Text = Field(min_length=1, max_length=TASK_CHARS)
@@ -52,6 +56,7 @@ class EpisodeRequest(Model):
     seed: int = Field(default=0, ge=0, lt=2**31)
     variant: Text = Field(default="default", min_length=1, max_length=100)
     metadata: dict[str, Any] = Field(default_factory=dict)
+    handover_id: str | None = HANDOVER
 
     @field_validator("metadata")
     @classmethod
@@ -196,11 +201,21 @@ class EpisodeSummary(Model):
     seed: int
     variant: str
     metadata: dict[str, Any]
+    handover_id: str | None
     created_at: datetime
     updated_at: datetime
 
 
 class Episode(EpisodeSummary):
+    """An episode with all that belongs to it.
+
+    Attributes:
+        todo: the entries that were issued to its agent.
+        handovers: those that were accepted of it, by their ids, in order.
+    """
+
+    todo: list[IssuedEntry]
+    handovers: list[str]
     interrupt_requested_at: datetime | None
     transitions: list[Transition]
     traces: list[Trace]

@@ -1,4 +1,4 @@
-"""A refusal."""
+"""A refusal: of what was asked, or of how it was asked."""
 
 from __future__ import annotations
 
@@ -9,3 +9,17 @@ class Problem(Model):
     """Why a request was not carried out; one sentence for people."""
 
     detail: str
+
+
+class MalformedField(Model):
+    """What is wrong with a request, and where."""
+
+    loc: list[str | int]
+    msg: str
+    type: str
+
+
+class Malformed(Model):
+    """A request that is none of its kind."""
+
+    detail: list[MalformedField]

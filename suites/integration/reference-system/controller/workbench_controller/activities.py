@@ -22,10 +22,12 @@ from workbench_controller.catalogue.constraints import BadConstraint
 from workbench_controller.catalogue.cursor import BadCursor
 from workbench_controller.catalogue.reader import Catalogue, NoSuchVersion
 from workbench_controller.catalogue.search import search
-from workbench_controller.ingest import GapError, pull
+from workbench_controller.handovers import BytesDiffer
+from workbench_controller.ingest import GapError, pull_and_store
 from workbench_controller.journal import note_search
 from workbench_controller.lifecycle import TransitionRefused, transition
 from workbench_controller.model_client import ModelRefused
+from workbench_controller.opening import opening_of
 from workbench_controller.roles import system_prompt
 from workbench_controller.run import Call, CallResult, Run, Step, Turn
 from workbench_controller.settings import Settings
@@ -67,7 +69,13 @@ class EpisodeActivities:
 
     def all(self) -> list[Callable[..., Any]]:
         """The activities."""
-        return [self.step, self.model_turn, self.tool_call, self.collect_events]
+        return [
+            self.step,
+            self.open_session,
+            self.model_turn,
+            self.tool_call,
+            self.collect_events,
+        ]
 
     @activity.defn(name="step")
     async def step(self, step: Step) -> bool:
@@ -94,6 +102,22 @@ class EpisodeActivities:
             run.episode_id,
         )
         return found
+
+    @activity.defn(name="open_session")
+    async def open_session(self, run: Run) -> None:
+        """Tell the worker what the session is for, and what it begins with."""
+        with telling(run):
+            opening = await opening_of(self.pool, run)
+            try:
+                answer = await self.worker.post(
+                    whose(run), "/session/open", opening.model_dump(mode="json")
+                )
+            except httpx.HTTPError as error:
+                reason = f"cannot open the session: the worker does not answer ({describe(error)})"
+                raise ApplicationError(reason) from error
+            if not answer.is_success:
+                reason = f"cannot open the session: the worker says {answer.text[:_TEXT_CHARS]}"
+                raise ApplicationError(reason, non_retryable=answer.status_code < 500)
 
     @activity.defn(name="model_turn")
     async def model_turn(self, turn: Turn) -> dict[str, Any]:
@@ -186,6 +210,9 @@ class EpisodeActivities:
             raise ApplicationError(str(over), non_retryable=True) from over
         if answer.status_code >= 500 and not _is_refusal(answer):
             raise httpx.HTTPStatusError("the worker failed", request=answer.request, response=answer)
+        if tool.hands_over and answer.is_success:
+            # Who is told that a hand-over is accepted can rely on it: it is stored before.
+            await pull_and_store(self.pool, self.worker, run.session_id)
         return CallResult(text=_fitting(answer.text), ok=answer.is_success)
 
     async def _end_job(self, run: Run, job_id: str) -> None:
@@ -207,8 +234,8 @@ class EpisodeActivities:
         """Pull what the worker has; what it does not give now is pulled by the controller later."""
         with telling(run):
             try:
-                await pull(self.pool, self.worker, run.session_id)
-            except (httpx.HTTPError, GapError) as error:
+                await pull_and_store(self.pool, self.worker, run.session_id)
+            except (httpx.HTTPError, GapError, BytesDiffer) as error:
                 log.warning("pull_failed", reason=describe(error))
 
     @contextlib.asynccontextmanager

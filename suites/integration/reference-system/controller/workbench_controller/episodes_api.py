@@ -38,10 +38,13 @@ EpisodeId = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 
 
 @router.post(
-    "", status_code=202, response_model=EpisodeAccepted, responses={503: {"model": EpisodeRefused | Problem}}
+    "",
+    status_code=202,
+    response_model=EpisodeAccepted,
+    responses=refusals(404) | {503: {"model": EpisodeRefused | Problem}},
 )
 async def post_episode(request: EpisodeRequest, controller: Controller) -> Any:
-    """Submit an episode; with 503 it exists, and has failed."""
+    """Submit an episode; with 503 it exists, and has failed; with 404 there is no such hand-over."""
     [(accepted, problem)] = await submit(controller, [request])
     if problem is None:
         if faults.on("answer-undeclared-field"):
@@ -56,7 +59,7 @@ async def post_episode(request: EpisodeRequest, controller: Controller) -> Any:
     "/batch",
     status_code=202,
     response_model=BatchAccepted,
-    responses={503: {"model": BatchRefused | Problem}},
+    responses=refusals(404) | {503: {"model": BatchRefused | Problem}},
 )
 async def post_batch(request: BatchRequest, controller: Controller) -> Any:
     """Submit several; with 503 each exists, and those that could not be started have failed."""

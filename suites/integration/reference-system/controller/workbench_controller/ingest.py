@@ -9,6 +9,7 @@ import httpx
 
 from workbench_controller.database import each_episode
 from workbench_controller.eventstore import last_pulled, store_pulled
+from workbench_controller.handovers import BytesDiffer, store_accepted
 from workbench_controller.worker_client import WorkerClient
 from workbench_foundation import faults, log
 from workbench_foundation.errors import describe
@@ -40,6 +41,16 @@ async def pull(pool: asyncpg.Pool, worker: WorkerClient, session_id: str) -> int
             return page.last_seq
 
 
+async def pull_and_store(pool: asyncpg.Pool, worker: WorkerClient, session_id: str) -> None:
+    """Pull, and store the hand-overs that are accepted by what was pulled.
+
+    Raises:
+        httpx.HTTPError, GapError, BytesDiffer: some of it is still to be stored.
+    """
+    await pull(pool, worker, session_id)
+    await store_accepted(pool, worker, session_id)
+
+
 async def pull_for_ever(pool: asyncpg.Pool, worker: WorkerClient, *, pull_s: float) -> None:
     """Pull for every episode that may still have events, until cancelled."""
     behind: set[str] = set()
@@ -61,8 +72,8 @@ async def _round(pool: asyncpg.Pool, worker: WorkerClient, behind: set[str]) -> 
         ids = {name: row[name] for name in ("episode_id", "session_id", "trace_id")}
         with log.about(**ids):
             try:
-                await pull(pool, worker, row["session_id"])
-            except (httpx.HTTPError, GapError) as error:
+                await pull_and_store(pool, worker, row["session_id"])
+            except (httpx.HTTPError, GapError, BytesDiffer) as error:
                 if row["session_id"] not in behind:
                     log.warning("pull_failed", reason=describe(error))
                     behind.add(row["session_id"])

@@ -15,10 +15,12 @@ from workbench_contract.episodes import (
     Trace,
     Transition,
 )
+from workbench_controller.handovers import handovers_of
+from workbench_controller.opening import issued_to
 
 _SUMMARY = (
     "episode_id", "session_id", "workflow_id", "run_id", "trace_id", "status", "reason", "role",
-    "task", "seed", "variant", "metadata", "created_at", "updated_at",
+    "task", "seed", "variant", "metadata", "handover_id", "created_at", "updated_at",
 )  # fmt: skip
 _TRANSITION = (
     "ordinal", "from_status", "to_status", "reason", "workflow_id", "run_id", "at",
@@ -51,8 +53,12 @@ async def episode(pool: asyncpg.Pool, episode_id: str) -> Episode | None:
         traces = await _of(connection, "traces", episode_id, "ordinal")
         kept = await _of(connection, "assets", episode_id, "path")
         lines = await _of(connection, "journal", episode_id, "ordinal")
+        todo = await issued_to(connection, episode_id)
+        handed = await handovers_of(connection, episode_id)
     return Episode(
         **_picked(row, _SUMMARY),
+        todo=todo,
+        handovers=handed,
         interrupt_requested_at=row["interrupt_requested_at"],
         transitions=[Transition(**_picked(step, _TRANSITION)) for step in steps],
         traces=[Trace(**_picked(trace, _TRACE)) for trace in traces],

@@ -15,15 +15,20 @@ TOOLS: dict[AgentRole, tuple[str, ...]] = {
 
 _PROMPTS = {
     AgentRole.PLANNER: (
-        "You plan the engineering of a part. Write plan.md and hand it over with submit."
+        "You plan the engineering of a part. plan.md, objectives.yaml and "
+        "preliminary_cost_estimation.yaml in your workspace are templates to be filled in (objectives "
+        "that you were given stay as they are); todo.md is your list: tick `[x]` what is done, skip "
+        "with `[-]` and a reason, delete nothing. Hand over with submit; correct all that it finds."
     ),
     AgentRole.CODER: (
         "You engineer a part. Write a build123d script that leaves the solid in `part`, check it "
-        "with lint, validate, analyze and simulate, and put what is to be kept below assets/."
+        "with lint, validate, analyze and simulate, and put what is to be kept below assets/. Hand over "
+        "model.py and todo.md with submit, or a plan_refusal.md with proof when the plan cannot be "
+        "carried out."
     ),
     AgentRole.REVIEWER: (
         "You review the engineering of a part. Look at its files, write review.md, and hand it "
-        "over with submit and your decision."
+        "over with submit: front matter with your decision, its evidence and your comments."
     ),
 }
 

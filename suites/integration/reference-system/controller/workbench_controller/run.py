@@ -37,6 +37,7 @@ class Run(BaseModel):
     task: str
     seed: int
     variant: str
+    handover_id: str | None = None
     limits: Limits
 
 

@@ -8,6 +8,8 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+import asyncpg
+
 from workbench_contract.episodes import (
     EpisodeAccepted,
     EpisodeRequest,
@@ -15,7 +17,8 @@ from workbench_contract.episodes import (
 )
 from workbench_controller.database import AWAY
 from workbench_controller.lifecycle import TransitionRefused, begin, transition
-from workbench_controller.parts import Parts
+from workbench_controller.opening import issue_to
+from workbench_controller.parts import Parts, Refused
 from workbench_controller.run import Limits, Run
 from workbench_controller.settings import Settings
 from workbench_controller.temporal import TemporalAway
@@ -31,15 +34,30 @@ async def submit(
     Their rows are written all or none: what is refused is not there. When Temporal does not answer, it
     may have started a workflow all the same: its first step is refused then, since the episode has
     failed, and it ends without having done anything.
+
+    Raises:
+        Refused: 404 when one would start from a hand-over that there is not.
     """
     runs = [_run(request, parts.settings) for request in requests]
     async with parts.pool.acquire() as connection, connection.transaction():
         for run, request in zip(runs, requests, strict=True):
+            if run.handover_id is not None:
+                await _is_there(connection, run.handover_id)
             await begin(connection, _row(run, request))
+            await issue_to(connection, run)
     # At once: each is bounded by itself, so all of them are, when Temporal does not answer.
     async with asyncio.TaskGroup() as group:
         starting = [group.create_task(_start(parts, run)) for run in runs]
     return [task.result() for task in starting]
+
+
+async def _is_there(connection: asyncpg.Connection, handover_id: str) -> None:
+    found = await connection.fetchval(
+        "SELECT true FROM handovers WHERE handover_id = $1", handover_id
+    )
+    if not found:
+        detail = f"cannot start from hand-over {handover_id}: there is none. Check the id"
+        raise Refused(404, detail)
 
 
 def _row(run: Run, request: EpisodeRequest) -> dict[str, Any]:
@@ -55,6 +73,7 @@ def _row(run: Run, request: EpisodeRequest) -> dict[str, Any]:
         "seed": run.seed,
         "variant": run.variant,
         "metadata": request.metadata,
+        "handover_id": run.handover_id,
     }
 
 
@@ -123,6 +142,7 @@ def _run(request: EpisodeRequest, settings: Settings) -> Run:
         task=request.task,
         seed=request.seed,
         variant=request.variant,
+        handover_id=request.handover_id,
         limits=Limits(
             turns=settings.model.turns,
             tool_s=settings.tool_s,

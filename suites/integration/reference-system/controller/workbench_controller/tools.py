@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from workbench_contract import benchmark, catalogue, execution, files
+from workbench_contract import benchmark, catalogue, execution, files, handover
 from workbench_contract.episodes import AgentRole
 from workbench_controller.roles import TOOLS
 from workbench_foundation import faults
@@ -24,6 +24,7 @@ class Tool:
         path: of the operation.
         jobs: it can be cancelled by a job id.
         tracked: it takes variant and seed.
+        hands_over: what it accepts is a hand-over.
         here: it is carried out by the controller's own processes, not by the worker.
     """
 
@@ -33,6 +34,7 @@ class Tool:
     jobs: bool = False
     tracked: bool = False
     here: bool = False
+    hands_over: bool = False
 
 
 ALL: dict[str, Tool] = {
@@ -82,8 +84,10 @@ ALL: dict[str, Tool] = {
     ),
     "submit": Tool(
         path="/benchmark/submit",
-        request=benchmark.SubmitRequest,
-        description="Hand over a plan or a review.",
+        request=handover.SubmitRequest,
+        description="Hand over what your role has to leave, or learn all that is wrong with it.",
+        jobs=True,
+        hands_over=True,
     ),
     "search_catalogue": Tool(
         path="/cots/search",

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import httpx
 
 from workbench_contract.events import EventPage
+from workbench_contract.handover import FileBytes, HandedOver
 from workbench_foundation import faults
 from workbench_foundation.keys import HEADER
 from workbench_foundation.requests import EPISODE, SESSION, TRACE
@@ -72,6 +73,12 @@ class WorkerClient:
         """One operation; its answer, whatever the status."""
         timeout = httpx.USE_CLIENT_DEFAULT if timeout_s is None else timeout_s
         return await self._http.post(path, json=body, headers=whose.headers(), timeout=timeout)
+
+    async def handover(self, whose: Whose, handover_id: str) -> list[FileBytes]:
+        """The files of a hand-over that the worker's gate has accepted."""
+        answer = await self._http.get(f"/handovers/{handover_id}", headers=whose.headers())
+        answer.raise_for_status()
+        return HandedOver.model_validate_json(answer.content).files
 
     async def asset(self, whose: Whose, path: str) -> bytes:
         """The bytes of a session's file."""

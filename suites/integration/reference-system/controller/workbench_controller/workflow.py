@@ -35,6 +35,7 @@ class EpisodeWorkflow:
         try:
             if not await self._step(EpisodeStatus.RUNNING, "a worker has taken it up"):
                 return "it was over before it began"
+            await self._open_session()
             report = await self._work()
             await self._keep_assets()
         # Whatever ends the work early is recorded as what it was, at Temporal as well.
@@ -47,6 +48,14 @@ class EpisodeWorkflow:
             raise ApplicationError(reason, non_retryable=True) from error
         await self._end(EpisodeStatus.COMPLETED, "the agent has finished")
         return report
+
+    async def _open_session(self) -> None:
+        await workflow.execute_activity(
+            "open_session",
+            self._run,
+            start_to_close_timeout=timedelta(seconds=2 * self._run.limits.rpc_s),
+            retry_policy=_THRICE,
+        )
 
     async def _work(self) -> str:
         messages: list[dict[str, Any]] = [{"role": "user", "content": self._run.task}]

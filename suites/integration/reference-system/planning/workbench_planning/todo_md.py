@@ -69,8 +69,12 @@ class Entry:
     id: str | None
 
 
-def issue(texts: Sequence[str]) -> tuple[Issued, ...]:
-    """Mandatory entries with ids of their own, the same for the same texts.
+def issue(texts: Sequence[str], *, of: str = "") -> tuple[Issued, ...]:
+    """Mandatory entries with ids of their own, the same for the same texts and list.
+
+    Args:
+        texts: of the entries, in order.
+        of: whose list it is: lists of the same texts have other ids.
 
     Raises:
         ValueError: a text is empty, stands on two lines, has space around it or an HTML comment in it.
@@ -82,7 +86,7 @@ def issue(texts: Sequence[str]) -> tuple[Issued, ...]:
                 f"cannot issue {shortened(text)}: it is no entry. Write words on one line, "
                 "one space between them, no comment"
             )
-        digest = hashlib.sha256(f"{number}:{text}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{of}:{number}:{text}".encode()).hexdigest()
         issued.append(Issued(id=digest[:_ID_DIGITS], text=text))
     return tuple(issued)
 

@@ -16,11 +16,12 @@ from workbench_foundation.health import health
 from workbench_foundation.keys import App, KeyRequired
 from workbench_foundation.openapi import describe_app
 from workbench_foundation.requests import Logged
-from workbench_worker import benchmark_api, files_api, runtime_api
+from workbench_worker import benchmark_api, files_api, handover_api, runtime_api
 from workbench_worker.asked import Parts
 from workbench_worker.execution import run_command
 from workbench_worker.jobs import Jobs
 from workbench_worker.pool import Pool
+from workbench_worker.prices import Prices
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Sessions
 from workbench_worker.settings import Settings
@@ -39,6 +40,11 @@ async def make_app(settings: Settings) -> App:
         jobs=Jobs(),
         pool=Pool(settings),
         simulations=Simulations(),
+        prices=Prices(
+            settings.controller_url,
+            key=settings.api_key,
+            timeout_s=settings.catalogue_timeout_s,
+        ),
         instance=secrets.token_hex(8),
     )
 
@@ -48,10 +54,11 @@ async def make_app(settings: Settings) -> App:
         log.info("started", instance=parts.instance, data=str(settings.data))
         yield
         await parts.pool.stop()
+        await parts.prices.aclose()
 
     app = FastAPI(title="workbench worker", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.parts = parts
-    for module in (files_api, runtime_api, benchmark_api):
+    for module in (files_api, runtime_api, benchmark_api, handover_api):
         app.include_router(module.router)
     walls = _Walls(parts)
 

@@ -11,6 +11,7 @@ from workbench_contract.problem import Problem
 from workbench_foundation.requests import SESSION
 from workbench_worker.jobs import Jobs
 from workbench_worker.pool import Pool
+from workbench_worker.prices import Prices
 from workbench_worker.sessions import ID, Session, Sessions
 from workbench_worker.settings import Settings
 from workbench_worker.simulations import Simulations
@@ -29,6 +30,7 @@ class Parts:
     jobs: Jobs
     pool: Pool
     simulations: Simulations
+    prices: Prices
     instance: str
 
 

@@ -1,10 +1,9 @@
-"""The endpoints for geometry, physics and what is handed over."""
+"""The endpoints for geometry and physics."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import os
 import secrets
 import shutil
@@ -21,16 +20,12 @@ from workbench_contract.benchmark import (
     Simulated,
     SimulateRequest,
     SimulationRefused,
-    SubmissionKind,
-    Submitted,
-    SubmitRequest,
     Validated,
 )
 from workbench_contract.events import EventKind
 from workbench_contract.problem import Problem
 from workbench_foundation import faults
 from workbench_worker.asked import CurrentSession, Worker, refusals
-from workbench_worker.files_api import read_bytes
 from workbench_worker.geometry import BREP, STL
 from workbench_worker.jobs import Job
 from workbench_worker.refusal import Refused
@@ -40,8 +35,6 @@ from workbench_worker.toolcalls import tool_call
 from workbench_worker.walls import WORKSPACE
 
 router = APIRouter(prefix="/benchmark")
-
-_SUBMITTED_CHARS = 20
 
 
 @router.post(
@@ -136,37 +129,6 @@ async def analyze(
             {"model": request.model, "method": request.method} | {key: found[key] for key in kept},
         )
         return Analyzed.model_validate(found)
-
-
-@router.post("/submit", responses=refusals(403, 404, 409))
-def submit(request: SubmitRequest, session: CurrentSession) -> Submitted:
-    """Hand over a plan or a review; what is missing is answered, and nothing is accepted then."""
-    with tool_call(session, "submit", request) as details:
-        data = read_bytes(session, request.path)
-        reasons = []
-        if len(data.strip()) < _SUBMITTED_CHARS:
-            reasons.append(f"{request.path} says nothing")
-        is_review = request.kind is SubmissionKind.REVIEW
-        if is_review and request.decision is None:
-            reasons.append("a review has a decision")
-        if not is_review and request.decision is not None:
-            reasons.append("a plan has no decision")
-        if faults.on("plan-always-accepted"):
-            reasons = []
-        digest = hashlib.sha256(data).hexdigest()
-        details["accepted"] = not reasons
-        kind = EventKind.REVIEW_DECISION if is_review else EventKind.PLAN_SUBMISSION
-        payload = {"path": request.path, "sha256": digest, "accepted": not reasons}
-        if is_review:
-            payload["decision"] = request.decision and request.decision.value
-        session.record(kind, payload | {"reasons": reasons})
-        return Submitted(
-            kind=request.kind,
-            path=request.path,
-            accepted=not reasons,
-            reasons=reasons,
-            sha256=digest,
-        )
 
 
 def _is_there(session: Session, model: str) -> None:

@@ -84,6 +84,12 @@ class EventLog:
                     events.append(event)
         return EventPage(events=events, last_seq=last)
 
+    def all(self, *kinds: EventKind) -> list[Event]:
+        """Every event of some kinds, in order."""
+        with self.path.open("rb") as lines:
+            found = [Event.model_validate_json(line) for line in lines if line.endswith(b"\n")]
+        return [event for event in found if event.kind in kinds]
+
 
 def _append_whole(fd: int, line: bytes) -> None:
     """Append a line; one that does not fit leaves nothing behind.

@@ -66,9 +66,11 @@ def ls(request: ListRequest, session: CurrentSession) -> Listing:
 @router.post("/fs/read")
 def read(request: ReadRequest, session: CurrentSession) -> FileContent:
     """Read a text file; the session's events are read as `events.jsonl`."""
-    with tool_call(session, "fs_read", request):
+    with tool_call(session, "fs_read", request) as details:
         with session.lock:
             data = read_bytes(session, request.path)
+        # Which version was read: a review rests on it.
+        details["sha256"] = _sha256(data)
         try:
             content = data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -220,15 +222,24 @@ def read_bytes(
 
 
 def _write(session: Session, path: str, content: str) -> FileWritten:
+    data = content.encode("utf-8", "surrogateescape")
+    put_bytes(session, path, data)
+    return FileWritten(path=path, size_bytes=len(data), sha256=_sha256(data))
+
+
+def put_bytes(session: Session, path: str, data: bytes) -> None:
+    """Write a file of a session; its folders are made.
+
+    Raises:
+        Refused: it leaves the session, or cannot be a file.
+    """
     folder, name = _split(path)
     _make_folders(session, folder)
-    data = content.encode("utf-8", "surrogateescape")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK
     with session.opened(os.path.join(folder, name), flags, mode=0o644) as fd:
         session.give(fd)
         with os.fdopen(os.dup(fd), "wb") as file:
             file.write(data)
-    return FileWritten(path=path, size_bytes=len(data), sha256=_sha256(data))
 
 
 def _make_folders(session: Session, folder: str) -> None:

@@ -14,12 +14,16 @@ class Settings:
 
     Attributes:
         data: where sessions live.
+        controller_url: where the catalogue is looked up.
+        catalogue_timeout_s: of one such look.
         output_bytes: kept of each stream of a command.
         memory_bytes: address space of a process behind walls.
     """
 
     api_key: str
     data: Path
+    controller_url: str
+    catalogue_timeout_s: float
     health_timeout_s: float
     output_bytes: int
     memory_bytes: int
@@ -37,6 +41,8 @@ def read_settings() -> Settings:
     return Settings(
         api_key=env.text("WORKBENCH_API_KEY"),
         data=Path(env.text("WORKBENCH_DATA")).resolve(),
+        controller_url=env.url("WORKBENCH_CONTROLLER_URL"),
+        catalogue_timeout_s=env.timeout("WORKBENCH_CATALOGUE_TIMEOUT_S", 10.0),
         health_timeout_s=env.timeout("WORKBENCH_HEALTH_TIMEOUT_S", 2.0),
         output_bytes=env.count("WORKBENCH_OUTPUT_BYTES", 200_000),
         memory_bytes=env.count("WORKBENCH_MEMORY_BYTES", 4 << 30),

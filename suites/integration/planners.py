@@ -1,0 +1,176 @@
+"""A planner at work: its episode runs, its model is held, and the test does with its session what it would.
+
+What it hands over is judged over HTTP; answers are read by the models of the contract.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from workbench_contract.findings import Finding, Stage
+from workbench_contract.handover import (
+    Handover,
+    SubmissionRefused,
+    SubmitRequest,
+    Submitted,
+)
+
+from harness_core.base.slowness import patience
+from harness_core.doubles.http import HttpClient, Response
+from harness_core.doubles.model import Fault
+from harness_core.doubles.turns import Turn
+from suites.integration.bundles import FILES, TODO, Bundle, sound
+from suites.integration.episodes import Episodes, new_token
+from suites.integration.patience import SOON_S, eventually
+from suites.integration.sessions import Session
+
+__all__ = ["Planner", "expect_accepted", "expect_found", "handover", "planner_at_work"]
+
+#: A verdict on files of the largest size that is read.
+_VERDICT_S = 30.0
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class Planner:
+    """A planner whose episode runs.
+
+    Attributes:
+        episode_id: of the episode.
+        session: its session on the worker.
+        issued: its list, as it was when it began.
+        number: of the sound bundle that is its own.
+        given: the objectives that it was given.
+        left: what was left last, so that :meth:`judged` writes only what differs.
+    """
+
+    episode_id: str
+    session: Session
+    issued: str
+    number: int
+    given: dict[str, Any] | None = None
+    left: dict[str, str | None] = dataclasses.field(default_factory=dict)
+
+    def sound(self, **options: Any) -> Bundle:
+        """A bundle of its own that nothing is wrong with."""
+        return sound(self.issued, number=self.number, objectives=self.given, **options)
+
+    async def leave(self, files: Mapping[str, str | None]) -> None:
+        """Write files of its session; those that are ``None`` are not there."""
+        self.left |= files
+        for path, text in files.items():
+            if text is not None:
+                await self.session.write(path, text)
+                continue
+            answer = await self.session.post("/fs/delete", path=path)
+
+            assert answer.status in {200, 404}, f"expected {path} to be removed, found {answer}"
+
+    async def submit(self, *, job_id: str | None = None) -> Response:
+        """Submit what is there; the answer, whatever it is."""
+        body = SubmitRequest(job_id=job_id).model_dump(mode="json", exclude_none=True)
+        return await self.session.client.post(
+            "/benchmark/submit", body, seconds=patience(_VERDICT_S)
+        )
+
+    async def judged(self, bundle: Bundle, **files: str | None) -> Response:
+        """Leave a bundle, with some files otherwise (by the name before the dot), and submit it."""
+        names = {name.partition(".")[0]: name for name in FILES}
+        wanted = bundle.files() | {names[key]: text for key, text in files.items()}
+        nothing = object()
+        other = {
+            path: text for path, text in wanted.items() if self.left.get(path, nothing) != text
+        }
+        await self.leave(other)
+        return await self.submit()
+
+
+@asynccontextmanager
+async def planner_at_work(
+    episodes: Episodes,
+    *turns: Turn,
+    number: int,
+    given: dict[str, Any] | None = None,
+    **request: Any,
+) -> AsyncIterator[Planner]:
+    """A planner whose model is held for as long as the block lasts; then its episode completes.
+
+    Args:
+        episodes: of the stack.
+        turns: what the model does when it is let go.
+        number: of its bundle; no two planners of a test have the same.
+        given: the objectives that it is given by what ``request`` names.
+        request: of the episode, besides its role.
+    """
+    token = new_token()
+    await episodes.rehearse(token, *turns)
+    gateway = episodes.stack.gateway.client
+    async with gateway.fault(Fault(kind="hold", contains=token, times=9)):
+        accepted = await episodes.submit(token, role="planner", **request)
+        session = episodes.session(accepted["session_id"])
+
+        async def begun() -> str | None:
+            answer = await session.read(TODO)
+            return answer.json()["content"] if answer.status == 200 else None
+
+        issued = await eventually(
+            begun, seconds=SOON_S, expected="the planner's list in its session"
+        )
+        yield Planner(
+            episode_id=accepted["episode_id"],
+            session=session,
+            issued=issued,
+            number=number,
+            given=given,
+        )
+    await episodes.until(accepted["episode_id"], "completed")
+
+
+def expect_accepted(answer: Response, what: str) -> Submitted:
+    """Assert that a hand-over was accepted, with all four files."""
+    assert 200 == answer.status, f"expected {what} to be accepted, found {answer}"
+    accepted = Submitted.model_validate_json(answer.body)
+    found = sorted(each.path for each in accepted.files)
+
+    assert sorted(FILES) == found, f"expected the four files of {what} handed over, found {found}"
+    return accepted
+
+
+def expect_found(
+    answer: Response, stage: Stage, files: Collection[str], *, what: str, says: Collection[str] = ()
+) -> list[Finding]:
+    """Assert that a hand-over was refused at a stage, for these files and no other.
+
+    Args:
+        answer: to the submission.
+        stage: of all findings.
+        files: that have findings.
+        what: was handed over.
+        says: texts that findings must hold, in their place, what was found, or what is expected.
+    """
+    assert 422 == answer.status, f"expected {what} to be refused with 422, found {answer}"
+    refused = SubmissionRefused.model_validate_json(answer.body)
+    stages = {each.stage for each in refused.findings}
+
+    assert {stage} == stages, f"expected findings of {stage} alone for {what}, found {answer}"
+    found = {each.file for each in refused.findings}
+    assert set(files) == found, f"expected findings in {sorted(files)} for {what}, found {answer}"
+    told = "\n".join(f"{each.where}: {each.found}; {each.expected}" for each in refused.findings)
+    lacking = [text for text in says if text not in told]
+    assert not lacking, f"expected findings about {lacking} for {what}, found {told}"
+    return refused.findings
+
+
+async def handover(controller: HttpClient, handover_id: str) -> Handover:
+    """A hand-over as the controller keeps it, once it does."""
+
+    async def there() -> Handover | None:
+        answer = await controller.get(f"/handovers/{handover_id}")
+        return Handover.model_validate_json(answer.body) if answer.status == 200 else None
+
+    found: Handover = await eventually(
+        there, seconds=SOON_S, expected=f"hand-over {handover_id} at the controller"
+    )
+    return found

@@ -1,0 +1,235 @@
+"""The gate of a session's role: what it leaves is read once, judged, and kept as it was judged.
+
+What is accepted lies beside the session's files, byte for byte, until whoever keeps hand-overs has fetched
+it; what the agent does to its files meanwhile changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench_contract.episodes import AgentRole
+from workbench_contract.estimate import Estimate
+from workbench_contract.events import EventKind
+from workbench_contract.files import PATH_CHARS
+from workbench_contract.findings import Finding, Stage
+from workbench_contract.handover import MOST_BYTES, MOST_FILES, FileBytes, HandedFile, OpenRequest
+from workbench_contract.review import ProofKind
+from workbench_foundation import faults
+from workbench_planning import estimate as estimate_file
+from workbench_planning import objectives as objectives_file
+from workbench_planning import plan_md, review_md, todo_md
+from workbench_planning.agreement import CatalogueRow
+from workbench_planning.handover import Known, Verdict, judge
+from workbench_planning.text import bounded, finding
+from workbench_worker import planted
+from workbench_worker.files_api import read_bytes
+from workbench_worker.opening import benchmark_of, given_files, issued
+from workbench_worker.refusal import Refused
+from workbench_worker.sessions import RECORD, Session
+
+PLANNED = (plan_md.FILE, todo_md.FILE, objectives_file.FILE, estimate_file.FILE)
+_KEPT = "handovers"
+#: Names that are left out of a design: a repository's own, what interpreters and tools remember.
+_LEFT_OUT = frozenset({"__pycache__"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What a role leaves.
+
+    Attributes:
+        files: path to bytes.
+        findings: what stands in a file's place and cannot be read.
+    """
+
+    files: Mapping[str, bytes]
+    findings: tuple[Finding, ...]
+
+    def listed(self) -> list[HandedFile]:
+        """The files without their bytes, by path."""
+        return [
+            HandedFile(
+                path=path, sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data)
+            )
+            for path, data in sorted(self.files.items())
+        ]
+
+
+def left_by(session: Session, opened: OpenRequest) -> Left:
+    """Read what a role has to leave, at one moment as far as requests change it."""
+    with session.lock:
+        if opened.role is AgentRole.PLANNER:
+            return _named(session, PLANNED)
+        if opened.role is AgentRole.REVIEWER:
+            return _named(session, (review_md.FILE,))
+        return _design(session)
+
+
+def bought_in(left: Left) -> list[str]:
+    """The catalogue parts that a planner's estimate names, each once; none of one that is no estimate."""
+    data = left.files.get(estimate_file.FILE)
+    if data is None:
+        return []
+    estimate, _ = estimate_file.read_estimate(data)
+    bought = estimate.cots_parts if isinstance(estimate, Estimate) else []
+    return list(dict.fromkeys(part.part_id for part in bought))
+
+
+def judged(
+    session: Session, opened: OpenRequest, left: Left, catalogue: Mapping[str, CatalogueRow]
+) -> Verdict:
+    """The verdict on what a role leaves."""
+    files = planted.changed(session.id, left.files)
+    known = _known(session, opened, files, catalogue)
+    verdict = planted.overlooked(session.id, judge(opened.role, files, known), files)
+    named = {each.file for each in left.findings}
+    if not named:
+        return verdict
+    others = [
+        each for each in verdict.findings if each.stage is Stage.PRESENT and each.file not in named
+    ]
+    found = bounded([*left.findings, *others])
+    return Verdict(findings=tuple(found), refuses_plan=verdict.refuses_plan)
+
+
+def keep(session: Session, left: Left) -> str:
+    """Keep what was accepted, whole; its id."""
+    handover_id = str(uuid.uuid4())
+    kept = session.home / _KEPT
+    kept.mkdir(exist_ok=True)
+    new = kept / f"new-{secrets.token_hex(8)}"
+    try:
+        for path, data in left.files.items():
+            file = new / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        new.rename(kept / handover_id)
+    except OSError:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    return handover_id
+
+
+def kept(session: Session, handover_id: str) -> list[FileBytes]:
+    """The files of a hand-over that was accepted."""
+    folder = session.home / _KEPT / handover_id
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    found = [
+        FileBytes(path=str(path.relative_to(folder)), content=path.read_bytes()) for path in paths
+    ]
+    if faults.on("handover-from-workspace"):
+        return [
+            FileBytes(path=each.path, content=read_bytes(session, each.path, most_bytes=None))
+            for each in found
+        ]
+    return found
+
+
+def _known(
+    session: Session,
+    opened: OpenRequest,
+    files: Mapping[str, bytes],
+    catalogue: Mapping[str, CatalogueRow],
+) -> Known:
+    given = given_files(opened.given)
+    benchmark = benchmark_of(opened) if opened.role is AgentRole.PLANNER else None
+    if faults.on("benchmark-of-agent"):
+        benchmark = None
+    objectives, _ = objectives_file.read_objectives(benchmark) if benchmark else (None, [])
+    is_coder = opened.role is AgentRole.CODER
+    return Known(
+        issued=planted.issued(session.id, issued(opened), files),
+        benchmark=objectives,
+        catalogue=catalogue,
+        # The list is the one file of a hand-over that goes on.
+        unchanged={path: sha for path, sha in given.items() if path != todo_md.FILE}
+        if is_coder
+        else {},
+        handed_over=given,
+        read=_read_by(session) if opened.role is AgentRole.REVIEWER else frozenset(),
+        proof_ids=_proof_of(session) if is_coder else {},
+        refusal_pending=opened.given is not None and opened.given.refuses_plan,
+    )
+
+
+def _read_by(session: Session) -> frozenset[tuple[str, str]]:
+    """Path and sha256 of what a session has read, by its events."""
+    return frozenset(
+        (os.path.normpath(event.payload["arguments"]["path"]), event.payload["sha256"])
+        for event in session.events.all(EventKind.TOOL_CALL)
+        if event.payload["tool"] == "fs_read" and "sha256" in event.payload
+    )
+
+
+def _proof_of(session: Session) -> dict[ProofKind, frozenset[str]]:
+    """The simulations that a session has a result of, by its events."""
+    ids = (event.payload["job_id"] for event in session.events.all(EventKind.SIMULATION_RESULT))
+    return {ProofKind.SIMULATION: frozenset(ids)}
+
+
+def _named(session: Session, names: Sequence[str]) -> Left:
+    files: dict[str, bytes] = {}
+    findings = []
+    for name in names:
+        try:
+            files[name] = read_bytes(session, name, most_bytes=None)
+        except Refused as refused:
+            if refused.status == 404:
+                continue
+            found = "a link that leaves the session" if refused.status == 403 else "no plain file"
+            expected = "the file itself, with what it is for"
+            findings.append(finding(name, "", found, expected, stage=Stage.PRESENT))
+    return Left(files=files, findings=tuple(findings))
+
+
+def _design(session: Session) -> Left:
+    """All plain files of a session, but its record and what tools keep for themselves."""
+    paths: list[str] = []
+    with session.opened(".", os.O_RDONLY | os.O_DIRECTORY) as root:
+        for where, folders, names, fd in os.fwalk(".", dir_fd=root, follow_symlinks=False):
+            folders[:] = sorted(each for each in folders if not _is_left_out(each))
+            for name in sorted(names):
+                path = os.path.normpath(os.path.join(where, name))
+                if len(path) > PATH_CHARS:
+                    found = f"a path of {len(path)} characters"
+                    return _too_much(found, f"paths of at most {PATH_CHARS} characters")
+                if path != RECORD and not _is_left_out(name) and _is_plain(fd, name):
+                    paths.append(path)
+            if len(paths) > MOST_FILES:
+                return _too_much(f"more than {MOST_FILES} files", f"at most {MOST_FILES} files")
+    files: dict[str, bytes] = {}
+    room = MOST_BYTES
+    for path in paths:
+        try:
+            files[path] = read_bytes(session, path, most_bytes=room)
+        except Refused as refused:
+            if refused.status == 404:
+                continue  # the session's code has removed it meanwhile
+            return _too_much(f"more than {MOST_BYTES} bytes", f"at most {MOST_BYTES} bytes in all")
+        room -= len(files[path])
+    return Left(files=files, findings=())
+
+
+def _is_left_out(name: str) -> bool:
+    return name.startswith(".") or name in _LEFT_OUT
+
+
+def _is_plain(folder: int, name: str) -> bool:
+    try:
+        name.encode()
+        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    # A name that is no text names nothing of a hand-over.
+    except (FileNotFoundError, UnicodeEncodeError):
+        return False
+
+
+def _too_much(found: str, expected: str) -> Left:
+    return Left(files={}, findings=(finding(".", "", found, expected, stage=Stage.PRESENT),))

@@ -1,0 +1,122 @@
+"""The gate made wrong on purpose (``workbench_foundation/faults.py``); without a fault nothing here does anything."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import yaml
+
+from workbench_contract.findings import Finding, Stage
+from workbench_foundation import faults
+from workbench_planning import estimate as estimate_file
+from workbench_planning import objectives as objectives_file
+from workbench_planning import plan_md, todo_md
+from workbench_planning.handover import Verdict
+from workbench_planning.text import finding
+from workbench_planning.todo_md import Issued
+
+_Files = Mapping[str, bytes]
+
+#: Fault -> the findings that it does not see.
+_OVERLOOKED: dict[str, Callable[[Finding], bool]] = {
+    "estimate-unneeded": lambda each: each.stage is Stage.PRESENT
+    and each.file == estimate_file.FILE,
+    "plan-always-accepted": lambda _: True,
+    "plan-order-ignored": lambda each: "the headings in order" in each.expected,
+    "todo-deletion-ignored": lambda each: "it was deleted" in each.found,
+    "todo-open-accepted": lambda each: "an open box" in each.found,
+    "moving-parts-unjudged": lambda each: each.where.startswith("moving_parts"),
+    "placeholder-accepted": lambda each: "placeholder" in each.expected,
+    "weight-target-unjudged": lambda each: "planner_target_max_weight_g" in each.where,
+}
+
+_before: dict[str, _Files] = {}
+_first: dict[str, bytes] = {}
+_rounds: Counter[str] = Counter()
+
+
+def changed(session_id: str, files: _Files) -> _Files:
+    """What is judged in place of what was left."""
+    if not faults.active():
+        return files
+    _rounds[session_id] += 1
+    found = dict(files)
+    if faults.on("gate-one-round-late"):
+        found = dict(_before.get(session_id, files))
+        _before[session_id] = files
+    if faults.on("objectives-remembered") and objectives_file.FILE in found:
+        known = _first.setdefault(session_id, found[objectives_file.FILE])
+        found[objectives_file.FILE] = known
+    if faults.on("plan-fences-read") and plan_md.FILE in found:
+        found[plan_md.FILE] = re.sub(rb"(?m)^```.*$", b"", found[plan_md.FILE])
+    if faults.on("jitter-ignored"):
+        _change(found, objectives_file.FILE, _without_jitter)
+    if faults.on("numbers-in-quotes-taken"):
+        text = found.get(estimate_file.FILE, b"")
+        found[estimate_file.FILE] = re.sub(rb""": ["']([0-9.]+)["']""", rb": \1", text)
+    if faults.on("estimate-judged-once") and _rounds[session_id] > 1:
+        found[estimate_file.FILE] = _first.get(session_id, found.get(estimate_file.FILE, b""))
+    elif faults.on("estimate-judged-once"):
+        _first[session_id] = found.get(estimate_file.FILE, b"")
+    return found
+
+
+def overlooked(session_id: str, verdict: Verdict, files: _Files) -> Verdict:
+    """The verdict, without what the fault does not see."""
+    if not faults.active():
+        return verdict
+    left = list(verdict.findings)
+    for name, blind in _OVERLOOKED.items():
+        if faults.on(name):
+            left = [each for each in left if not blind(each)]
+    if faults.on("one-finding-at-a-time"):
+        left = left[:1]
+    if faults.on("plan-judged-once") and _rounds[session_id] > 1:
+        left = [each for each in left if each.file != plan_md.FILE]
+    if faults.on("targets-judged-once") and _rounds[session_id] > 1:
+        left = [each for each in left if "planner_target" not in each.where]
+    if faults.on("cap-exclusive") and not left:
+        left = _at_caps(files)
+    if len(left) == len(verdict.findings):
+        return verdict
+    if left:
+        return Verdict(findings=tuple(left), refuses_plan=verdict.refuses_plan)
+    record = {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
+    return Verdict(findings=(), record=record, refuses_plan=verdict.refuses_plan)
+
+
+def issued(session_id: str, known: tuple[Issued, ...], files: _Files) -> tuple[Issued, ...]:
+    """The issued entries that are held against the list."""
+    if faults.on("todo-relearned") and _rounds[session_id] > 1:
+        text = files.get(todo_md.FILE, b"").decode("utf-8", "replace")
+        return tuple(each for each in known if f"todo:{each.id} " in text)
+    return known
+
+
+def _change(files: dict[str, bytes], name: str, change: Callable[[Any], None]) -> None:
+    try:
+        value = yaml.safe_load(files.get(name, b""))
+        change(value)
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+        return
+    files[name] = json.dumps(value).encode()
+
+
+def _without_jitter(value: Any) -> None:
+    value["moved_object"].pop("runtime_jitter", None)
+
+
+def _at_caps(files: _Files) -> list[Finding]:
+    estimate, _ = estimate_file.read_estimate(files.get(estimate_file.FILE, b""))
+    if estimate is None:
+        return []
+    typed = estimate.constraints
+    if typed.planner_target_max_unit_cost_usd < typed.benchmark_max_unit_cost_usd:
+        return []
+    where = "constraints.planner_target_max_unit_cost_usd"
+    return [finding(estimate_file.FILE, where, "the cap itself", "less than the cap")]
