@@ -18,7 +18,20 @@ import yaml
 from workbench_contract.estimate import Estimate
 from workbench_contract.objectives import Objectives
 
-__all__ = ["ESTIMATE", "FILES", "OBJECTIVES", "PLAN", "TODO", "Bundle", "Made", "changed", "sound"]
+__all__ = [
+    "ESTIMATE",
+    "FILES",
+    "OBJECTIVES",
+    "PLAN",
+    "TODO",
+    "Bundle",
+    "Made",
+    "aiming",
+    "capped",
+    "caps_of",
+    "changed",
+    "sound",
+]
 
 PLAN: Final = "plan.md"
 TODO: Final = "todo.md"
@@ -53,6 +66,9 @@ A flap throws the ball over the pit; {word} says which design it is.
 
 - The ball may miss: the flap is adjustable.
 """
+
+_COST: Final = "planner_target_max_unit_cost_usd"
+_WEIGHT: Final = "planner_target_max_weight_g"
 
 _HANDLING_USD: Final = Fraction(15 * 36, 3600)
 _FASTENING_USD: Final = Fraction(20 * 36, 3600)
@@ -197,6 +213,37 @@ def changed(value: Mapping[str, Any], path: str, new: object) -> dict[str, Any]:
     else:
         at[last] = copy.deepcopy(new)
     return made
+
+
+def aiming(bundle: Bundle, *, cost: object = None, weight: object = None) -> Bundle:
+    """The bundle with other targets, in plan and estimate alike.
+
+    Raises:
+        ValueError: its plan does not have the target that its estimate has.
+    """
+    estimate = bundle.estimate
+    for key, value, unit in ((_COST, cost, "USD"), (_WEIGHT, weight, "g")):
+        if value is not None:
+            before = bundle.estimate["constraints"][key]
+            shown = f"{before:.2f}" if key == _COST else f"{before:g}"
+            bundle = bundle.planned(f"- {key}: {shown} {unit}", f"- {key}: {value} {unit}")
+            estimate = changed(estimate, f"constraints.{key}", float(str(value)))
+    return bundle.replaced(estimate=estimate)
+
+
+def caps_of(bundle: Bundle) -> tuple[Decimal, Decimal]:
+    """USD and grams that the objectives allow."""
+    given = bundle.objectives["constraints"]
+    return Decimal(str(given["max_unit_cost_usd"])), Decimal(str(given["max_weight_g"]))
+
+
+def capped(bundle: Bundle, cost: Decimal, weight: Decimal) -> Bundle:
+    """The bundle with other caps, in objectives and estimate alike."""
+    objectives, estimate = bundle.objectives, bundle.estimate
+    for key, value in (("max_unit_cost_usd", cost), ("max_weight_g", weight)):
+        objectives = changed(objectives, f"constraints.{key}", float(value))
+        estimate = changed(estimate, f"constraints.benchmark_{key}", float(value))
+    return bundle.replaced(objectives=objectives, estimate=estimate)
 
 
 def sound(

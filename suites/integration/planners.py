@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from workbench_contract.findings import Finding, Stage
 from workbench_contract.handover import (
@@ -29,8 +29,11 @@ from suites.integration.sessions import Session
 
 __all__ = ["Planner", "expect_accepted", "expect_found", "handover", "planner_at_work"]
 
+#: An event of the worker is at the controller in less than a second.
+_KEPT_S: Final = 10.0
+
 #: A verdict on files of the largest size that is read.
-_VERDICT_S = 30.0
+_VERDICT_S: Final = 30.0
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -171,6 +174,6 @@ async def handover(controller: HttpClient, handover_id: str) -> Handover:
         return Handover.model_validate_json(answer.body) if answer.status == 200 else None
 
     found: Handover = await eventually(
-        there, seconds=SOON_S, expected=f"hand-over {handover_id} at the controller"
+        there, seconds=_KEPT_S, expected=f"hand-over {handover_id} at the controller"
     )
     return found

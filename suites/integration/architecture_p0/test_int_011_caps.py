@@ -12,7 +12,17 @@ from workbench_contract.findings import Stage
 
 from harness_core.doubles.http import Response
 from harness_core.doubles.turns import use
-from suites.integration.bundles import ESTIMATE, OBJECTIVES, PLAN, TODO, Bundle, changed
+from suites.integration.bundles import (
+    ESTIMATE,
+    OBJECTIVES,
+    PLAN,
+    TODO,
+    Bundle,
+    aiming,
+    capped,
+    caps_of,
+    changed,
+)
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes
 from suites.integration.planners import (
@@ -31,34 +41,6 @@ _WEIGHT: Final = "planner_target_max_weight_g"
 _CENT: Final = Decimal("0.01")
 
 
-def _aiming(bundle: Bundle, *, cost: object = None, weight: object = None) -> Bundle:
-    """The bundle with other targets, in plan and estimate alike."""
-    estimate, plan = bundle.estimate, bundle.plan
-    for key, value, unit in ((_COST, cost, "USD"), (_WEIGHT, weight, "g")):
-        if value is not None:
-            before = bundle.estimate["constraints"][key]
-            shown = f"{before:.2f}" if key == _COST else f"{before:g}"
-            line = f"- {key}: {shown} {unit}"
-            assert plan.count(line) == 1, f"a bundle whose plan has no line {line}"
-            plan = plan.replace(line, f"- {key}: {value} {unit}")
-            estimate = changed(estimate, f"constraints.{key}", float(str(value)))
-    return bundle.replaced(plan=plan, estimate=estimate)
-
-
-def _caps(bundle: Bundle) -> tuple[Decimal, Decimal]:
-    given = bundle.objectives["constraints"]
-    return Decimal(str(given["max_unit_cost_usd"])), Decimal(str(given["max_weight_g"]))
-
-
-def _with_caps(bundle: Bundle, cost: Decimal, weight: Decimal) -> Bundle:
-    """The bundle with other caps, in objectives and estimate alike."""
-    objectives, estimate = bundle.objectives, bundle.estimate
-    for key, value in (("max_unit_cost_usd", cost), ("max_weight_g", weight)):
-        objectives = changed(objectives, f"constraints.{key}", float(value))
-        estimate = changed(estimate, f"constraints.benchmark_{key}", float(value))
-    return bundle.replaced(objectives=objectives, estimate=estimate)
-
-
 async def _is_refused(planner: Planner, bundle: Bundle, key: str, *numbers: object) -> None:
     """A target above its cap is refused, for both numbers."""
     answer = await planner.judged(bundle)
@@ -74,20 +56,20 @@ async def test_int_011_targets_up_to_the_cap(episodes: Episodes) -> None:
     """
     async with planner_at_work(episodes, number=151) as planner:
         bundle = planner.sound()
-        cost, weight = _caps(bundle)
+        cost, weight = caps_of(bundle)
         for round_ in (1, 2):
-            answer = await planner.judged(_aiming(bundle, cost=cost, weight=weight))
+            answer = await planner.judged(aiming(bundle, cost=cost, weight=weight))
             expect_accepted(answer, f"targets at their caps, round {round_}")
             for above in (cost + _CENT, cost + 1, cost * 100):
-                await _is_refused(planner, _aiming(bundle, cost=above), _COST, above, cost)
+                await _is_refused(planner, aiming(bundle, cost=above), _COST, above, cost)
             for above in (weight + Decimal("0.1"), weight + 1, weight * 100):
-                await _is_refused(planner, _aiming(bundle, weight=above), _WEIGHT, above, weight)
-            both = _aiming(bundle, cost=cost + 1, weight=weight + 1)
+                await _is_refused(planner, aiming(bundle, weight=above), _WEIGHT, above, weight)
+            both = aiming(bundle, cost=cost + 1, weight=weight + 1)
             answer = await planner.judged(both)
             what = "both targets above their caps"
             found = expect_found(answer, Stage.VALID, {ESTIMATE}, what=what, says=[_COST, _WEIGHT])
             assert 2 == len(found), f"expected a finding for each target, found {found}"
-            below = _aiming(bundle, cost=Decimal("0.01"), weight=Decimal("0.1"))
+            below = aiming(bundle, cost=Decimal("0.01"), weight=Decimal("0.1"))
             accepted = await planner.judged(below)
             assert accepted.status in {200, 422}, f"expected a verdict on low targets: {accepted}"
             valid = accepted.status == 200 or accepted.json()["stage"] == "price"
@@ -101,7 +83,7 @@ async def test_int_011_caps_are_those_of_the_objectives(episodes: Episodes) -> N
     """
     async with planner_at_work(episodes, number=152) as planner:
         bundle = planner.sound()
-        cost, weight = _caps(bundle)
+        cost, weight = caps_of(bundle)
         for key, value in (
             ("benchmark_max_unit_cost_usd", cost + _CENT),
             ("benchmark_max_unit_cost_usd", cost - _CENT),
@@ -122,8 +104,8 @@ async def test_int_011_caps_are_those_of_the_objectives(episodes: Episodes) -> N
             cents, grams, above_cents, above_grams = drawn
             most, heaviest = Decimal(cents) / 100, Decimal(grams) / 10
             aims = Decimal(cents + above_cents) / 100, Decimal(grams + above_grams) / 10
-            given = _aiming(bundle, cost=aims[0], weight=aims[1])
-            answer = await planner.judged(_with_caps(given, most, heaviest))
+            given = aiming(bundle, cost=aims[0], weight=aims[1])
+            answer = await planner.judged(capped(given, most, heaviest))
             what = f"targets of {aims} under caps of {(most, heaviest)}"
             if above_cents <= 0 and above_grams <= 0:
                 expect_accepted(answer, what)
@@ -158,9 +140,9 @@ async def test_int_011_who_was_given_caps_cannot_raise_them(episodes: Episodes) 
 
         async def submit(planner: Planner) -> None:
             bundle = planner.sound()
-            cost, weight = _caps(bundle)
-            aiming = _aiming(bundle, cost=cost, weight=weight)
-            answers[planner.number] = await planner.judged(aiming)
+            cost, weight = caps_of(bundle)
+            targeting = aiming(bundle, cost=cost, weight=weight)
+            answers[planner.number] = await planner.judged(targeting)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(submit, engineer)
@@ -169,13 +151,13 @@ async def test_int_011_who_was_given_caps_cannot_raise_them(episodes: Episodes) 
             expect_accepted(answer, f"targets at the caps that {number} was given")
         for planner in (engineer, rival):
             bundle = planner.sound()
-            cost, weight = _caps(bundle)
-            raised = _with_caps(_aiming(bundle, cost=cost + 5), cost + 10, weight)
+            cost, weight = caps_of(bundle)
+            raised = capped(aiming(bundle, cost=cost + 5), cost + 10, weight)
             answer = await planner.judged(raised)
             what = "a cap raised in objectives and estimate alike"
             says = ["constraints.max_unit_cost_usd", "constraints.benchmark_max_unit_cost_usd"]
             expect_found(answer, Stage.AGREE, {OBJECTIVES, ESTIMATE}, what=what, says=says)
-            heavier = _with_caps(_aiming(bundle, weight=weight + 5), cost, weight + 10)
+            heavier = capped(aiming(bundle, weight=weight + 5), cost, weight + 10)
             says = ["constraints.max_weight_g", "constraints.benchmark_max_weight_g"]
             answer = await planner.judged(heavier)
             what = "a weight cap raised in objectives and estimate alike"
@@ -184,8 +166,8 @@ async def test_int_011_who_was_given_caps_cannot_raise_them(episodes: Episodes) 
             answer = await planner.judged(bundle.replaced(objectives=lower))
             what = "a target above a cap that the engineer lowered"
             expect_found(answer, Stage.AGREE, {ESTIMATE}, what=what, says=[_COST])
-            aiming = _aiming(bundle, cost=cost - 2).replaced(objectives=lower)
-            expect_accepted(await planner.judged(aiming), "a lower cap, and a target at it")
+            targeting = aiming(bundle, cost=cost - 2).replaced(objectives=lower)
+            expect_accepted(await planner.judged(targeting), "a lower cap, and a target at it")
 
 
 async def test_int_011_an_agent_is_told_both_numbers(episodes: Episodes) -> None:
@@ -195,8 +177,8 @@ async def test_int_011_an_agent_is_told_both_numbers(episodes: Episodes) -> None
     """
     async with planner_at_work(episodes, number=155) as draft:
         bundle = draft.sound()
-    cost, _ = _caps(bundle)
-    over, at = _aiming(bundle, cost=cost + _CENT).files(), _aiming(bundle, cost=cost).files()
+    cost, _ = caps_of(bundle)
+    over, at = aiming(bundle, cost=cost + _CENT).files(), aiming(bundle, cost=cost).files()
     turns = [
         use("fs_write", path=OBJECTIVES, content=over[OBJECTIVES]),
         use("fs_write", path=PLAN, content=over[PLAN]),

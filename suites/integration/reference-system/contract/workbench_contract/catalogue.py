@@ -213,6 +213,7 @@ class PartPrice(Model):
     """What a part costs and weighs in one version of the catalogue."""
 
     part_id: str
+    category: PartCategory
     unit_cost_usd: Decimal
     quantity_tiers: list[QuantityTier]
     weight_g: float

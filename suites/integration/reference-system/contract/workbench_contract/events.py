@@ -27,6 +27,7 @@ class EventKind(StrEnum):
     LINT_FAILURE = "lint_failure"
     PLAN_SUBMISSION = "plan_submission"
     REVIEW_DECISION = "review_decision"
+    PRICING = "pricing"
     COTS_SEARCH = "cots_search"
     JOB_CANCELLED = "job_cancelled"
     WORKFLOW_TRANSITION = "workflow_transition"

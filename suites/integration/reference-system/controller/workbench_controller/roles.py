@@ -8,7 +8,7 @@ _ALL = ("fs_ls", "fs_read", "fs_grep")
 _WRITING = (*_ALL, "fs_write", "fs_edit", "fs_delete", "git_init", "git_commit")
 
 TOOLS: dict[AgentRole, tuple[str, ...]] = {
-    AgentRole.PLANNER: (*_WRITING, "search_catalogue", "submit"),
+    AgentRole.PLANNER: (*_WRITING, "search_catalogue", "validate_costing_and_price", "submit"),
     AgentRole.CODER: (*_WRITING, "execute", "lint", "validate", "analyze", "simulate", "submit"),
     AgentRole.REVIEWER: (*_ALL, "fs_write", "execute", "lint", "validate", "simulate", "submit"),
 }
@@ -18,7 +18,8 @@ _PROMPTS = {
         "You plan the engineering of a part. plan.md, objectives.yaml and "
         "preliminary_cost_estimation.yaml in your workspace are templates to be filled in (objectives "
         "that you were given stay as they are); todo.md is your list: tick `[x]` what is done, skip "
-        "with `[-]` and a reason, delete nothing. Hand over with submit; correct all that it finds."
+        "with `[-]` and a reason, delete nothing. validate_costing_and_price computes what the estimate "
+        "costs and weighs. Hand over with submit; correct all that it finds."
     ),
     AgentRole.CODER: (
         "You engineer a part. Write a build123d script that leaves the solid in `part`, check it "

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from workbench_contract import benchmark, catalogue, execution, files, handover
+from workbench_contract import benchmark, catalogue, execution, files, handover, pricing
 from workbench_contract.episodes import AgentRole
 from workbench_controller.roles import TOOLS
 from workbench_foundation import faults
@@ -88,6 +88,12 @@ ALL: dict[str, Tool] = {
         description="Hand over what your role has to leave, or learn all that is wrong with it.",
         jobs=True,
         hands_over=True,
+    ),
+    "validate_costing_and_price": Tool(
+        path="/benchmark/validate_costing_and_price",
+        request=pricing.PriceRequest,
+        description="Compute what the estimate costs and weighs, and write those numbers into it.",
+        jobs=True,
     ),
     "search_catalogue": Tool(
         path="/cots/search",

@@ -14,6 +14,7 @@ import stat
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from workbench_contract.episodes import AgentRole
 from workbench_contract.estimate import Estimate
@@ -21,17 +22,18 @@ from workbench_contract.events import EventKind
 from workbench_contract.files import PATH_CHARS
 from workbench_contract.findings import Finding, Stage
 from workbench_contract.handover import MOST_BYTES, MOST_FILES, FileBytes, HandedFile, OpenRequest
+from workbench_contract.objectives import Objectives
 from workbench_contract.review import ProofKind
 from workbench_foundation import faults
 from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
 from workbench_planning import plan_md, review_md, todo_md
-from workbench_planning.agreement import CatalogueRow
-from workbench_planning.handover import Known, Verdict, judge
+from workbench_planning.handover import Known, Submission, Verdict, judge
 from workbench_planning.text import bounded, finding
-from workbench_worker import planted
+from workbench_worker import costs, planted
 from workbench_worker.files_api import read_bytes
 from workbench_worker.opening import benchmark_of, given_files, issued
+from workbench_worker.prices import Looked
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import RECORD, Session
 
@@ -84,11 +86,11 @@ def bought_in(left: Left) -> list[str]:
 
 
 def judged(
-    session: Session, opened: OpenRequest, left: Left, catalogue: Mapping[str, CatalogueRow]
+    session: Session, opened: OpenRequest, left: Left, looked: Looked
 ) -> Verdict:
     """The verdict on what a role leaves."""
     files = planted.changed(session.id, left.files)
-    known = _known(session, opened, files, catalogue)
+    known = _known(session, opened, files, looked)
     verdict = planted.overlooked(session.id, judge(opened.role, files, known), files)
     named = {each.file for each in left.findings}
     if not named:
@@ -137,7 +139,7 @@ def _known(
     session: Session,
     opened: OpenRequest,
     files: Mapping[str, bytes],
-    catalogue: Mapping[str, CatalogueRow],
+    looked: Looked,
 ) -> Known:
     given = given_files(opened.given)
     benchmark = benchmark_of(opened) if opened.role is AgentRole.PLANNER else None
@@ -148,7 +150,7 @@ def _known(
     return Known(
         issued=planted.issued(session.id, issued(opened), files),
         benchmark=objectives,
-        catalogue=catalogue,
+        catalogue=looked.rows(),
         # The list is the one file of a hand-over that goes on.
         unchanged={path: sha for path, sha in given.items() if path != todo_md.FILE}
         if is_coder
@@ -157,7 +159,19 @@ def _known(
         read=_read_by(session) if opened.role is AgentRole.REVIEWER else frozenset(),
         proof_ids=_proof_of(session) if is_coder else {},
         refusal_pending=opened.given is not None and opened.given.refuses_plan,
+        price=partial(_priced, session.id, objectives, looked),
     )
+
+
+def _priced(
+    session_id: str, benchmark: Objectives | None, looked: Looked, submission: Submission
+) -> Sequence[Finding]:
+    """The stage of price of a planner's hand-over: computed anew, whatever was priced before."""
+    if submission.estimate is None:
+        return ()
+    caps = benchmark or submission.objectives
+    found = costs.computed(submission.estimate, looked, benchmark=caps, session_id=session_id)
+    return found.findings
 
 
 def _read_by(session: Session) -> frozenset[tuple[str, str]]:
@@ -170,9 +184,13 @@ def _read_by(session: Session) -> frozenset[tuple[str, str]]:
 
 
 def _proof_of(session: Session) -> dict[ProofKind, frozenset[str]]:
-    """The simulations that a session has a result of, by its events."""
-    ids = (event.payload["job_id"] for event in session.events.all(EventKind.SIMULATION_RESULT))
-    return {ProofKind.SIMULATION: frozenset(ids)}
+    """The simulations and pricings that a session has a result of, by its events."""
+    simulated = session.events.all(EventKind.SIMULATION_RESULT)
+    priced = session.events.all(EventKind.PRICING)
+    return {
+        ProofKind.SIMULATION: frozenset(event.payload["job_id"] for event in simulated),
+        ProofKind.PRICE: frozenset(event.payload["price_id"] for event in priced),
+    }
 
 
 def _named(session: Session, names: Sequence[str]) -> Left:

@@ -25,6 +25,7 @@ from workbench_planning import review_md
 from workbench_worker import gate
 from workbench_worker.asked import CurrentSession, Parts, Worker, refusals
 from workbench_worker.opening import open_session, opened
+from workbench_worker.prices import Looked
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
 from workbench_worker.toolcalls import tool_call
@@ -83,14 +84,14 @@ async def _judged(session: Session, worker: Parts, job_id: str) -> dict[str, Any
     named: list[str] = []
     if purpose.role is AgentRole.PLANNER:
         named = await asyncio.to_thread(gate.bought_in, left)
-    catalogue = await worker.prices.of(named)
-    return await asyncio.to_thread(_decide, session, purpose, left, catalogue, job_id)
+    looked = await worker.prices.of(named)
+    return await asyncio.to_thread(_decide, session, purpose, left, looked, job_id)
 
 
 def _decide(
-    session: Session, purpose: OpenRequest, left: gate.Left, catalogue: Any, job_id: str
+    session: Session, purpose: OpenRequest, left: gate.Left, looked: Looked, job_id: str
 ) -> dict[str, Any]:
-    verdict = gate.judged(session, purpose, left, catalogue)
+    verdict = gate.judged(session, purpose, left, looked)
     payload = {
         "job_id": job_id,
         "role": purpose.role.value,

@@ -70,6 +70,14 @@ def opened(session: Session) -> OpenRequest:
     return found
 
 
+def purpose_of(session: Session) -> OpenRequest:
+    """What a session is for; a planner's, where nobody has said so."""
+    try:
+        return opened(session)
+    except Refused:
+        return OpenRequest(role=AgentRole.PLANNER)
+
+
 def issued(request: OpenRequest) -> tuple[Issued, ...]:
     """The entries of its list, as the gate takes them."""
     return tuple(Issued(id=each.id, text=each.text) for each in request.issued)

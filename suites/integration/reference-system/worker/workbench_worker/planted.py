@@ -32,6 +32,10 @@ _OVERLOOKED: dict[str, Callable[[Finding], bool]] = {
     "todo-open-accepted": lambda each: "an open box" in each.found,
     "moving-parts-unjudged": lambda each: each.where.startswith("moving_parts"),
     "placeholder-accepted": lambda each: "placeholder" in each.expected,
+    "catalogue-price-unjudged": lambda each: each.stage is Stage.AGREE
+    and "the catalogue's price" in each.expected,
+    "catalogue-version-unjudged": lambda each: "catalogue_version" in each.where,
+    "plan-prices-unjudged": lambda each: each.file == plan_md.FILE and "unit_cost_usd" in each.found,
     "weight-target-unjudged": lambda each: "planner_target_max_weight_g" in each.where,
 }
 

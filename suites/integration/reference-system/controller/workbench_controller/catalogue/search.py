@@ -57,6 +57,7 @@ async def prices_of(catalogue: Catalogue, part_ids: Sequence[str]) -> PartPrices
         prices=[
             PartPrice(
                 part_id=part_id,
+                category=PartCategory(by_id[part_id].category),
                 unit_cost_usd=by_id[part_id].unit_cost_usd,
                 quantity_tiers=_tiers(by_id[part_id]),
                 weight_g=float(by_id[part_id].weight_g),

@@ -1,0 +1,143 @@
+"""``validate_costing_and_price`` on a session's estimate, with the prices that hold now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import yaml
+
+from workbench_contract.estimate import Estimate
+from workbench_contract.findings import Finding, Stage
+from workbench_contract.objectives import Constraints, Objectives
+from workbench_contract.pricing import PricedRow
+from workbench_foundation import faults
+from workbench_foundation.errors import ConfigError
+from workbench_making import configuration
+from workbench_making.configuration import Configuration
+from workbench_making.costing import Costing, validate_costing_and_price
+from workbench_making.totals import Caps, Totals
+from workbench_worker.prices import Looked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computed:
+    """What was computed of an estimate.
+
+    Attributes:
+        totals: none when something cannot be priced.
+        findings: of ``stage``; none when it is within its caps and was typed right.
+        corrected: the estimate with the computed numbers.
+    """
+
+    totals: Totals | None
+    findings: tuple[Finding, ...]
+    corrected: Estimate | None
+
+    def rows(self) -> list[PricedRow]:
+        """Each part, made or bought."""
+        if self.totals is None:
+            return []
+        made = [
+            PricedRow(
+                id=part.id,
+                quantity=part.quantity_n,
+                unit_cost_usd=part.unit_cost_usd,
+                unit_weight_g=float(part.unit_weight_g),
+            )
+            for part in self.totals.parts
+        ]
+        bought = [
+            PricedRow(
+                id=part.part_id,
+                quantity=part.quantity_n,
+                unit_cost_usd=part.unit_cost_usd,
+                unit_weight_g=float(part.unit_weight_g),
+            )
+            for part in self.totals.bought
+        ]
+        return [*made, *bought]
+
+
+@lru_cache(maxsize=1)
+def shop() -> Configuration:
+    """The configuration that is shipped.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    found, findings = configuration.read(configuration.shipped())
+    if found is None:
+        raise ConfigError(configuration.FILE, found=str(findings[0]), expected="a sound file")
+    return found
+
+
+def computed(
+    estimate: Estimate, looked: Looked, *, benchmark: Objectives | None, session_id: str = ""
+) -> Computed:
+    """Price an estimate, and hold it against its caps.
+
+    Args:
+        benchmark: whose caps count; the estimate's own where there are no objectives.
+        session_id: for a planted fault alone.
+    """
+    caps = caps_of(benchmark.constraints) if benchmark else _own_caps(estimate)
+    if faults.on("units-unshared"):
+        assembly = estimate.assembly.model_copy(update={"units": 1})
+        estimate = estimate.model_copy(update={"assembly": assembly})
+    if faults.on("price-of-first-round"):
+        estimate = _first.setdefault(session_id, estimate)
+    found = validate_costing_and_price(estimate, shop(), looked.part, benchmark=caps)
+    if faults.on("typed-numbers-trusted"):
+        found = _trusting(found)
+    if faults.on("weight-cap-unjudged"):
+        left = tuple(each for each in found.findings if each.where != "totals.weight_g")
+        found = replace(found, findings=left)
+    return Computed(totals=found.totals, findings=found.findings, corrected=found.corrected)
+
+
+def caps_of(constraints: Constraints) -> Caps:
+    """Caps as pricing takes them."""
+    return Caps(
+        max_unit_cost_usd=constraints.max_unit_cost_usd,
+        max_weight_g=Decimal(repr(constraints.max_weight_g)),
+    )
+
+
+def written(estimate: Estimate) -> bytes:
+    """An estimate as a file."""
+    value = estimate.model_dump(mode="json")
+    return yaml.safe_dump(_plain(value), sort_keys=False, allow_unicode=True).encode()
+
+
+def at_stage(findings: Sequence[Finding], stage: Stage) -> list[Finding]:
+    """Findings of the gate's stage, whoever found them."""
+    return [each.model_copy(update={"stage": stage}) for each in findings]
+
+
+def _own_caps(estimate: Estimate) -> Caps:
+    typed = estimate.constraints
+    return Caps(
+        max_unit_cost_usd=typed.benchmark_max_unit_cost_usd,
+        max_weight_g=Decimal(repr(typed.benchmark_max_weight_g)),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Without the keys that were left out."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items() if each not in (None, "")}
+    return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+#: For the planted fault `price-of-first-round` alone.
+_first: dict[str, Estimate] = {}
+
+
+def _trusting(found: Costing) -> Costing:
+    """Without what differs from the computed numbers."""
+    left = tuple(each for each in found.findings if "computed" not in each.expected)
+    return replace(found, findings=left)
