@@ -30,6 +30,9 @@ __all__ = [
     "capped",
     "caps_of",
     "changed",
+    "milled",
+    "moulded",
+    "printed",
     "sound",
 ]
 
@@ -101,65 +104,118 @@ def _rounded(exact: Fraction) -> float:
     return float((Decimal(round(exact * 10**9)) / 10**9).quantize(Decimal("0.01"), ROUND_HALF_UP))
 
 
-def _milled(number: int, units: int) -> Made:
-    """Aluminium: 60 USD set-up shared by all, 2.70 g/cm³ at 6.50 USD/kg, 12000 mm³/min at 75 USD/h."""
-    volume, (x, y, z) = 40_000 + 10 * number, (60, 50, 20)
-    box = x * y * z
-    usd = (
-        Fraction(60, units)
-        + Fraction(box * 27, 10_000) * Fraction(65, 10_000)
-        + Fraction(box - volume, 12_000) * Fraction(75, 60)
-    )
+#: Material → g/cm³ and USD/kg, as the shipped configuration has them.
+_MATERIALS: Final = {
+    "aluminium_6061": (Fraction(270, 100), Fraction(650, 100)),
+    "steel_1018": (Fraction(787, 100), Fraction(240, 100)),
+    "brass_c360": (Fraction(850, 100), Fraction(980, 100)),
+    "pom_stock": (Fraction(141, 100), Fraction(820, 100)),
+    "abs": (Fraction(104, 100), Fraction(260, 100)),
+    "pom": (Fraction(141, 100), Fraction(310, 100)),
+    "pla_filament": (Fraction(124, 100), Fraction(22)),
+    "petg_filament": (Fraction(127, 100), Fraction(24)),
+}
+
+
+def _mass(volume_mm3: Fraction, material: str) -> Fraction:
+    return volume_mm3 / 1000 * _MATERIALS[material][0]
+
+
+def _material_usd(volume_mm3: Fraction, material: str) -> Fraction:
+    return _mass(volume_mm3, material) / 1000 * _MATERIALS[material][1]
+
+
+def milled(
+    name: str,
+    volume_mm3: object,
+    stock_mm: Sequence[float],
+    *,
+    units: int,
+    quantity: int = 1,
+    material: str = "aluminium_6061",
+) -> Made:
+    """60 USD set-up shared by all; the whole stock is paid; 12000 mm³/min removed at 75 USD/h."""
+    volume, pieces = Fraction(str(volume_mm3)), quantity * units
+    box = Fraction(1)
+    for side in stock_mm:
+        box *= Fraction(str(side))
+    usd = Fraction(60, pieces) + _material_usd(box, material)
+    usd += (box - volume) / 12_000 * Fraction(75, 60)
     fields = {
-        "id": f"base-{number}",
+        "id": name,
         "method": "cnc",
-        "material": "aluminium_6061",
-        "quantity": 1,
-        "volume_mm3": volume,
-        "stock_mm": [x, y, z],
+        "material": material,
+        "quantity": quantity,
+        "volume_mm3": float(volume),
+        "stock_mm": list(stock_mm),
     }
-    return Made(fields=fields, usd=usd, grams=Fraction(volume * 27, 10_000))
+    return Made(fields=fields, usd=usd, grams=_mass(volume, material))
 
 
-def _moulded(number: int, units: int) -> Made:
-    """ABS: 4650 USD mould and set-up, 6 % runner, 1.04 g/cm³ at 2.60 USD/kg, 12 s + 2.2 s/mm² at 45 USD/h."""
-    volume, quantity = 3_000 + number, 2
-    grams = Fraction(volume * 104, 100_000)
-    cycle_s = 12 + Fraction(22, 10) * 4
+def moulded(
+    name: str,
+    volume_mm3: object,
+    wall_mm: object,
+    *,
+    units: int,
+    quantity: int = 1,
+    material: str = "abs",
+    draft_deg: float = 1.5,
+) -> Made:
+    """4650 USD mould and set-up shared by all, 6 % runner, 12 s + 2.2 s by the wall² at 45 USD/h."""
+    volume, wall = Fraction(str(volume_mm3)), Fraction(str(wall_mm))
     usd = (
         Fraction(4650, quantity * units)
-        + grams * Fraction(106, 100) * Fraction(26, 10_000)
-        + cycle_s * Fraction(45, 3600)
+        + _material_usd(volume * Fraction(106, 100), material)
+        + (12 + Fraction(22, 10) * wall**2) * Fraction(45, 3600)
     )
     fields = {
-        "id": f"cap-{number}",
+        "id": name,
         "method": "injection_moulding",
-        "material": "abs",
+        "material": material,
         "quantity": quantity,
-        "volume_mm3": volume,
-        "wall_mm": 2,
-        "draft_deg": 1.5,
+        "volume_mm3": float(volume),
+        "wall_mm": float(wall),
+        "draft_deg": draft_deg,
     }
-    return Made(fields=fields, usd=usd, grams=grams)
+    return Made(fields=fields, usd=usd, grams=_mass(volume, material))
 
 
-def _printed(number: int, units: int) -> Made:
-    """PLA: 5 USD set-up, 1.24 g/cm³ at 22 USD/kg, 0.45 mm by the layer by 60 mm/s at 4 USD/h."""
-    volume, layer, infill = 9_000 + number, Fraction(2, 10), Fraction(3, 10)
-    laid = volume * infill
-    grams = laid * Fraction(124, 100_000)
-    seconds = laid / (Fraction(45, 100) * layer * 60)
-    usd = Fraction(5, units) + grams * Fraction(22, 1000) + seconds * Fraction(4, 3600)
+def printed(
+    name: str,
+    volume_mm3: object,
+    *,
+    units: int,
+    quantity: int = 1,
+    material: str = "pla_filament",
+    layer_mm: str = "0.2",
+    infill: str = "0.3",
+) -> Made:
+    """5 USD set-up shared by all; 0.45 mm by the layer by 60 mm/s at 4 USD/h for what is laid."""
+    laid = Fraction(str(volume_mm3)) * Fraction(infill)
+    seconds = laid / (Fraction(45, 100) * Fraction(layer_mm) * 60)
+    usd = (
+        Fraction(5, quantity * units) + _material_usd(laid, material) + seconds * Fraction(4, 3600)
+    )
     fields = {
-        "id": f"flap-{number}",
+        "id": name,
         "method": "print",
-        "material": "pla_filament",
-        "quantity": 1,
-        "volume_mm3": volume,
-        "layer_mm": float(layer),
+        "material": material,
+        "quantity": quantity,
+        "volume_mm3": float(Fraction(str(volume_mm3))),
+        "layer_mm": float(layer_mm),
         "infill": float(infill),
     }
-    return Made(fields=fields, usd=usd, grams=grams)
+    return Made(fields=fields, usd=usd, grams=_mass(laid, material))
+
+
+def _three(number: int, units: int) -> list[Made]:
+    """One part of each method."""
+    return [
+        milled(f"base-{number}", 40_000 + 10 * number, (60, 50, 20), units=units),
+        moulded(f"cap-{number}", 3_000 + number, 2, units=units, quantity=2),
+        printed(f"flap-{number}", 9_000 + number, units=units),
+    ]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +308,7 @@ def sound(
     number: int,
     bought: Sequence[tuple[Mapping[str, Any], int]] = (),
     units: int = 1000,
+    made: Sequence[Made] | None = None,
     objectives: Mapping[str, Any] | None = None,
 ) -> Bundle:
     """A bundle that nothing is wrong with.
@@ -261,13 +318,14 @@ def sound(
         number: makes all numbers and names of the bundle other than those of another one; up to 999.
         bought: candidates of the catalogue, and how many of each are in one unit.
         units: ordered together.
+        made: the parts that are made; one of each method when left out.
         objectives: those that the planner was given; its own when left out.
     """
-    made = [make(number, units) for make in (_milled, _moulded, _printed)]
+    made = _three(number, units) if made is None else list(made)
     rows = [_bought(part, quantity, units) for part, quantity in bought]
     pieces = sum(int(each.fields["quantity"]) for each in made) + sum(n for _, n in bought)
     fastened = sum(n for part, n in bought if part["category"] in _FASTENERS)
-    assembly = pieces * _HANDLING_USD + fastened * _FASTENING_USD
+    assembly = pieces * _HANDLING_USD + fastened * _FASTENING_USD if pieces > 1 else Fraction(0)
     usd = assembly + sum(each.usd * int(each.fields["quantity"]) for each in made)
     grams = sum(each.grams * int(each.fields["quantity"]) for each in made)
     usd += sum(Fraction(str(row["unit_cost_usd"])) * int(row["quantity"]) for row in rows)
@@ -287,7 +345,10 @@ def sound(
         },
         "manufactured_parts": [each.row() for each in made],
         "cots_parts": rows,
-        "assembly": {"units": units, "steps": [{"parts": ids[:2], "joint": "rigid"}]},
+        "assembly": {
+            "units": units,
+            "steps": [{"parts": ids[:2], "joint": "rigid"}] if len(ids) > 1 else [],
+        },
         "totals": {
             "assembly_cost_usd": _rounded(assembly),
             "unit_cost_usd": _rounded(usd),

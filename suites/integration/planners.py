@@ -1,4 +1,4 @@
-"""A planner at work: its episode runs, its model is held, and the test does with its session what it would.
+"""Planners and coders at work: the episode of each runs, its model is held, and the test does its work.
 
 What it hands over is judged over HTTP; answers are read by the models of the contract.
 """
@@ -6,10 +6,12 @@ What it hands over is judged over HTTP; answers are read by the models of the co
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from workbench_contract.benchmark import SimulateRequest
+from workbench_contract.design import DesignJudged, DesignRequest
 from workbench_contract.findings import Finding, Stage
 from workbench_contract.handover import (
     Handover,
@@ -27,13 +29,24 @@ from suites.integration.episodes import Episodes, new_token
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.sessions import Session
 
-__all__ = ["Planner", "expect_accepted", "expect_found", "handover", "planner_at_work"]
+__all__ = [
+    "Coder",
+    "Planner",
+    "coder_at_work",
+    "expect_accepted",
+    "expect_found",
+    "handover",
+    "planner_at_work",
+]
 
 #: An event of the worker is at the controller in less than a second.
 _KEPT_S: Final = 10.0
 
 #: A verdict on files of the largest size that is read.
 _VERDICT_S: Final = 30.0
+
+#: An operation that builds: seconds, most of them imports.
+_BUILT_S: Final = 60.0
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -107,20 +120,7 @@ async def planner_at_work(
         given: the objectives that it is given by what ``request`` names.
         request: of the episode, besides its role.
     """
-    token = new_token()
-    await episodes.rehearse(token, *turns)
-    gateway = episodes.stack.gateway.client
-    async with gateway.fault(Fault(kind="hold", contains=token, times=9)):
-        accepted = await episodes.submit(token, role="planner", **request)
-        session = episodes.session(accepted["session_id"])
-
-        async def begun() -> str | None:
-            answer = await session.read(TODO)
-            return answer.json()["content"] if answer.status == 200 else None
-
-        issued = await eventually(
-            begun, seconds=SOON_S, expected="the planner's list in its session"
-        )
+    async with _at_work(episodes, *turns, role="planner", **request) as (accepted, session, issued):
         yield Planner(
             episode_id=accepted["episode_id"],
             session=session,
@@ -128,6 +128,93 @@ async def planner_at_work(
             number=number,
             given=given,
         )
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class Coder:
+    """A coder whose episode runs, and who was handed a plan.
+
+    Attributes:
+        bundle: that it was handed.
+    """
+
+    episode_id: str
+    session: Session
+    bundle: Bundle
+
+    async def validated(self, model: str = "model.py") -> Response:
+        """Have the design validated and priced; the answer, whatever it is."""
+        body = DesignRequest(model=model).model_dump(mode="json", exclude_none=True)
+        return await self.session.client.post(
+            "/benchmark/validate_and_price", body, seconds=patience(_BUILT_S)
+        )
+
+    async def judged(self, script: str) -> DesignJudged:
+        """Write the design's script and have it judged."""
+        await self.session.write("model.py", script)
+        answer = await self.validated()
+
+        assert 200 == answer.status, f"expected a verdict on a design, found {answer}"
+        return DesignJudged.model_validate_json(answer.body)
+
+    async def simulate(self, model: str = "model.py") -> Response:
+        """Simulate the design; the answer, whatever it is."""
+        body = SimulateRequest(model=model, duration_s=0.1, seed=7)
+        return await self.session.client.post(
+            "/benchmark/simulate",
+            body.model_dump(mode="json", exclude_none=True),
+            seconds=patience(_BUILT_S),
+        )
+
+    async def submit(self) -> Response:
+        """Submit what is there; the answer, whatever it is."""
+        return await self.session.client.post("/benchmark/submit", {}, seconds=patience(_VERDICT_S))
+
+
+@asynccontextmanager
+async def coder_at_work(
+    episodes: Episodes,
+    *turns: Turn,
+    number: int,
+    plan: Callable[[Planner], Bundle],
+    **request: Any,
+) -> AsyncIterator[Coder]:
+    """A coder who was handed a planner's bundle, its model held for as long as the block lasts.
+
+    Args:
+        episodes: of the stack.
+        turns: what the model does when it is let go.
+        number: of the planner's bundle.
+        plan: what the planner hands over.
+        request: of the coder's episode.
+    """
+    async with planner_at_work(episodes, number=number) as planner:
+        bundle = plan(planner)
+        accepted = expect_accepted(await planner.judged(bundle), f"the plan {number}")
+        await handover(episodes.controller, accepted.handover_id)
+    begun = {"role": "coder", "handover_id": accepted.handover_id, **request}
+    async with _at_work(episodes, *turns, **begun) as (started, session, _):
+        yield Coder(episode_id=started["episode_id"], session=session, bundle=bundle)
+
+
+@asynccontextmanager
+async def _at_work(
+    episodes: Episodes, *turns: Turn, **request: Any
+) -> AsyncIterator[tuple[dict[str, Any], Session, str]]:
+    """An agent whose model is held; its episode, its session, and the list in it."""
+    token = new_token()
+    await episodes.rehearse(token, *turns)
+    gateway = episodes.stack.gateway.client
+    async with gateway.fault(Fault(kind="hold", contains=token, times=9)):
+        accepted = await episodes.submit(token, **request)
+        session = episodes.session(accepted["session_id"])
+
+        async def begun() -> str | None:
+            answer = await session.read(TODO)
+            return answer.json()["content"] if answer.status == 200 else None
+
+        issued = await eventually(begun, seconds=SOON_S, expected="the agent's list in its session")
+        yield accepted, session, issued
     await episodes.until(accepted["episode_id"], "completed")
 
 

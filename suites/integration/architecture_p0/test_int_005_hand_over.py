@@ -245,6 +245,8 @@ async def test_int_005_a_restart_forgets_nothing(breakable: Episodes) -> None:
             expect_refused(refused, 503, says="catalogue")
             plain = planner.sound()
             two = expect_accepted(await planner.judged(plain), "what names no catalogue part")
+            # Nobody has fetched it yet.
+            await planner.leave({PLAN: "what was accepted is not this\n"})
             async with episodes.stack.outage("controller-worker", "kill"):
                 pass
         await _is_kept(episodes.controller, one.handover_id, bundle.files())

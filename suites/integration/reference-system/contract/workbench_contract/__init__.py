@@ -6,7 +6,8 @@
 - ``findings.py``: what a gate found. ``artifact.py``: strict models and quantities of files that agents
   write; ``objectives.py``, ``estimate.py``, ``review.py``: those files.
 - ``handover.py``: what a role hands over; ``todo.py``: the entries of its list;
-  ``pricing.py``: what it costs.
+  ``pricing.py``: what it costs;
+  ``design.py``: the verdict about what was built.
 - ``connections.py``: how parts hold together.
 - ``catalogue.py``: searches of parts that can be bought.
 - ``files.py``, ``execution.py``, ``benchmark.py``: the worker's requests and answers.

@@ -9,7 +9,10 @@ _WRITING = (*_ALL, "fs_write", "fs_edit", "fs_delete", "git_init", "git_commit")
 
 TOOLS: dict[AgentRole, tuple[str, ...]] = {
     AgentRole.PLANNER: (*_WRITING, "search_catalogue", "validate_costing_and_price", "submit"),
-    AgentRole.CODER: (*_WRITING, "execute", "lint", "validate", "analyze", "simulate", "submit"),
+    AgentRole.CODER: (
+        *_WRITING, "execute", "lint", "validate", "analyze",
+        "validate_and_price", "simulate", "submit",
+    ),  # fmt: skip
     AgentRole.REVIEWER: (*_ALL, "fs_write", "execute", "lint", "validate", "simulate", "submit"),
 }
 
@@ -24,8 +27,9 @@ _PROMPTS = {
     AgentRole.CODER: (
         "You engineer a part. Write a build123d script that leaves the solid in `part`, check it "
         "with lint, validate, analyze and simulate, and put what is to be kept below assets/. Hand over "
-        "model.py and todo.md with submit, or a plan_refusal.md with proof when the plan cannot be "
-        "carried out."
+        "model.py and todo.md with submit. Of a plan leave all parts in `parts`, by their ids; "
+        "validate_and_price has to pass before simulate and submit. When the plan cannot be carried "
+        "out, hand over a plan_refusal.md with proof."
     ),
     AgentRole.REVIEWER: (
         "You review the engineering of a part. Look at its files, write review.md, and hand it "

@@ -7,7 +7,15 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from workbench_contract import benchmark, catalogue, execution, files, handover, pricing
+from workbench_contract import (
+    benchmark,
+    catalogue,
+    design,
+    execution,
+    files,
+    handover,
+    pricing,
+)
 from workbench_contract.episodes import AgentRole
 from workbench_controller.roles import TOOLS
 from workbench_foundation import faults
@@ -93,6 +101,12 @@ ALL: dict[str, Tool] = {
         path="/benchmark/validate_costing_and_price",
         request=pricing.PriceRequest,
         description="Compute what the estimate costs and weighs, and write those numbers into it.",
+        jobs=True,
+    ),
+    "validate_and_price": Tool(
+        path="/benchmark/validate_and_price",
+        request=design.DesignRequest,
+        description="Whether the design can be made and holds, and is within price, weight and place.",
         jobs=True,
     ),
     "search_catalogue": Tool(

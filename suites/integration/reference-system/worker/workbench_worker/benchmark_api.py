@@ -25,9 +25,11 @@ from workbench_contract.benchmark import (
 from workbench_contract.events import EventKind
 from workbench_contract.problem import Problem
 from workbench_foundation import faults
+from workbench_worker import validity
 from workbench_worker.asked import CurrentSession, Worker, refusals
 from workbench_worker.geometry import BREP, STL
 from workbench_worker.jobs import Job
+from workbench_worker.opening import purpose_of
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
 from workbench_worker.simulations import Turn
@@ -35,6 +37,9 @@ from workbench_worker.toolcalls import tool_call
 from workbench_worker.walls import WORKSPACE
 
 router = APIRouter(prefix="/benchmark")
+
+#: Findings that a refused simulation tells.
+_SHOWN = 10
 
 
 @router.post(
@@ -48,7 +53,8 @@ async def simulate(
 ) -> Any:
     """Simulate the session's model when its turn comes; one at a time over all sessions."""
     with tool_call(session, "simulate", request) as details:
-        _is_there(session, request.model)
+        is_there(session, request.model)
+        await asyncio.to_thread(_is_valid, session, request.model)
         async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
             details["job_id"] = job.id
             known = {"job_id": job.id, "variant": request.variant, "seed": request.seed}
@@ -86,7 +92,7 @@ async def validate(
 ) -> Validated:
     """Whether the model can be simulated at all."""
     with tool_call(session, "validate", request) as details:
-        _is_there(session, request.model)
+        is_there(session, request.model)
         async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
             try:
                 async with _built(job, worker, request.model) as model:
@@ -106,7 +112,7 @@ async def analyze(
 ) -> Analyzed:
     """Whether the part can be made, by its geometry."""
     with tool_call(session, "analyze", request):
-        _is_there(session, request.model)
+        is_there(session, request.model)
         if not request.model.endswith(".py"):
             detail = f"cannot analyze {request.model!r}: it holds no solid. Name a build123d script"
             raise Refused(409, detail)
@@ -131,7 +137,21 @@ async def analyze(
         return Analyzed.model_validate(found)
 
 
-def _is_there(session: Session, model: str) -> None:
+def _is_valid(session: Session, model: str) -> None:
+    """Raises Refused for a design that has to pass and has not, as it is now."""
+    if faults.on("simulate-unvalidated") or not validity.is_due(purpose_of(session)):
+        return
+    findings = validity.findings_against(session, model)
+    if findings:
+        told = "; ".join(
+            f"{each.file}{', ' + each.where if each.where else ''}: {each.found}, expected "
+            f"{each.expected}"
+            for each in findings[:_SHOWN]
+        )
+        raise Refused(409, f"cannot simulate {model!r}: {told}. Run validate_and_price")
+
+
+def is_there(session: Session, model: str) -> None:
     with session.opened(model, os.O_RDONLY | os.O_NONBLOCK):
         pass
     if not model.endswith((".py", ".xml")):
@@ -148,14 +168,21 @@ async def _built(
     The file is in a folder of this job alone, which is removed at the end of the block: a session
     may have several jobs at once.
     """
-    where = os.path.normpath(os.path.join(WORKSPACE, model))
     if model.endswith(".xml"):
-        yield where
+        yield os.path.normpath(os.path.join(WORKSPACE, model))
         return
+    async with built_in(job, worker, model) as (folder, _):
+        yield f"{folder}/{as_file}"
+
+
+@contextlib.asynccontextmanager
+async def built_in(job: Job, worker: Worker, model: str) -> AsyncIterator[tuple[str, list[str]]]:
+    """A folder with what a script leaves, and the names of its parts; gone at the end of the block."""
+    where = os.path.normpath(os.path.join(WORKSPACE, model))
     folder = f"build-{secrets.token_hex(8)}"
     try:
-        await worker.pool.ask(job, "build", model=where, target=f"/tmp/{folder}")
-        yield f"/tmp/{folder}/{as_file}"
+        found = await worker.pool.ask(job, "build", model=where, target=f"/tmp/{folder}")
+        yield f"/tmp/{folder}", found["names"]
     finally:
         made = job.session.temporary / folder
         await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)

@@ -6,22 +6,18 @@ it; what the agent does to its files meanwhile changes nothing.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import shutil
-import stat
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from workbench_contract.episodes import AgentRole
 from workbench_contract.estimate import Estimate
 from workbench_contract.events import EventKind
-from workbench_contract.files import PATH_CHARS
 from workbench_contract.findings import Finding, Stage
-from workbench_contract.handover import MOST_BYTES, MOST_FILES, FileBytes, HandedFile, OpenRequest
+from workbench_contract.handover import FileBytes, OpenRequest
 from workbench_contract.objectives import Objectives
 from workbench_contract.review import ProofKind
 from workbench_foundation import faults
@@ -29,50 +25,29 @@ from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
 from workbench_planning import plan_md, review_md, todo_md
 from workbench_planning.handover import Known, Submission, Verdict, judge
-from workbench_planning.text import bounded, finding
+from workbench_planning.text import bounded
 from workbench_worker import costs, planted
 from workbench_worker.files_api import read_bytes
 from workbench_worker.opening import benchmark_of, given_files, issued
 from workbench_worker.prices import Looked
-from workbench_worker.refusal import Refused
-from workbench_worker.sessions import RECORD, Session
+from workbench_worker.sessions import Session
+from workbench_worker.snapshots import Left, design, named
+from workbench_worker.validity import findings_against
 
 PLANNED = (plan_md.FILE, todo_md.FILE, objectives_file.FILE, estimate_file.FILE)
 _KEPT = "handovers"
-#: Names that are left out of a design: a repository's own, what interpreters and tools remember.
-_LEFT_OUT = frozenset({"__pycache__"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """What a role leaves.
-
-    Attributes:
-        files: path to bytes.
-        findings: what stands in a file's place and cannot be read.
-    """
-
-    files: Mapping[str, bytes]
-    findings: tuple[Finding, ...]
-
-    def listed(self) -> list[HandedFile]:
-        """The files without their bytes, by path."""
-        return [
-            HandedFile(
-                path=path, sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data)
-            )
-            for path, data in sorted(self.files.items())
-        ]
+#: The script of a design that is handed over.
+_SCRIPT = "model.py"
 
 
 def left_by(session: Session, opened: OpenRequest) -> Left:
     """Read what a role has to leave, at one moment as far as requests change it."""
     with session.lock:
         if opened.role is AgentRole.PLANNER:
-            return _named(session, PLANNED)
+            return named(session, PLANNED)
         if opened.role is AgentRole.REVIEWER:
-            return _named(session, (review_md.FILE,))
-        return _design(session)
+            return named(session, (review_md.FILE,))
+        return design(session)
 
 
 def bought_in(left: Left) -> list[str]:
@@ -159,8 +134,17 @@ def _known(
         read=_read_by(session) if opened.role is AgentRole.REVIEWER else frozenset(),
         proof_ids=_proof_of(session) if is_coder else {},
         refusal_pending=opened.given is not None and opened.given.refuses_plan,
-        price=partial(_priced, session.id, objectives, looked),
+        price=partial(_designed, session)
+        if is_coder and estimate_file.FILE in given
+        else partial(_priced, session.id, objectives, looked),
     )
+
+
+def _designed(session: Session, _: Submission) -> Sequence[Finding]:
+    """The stage of price of a design: it has passed, as it is now."""
+    if faults.on("submit-unvalidated"):
+        return ()
+    return findings_against(session, _SCRIPT)
 
 
 def _priced(
@@ -191,63 +175,3 @@ def _proof_of(session: Session) -> dict[ProofKind, frozenset[str]]:
         ProofKind.SIMULATION: frozenset(event.payload["job_id"] for event in simulated),
         ProofKind.PRICE: frozenset(event.payload["price_id"] for event in priced),
     }
-
-
-def _named(session: Session, names: Sequence[str]) -> Left:
-    files: dict[str, bytes] = {}
-    findings = []
-    for name in names:
-        try:
-            files[name] = read_bytes(session, name, most_bytes=None)
-        except Refused as refused:
-            if refused.status == 404:
-                continue
-            found = "a link that leaves the session" if refused.status == 403 else "no plain file"
-            expected = "the file itself, with what it is for"
-            findings.append(finding(name, "", found, expected, stage=Stage.PRESENT))
-    return Left(files=files, findings=tuple(findings))
-
-
-def _design(session: Session) -> Left:
-    """All plain files of a session, but its record and what tools keep for themselves."""
-    paths: list[str] = []
-    with session.opened(".", os.O_RDONLY | os.O_DIRECTORY) as root:
-        for where, folders, names, fd in os.fwalk(".", dir_fd=root, follow_symlinks=False):
-            folders[:] = sorted(each for each in folders if not _is_left_out(each))
-            for name in sorted(names):
-                path = os.path.normpath(os.path.join(where, name))
-                if len(path) > PATH_CHARS:
-                    found = f"a path of {len(path)} characters"
-                    return _too_much(found, f"paths of at most {PATH_CHARS} characters")
-                if path != RECORD and not _is_left_out(name) and _is_plain(fd, name):
-                    paths.append(path)
-            if len(paths) > MOST_FILES:
-                return _too_much(f"more than {MOST_FILES} files", f"at most {MOST_FILES} files")
-    files: dict[str, bytes] = {}
-    room = MOST_BYTES
-    for path in paths:
-        try:
-            files[path] = read_bytes(session, path, most_bytes=room)
-        except Refused as refused:
-            if refused.status == 404:
-                continue  # the session's code has removed it meanwhile
-            return _too_much(f"more than {MOST_BYTES} bytes", f"at most {MOST_BYTES} bytes in all")
-        room -= len(files[path])
-    return Left(files=files, findings=())
-
-
-def _is_left_out(name: str) -> bool:
-    return name.startswith(".") or name in _LEFT_OUT
-
-
-def _is_plain(folder: int, name: str) -> bool:
-    try:
-        name.encode()
-        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    # A name that is no text names nothing of a hand-over.
-    except (FileNotFoundError, UnicodeEncodeError):
-        return False
-
-
-def _too_much(found: str, expected: str) -> Left:
-    return Left(files={}, findings=(finding(".", "", found, expected, stage=Stage.PRESENT),))

@@ -9,10 +9,15 @@ from __future__ import annotations
 import math
 import os
 import runpy
+import sys
 from typing import Any
 
 #: What a script must leave, and the files made of it, in a folder of the job's own.
 PART = "part"
+#: Of several solids: a mapping of their ids.
+PARTS = "parts"
+_MOST_PARTS = 200
+_NAME_CHARS = 200
 BREP = "part.brep"
 STL = "part.stl"
 
@@ -30,24 +35,40 @@ class ModelError(Exception):
 
 def build(model: str, target: str) -> dict[str, Any]:
     """Run a script and leave its solid in files of ``target``, a folder that is made for it."""
-    from build123d import Part, Solid, export_brep, export_stl
+    from build123d import Compound, Part, Solid, export_brep, export_stl
 
+    # What a script was compiled to by earlier code of the session is not what it says.
+    sys.dont_write_bytecode, sys.pycache_prefix = True, f"{target}-bytecode"
+    # Its own modules are found as when Python runs it.
+    sys.path.insert(0, os.path.dirname(model))
     try:
         left = runpy.run_path(model, run_name="__main__")
     # Whatever the agent's own script raises is for the agent.
     except (Exception, SystemExit) as error:
         raise ModelError(f"cannot run {model}: {type(error).__name__}: {error}. Correct it") from error
-    part = left.get(PART)
-    part = getattr(part, "part", part)  # a builder holds its part
-    if not isinstance(part, (Part, Solid)) or not part.solids():
-        kind = "nothing" if part is None else type(part).__name__
-        raise ModelError(f"cannot use {model}: `{PART}` is {kind}, no solid. Leave a solid there")
+    named = left.get(PARTS, {"": left.get(PART)})
+    if not isinstance(named, dict) or not 0 < len(named) <= _MOST_PARTS:
+        raise ModelError(
+            f"cannot use {model}: `{PARTS}` is no mapping of 1 to {_MOST_PARTS} solids by their ids. "
+            "Leave one there"
+        )
+    shapes = []
+    for name, part in named.items():
+        part = getattr(part, "part", part)  # a builder holds its part
+        if not isinstance(part, (Part, Solid)) or not part.solids():
+            kind = "nothing" if part is None else type(part).__name__
+            where = f"{PARTS}[{str(name)[:100]!r}]" if PARTS in left else PART
+            raise ModelError(f"cannot use {model}: `{where}` is {kind}, no solid. Leave a solid there")
+        shapes.append(part)
     os.mkdir(target)
+    for number, shape in enumerate(shapes):
+        export_brep(shape, os.path.join(target, f"part-{number}.brep"))
+    part = shapes[0] if len(shapes) == 1 else Compound(children=shapes)
     export_brep(part, os.path.join(target, BREP))
     export_stl(
         part, os.path.join(target, STL), tolerance=_TOLERANCE_MM, angular_tolerance=_ANGLE_RAD
     )
-    return {}
+    return {"names": [str(name)[:_NAME_CHARS] for name in named]}
 
 
 def measure(brep: str, method: str, max_size_mm: float) -> dict[str, Any]:

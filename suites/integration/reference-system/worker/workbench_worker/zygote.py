@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from workbench_worker import geometry, physics
+from workbench_worker import design, geometry, physics
 from workbench_worker.confined import environment
 from workbench_worker.walls import Walls, die_with_parent, fork_behind
 
@@ -25,6 +25,7 @@ _REQUEST_BYTES = 65_536
 
 JOBS: dict[str, Callable[..., dict[str, Any]]] = {
     "build": geometry.build,
+    "judge": design.judge,
     "measure": geometry.measure,
     "simulate": physics.simulate,
     "validate": physics.validate,

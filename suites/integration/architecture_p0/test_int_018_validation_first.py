@@ -1,0 +1,208 @@
+"""INT-018: nothing is simulated or handed over that was not validated and priced, as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+import trio
+from workbench_contract.design import CONNECTIONS, DesignJudged
+from workbench_contract.findings import Stage
+
+from harness_core.doubles.turns import use
+from suites.integration.bundles import Bundle, milled, sound
+from suites.integration.comparing import expect_same
+from suites.integration.episodes import Episodes, calls
+from suites.integration.planners import Coder, Planner, coder_at_work, expect_found
+from suites.integration.refusals import expect_refused
+
+pytestmark = [pytest.mark.covers("INT-018"), pytest.mark.integration_p0]
+
+_SIZE: Final = "SIZE = 40\n"
+
+
+def _plan(number: int, side: int = 40) -> Callable[[Planner], Bundle]:
+    """A plan of one block of 30 by 10 mm, cut from a box that is 2 mm larger."""
+    stock = (side + 2, 32, 12)
+    made = [milled(f"block-{number}", side * 300, stock, units=100)]
+    return lambda planner: sound(planner.issued, number=number, made=made, units=100)
+
+
+def _script(number: int, side: str = "40", before: str = "") -> str:
+    return (
+        f"from build123d import Box, Pos\n{before}\n"
+        f'parts = {{"block-{number}": Pos(30, 0, 5) * Box({side}, 30, 10)}}\n'
+    )
+
+
+async def _both_refused(coder: Coder, what: str, *, says: str, file: str = "model.py") -> None:
+    """Simulation and hand-over are refused, and name what is due."""
+    expect_refused(await coder.simulate(), 409, 422, says=says)
+    found = expect_found(await coder.submit(), Stage.PRICE, {file}, what=what)
+    assert all(each.expected for each in found), f"findings that say nothing is due: {found}"
+
+
+async def _both_taken(coder: Coder, what: str) -> None:
+    simulated = await coder.simulate()
+    assert 200 == simulated.status, f"expected {what} to be simulated, found {simulated}"
+    submitted = await coder.submit()
+    assert 200 == submitted.status, f"expected {what} to be handed over, found {submitted}"
+
+
+async def _passed(coder: Coder, what: str) -> DesignJudged:
+    answer = await coder.validated()
+    assert 200 == answer.status, f"expected {what} to be judged, found {answer}"
+    judged = DesignJudged.model_validate_json(answer.body)
+    assert judged.passed, f"expected {what} to pass, found {judged.findings}"
+    return judged
+
+
+async def test_int_018_blocked_until_it_has_passed(episodes: Episodes) -> None:
+    """Without a verdict both are blocked, with one both go on; every change asks for another.
+
+    Changed, its import changed, a module that comes to shadow one, what holds it together: each is named.
+    As it was, it has passed. The model provider is a stand-in: the gateway holds the models.
+    """
+    async with coder_at_work(episodes, number=181, plan=_plan(181)) as coder:
+        session = coder.session
+        script = _script(181, "SIZE", "from size import SIZE\n")
+        await session.write("size.py", _SIZE)
+        await session.write("model.py", script)
+        await _both_refused(coder, "a design without a verdict", says="no record|validate")
+        judged = await _passed(coder, "a block as it was planned")
+        planned = coder.bundle.estimate["totals"]["unit_cost_usd"]
+        assert judged.totals is not None, f"a design that passed has no price: {judged}"
+        expect_same(planned, float(judged.totals.unit_cost_usd), what="USD of a block as planned")
+        await _both_taken(coder, "a design that has passed")
+        for path, content, named in (
+            ("model.py", script + "# a word more\n", "model.py"),
+            ("size.py", "SIZE = 39\n", "size.py"),
+            ("size/__init__.py", _SIZE, "size"),
+            (CONNECTIONS, '{"pairs": []}', CONNECTIONS),
+        ):
+            was = await session.read(path)
+            await session.write(path, content)
+            what = f"a design whose {path} is another"
+            expect_refused(await coder.simulate(), 409, 422, says=named.replace(".", r"\."))
+            answer = await coder.submit()
+            assert 422 == answer.status, f"expected {what} to be refused, found {answer}"
+            files = [each["file"] for each in answer.json()["findings"]]
+            assert any(named in each for each in files), f"expected {named} named, found {answer}"
+            if was.status == 200:
+                await session.write(path, was.json()["content"])
+            else:
+                await session.post("/fs/delete", path=path.partition("/")[0])
+            again = await coder.simulate()
+            assert 200 == again.status, f"{path} is as it was when the design passed: {again}"
+        for model in ("other.py", "scene.xml"):
+            await session.write(model, script if model.endswith("py") else "<mujoco/>")
+            refused = await coder.simulate(model)
+            expect_refused(refused, 409, 422, says="validate")
+        await session.write("model.py", _script(181, "SIZE + 1", "from size import SIZE\n"))
+        await _both_refused(coder, "a design that grew", says=r"model\.py")
+        judged = await _passed(coder, "the design that grew, in the second round")
+        await _both_taken(coder, "the second round")
+        await session.write("model.py", script)
+        await _both_refused(coder, "the first design again", says=r"model\.py")
+
+
+async def test_int_018_what_a_verdict_is_about_is_what_is_built(episodes: Episodes) -> None:
+    """Bytecode that says something else than its source is not run; what a script finds at run time counts.
+
+    The model provider is a stand-in: the gateway holds the models.
+    """
+    async with coder_at_work(episodes, number=182, plan=_plan(182)) as coder:
+        session = coder.session
+        await session.write("size.py", _SIZE)
+        await session.write("model.py", _script(182, "SIZE", "from size import SIZE\n"))
+        poison = (
+            "import os, py_compile; s = os.stat('size.py'); "
+            "open('size.py', 'w').write('SIZE = 99\\n'); "
+            "os.utime('size.py', ns=(s.st_atime_ns, s.st_mtime_ns)); py_compile.compile('size.py'); "
+            "open('size.py', 'w').write('SIZE = 40\\n'); "
+            "os.utime('size.py', ns=(s.st_atime_ns, s.st_mtime_ns))"
+        )
+        made = await session.execute(f'python3 -c "{poison}"; ls __pycache__')
+        assert "size" in made["stdout"], f"expected bytecode to be made, found {made}"
+        judged = await _passed(coder, "a block whose import has been compiled from something else")
+        weight = coder.bundle.estimate["totals"]["weight_g"]
+        assert judged.totals is not None, f"a design that passed has no weight: {judged}"
+        expect_same(weight, judged.totals.weight_g, what="grams of what the source says")
+        found = "from build123d import Box, Pos\nSIZE = int(open('size.txt').read())\n"
+        await session.write("size.txt", "40")
+        await session.write("model.py", found + _script(182, "SIZE"))
+        await _passed(coder, "a block whose size is in a file")
+        await session.write("size.txt", "80")
+        expect_refused(await coder.simulate(), 409, 422, says=r"size\.txt")
+
+
+async def test_int_018_by_the_agents_own_tools(episodes: Episodes) -> None:
+    """An agent that simulates or submits first is refused, then validates, simulates and hands over.
+
+    The model provider is a stand-in: the gateway does the turns.
+    """
+    turns = [
+        use("fs_write", path="model.py", content=_script(183)),
+        use("simulate", duration_s=0.1),
+        use("submit"),
+        use("validate_and_price"),
+        use("simulate", duration_s=0.1),
+        use("submit"),
+    ]
+    async with coder_at_work(episodes, *turns, number=183, plan=_plan(183)) as coder:
+        pass
+    episode = await episodes.get(coder.episode_id)
+    tools = [trace for trace in episode["traces"] if trace["kind"] == "tool"]
+    expect_same(
+        [True, False, False, True, True, True],
+        [trace["ok"] for trace in tools],
+        what="whether each of the agent's calls was carried out",
+    )
+    assert 1 == len(episode["handovers"]), f"expected one hand-over, found {episode['handovers']}"
+    kept = (await episodes.controller.get(f"/handovers/{episode['handovers'][0]}")).json()
+    paths = {each["path"] for each in kept["files"]}
+    wanted = {*coder.bundle.files(), "model.py"}
+    expect_same(wanted, paths, what="files of a design that was handed over")
+    events = await episodes.events(coder.episode_id)
+    asked = calls(events, "simulation_request")
+    assert 1 == len(asked), f"a simulation that was blocked is on record as asked for: {asked}"
+
+
+async def test_int_018_a_verdict_outlives_the_worker_and_is_one_sessions(
+    breakable: Episodes,
+) -> None:
+    """After the worker was killed what has passed has passed, and what changed since has not.
+
+    What one coder's design passed, another's of the same bytes has not. The model provider is a stand-in:
+    the gateway holds the models.
+    """
+    episodes = breakable
+    plans: dict[int, Any] = {184: _plan(184), 185: _plan(185, 50)}
+    async with (
+        coder_at_work(episodes, number=184, plan=plans[184]) as one,
+        coder_at_work(episodes, number=185, plan=plans[185]) as other,
+    ):
+        for coder, side in ((one, "40"), (other, "50")):
+            number = 184 if coder is one else 185
+            await coder.session.write("model.py", _script(number, side))
+        verdicts: dict[str, DesignJudged] = {}
+
+        async def judge(coder: Coder) -> None:
+            verdicts[coder.episode_id] = await _passed(coder, "a design beside another")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(judge, one)
+            nursery.start_soon(judge, other)
+        for coder in (one, other):
+            totals = verdicts[coder.episode_id].totals
+            assert totals is not None, f"a design that passed has no price: {verdicts}"
+            planned = coder.bundle.estimate["totals"]["weight_g"]
+            expect_same(planned, totals.weight_g, what="grams of a design beside another")
+        async with episodes.stack.outage("worker", "kill"):
+            pass
+        await _both_taken(one, "what had passed before the worker was killed")
+        await one.session.write("model.py", _script(184, "41"))
+        await _both_refused(one, "what changed after that", says=r"model\.py")
+        await other.session.write("model.py", _script(184, "40"))
+        await _both_refused(other, "what passed in another session", says=r"model\.py")

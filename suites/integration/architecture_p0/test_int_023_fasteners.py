@@ -1,0 +1,187 @@
+"""INT-023: parts that do not move against each other are held by fasteners in holes that fit."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+from workbench_contract.connections import Connections
+from workbench_contract.design import CONNECTIONS, DesignJudged
+from workbench_contract.findings import Stage
+
+from suites.integration.bundles import Bundle, milled, printed, sound
+from suites.integration.cataloguing import Catalogue
+from suites.integration.comparing import expect_same
+from suites.integration.episodes import Episodes
+from suites.integration.planners import Coder, Planner, coder_at_work, expect_found
+from suites.integration.refusals import expect_refused
+
+pytestmark = [pytest.mark.covers("INT-023"), pytest.mark.integration_p0]
+
+_NUMBER: Final = 231
+_COVER, _BASE = f"cover-{_NUMBER}", f"base-{_NUMBER}"
+
+
+def _script(
+    *, cover_mm: float = 4, base_mm: float = 4, shift_mm: float = 0, tilt_deg: float = 0
+) -> str:
+    """A plate on a block, two holes of each over one another, 40 mm apart."""
+    return f"""\
+from build123d import Box, Cylinder, Pos, Rotation
+
+cover = Pos(35, 0, 22.5) * Box(60, 38, 5)
+base = Pos(35, 0, 10) * Box(60, 38, 20)
+for x in (15, 55):
+    cover -= Pos(x + {shift_mm}, 0, 22.5) * Rotation({tilt_deg}, 0, 0) * Cylinder({cover_mm / 2}, 30)
+    base -= Pos(x, 0, 16) * Cylinder({base_mm / 2}, 8)
+parts = {{"{_COVER}": cover, "{_BASE}": base}}
+"""
+
+
+def _fastener(number: int, part_id: str) -> dict[str, Any]:
+    x = (15.0, 55.0)[number]
+
+    def hole(part: str, z: float, *, holds: bool) -> dict[str, Any]:
+        return {
+            "part": part,
+            "at_mm": (x, 0.0, z),
+            "axis": (0.0, 0.0, 1.0),
+            "diameter_mm": 4.0,
+            "holds": holds,
+        }
+
+    return {
+        "name": f"screw-{number}",
+        "part_id": part_id,
+        "diameter_mm": 4.0,
+        "length_mm": 12.0,
+        "holes": [hole(_COVER, 22.5, holds=False), hole(_BASE, 18.0, holds=True)],
+    }
+
+
+def _connected(part_id: str) -> dict[str, Any]:
+    return {
+        "pairs": [
+            {"parts": [_COVER, _BASE], "fasteners": [_fastener(0, part_id), _fastener(1, part_id)]}
+        ]
+    }
+
+
+def _other(connections: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
+    """The same with something else at ``pairs.0…``; without it where ``value`` is ``...``."""
+    made: dict[str, Any] = copy.deepcopy(dict(connections))
+    *steps, last = (int(step) if step.isdigit() else step for step in path.split("."))
+    at: Any = made
+    for step in steps:
+        at = at[step]
+    if value is ...:
+        del at[last]
+    else:
+        at[last] = value
+    return made
+
+
+#: What is wrong with the connections, and what findings name.
+_WRONG: Final[dict[str, tuple[dict[str, object], list[str]]]] = {
+    "one fastener": ({"pairs.0.fasteners.1": ...}, ["pairs[0].fasteners", "at least 2"]),
+    "no fastener": ({"pairs.0.fasteners": []}, ["pairs[0].fasteners"]),
+    "both sides hold": ({"pairs.0.fasteners.0.holes.0.holds": True}, ["pairs[0].fasteners[0]"]),
+    "no side holds": ({"pairs.0.fasteners.1.holes.1.holds": False}, ["pairs[0].fasteners[1]"]),
+    "a hole that is not there": ({"pairs.0.fasteners.0.holes.1.at_mm": (25.0, 0.0, 18.0)}, ["pairs[0].fasteners[0]"]),
+    "a hole of the other part": ({"pairs.0.fasteners.0.holes.0.part": _BASE}, ["pairs[0].fasteners[0]"]),
+    "an unknown part": ({"pairs.0.parts.0": "lid"}, ["lid"]),
+    "a part on itself": ({"pairs.0.parts.0": _BASE}, ["pairs[0].parts"]),
+    "another diameter": ({"pairs.0.fasteners.0.holes.0.diameter_mm": 5.0}, ["pairs[0].fasteners[0]"]),
+    "an axis across": ({"pairs.0.fasteners.0.holes.1.axis": (1.0, 0.0, 0.0)}, ["pairs[0].fasteners[0]"]),
+    "too short a screw": ({"pairs.0.fasteners.0.length_mm": 8.0}, ["pairs[0].fasteners[0]"]),
+    "a joint from nothing": (
+        {"joints": [{"name": "hinge", "part": _BASE, "movement": "revolute", "at_mm": (35.0, 0.0, 10.0), "axis": (0.0, 1.0, 0.0)}]},
+        ["joints[0]"],
+    ),
+}  # fmt: skip
+
+
+async def _judged(coder: Coder, script: str, connections: Mapping[str, Any]) -> DesignJudged:
+    await coder.session.write(CONNECTIONS, json.dumps(connections))
+    return await coder.judged(script)
+
+
+async def test_int_023_what_holds_parts_together(episodes: Episodes) -> None:
+    """Two fasteners in holes of one width hold a plate on a block; each rule that is broken is named.
+
+    What does not hold is neither simulated nor handed over; mended it is. The model provider is a stand-in:
+    the gateway holds the models.
+    """
+    query = {"category": "screw", "spec": ["thread=M4", "length_mm=12"], "limit": 1}
+    [screw] = (await Catalogue(episodes.controller).search(**query))["candidates"]
+
+    def plan(planner: Planner) -> Bundle:
+        made = [
+            printed(_COVER, 11_274.3, units=100, infill="0.5"),
+            milled(_BASE, 45_398.9, (60, 38, 20), units=100),
+        ]
+        return sound(planner.issued, number=_NUMBER, made=made, bought=[(screw, 2)], units=100)
+
+    sound_pair = _connected(screw["part_id"])
+    Connections.model_validate(sound_pair)
+    async with coder_at_work(episodes, number=_NUMBER, plan=plan) as coder:
+        judged = await _judged(coder, _script(), sound_pair)
+        assert judged.passed, f"expected two screws to hold, found {judged.findings}"
+        weight = coder.bundle.estimate["totals"]["weight_g"]
+        assert judged.totals is not None, f"a design that passed weighs nothing: {judged}"
+        near = pytest.approx(weight, rel=0.001) == judged.totals.weight_g
+        assert near, f"expected {weight} g as it was planned, found {judged.totals}"
+        for name, (changes, says) in _WRONG.items():
+            connections = sound_pair
+            for path, value in changes.items():
+                connections = _other(connections, path, value)
+            await _does_not_hold(coder, _script(), connections, name, says)
+        for name, script, says in (
+            ("holes of two widths", _script(cover_mm=4.02), ["pairs[0].fasteners[0]"]),
+            ("a hole beside the other", _script(shift_mm=0.5), ["pairs[0].fasteners"]),
+            ("holes that lean", _script(tilt_deg=1), ["pairs[0].fasteners"]),
+            (
+                "no holes there",
+                _script().replace("base -= Pos(x,", "base -= Pos(x - 6,"),
+                ["pairs[0].fasteners"],
+            ),
+        ):
+            await _does_not_hold(coder, script, sound_pair, name, says)
+        more = _other(
+            sound_pair,
+            "pairs.0.fasteners",
+            [*sound_pair["pairs"][0]["fasteners"], _fastener(0, screw["part_id"])],
+        )
+        more["pairs"][0]["fasteners"][2]["name"] = "screw-2"
+        judged = await _judged(coder, _script(), more)
+        assert not judged.passed, f"a third screw that was never bought is taken: {judged}"
+        for text in ('{"pairs": [', '{"pairs": [{}]}', '{"pairs": [], "glue": true}', "[]"):
+            await coder.session.write(CONNECTIONS, text)
+            judged = await coder.judged(_script())
+            files = {each.file for each in judged.findings}
+            expect_same({CONNECTIONS}, files, what=f"files with findings for {text}")
+        judged = await _judged(coder, _script(), sound_pair)
+        assert judged.passed, f"expected the pair, mended, to hold, found {judged.findings}"
+        simulated = await coder.simulate()
+        assert 200 == simulated.status, f"expected what holds to be simulated, found {simulated}"
+        submitted = await coder.submit()
+        assert 200 == submitted.status, f"expected what holds to be handed over: {submitted}"
+        one = _other(sound_pair, "pairs.0.fasteners.1", ...)
+        await coder.session.write(CONNECTIONS, json.dumps(one))
+        expect_refused(await coder.simulate(), 409, 422, says=r"connections\.json")
+
+
+async def _does_not_hold(
+    coder: Coder, script: str, connections: Mapping[str, Any], name: str, says: list[str]
+) -> None:
+    judged = await _judged(coder, script, connections)
+    told = "\n".join(f"{each.where}: {each.found}; {each.expected}" for each in judged.findings)
+    assert not judged.passed, f"expected {name} not to hold, found {judged}"
+    lacking = [text for text in says if text not in told]
+    assert not lacking, f"expected findings about {lacking} for {name}, found {told}"
+    expect_refused(await coder.simulate(), 409, 422)
+    answer = await coder.submit()
+    expect_found(answer, Stage.PRICE, {"model.py"}, what=name)

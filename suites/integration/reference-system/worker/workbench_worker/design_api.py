@@ -1,0 +1,139 @@
+"""The endpoint that validates and prices a design that was built."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import TypeAdapter, ValidationError
+
+from workbench_contract.catalogue import PartPrice
+from workbench_contract.connections import Connections
+from workbench_contract.design import CONNECTIONS, DesignJudged, DesignRequest
+from workbench_contract.events import EventKind
+from workbench_contract.findings import Finding, Stage
+from workbench_foundation import faults
+from workbench_planning import estimate as estimate_file
+from workbench_planning import objectives as objectives_file
+from workbench_planning.text import bounded, finding
+from workbench_worker import validity
+from workbench_worker.asked import CurrentSession, Parts, Worker, refusals
+from workbench_worker.benchmark_api import built_in, is_there
+from workbench_worker.jobs import Job
+from workbench_worker.opening import opened
+from workbench_worker.refusal import Refused
+from workbench_worker.sessions import Session
+from workbench_worker.toolcalls import tool_call
+from workbench_worker.validity import Snapshot, Verdict
+
+router = APIRouter(prefix="/benchmark")
+
+_PRICES = TypeAdapter(dict[str, PartPrice])
+
+#: For the planted fault `design-judged-once` alone.
+_first: dict[str, dict[str, Any]] = {}
+
+
+@router.post("/validate_and_price", responses=refusals(403, 404, 409, 503))
+async def validate_and_price(
+    request: DesignRequest, session: CurrentSession, worker: Worker, caller: Request
+) -> DesignJudged:
+    """Whether the design can be made, holds together, and is within price, weight and place.
+
+    One that passes may be simulated and submitted for as long as nothing that it is made of changes.
+    """
+    with tool_call(session, "validate_and_price", request) as details:
+        is_there(session, request.model)
+        async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
+            details["job_id"] = job.id
+            answer = await _judged(session, worker, job, request.model)
+        details["passed"] = answer.passed
+        session.record(EventKind.PRICING, answer.model_dump(mode="json") | {"model": request.model})
+        return answer
+
+
+async def _judged(session: Session, worker: Parts, job: Job, script: str) -> DesignJudged:
+    purpose = opened(session)
+    if not validity.is_due(purpose):
+        detail = f"cannot validate and price {script!r}: no plan was handed over to this session"
+        raise Refused(409, f"{detail}. Start from the hand-over of a planner")
+    files, problems = await asyncio.to_thread(validity.snapshot, session)
+    if problems:
+        raise Refused(409, f"cannot validate {script!r}: {problems[0].found}. Leave less")
+    record, findings = validity.bind(script, files)
+    if record is None:
+        raise Refused(409, f"cannot validate {script!r}: {findings[0].found}. Write it")
+    connections, findings = _connections(files)
+    answer: dict[str, Any] = {"findings": findings, "totals": None, "parts": []}
+    if not findings:
+        answer = await _asked(worker, job, script, validity.handed(purpose), connections)
+    again, problems = await asyncio.to_thread(validity.snapshot, session)
+    if problems or validity.bind(script, again)[0] != record:
+        detail = f"cannot validate {script!r}: what it is made of changed meanwhile"
+        raise Refused(409, f"{detail}. Try again")
+    judged = DesignJudged.model_validate(
+        answer
+        | {
+            "price_id": job.id,
+            "findings": bounded([Finding.model_validate(each) for each in answer["findings"]]),
+            "passed": not answer["findings"],
+            "record_sha256": record.sha256,
+        }
+    )
+    verdict = Verdict(
+        record=record,
+        connections_sha256=files.connections_sha256(),
+        findings=tuple(judged.findings),
+    )
+    await asyncio.to_thread(validity.keep, session, verdict)
+    return judged
+
+
+async def _asked(
+    worker: Parts, job: Job, script: str, handed: tuple[bytes, bytes], connections: Connections
+) -> dict[str, Any]:
+    estimate, _ = estimate_file.read_estimate(handed[0])
+    objectives, _ = objectives_file.read_objectives(handed[1])
+    if estimate is None or objectives is None:
+        raise Refused(409, "cannot validate the design: the plan that was handed over is none")
+    looked = await worker.prices.of([part.part_id for part in estimate.cots_parts])
+    if faults.on("design-judged-once") and job.session.id in _first:
+        return _first[job.session.id]
+    async with built_in(job, worker, script) as (folder, names):
+        found = await worker.pool.ask(
+            job,
+            "judge",
+            folder=folder,
+            script=script,
+            names=names,
+            estimate=estimate.model_dump_json(),
+            objectives=objectives.model_dump_json(),
+            connections=connections.model_dump_json(),
+            prices=_PRICES.dump_json(dict(looked.prices)).decode(),
+            version=looked.version,
+        )
+    _first[job.session.id] = found
+    return found
+
+
+def _connections(files: Snapshot) -> tuple[Connections, list[dict[str, Any]]]:
+    """How the parts hold together, or all that is wrong with the file."""
+    none = Connections(pairs=[])
+    data = files.files.get(CONNECTIONS)
+    if data is None:
+        return none, []
+    try:
+        return Connections.model_validate_json(data), []
+    except ValidationError as error:
+        found = [
+            finding(
+                CONNECTIONS,
+                ".".join(str(part) for part in each["loc"]),
+                each["type"],
+                each["msg"],
+                stage=Stage.VALID,
+            )
+            for each in error.errors(include_url=False, include_input=False)
+        ]
+        return none, [each.model_dump(mode="json") for each in found]
