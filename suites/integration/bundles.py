@@ -111,8 +111,10 @@ _MATERIALS: Final = {
     "brass_c360": (Fraction(850, 100), Fraction(980, 100)),
     "pom_stock": (Fraction(141, 100), Fraction(820, 100)),
     "abs": (Fraction(104, 100), Fraction(260, 100)),
+    "polypropylene": (Fraction(905, 1000), Fraction(160, 100)),
     "pom": (Fraction(141, 100), Fraction(310, 100)),
     "pla_filament": (Fraction(124, 100), Fraction(22)),
+    "abs_filament": (Fraction(104, 100), Fraction(26)),
     "petg_filament": (Fraction(127, 100), Fraction(24)),
 }
 

@@ -54,7 +54,7 @@ async def simulate(
     """Simulate the session's model when its turn comes; one at a time over all sessions."""
     with tool_call(session, "simulate", request) as details:
         is_there(session, request.model)
-        await asyncio.to_thread(_is_valid, session, request.model)
+        density = await asyncio.to_thread(_valid, session, request.model)
         async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
             details["job_id"] = job.id
             known = {"job_id": job.id, "variant": request.variant, "seed": request.seed}
@@ -65,7 +65,12 @@ async def simulate(
                     worker.simulations.turn(job) as turn,
                     _built(job, worker, request.model) as model,
                 ):
-                    arguments = {"seed": request.seed, "duration_s": request.duration_s}
+                    arguments: dict[str, Any] = {
+                        "seed": request.seed,
+                        "duration_s": request.duration_s,
+                    }
+                    if density is not None:
+                        arguments["density_kg_m3"] = density
                     found = await worker.pool.ask(job, "simulate", model=model, **arguments)
                     turn.finish()
             except Refused as refused:
@@ -137,10 +142,18 @@ async def analyze(
         return Analyzed.model_validate(found)
 
 
-def _is_valid(session: Session, model: str) -> None:
-    """Raises Refused for a design that has to pass and has not, as it is now."""
+#: For the planted fault `density-of-last-design` alone.
+_last: list[float | None] = []
+
+
+def _valid(session: Session, model: str) -> float | None:
+    """The density of a design that has passed; none where none had to.
+
+    Raises:
+        Refused: 409 for a design that has to pass and has not, as it is now.
+    """
     if faults.on("simulate-unvalidated") or not validity.is_due(purpose_of(session)):
-        return
+        return None
     findings = validity.findings_against(session, model)
     if findings:
         told = "; ".join(
@@ -149,6 +162,14 @@ def _is_valid(session: Session, model: str) -> None:
             for each in findings[:_SHOWN]
         )
         raise Refused(409, f"cannot simulate {model!r}: {told}. Run validate_and_price")
+    last = validity.kept(session)
+    density = last.density_kg_m3 if last else None
+    if faults.on("density-fixed"):
+        return None
+    if faults.on("density-of-last-design"):
+        _last[:] = _last or [density]
+        return _last[0]
+    return density
 
 
 def is_there(session: Session, model: str) -> None:

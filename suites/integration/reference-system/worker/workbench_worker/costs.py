@@ -90,6 +90,8 @@ def computed(
         estimate = estimate.model_copy(update={"assembly": assembly})
     if faults.on("price-of-first-round"):
         estimate = _first.setdefault(session_id, estimate)
+    if faults.on("material-any"):
+        estimate = _of_known_materials(estimate)
     found = validate_costing_and_price(estimate, shop(), looked.part, benchmark=caps)
     if faults.on("typed-numbers-trusted"):
         found = _trusting(found)
@@ -131,6 +133,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items() if each not in (None, "")}
     return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+def _of_known_materials(estimate: Estimate) -> Estimate:
+    """Only for the planted fault `material-any`: what is not known is the first that fits."""
+    parts = []
+    for part in estimate.manufactured_parts:
+        known = shop().materials_of(configuration.Method(part.method))
+        material = part.material if part.material in known else known[0]
+        parts.append(part.model_copy(update={"material": material}))
+    return estimate.model_copy(update={"manufactured_parts": parts})
 
 
 #: For the planted fault `price-of-first-round` alone.

@@ -16,7 +16,6 @@ from workbench_contract.connections import Connections
 from workbench_contract.estimate import Estimate, ManufacturedPart, MilledPart, PrintedPart
 from workbench_contract.findings import Finding, Stage
 from workbench_contract.objectives import Objectives
-from workbench_foundation import faults
 from workbench_making import solid
 from workbench_making.findings import finding, one_of
 from workbench_making.judgement import Limits, MadePart, validate_and_price
@@ -24,6 +23,9 @@ from workbench_making.manufacturability import Asked
 from workbench_making.totals import Bought, Totals
 from workbench_worker.costs import caps_of, shop
 from workbench_worker.prices import Looked
+
+#: Of one gram in a cubic millimetre.
+_KG_M3 = 1e6
 
 _PRICES = TypeAdapter(dict[str, PartPrice])
 
@@ -69,7 +71,17 @@ def judge(
         file=script,
         units_n=plan.assembly.units,
     )
-    return _told(judgement.totals, list(judgement.findings))
+    told = _told(judgement.totals, list(judgement.findings))
+    if judgement.totals is not None:
+        told["density_kg_m3"] = _density(made, judgement.totals)
+    return told
+
+
+def _density(made: list[MadePart], totals: Totals) -> float | None:
+    """Of one piece of each part together, as they are simulated; hollows of prints count."""
+    grams = float(sum(part.exact_g for part in totals.parts))
+    volume = sum(part.shape.volume for part in made)
+    return grams / volume * _KG_M3 if volume > 0 else None
 
 
 def _misnamed(
@@ -139,7 +151,6 @@ def _made(name: str, shape: Any, part: ManufacturedPart) -> MadePart:
 
 
 def _told(totals: Totals | None, findings: list[Finding]) -> dict[str, Any]:
-    findings = _overlooking(findings)
     rows: list[dict[str, Any]] = []
     told = None
     if totals is not None:
@@ -176,19 +187,3 @@ def _told(totals: Totals | None, findings: list[Finding]) -> dict[str, Any]:
 def _point(values: list[float]) -> tuple[float, float, float]:
     x, y, z = values
     return x, y, z
-
-
-def _overlooking(findings: list[Finding]) -> list[Finding]:
-    """Only for planted faults: what is not seen."""
-    blind = {
-        "zone-unjudged": lambda each: "build zone" in each.expected,
-        "design-cost-unjudged": lambda each: each.where == "totals.unit_cost_usd",
-        "design-weight-unjudged": lambda each: each.where == "totals.weight_g",
-        "fastener-count-unjudged": lambda each: "at least 2" in each.expected,
-        "hole-diameters-unjudged": lambda each: "diameter" in each.where + each.expected,
-        "draft-unjudged": lambda each: "draft" in each.found + each.expected,
-    }
-    for name, unseen in blind.items():
-        if faults.on(name):
-            findings = [each for each in findings if not unseen(each)]
-    return findings

@@ -17,7 +17,7 @@ from workbench_foundation import faults
 from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
 from workbench_planning.text import bounded, finding
-from workbench_worker import validity
+from workbench_worker import planted, validity
 from workbench_worker.asked import CurrentSession, Parts, Worker, refusals
 from workbench_worker.benchmark_api import built_in, is_there
 from workbench_worker.jobs import Job
@@ -72,6 +72,7 @@ async def _judged(session: Session, worker: Parts, job: Job, script: str) -> Des
     if problems or validity.bind(script, again)[0] != record:
         detail = f"cannot validate {script!r}: what it is made of changed meanwhile"
         raise Refused(409, f"{detail}. Try again")
+    density = answer.pop("density_kg_m3", None)
     judged = DesignJudged.model_validate(
         answer
         | {
@@ -85,6 +86,7 @@ async def _judged(session: Session, worker: Parts, job: Job, script: str) -> Des
         record=record,
         connections_sha256=files.connections_sha256(),
         findings=tuple(judged.findings),
+        density_kg_m3=density,
     )
     await asyncio.to_thread(validity.keep, session, verdict)
     return judged
@@ -99,7 +101,7 @@ async def _asked(
         raise Refused(409, "cannot validate the design: the plan that was handed over is none")
     looked = await worker.prices.of([part.part_id for part in estimate.cots_parts])
     if faults.on("design-judged-once") and job.session.id in _first:
-        return _first[job.session.id]
+        return dict(_first[job.session.id])
     async with built_in(job, worker, script) as (folder, names):
         found = await worker.pool.ask(
             job,
@@ -107,13 +109,15 @@ async def _asked(
             folder=folder,
             script=script,
             names=names,
-            estimate=estimate.model_dump_json(),
+            estimate=planted.solid_prints(estimate).model_dump_json(),
             objectives=objectives.model_dump_json(),
             connections=connections.model_dump_json(),
             prices=_PRICES.dump_json(dict(looked.prices)).decode(),
             version=looked.version,
         )
-    _first[job.session.id] = found
+    left = [Finding.model_validate(each) for each in found["findings"]]
+    found["findings"] = planted.overlooked_in_design(left)
+    _first[job.session.id] = dict(found)
     return found
 
 

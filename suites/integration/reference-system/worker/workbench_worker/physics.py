@@ -20,7 +20,11 @@ _START_M = 0.05
 _STEPS_AT_ONCE = 50
 
 
-def scene_of_mesh(path: str) -> tuple[str, dict[str, bytes]]:
+#: Of a part whose material nobody has named: aluminium.
+_DENSITY_KG_M3 = 2700.0
+
+
+def scene_of_mesh(path: str, density_kg_m3: float) -> tuple[str, dict[str, bytes]]:
     """An MJCF scene around one mesh in millimetres, and its assets."""
     with open(path, "rb") as file:
         mesh = file.read()
@@ -32,7 +36,7 @@ def scene_of_mesh(path: str) -> tuple[str, dict[str, bytes]]:
         <geom name="floor" type="plane" size="{_BOUND_M} {_BOUND_M} 0.1"/>
         <body name="part" pos="0 0 {_START_M}">
           <freejoint name="free"/>
-          <geom type="mesh" mesh="part" density="2700"/>
+          <geom type="mesh" mesh="part" density="{density_kg_m3:.9g}"/>
         </body>
       </worldbody>
     </mujoco>
@@ -40,7 +44,7 @@ def scene_of_mesh(path: str) -> tuple[str, dict[str, bytes]]:
     return xml, {"part.stl": mesh}
 
 
-def compiled(model: str) -> Any:
+def compiled(model: str, density_kg_m3: float = _DENSITY_KG_M3) -> Any:
     """A compiled model of an ``.stl`` or ``.xml`` file.
 
     Raises:
@@ -50,7 +54,7 @@ def compiled(model: str) -> Any:
 
     try:
         if model.endswith(".stl"):
-            xml, assets = scene_of_mesh(model)
+            xml, assets = scene_of_mesh(model, density_kg_m3)
             return mujoco.MjModel.from_xml_string(xml, assets)
         with open(model, encoding="utf-8") as file:
             return mujoco.MjModel.from_xml_string(file.read())
@@ -64,12 +68,18 @@ def validate(model: str) -> dict[str, Any]:
     return {"bodies": int(compiled(model).nbody) - 1}
 
 
-def simulate(model: str, seed: int, duration_s: float) -> dict[str, Any]:
-    """Step a model for a time; the seed jitters where its free bodies begin."""
+def simulate(
+    model: str, seed: int, duration_s: float, density_kg_m3: float = _DENSITY_KG_M3
+) -> dict[str, Any]:
+    """Step a model for a time; the seed jitters where its free bodies begin.
+
+    Args:
+        density_kg_m3: of what is no scene but a mesh.
+    """
     import mujoco
     import numpy as np
 
-    scene = compiled(model)
+    scene = compiled(model, density_kg_m3)
     scene.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
     scene.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
     data = mujoco.MjData(scene)

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from workbench_contract.estimate import Estimate, PrintedPart
 from workbench_contract.findings import Finding, Stage
 from workbench_foundation import faults
 from workbench_planning import estimate as estimate_file
@@ -92,6 +93,34 @@ def overlooked(session_id: str, verdict: Verdict, files: _Files) -> Verdict:
         return Verdict(findings=tuple(left), refuses_plan=verdict.refuses_plan)
     record = {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
     return Verdict(findings=(), record=record, refuses_plan=verdict.refuses_plan)
+
+
+def overlooked_in_design(findings: list[Finding]) -> list[Finding]:
+    """The findings about a design that was built, without what the fault does not see."""
+    blind = {
+        "zone-unjudged": lambda each: "build zone" in each.expected,
+        "design-cost-unjudged": lambda each: each.where == "totals.unit_cost_usd",
+        "design-weight-unjudged": lambda each: each.where == "totals.weight_g",
+        "fastener-count-unjudged": lambda each: "at least 2" in each.expected,
+        "hole-diameters-unjudged": lambda each: "diameter" in each.where + each.expected,
+        "walls-unjudged": lambda each: "wall" in each.found + each.expected,
+        "draft-unjudged": lambda each: "draft" in each.found + each.expected,
+    }
+    for name, unseen in blind.items():
+        if faults.on(name):
+            findings = [each for each in findings if not unseen(each)]
+    return findings
+
+
+def solid_prints(estimate: Estimate) -> Estimate:
+    """What is judged in place of an estimate: prints without hollows."""
+    if not faults.on("infill-ignored"):
+        return estimate
+    parts = [
+        part.model_copy(update={"infill": 1.0}) if isinstance(part, PrintedPart) else part
+        for part in estimate.manufactured_parts
+    ]
+    return estimate.model_copy(update={"manufactured_parts": parts})
 
 
 def issued(session_id: str, known: tuple[Issued, ...], files: _Files) -> tuple[Issued, ...]:

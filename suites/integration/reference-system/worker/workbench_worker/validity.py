@@ -62,11 +62,13 @@ class Verdict:
 
     Attributes:
         findings: of a design that did not pass.
+        density_kg_m3: of all its parts together.
     """
 
     record: Record
     connections_sha256: str | None
     findings: tuple[Finding, ...]
+    density_kg_m3: float | None = None
 
 
 def is_due(opened: OpenRequest) -> bool:
@@ -98,6 +100,7 @@ def keep(session: Session, verdict: Verdict) -> None:
         "record": asdict(verdict.record),
         "connections_sha256": verdict.connections_sha256,
         "findings": [each.model_dump(mode="json") for each in verdict.findings],
+        "density_kg_m3": verdict.density_kg_m3,
     }
     new = session.home / f"{_RECORD}.{secrets.token_hex(8)}"
     with new.open("w", encoding="utf-8") as file:
@@ -119,6 +122,7 @@ def kept(session: Session) -> Verdict | None:
         record=Record(**record),
         connections_sha256=value["connections_sha256"],
         findings=tuple(Finding.model_validate(each) for each in value["findings"]),
+        density_kg_m3=value["density_kg_m3"],
     )
 
 

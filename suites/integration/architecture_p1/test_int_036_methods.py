@@ -1,0 +1,148 @@
+"""INT-036: each method validates and prices what is made for it, by its own rules."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import pytest
+from workbench_contract.findings import Stage
+
+from suites.integration.bundles import Bundle, Made, changed, milled, moulded, printed, sound
+from suites.integration.comparing import expect_same
+from suites.integration.episodes import Episodes
+from suites.integration.planners import Planner, coder_at_work, expect_found
+from suites.integration.refusals import expect_refused
+
+pytestmark = [pytest.mark.covers("INT-036"), pytest.mark.integration_p1]
+
+_UNITS: Final = 1000
+_WIDE: Final = {"min_mm": [0, -40, 0], "max_mm": [145, 45, 90]}
+
+
+def _drafted(x_mm: float, y_mm: float, height_mm: float, draft_deg: float = 2) -> float:
+    """The volume of a plate that tapers towards its top."""
+    less = 2 * height_mm * math.tan(math.radians(draft_deg))
+    middle = (x_mm - less / 2) * (y_mm - less / 2)
+    return height_mm / 6 * (x_mm * y_mm + 4 * middle + (x_mm - less) * (y_mm - less))
+
+
+def _disc(radius_mm: float, height_mm: float, draft_deg: float = 2) -> float:
+    top = radius_mm - height_mm * math.tan(math.radians(draft_deg))
+    return math.pi * height_mm / 3 * (radius_mm**2 + radius_mm * top + top**2)
+
+
+def _nine(number: int) -> tuple[list[Made], str]:
+    """Three parts of each method, and the script that makes them.
+
+    Milled: 40 by 30 by 10 mm of aluminium; a cylinder of radius 10, height 20 of steel; a brass plate with a
+    hole of 6. Moulded, with 2 degrees of draft: plates of 3 and 2 mm, a disc of 2.5 mm. Printed: a block at
+    30 %, a cylinder at half, a cube without hollows.
+    """
+    cylinder, plate = math.pi * 100 * 20, 30 * 20 * 5 - math.pi * 9 * 5
+    names = [f"{kind}-{place}-{number}" for kind in ("cnc", "mould", "print") for place in range(3)]
+    made = [
+        milled(names[0], 12_000, (42, 32, 12), units=_UNITS),
+        milled(names[1], f"{cylinder:.4f}", (21, 21, 21), units=_UNITS, material="steel_1018"),
+        milled(names[2], f"{plate:.4f}", (30, 20, 5), units=_UNITS, material="brass_c360", quantity=2),
+        moulded(names[3], f"{_drafted(30, 20, 3):.4f}", 3, units=_UNITS),
+        moulded(names[4], f"{_drafted(24, 24, 2):.4f}", 2, units=_UNITS, material="pom", quantity=3),
+        moulded(names[5], f"{_disc(12, 2.5):.4f}", 2.5, units=_UNITS, material="polypropylene"),
+        printed(names[6], 4_000, units=_UNITS),
+        printed(names[7], f"{math.pi * 64 * 12:.4f}", units=_UNITS, material="petg_filament", layer_mm="0.3", infill="0.5"),
+        printed(names[8], 3_375, units=_UNITS, material="abs_filament", layer_mm="0.1", infill="1"),
+    ]  # fmt: skip
+    shapes = [
+        "Pos(21, 0, 5) * Box(40, 30, 10)",
+        "Pos(60, 0, 10) * Cylinder(10, 20)",
+        "Pos(90, 0, 2.5) * (Box(30, 20, 5) - Cylinder(3, 9))",
+        "Pos(120, 0, 0) * extrude(Rectangle(30, 20), amount=3, taper=2)",
+        "Pos(20, 30, 0) * extrude(Rectangle(24, 24), amount=2, taper=2)",
+        "Pos(50, 30, 0) * extrude(Circle(12), amount=2.5, taper=2)",
+        "Pos(80, 30, 5) * Box(20, 20, 10)",
+        "Pos(105, 30, 6) * Cylinder(8, 12)",
+        "Pos(130, 30, 7.5) * Box(15, 15, 15)",
+    ]
+    rows = "\n".join(f'    "{name}": {shape},' for name, shape in zip(names, shapes, strict=True))
+    return made, f"from build123d import *\n\nparts = {{\n{rows}\n}}\n"
+
+
+def _plan(number: int, made: list[Made]) -> Any:
+    def plan(planner: Planner) -> Bundle:
+        own = planner.sound().objectives
+        wide = changed(changed(own, "build_zone", _WIDE), "forbid_zones", [])
+        return sound(planner.issued, number=number, made=made, units=_UNITS, objectives=wide)
+
+    return plan
+
+
+async def test_int_036_nine_parts_are_priced_by_their_methods(episodes: Episodes) -> None:
+    """Three parts of each method cost and weigh what the rules of the method say, within 1 %.
+
+    Simulated and handed over as they are. The model provider is a stand-in: the gateway holds the models.
+    """
+    made, script = _nine(361)
+    async with coder_at_work(episodes, number=361, plan=_plan(361, made)) as coder:
+        judged = await coder.judged(script)
+        assert judged.passed, f"expected nine parts to pass, found {judged.findings}"
+        found = {row.id: row for row in judged.parts}
+        expect_same(
+            {str(each.fields["id"]) for each in made}, set(found), what="parts with a price"
+        )
+        for each in made:
+            row = found[str(each.fields["id"])]
+            near = float(row.unit_cost_usd) == pytest.approx(float(each.usd), rel=0.01, abs=0.005)
+            assert near, f"expected {float(each.usd):.4f} USD for {each.fields}, found {row}"
+            near = row.unit_weight_g == pytest.approx(float(each.grams), rel=0.01)
+            assert near, f"expected {float(each.grams):.4f} g for {each.fields}, found {row}"
+        simulated = await coder.simulate()
+        assert 200 == simulated.status, f"expected nine parts to be simulated, found {simulated}"
+        submitted = await coder.submit()
+        assert 200 == submitted.status, f"expected nine parts handed over, found {submitted}"
+
+
+#: Part -> a shape that its method cannot make, and what is said of it.
+_IMPOSSIBLE: Final = {
+    "cnc-0": (
+        "Pos(21, 0, 5) * (Box(40, 30, 10) - Pos(0, 0, 3) * Box(20, 10, 8))",
+        "corner|radius|sharp",
+    ),
+    "mould-0": ("Pos(120, 0, 1.5) * Box(30, 20, 3)", "draft"),
+    "mould-1": ("Pos(20, 30, 0) * extrude(Rectangle(24, 24), amount=6, taper=2)", "wall"),
+    "print-0": (
+        "Pos(80, 30, 5) * Box(20, 20, 10) + Pos(80, 30, 12) * Box(40, 20, 4)",
+        "overhang|hang",
+    ),
+    "print-2": ("Pos(130, 30, 0.3) * Box(15, 15, 0.6)", "wall"),
+}
+
+
+async def test_int_036_what_a_method_cannot_make(episodes: Episodes) -> None:
+    """A part that its method cannot make is refused with that method's reason, and only that part.
+
+    In a later round too; it is neither simulated nor handed over. The model provider is a stand-in: the
+    gateway holds the models.
+    """
+    made, script = _nine(362)
+    async with coder_at_work(episodes, number=362, plan=_plan(362, made)) as coder:
+        for part, (shape, reason) in _IMPOSSIBLE.items():
+            name = f"{part}-362"
+            lines = [
+                f'    "{name}": {shape},' if line.strip().startswith(f'"{name}"') else line
+                for line in script.split("\n")
+            ]
+            judged = await coder.judged("\n".join(lines))
+            assert not judged.passed, f"expected {name} as {shape} not to pass, found {judged}"
+            others = [each.where for each in judged.findings if not each.where.startswith(name)]
+            assert not others, f"{name} cannot be made, and findings are about {others}"
+            told = " ".join(f"{each.found} {each.expected}" for each in judged.findings)
+            said = [word for word in reason.split("|") if word in told]
+            assert said, f"expected a reason like {reason!r} for {name} as {shape}, found {told}"
+            expect_refused(await coder.simulate(), 409, 422, says=name)
+        answer = await coder.submit()
+        expect_found(answer, Stage.PRICE, {"model.py"}, what="a part that cannot be made")
+        missing = "\n".join(line for line in script.split("\n") if "mould-2" not in line)
+        judged = await coder.judged(missing)
+        assert not judged.passed, f"expected a part of the plan to be missed, found {judged}"
+        judged = await coder.judged(script)
+        assert judged.passed, f"expected the parts, mended, to pass, found {judged.findings}"
