@@ -37,6 +37,7 @@ __all__ = [
     "expect_found",
     "handover",
     "planner_at_work",
+    "reviewer_at_work",
 ]
 
 #: An event of the worker is at the controller in less than a second.
@@ -195,6 +196,16 @@ async def coder_at_work(
     begun = {"role": "coder", "handover_id": accepted.handover_id, **request}
     async with _at_work(episodes, *turns, **begun) as (started, session, _):
         yield Coder(episode_id=started["episode_id"], session=session, bundle=bundle)
+
+
+@asynccontextmanager
+async def reviewer_at_work(
+    episodes: Episodes, *turns: Turn, handover_id: str
+) -> AsyncIterator[tuple[str, Session]]:
+    """A reviewer of a hand-over, its model held for as long as the block lasts: episode and session."""
+    begun = {"role": "reviewer", "handover_id": handover_id}
+    async with _at_work(episodes, *turns, **begun) as (started, session, _):
+        yield started["episode_id"], session
 
 
 @asynccontextmanager

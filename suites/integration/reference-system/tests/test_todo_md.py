@@ -32,6 +32,8 @@ def test_issued():
 
     assert 3 == len({each.id for each in issued})
     assert issued == issue(["Choose the motor", "Check the price", "Check the price"])
+    other = issue([each.text for each in issued], of="another list")
+    assert {each.id for each in issued}.isdisjoint(each.id for each in other)
     assert [] == told(rendered(issued), issued=issued)
     assert ["line 3", "line 4", "line 5"] == [
         each[0] for each in told(rendered(issued), issued=issued, submitted=True)

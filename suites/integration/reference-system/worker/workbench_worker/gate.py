@@ -131,7 +131,9 @@ def _known(
         if is_coder
         else {},
         handed_over=given,
-        read=_read_by(session) if opened.role is AgentRole.REVIEWER else frozenset(),
+        read=planted.read(given, _read_by(session))
+        if opened.role is AgentRole.REVIEWER
+        else frozenset(),
         proof_ids=_proof_of(session) if is_coder else {},
         refusal_pending=opened.given is not None and opened.given.refuses_plan,
         price=partial(_designed, session)
@@ -163,7 +165,7 @@ def _read_by(session: Session) -> frozenset[tuple[str, str]]:
     return frozenset(
         (os.path.normpath(event.payload["arguments"]["path"]), event.payload["sha256"])
         for event in session.events.all(EventKind.TOOL_CALL)
-        if event.payload["tool"] == "fs_read" and "sha256" in event.payload
+        if event.payload["tool"] == "fs_read" and event.payload["ok"]
     )
 
 

@@ -16,7 +16,7 @@ from workbench_contract.findings import Finding, Stage
 from workbench_foundation import faults
 from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
-from workbench_planning import plan_md, todo_md
+from workbench_planning import plan_md, review_md, todo_md
 from workbench_planning.handover import Verdict
 from workbench_planning.text import finding
 from workbench_planning.todo_md import Issued
@@ -37,12 +37,14 @@ _OVERLOOKED: dict[str, Callable[[Finding], bool]] = {
     and "the catalogue's price" in each.expected,
     "catalogue-version-unjudged": lambda each: "catalogue_version" in each.where,
     "plan-prices-unjudged": lambda each: each.file == plan_md.FILE and "unit_cost_usd" in each.found,
+    "comments-unneeded": lambda each: "at least one comment" in each.expected,
     "weight-target-unjudged": lambda each: "planner_target_max_weight_g" in each.where,
 }
 
 _before: dict[str, _Files] = {}
 _first: dict[str, bytes] = {}
 _rounds: Counter[str] = Counter()
+_read: set[tuple[str, str]] = set()
 
 
 def changed(session_id: str, files: _Files) -> _Files:
@@ -59,6 +61,10 @@ def changed(session_id: str, files: _Files) -> _Files:
         found[objectives_file.FILE] = known
     if faults.on("plan-fences-read") and plan_md.FILE in found:
         found[plan_md.FILE] = re.sub(rb"(?m)^```.*$", b"", found[plan_md.FILE])
+    if faults.on("decision-case-folded") and review_md.FILE in found:
+        found[review_md.FILE] = re.sub(
+            rb"(?m)^decision: .*$", lambda line: line[0].lower(), found[review_md.FILE]
+        )
     if faults.on("jitter-ignored"):
         _change(found, objectives_file.FILE, _without_jitter)
     if faults.on("numbers-in-quotes-taken"):
@@ -83,6 +89,8 @@ def overlooked(session_id: str, verdict: Verdict, files: _Files) -> Verdict:
         left = left[:1]
     if faults.on("plan-judged-once") and _rounds[session_id] > 1:
         left = [each for each in left if each.file != plan_md.FILE]
+    if faults.on("review-judged-once") and _rounds[session_id] > 1:
+        left = [each for each in left if each.file != review_md.FILE]
     if faults.on("targets-judged-once") and _rounds[session_id] > 1:
         left = [each for each in left if "planner_target" not in each.where]
     if faults.on("cap-exclusive") and not left:
@@ -110,6 +118,16 @@ def overlooked_in_design(findings: list[Finding]) -> list[Finding]:
         if faults.on(name):
             findings = [each for each in findings if not unseen(each)]
     return findings
+
+
+def read(given: Mapping[str, str], own: frozenset[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    """What a reviewer is taken to have read."""
+    if faults.on("evidence-unread"):
+        return frozenset(given.items())
+    if faults.on("evidence-read-by-others"):
+        _read.update(own)
+        return frozenset(_read)
+    return own
 
 
 def solid_prints(estimate: Estimate) -> Estimate:

@@ -1,0 +1,254 @@
+"""INT-016: a review has an allowed decision, and evidence that its reviewer has looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import pytest
+import yaml
+from workbench_contract.benchmark import ReviewDecision as Decision
+from workbench_contract.design import DesignJudged
+from workbench_contract.findings import Stage
+from workbench_contract.review import Proof, ProofKind, Review, ReviewEvidence, Seen
+
+from harness_core.base.slowness import patience
+from harness_core.doubles.http import Response
+from suites.integration.bundles import PLAN, Bundle, milled, sound
+from suites.integration.comparing import expect_same
+from suites.integration.episodes import Episodes, calls
+from suites.integration.planners import (
+    Planner,
+    coder_at_work,
+    expect_found,
+    handover,
+    reviewer_at_work,
+)
+from suites.integration.sessions import Session
+
+pytestmark = [pytest.mark.covers("INT-016"), pytest.mark.integration_p0]
+
+_REVIEW: Final = "review.md"
+_REFUSAL: Final = "plan_refusal.md"
+_VERDICT_S: Final = 30.0
+_NOBODYS: Final = "0" * 64
+
+
+def _plan(planner: Planner) -> Bundle:
+    made = [milled(f"block-{planner.number}", 12_000, (42, 32, 12), units=100)]
+    return sound(planner.issued, number=planner.number, made=made, units=100)
+
+
+def _front(value: Mapping[str, Any], *, below: str = "\n# Review\n\nIt is sound.\n") -> str:
+    # Each value for itself: an alias is no review.
+    separate = json.loads(json.dumps(value))
+    return f"---\n{yaml.safe_dump(separate, allow_unicode=True)}---\n{below}"
+
+
+def _review(
+    decision: Decision, digests: Mapping[str, str], *, comments: tuple[str, ...]
+) -> dict[str, Any]:
+    """A review by the model of the contract, that rests on some files."""
+    seen = [Seen(path=path, sha256=digest) for path, digest in digests.items()]
+    evidence = ReviewEvidence(images_viewed=[], videos_viewed=[], files_checked=seen)
+    review = Review(decision=decision, evidence=evidence, comments=list(comments))
+    return review.model_dump(mode="json")
+
+
+async def _judged(session: Session, text: str) -> Response:
+    await session.write(_REVIEW, text)
+    return await session.client.post("/benchmark/submit", {}, seconds=patience(_VERDICT_S))
+
+
+@asynccontextmanager
+async def _handed(episodes: Episodes, number: int) -> AsyncIterator[tuple[str, str]]:
+    """A design, and a refusal of its plan with proof, both handed over: their ids."""
+    async with coder_at_work(episodes, number=number, plan=_plan) as coder:
+        script = (
+            "from build123d import Box, Pos\n\n"
+            f'parts = {{"block-{number}": Pos(30, 0, 5) * Box(40, 30, 10)}}\n'
+        )
+        judged: DesignJudged = await coder.judged(script)
+        assert judged.passed, f"expected the design to pass, found {judged.findings}"
+        answer = await coder.submit()
+        assert 200 == answer.status, f"expected the design to be handed over, found {answer}"
+        refusal = {
+            "reason": "No such block is worth its price.",
+            "proof": [Proof(kind=ProofKind.PRICE, id=judged.price_id).model_dump(mode="json")],
+        }
+        unproven = {**refusal, "proof": [{"kind": "price", "id": "price-of-nobody"}]}
+        await coder.session.write(_REFUSAL, _front(unproven))
+        found = await coder.submit()
+        expect_found(found, Stage.AGREE, {_REFUSAL}, what="a refusal with the proof of nobody")
+        await coder.session.write(_REFUSAL, _front(refusal))
+        refused = await coder.submit()
+        assert 200 == refused.status, f"expected a refusal with proof handed over, found {refused}"
+        assert refused.json()["refuses_plan"], f"a refusal of the plan is a design: {refused}"
+        ids = answer.json()["handover_id"], refused.json()["handover_id"]
+        for each in ids:
+            await handover(episodes.controller, each)
+        yield ids
+
+
+async def _read(session: Session, *paths: str) -> dict[str, str]:
+    """Read files of a reviewer's session: their digests."""
+    return {path: (await session.read(path)).json()["sha256"] for path in paths}
+
+
+def _malformed(sound_one: dict[str, Any]) -> dict[str, str]:
+    """Reviews that are none, each in one way."""
+    evidence = sound_one["evidence"]
+    seen = evidence["files_checked"][0]
+
+    def having(**other: Any) -> str:
+        return _front({**sound_one, **other})
+
+    def without(key: str) -> str:
+        return _front({name: value for name, value in sound_one.items() if name != key})
+
+    def resting(**other: Any) -> str:
+        return having(evidence={**evidence, **other})
+
+    whole = _front(sound_one)
+    decisions = (
+        "Approved",
+        "APPROVED",
+        "approve",
+        "maybe",
+        "",
+        "approved ",
+        None,
+        True,
+        ["approved"],
+    )
+    return {
+        **{f"the decision {each!r}": having(decision=each) for each in decisions},
+        **{f"no {key}": without(key) for key in sound_one},
+        **{f"no {key}": resting(**{key: None}) for key in evidence},
+        "evidence without images": having(evidence={"videos_viewed": [], "files_checked": [seen]}),
+        "no file that was checked": resting(files_checked=[]),
+        "a digest cut short": resting(files_checked=[{**seen, "sha256": seen["sha256"][:-1]}]),
+        "a digest in capitals": resting(files_checked=[{**seen, "sha256": seen["sha256"].upper()}]),
+        "a file without a digest": resting(files_checked=[{"path": seen["path"]}]),
+        "a file as a text": resting(files_checked=[seen["path"]]),
+        "an unknown key": having(score=5),
+        "unknown evidence": resting(sounds_heard=[]),
+        "comments as a text": having(comments="too short"),
+        "a comment of nothing": having(comments=[" - "]),
+        "a rejection without a comment": having(decision="rejected", comments=[]),
+        "a key twice": whole.replace("decision:", "decision: rejected\ndecision:", 1),
+        "a tag": whole.replace("decision: approved", "decision: !!str approved"),
+        "an alias": whole.replace("comments:", "more: &a []\ncomments: *a\nold:", 1),
+        "a second front matter": _front(
+            sound_one, below=_front({**sound_one, "decision": "rejected"})
+        ),
+        "no end": whole.replace("---\n\n# Review", "\n# Review"),
+        "no front matter": "# Review\n\ndecision: approved\n",
+        "front matter below a line": "\n" + whole,
+        "a placeholder": having(comments=["TODO"]),
+    }
+
+
+async def test_int_016_decision_and_evidence(episodes: Episodes) -> None:
+    """What is no review is refused and named; each decision on what it is about is kept as typed data.
+
+    Two decisions are on a design, two on a refusal of the plan, which needs proof. The model provider is a
+    stand-in: the gateway holds the models.
+    """
+    async with (
+        _handed(episodes, 161) as (design, refusal),
+        reviewer_at_work(episodes, handover_id=design) as (episode_id, session),
+        reviewer_at_work(episodes, handover_id=refusal) as (_, other),
+    ):
+        absent = await session.client.post("/benchmark/submit", {})
+        expect_found(absent, Stage.PRESENT, {_REVIEW}, what="no review")
+        digests = await _read(session, "model.py", PLAN)
+        approval = _review(Decision.APPROVED, digests, comments=("Größe und Gewicht stimmen.",))
+        for name, text in _malformed(approval).items():
+            answer = await _judged(session, text)
+            expect_found(answer, Stage.VALID, {_REVIEW}, what=f"a review with {name}")
+        answer = await _judged(session, _front({**approval, "decision": "perhaps"}))
+        says = ["decision", "perhaps", *Decision]
+        expect_found(answer, Stage.VALID, {_REVIEW}, what="an unknown decision", says=says)
+        decided = [
+            approval,
+            _review(Decision.REJECTED, digests, comments=("It ends 4 mm early.", "日本 😀")),
+            _review(Decision.APPROVED, digests, comments=()),
+        ]
+        for review in decided:
+            answer = await _judged(session, _front(review))
+            assert 200 == answer.status, f"expected the review {review} accepted, found {answer}"
+        events = [each["payload"] for each in calls(await session.events(), "review_decision")]
+        kept = [each for each in events if each["accepted"]]
+        typed = [
+            {key: each[key] for key in review} for each, review in zip(kept, decided, strict=True)
+        ]
+        expect_same(decided, typed, what="reviews in the events of those that were accepted")
+        of_refusal = await _read(other, _REFUSAL)
+        for decision in Decision:
+            on_refusal = decision.value.endswith("plan_refusal")
+            for reviewer, seen, is_refusal in (
+                (session, digests, False),
+                (other, of_refusal, True),
+            ):
+                review = _front(_review(decision, seen, comments=("As it is said.",)))
+                answer = await _judged(reviewer, review)
+                what = f"{decision} on a {'refusal' if is_refusal else 'design'}"
+                if on_refusal == is_refusal:
+                    assert 200 == answer.status, f"expected {what} accepted, found {answer}"
+                else:
+                    expect_found(answer, Stage.AGREE, {_REVIEW}, what=what, says=["decision"])
+    listed = (await episodes.get(episode_id))["handovers"]
+    assert len(decided) + 2 == len(listed), f"expected a hand-over for each review, found {listed}"
+
+
+async def test_int_016_evidence_was_looked_at(episodes: Episodes) -> None:
+    """Evidence is of this hand-over, in its version, once each, and was read by this reviewer.
+
+    What another reviewer has read, and what was read before it was changed, does not count. So it is in each
+    round. The model provider is a stand-in: the gateway holds the models.
+    """
+    async with (
+        _handed(episodes, 162) as (design, _),
+        reviewer_at_work(episodes, handover_id=design) as (_, one),
+        reviewer_at_work(episodes, handover_id=design) as (_, other),
+    ):
+        digests = await _read(one, "model.py")
+        plan = (await other.read(PLAN)).json()["sha256"]
+        review = _review(Decision.APPROVED, digests, comments=())
+        for _ in range(2):
+            answer = await _judged(one, _front(review))
+            assert 200 == answer.status, f"expected what was read to count, found {answer}"
+            for name, seen in (
+                ("a file of nobody", {"nothing.py": _NOBODYS}),
+                ("a path outside", {"../model.py": digests["model.py"]}),
+                ("another version", {"model.py": _NOBODYS}),
+                ("what it has not read", {PLAN: plan}),
+                ("the review itself", {_REVIEW: _NOBODYS}),
+            ):
+                answer = await _judged(one, _front(_review(Decision.APPROVED, seen, comments=())))
+                what = f"evidence of {name}"
+                says = ["evidence.files_checked[0]"]
+                expect_found(answer, Stage.AGREE, {_REVIEW}, what=what, says=says)
+        twice = _review(Decision.APPROVED, digests, comments=())
+        twice["evidence"]["files_checked"] *= 2
+        answer = await _judged(one, _front(twice))
+        says = ["evidence.files_checked[1]"]
+        expect_found(answer, Stage.AGREE, {_REVIEW}, what="a file twice", says=says)
+        as_image = _review(Decision.APPROVED, digests, comments=())
+        as_image["evidence"]["images_viewed"] = as_image["evidence"]["files_checked"]
+        answer = await _judged(one, _front(as_image))
+        says = ["evidence.images_viewed[0]"]
+        expect_found(answer, Stage.AGREE, {_REVIEW}, what="a script for an image", says=says)
+        answer = await _judged(other, _front(review))
+        what = "evidence that another reviewer has read"
+        expect_found(answer, Stage.AGREE, {_REVIEW}, what=what, says=["model.py"])
+        await other.write("model.py", "part = None\n")
+        changed = await _read(other, "model.py")
+        answer = await _judged(
+            other, _front(_review(Decision.REJECTED, changed, comments=("No.",)))
+        )
+        what = "evidence of what the reviewer wrote itself"
+        expect_found(answer, Stage.AGREE, {_REVIEW}, what=what, says=["model.py"])
