@@ -42,7 +42,7 @@ async def test_int_026_mandatory_families(episodes: Episodes) -> None:
         await planning.leave({TODO: planning.sound().todo})
     planner = await episodes.get(planning.episode_id)
     handed = planner["handovers"]
-    assert 1 == len(handed), f"expected the one hand-over of a sound plan, found {handed}"
+    assert handed, f"expected the hand-over of a sound plan, found none: {planner}"
     coder = await episodes.run(
         new_token(),
         (
@@ -65,7 +65,7 @@ async def test_int_026_mandatory_families(episodes: Episodes) -> None:
         *(turn for each in Decision for turn in _written(each, bundle.plan)),
         use("lint", path="review.md"),
         role="reviewer",
-        handover_id=handed[0],
+        handover_id=handed[-1],
     )
     planned, coded, reviewed = [
         await episodes.events(episode["episode_id"]) for episode in (planner, coder, reviewer)
@@ -84,6 +84,7 @@ async def test_int_026_mandatory_families(episodes: Episodes) -> None:
     plans = [event["payload"] for event in calls(planned, "plan_submission")]
     accepted = [plan["accepted"] for plan in plans]
     expect_same([False, True], accepted, what="whether an empty and a sound plan are accepted")
+    assert 1 == len(handed), f"expected the one hand-over of a sound plan, found {handed}"
     first = sorted({each["file"] for each in plans[0]["findings"]})
     expect_same([PLAN], first, what="what is missing of a plan that says nothing")
     assert not plans[1]["findings"], f"an accepted plan with findings against it: {plans[1]}"
