@@ -14,7 +14,7 @@ from harness_core.doubles.http import HttpClient, Response
 from harness_core.doubles.turns import use
 from suites.integration.bundles import ESTIMATE, FILES, OBJECTIVES, PLAN, TODO, changed, sound
 from suites.integration.cataloguing import Catalogue
-from suites.integration.comparing import expect_same
+from suites.integration.comparing import expect_same, utc
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.planners import (
     Planner,
@@ -57,6 +57,8 @@ async def _is_kept(controller: HttpClient, handover_id: str, files: dict[str, st
         {each.path: each.sha256 for each in kept.files},
         what=f"digests of hand-over {handover_id}",
     )
+    told = (await controller.get(f"/handovers/{handover_id}")).json()
+    utc(told["accepted_at"], what=f"when hand-over {handover_id} was accepted")
     for path, text in files.items():
         answer = await controller.get(f"/handovers/{handover_id}/files/{path}")
         assert 200 == answer.status, f"expected {path} of a hand-over, found {answer}"
