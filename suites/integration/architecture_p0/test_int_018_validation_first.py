@@ -135,6 +135,18 @@ async def test_int_018_what_a_verdict_is_about_is_what_is_built(episodes: Episod
         await _passed(coder, "a block whose size is in a file")
         await session.write("size.txt", "80")
         expect_refused(await coder.simulate(), 409, 422, says=r"size\.txt")
+        await session.write("model.py", _script(182, "SIZE", "from sized import SIZE\n"))
+        for size in (40, 41):
+            compiling = (
+                f"open('s.py', 'w').write('SIZE = {size}\\n'); "
+                "import py_compile; py_compile.compile('s.py', 'sized.pyc')"
+            )
+            made = await session.execute(f'python3 -c "{compiling}"; rm s.py; ls')
+            assert "sized.pyc" in made["stdout"], f"expected bytecode alone, found {made}"
+            if size == 40:
+                await _passed(coder, "a block whose size is in bytecode without a source")
+        refused = await coder.simulate()
+        expect_refused(refused, 409, 422, says=r"sized\.pyc|changed")
 
 
 async def test_int_018_by_the_agents_own_tools(episodes: Episodes) -> None:
