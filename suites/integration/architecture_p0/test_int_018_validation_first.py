@@ -135,6 +135,12 @@ async def test_int_018_what_a_verdict_is_about_is_what_is_built(episodes: Episod
         await _passed(coder, "a block whose size is in a file")
         await session.write("size.txt", "80")
         expect_refused(await coder.simulate(), 409, 422, says=r"size\.txt")
+        await session.execute("echo 40 > /tmp/size.txt")
+        await session.write(
+            "model.py", found.replace("size.txt", "/tmp/size.txt") + _script(182, "SIZE")
+        )
+        answer = await coder.validated()
+        expect_refused(answer, 409, 422, says="size")
         await session.write("model.py", _script(182, "SIZE", "from sized import SIZE\n"))
         for size in (40, 41):
             compiling = (

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -37,6 +38,9 @@ from workbench_worker.toolcalls import tool_call
 from workbench_worker.walls import WORKSPACE
 
 router = APIRouter(prefix="/benchmark")
+
+#: Where a script's solids are, as the processes of the job see it.
+_BUILT = "/tmp/built"
 
 #: Findings that a refused simulation tells.
 _SHOWN = 10
@@ -198,15 +202,27 @@ async def _built(
 
 @contextlib.asynccontextmanager
 async def built_in(job: Job, worker: Worker, model: str) -> AsyncIterator[tuple[str, list[str]]]:
-    """A folder with what a script leaves, and the names of its parts; gone at the end of the block."""
+    """A folder with what a script leaves, and the names of its parts; gone at the end of the block.
+
+    The job has a ``/tmp`` of its own meanwhile: a design is made of nothing that lies in the session's.
+    """
     where = os.path.normpath(os.path.join(WORKSPACE, model))
-    folder = f"build-{secrets.token_hex(8)}"
+    private = job.session.home / "builds" / secrets.token_hex(8)
+    await asyncio.to_thread(_make_private, job.session, private)
+    job.temporary = private
     try:
-        found = await worker.pool.ask(job, "build", model=where, target=f"/tmp/{folder}")
-        yield f"/tmp/{folder}", found["names"]
+        found = await worker.pool.ask(job, "build", model=where, target=_BUILT)
+        yield _BUILT, found["names"]
     finally:
-        made = job.session.temporary / folder
-        await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
+        job.temporary = None
+        await asyncio.to_thread(shutil.rmtree, private, ignore_errors=True)
+
+
+def _make_private(session: Session, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    if session.uid is not None:
+        os.chown(folder, session.uid, session.uid)
+    folder.chmod(0o700)
 
 
 def _times(turn: Turn | None) -> dict[str, Any]:

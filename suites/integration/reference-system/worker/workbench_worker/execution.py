@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from workbench_foundation import faults
 from workbench_worker.confined import REPORT_FD, environment
@@ -33,11 +34,13 @@ class Ended:
     pid: int
 
 
-def walls_of(session: Session, settings: Settings, *, cpu_s: int) -> Walls:
-    """The walls around a session's code."""
+def walls_of(
+    session: Session, settings: Settings, *, cpu_s: int, temporary: Path | None = None
+) -> Walls:
+    """The walls around a session's code; ``temporary`` is its ``/tmp`` in place of the session's."""
     return Walls(
         workspace=str(session.workspace),
-        temporary=str(session.temporary),
+        temporary=str(temporary or session.temporary),
         record=str(session.home / RECORD),
         mountpoint=str(session.home / "walls"),
         uid=session.uid,

@@ -8,6 +8,7 @@ import os
 import secrets
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 from workbench_contract.events import EventKind
 from workbench_foundation import faults, log
@@ -25,6 +26,7 @@ class Job:
 
     Attributes:
         group: process group of its process; none while it waits for its turn.
+        temporary: what its processes see as ``/tmp`` in place of the session's, while it has one.
         cancelled: its end was asked for.
         ended: set when it has no process any more.
     """
@@ -33,6 +35,7 @@ class Job:
         self.id = job_id
         self.session = session
         self.group: int | None = None
+        self.temporary: Path | None = None
         self.cancelled = asyncio.Event()
         self.ended = asyncio.Event()
 

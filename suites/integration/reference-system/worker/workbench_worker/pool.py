@@ -79,7 +79,7 @@ class Pool:
             detail = f"cannot {kind}: the pool is not warm after {_WARM_S:g} s. Try again"
             raise Refused(503, detail) from error
         job.refuse_if_cancelled()
-        walls = asdict(walls_of(job.session, self._settings, cpu_s=cpu_s))
+        walls = asdict(walls_of(job.session, self._settings, cpu_s=cpu_s, temporary=job.temporary))
         request = json.dumps({"kind": kind, "walls": walls, "arguments": arguments}).encode()
         ours, theirs = socket.socketpair()
         assert self._control is not None
