@@ -442,6 +442,20 @@ def test_its_processes_end_with_the_launcher(
     expect("files where a value can be read", {}, exposures({"TOKEN": SECRET}, left))
 
 
+@pytest.mark.parametrize("engine", BACKENDS)
+def test_a_closed_terminal_is_an_end_like_any_other(shell: Shell, engine: str) -> None:
+    """What is left of a launch, its guest and its record, is the same whichever signal ends it in peace."""
+    left = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        with staying(shell, "start", "dev", "--backend", engine) as launched:
+            launched.send_signal(number)
+            launched.wait(timeout=_PATIENCE_S)
+            left[number.name] = (len(shell.commands.guests()), len(shell.recorded()))
+        shell.run("cleanup")
+
+    expect("guests and records that are left", dict.fromkeys(left, left["SIGTERM"]), left)
+
+
 def family(shell: Shell, pid: int) -> list[int]:
     """The launcher, and the command that runs its agent."""
     return [pid, *(call["pid"] for call in shell.commands.calls() if STAYS in call["argv"])]

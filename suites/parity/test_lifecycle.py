@@ -202,6 +202,44 @@ def test_a_file_is_copied_in(sides: Sides, backend: Backend, what: str) -> None:
     sides.check_side(backend, f"lifecycle/cp-{what}", body, expected=expected)
 
 
+def test_what_is_copied_in_is_its_owners(sides: Sides, backend: Backend) -> None:
+    """Wherever a guest keeps a file that only its owner may read, no other user of the host reaches it."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        source = world.home / "work" / "private.txt"
+        source.parent.mkdir()
+        source.write_text("canary-of-a-file", encoding="utf-8")
+        source.chmod(0o600)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            bottle.cp_in(source, "/tmp/private.txt")
+            bottle.cp_in(source.parent, "/home/node/work")
+            root = world.home / ".bot-bottle"
+            reached = [
+                str(path.relative_to(root))
+                for path in sorted(root.rglob("*"))
+                if path.is_file()
+                and b"canary-of-a-file" in path.read_bytes()
+                and path.stat().st_mode & 0o004
+                and all(above.stat().st_mode & 0o001 for above in _between(path, root))
+            ]
+            listed = [
+                str(path.relative_to(root))
+                for path in sorted(root.rglob("private.txt"))
+                if all(above.stat().st_mode & 0o001 for above in _between(path, root))
+                and path.parent.stat().st_mode & 0o004
+            ]
+        return {"files that others read": reached, "folders that others list": listed}
+
+    expected = {"files that others read": [], "folders that others list": []}
+    sides.check_side(backend, "lifecycle/cp-private", body, expected=expected)
+
+
+def _between(path: Path, root: Path) -> list[Path]:
+    """The folders of a path below a root."""
+    return [above for above in path.parents if root in above.parents]
+
+
 @pytest.mark.parametrize("name", ["near.txt", "-n", "--help", "-"])
 def test_a_relative_path_is_copied_in(sides: Sides, backend: Backend, name: str) -> None:
     """It is looked for where its user is, also when a tool would take it for an option."""
