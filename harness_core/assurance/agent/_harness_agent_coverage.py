@@ -316,7 +316,7 @@ def _flush_before_exec_in_c(measurement: Measurement) -> None:
         return prepare_and_flush
 
     try:
-        library = importlib.import_module("_posixsubprocess")
+        library: Any = importlib.import_module("_posixsubprocess")
     except ImportError:
         return
     plain = library.fork_exec
