@@ -105,8 +105,14 @@ def test_a_bottle_comes_back_again_and_again(sides: Sides, backend: Backend, bet
 
 
 @pytest.mark.simulated("launchers die on request")
-def test_a_bottle_whose_launcher_died_comes_back(sides: Sides, backend: Backend) -> None:
-    """At once or after a cleanup: nothing of it is lost, and nobody sees a traceback."""
+@pytest.mark.parametrize("guest", ["running", "stopped"])
+def test_a_bottle_whose_launcher_died_comes_back(
+    sides: Sides, backend: Backend, guest: str
+) -> None:
+    """At once or after a cleanup: nothing of it is lost, and nobody sees a traceback.
+
+    Its guest goes on without it, or has stopped, as when the machine was started anew.
+    """
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         rich = Rich.marked("dev", "died")
@@ -120,6 +126,8 @@ def test_a_bottle_whose_launcher_died_comes_back(sides: Sides, backend: Backend)
             launcher.preserve(identity)
             world.stub.crash_at(1)
         world.stub.revive()
+        for each in world.guests().values():
+            each.is_running = guest == "running"
         record = world.metadata(identity)
         outcomes = []
         for cleanup in (False, True):
@@ -147,7 +155,7 @@ def test_a_bottle_whose_launcher_died_comes_back(sides: Sides, backend: Backend)
         "guests": [],
         "exposed": {},
     }
-    sides.check_side(backend, "rounds/launcher-died", body, expected=expected)
+    sides.check_side(backend, f"rounds/launcher-died-{guest}", body, expected=expected)
 
 
 @pytest.mark.simulated("guests of others are made up")

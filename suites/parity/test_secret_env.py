@@ -127,6 +127,19 @@ ROWS: Final = (
         guest={"FIRST": "canary-second", "SECOND": "canary-first"},
     ),
     SecretRow(
+        id="names-in-another-case",
+        env={"TOKEN": "?", "token": "${HOST_TOKEN}", "Token": "?", "tOKEN": "${host_token}"},
+        host={"HOST_TOKEN": "canary-of-the-host", "host_token": "canary-of-another"},
+        answers=("canary-first", "canary-second"),
+        guest={
+            "TOKEN": "canary-first",
+            "token": "canary-of-the-host",
+            "Token": "canary-second",
+            "tOKEN": "canary-of-another",
+        },
+        prompts=("TOKEN", "Token"),
+    ),
+    SecretRow(
         id="names-of-the-tools",
         env={"DOCKER_HOST": "?", "HOME": "${HOST_TOKEN}", "LD_PRELOAD": "?"},
         host={"HOST_TOKEN": "/canary-of-the-host"},
