@@ -50,6 +50,16 @@ ROWS: Final = (
     LiteralRow(id="large", env={"LARGE": "0123456789" * 6000, "AFTER": "x"}),
     LiteralRow(id="prefixes", env={"A": "1", "AB": "2", "ABC": "3", "_A": "4", "A_": "5"}),
     LiteralRow(id="case", env={"name": "lower", "NAME": "upper", "Name": "both"}),
+    # A file of variables has lines of 65,535 bytes at most, a word of a command line 131,071.
+    *(
+        LiteralRow(id=f"long-{what}", env={"LONG": text, "AFTER": "plain"})
+        for what, text in {
+            "in-ascii": "x" * 65_530,
+            "and-one-more": "x" * 65_531,
+            "in-two-bytes": "é" * 40_000,
+            "in-three-bytes": "日" * 30_000,
+        }.items()
+    ),
     LiteralRow(id="names-of-the-guest", env={"HOME": "/elsewhere", "PATH": "/opt/bin:/usr/bin:/bin"}),
     LiteralRow(id="names-of-the-host", env={"LANG": "de_DE.UTF-8", "HOST_ONLY": "mine"}),
     LiteralRow(
