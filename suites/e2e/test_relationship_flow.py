@@ -7,7 +7,7 @@ machine, and what arrived can be read.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
@@ -132,6 +132,11 @@ async def test_an_appointment_reaches_the_calendar(connected: Connected, token: 
     assert f"Bearer {connected.calendar_token}" == dict(made[0].headers)["authorization"], (
         "the calendar is asked with its own token"
     )
+    if connected.calendar_id:
+        place = f"/calendars/{quote(connected.calendar_id, safe='')}/events"
+        assert made[0].path.endswith(place), (
+            f"it is made in the calendar that was chosen, {place}; found {made[0].path}"
+        )
 
 
 @pytest.mark.covers("E2E-DELIVERY")

@@ -33,6 +33,9 @@ MODULES: Final = ("telegram", "email", "calendar")
 #: The butlers that take part: enough for a message over two domains, a delivery and a beat.
 BUTLERS: Final = ("switchboard", "messenger", "heartbeat", "health", "relationship")
 
+#: One of several calendars; in an address its name is quoted.
+_CALENDAR: Final = "family/Haus halt@example.test"
+
 #: What the clock of the heartbeat is set to, in seconds.
 BEAT_S: Final = 1.0
 
@@ -48,6 +51,7 @@ class Connected:
         mail: stands for the mail server.
         telegram_token: the bot's token.
         calendar_token: the bearer token of the calendar.
+        calendar_id: which of the account's calendars is the owner's; empty where it cannot be said.
         owner_chat: the chat that messages without a recipient go to.
         owner_address: the address that mails without a recipient go to.
     """
@@ -58,6 +62,7 @@ class Connected:
     mail: Mailbox
     telegram_token: str
     calendar_token: str
+    calendar_id: str
     owner_chat: str
     owner_address: str
 
@@ -99,6 +104,7 @@ async def open_connected(
             "telegram_chat": owner_chat,
             "calendar_url": days.url,
             "calendar_token": calendar_token,
+            "calendar_id": _CALENDAR,
             "mail_host": mail.host,
             "mail_port": str(mail.port),
             "mail_account": mail.account,
@@ -127,9 +133,14 @@ async def open_connected(
                 mail=mail,
                 telegram_token=telegram_token,
                 calendar_token=calendar_token,
+                calendar_id=_CALENDAR if _is_chosen(subject) else "",
                 owner_chat=owner_chat,
                 owner_address=owner_address,
             )
+
+
+def _is_chosen(subject: Subject) -> bool:
+    return any("{calendar_id}" in text for text in variables_of(subject, "calendar").values())
 
 
 def variables_of(subject: Subject, module: str) -> Variables:
