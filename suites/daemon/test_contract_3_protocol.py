@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from itertools import pairwise
 
 import pytest
 import trio
@@ -248,35 +247,28 @@ async def test_a_slow_sender_is_ended(attacked: Daemon) -> None:
 async def test_each_frame_has_its_own_time(start) -> None:
     """A frame that begins in the bytes that end another has its own time, from its own first byte.
 
-    On a machine too busy to send each within its time, with twice and four times the time.
+    A daemon that waits for a busy machine may read late: what is cut off is tried with more time.
     """
     whole = frame(HEALTH)
-    for frame_s in (1.0, 2.0, 4.0):
+    cut_off = []
+    for frame_s in (1.0, 4.0, 16.0):
         async with start(Settings(knobs={"frame_s": frame_s})) as daemon, daemon.connect() as slow:
-            times = []
-            cut_off = None
-            for piece in (whole[:9], whole[9:] + whole[:9], whole[9:]):
-                try:
-                    await slow.send_bytes(piece)
-                except RemoteProtocolError as error:
-                    cut_off = error
-                times.append(trio.current_time())
-                if len(times) < 3:
-                    await trio.sleep(frame_s * 0.7)  # noqa: TID251 # lint: allow sleep: a slow sender
             try:
+                for piece in (whole[:9], whole[9:] + whole[:9]):
+                    await slow.send_bytes(piece)
+                    await trio.sleep(frame_s * 0.7)  # noqa: TID251 # lint: allow sleep: a slow sender
+                await slow.send_bytes(whole[9:])
                 for number in (1, 2):
                     answer = await slow.receive(f"health {number}", seconds=HEALTH_S)
                     expect_health(answer)
             except RemoteProtocolError as error:
-                cut_off = error
-            took = max(after - before for before, after in pairwise(times))
-        if cut_off is None:
-            return
-        assert took > frame_s * 0.9, (
-            f"contract 3: expected a frame that took {took:.2f} of {frame_s:g} s to be answered, "
-            f"found {cut_off}"
-        )
-    not_run("machine", "it is too busy to send a frame in its time")
+                cut_off.append(f"{frame_s:g} s: {error}")
+            else:
+                return
+    raise AssertionError(
+        "contract 3: expected two frames that each take 0.7 of their time to be answered, found "
+        + "\n".join(cut_off)
+    )
 
 
 @pytest.mark.knob("idle_s")

@@ -138,8 +138,8 @@ async def expect_calls(port: int, times: int) -> None:
 
 @pytest.mark.capability("echo")
 @pytest.mark.knob("frame_characters")
-async def test_a_text_that_ends_the_connection_ends_it_once(run, start, token: str) -> None:
-    """A text that is too long for the daemon costs a connection; the next one is answered all the same."""
+async def test_after_a_text_that_is_too_long_the_next_is_answered(run, start, token: str) -> None:
+    """A text that is too long for the daemon costs a connection, and the client comes back by itself."""
     settings = Settings(same_port=True, knobs={"frame_characters": LONGEST})
     async with start(settings) as daemon, tui(run, daemon) as terminal:
         table = daemon.subject.table("tui")
