@@ -41,25 +41,17 @@ class Computed:
         """Each part, made or bought."""
         if self.totals is None:
             return []
-        made = [
+        parts = [(part.id, part) for part in self.totals.parts]
+        parts += [(part.part_id, part) for part in self.totals.bought]
+        return [
             PricedRow(
-                id=part.id,
+                id=name,
                 quantity=part.quantity_n,
                 unit_cost_usd=part.unit_cost_usd,
                 unit_weight_g=float(part.unit_weight_g),
             )
-            for part in self.totals.parts
+            for name, part in parts
         ]
-        bought = [
-            PricedRow(
-                id=part.part_id,
-                quantity=part.quantity_n,
-                unit_cost_usd=part.unit_cost_usd,
-                unit_weight_g=float(part.unit_weight_g),
-            )
-            for part in self.totals.bought
-        ]
-        return [*made, *bought]
 
 
 @lru_cache(maxsize=1)
