@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -14,6 +14,9 @@ from harness_core.front.ci._reports import Report
 
 if TYPE_CHECKING:
     from harness_core.base.screen import Shown
+
+#: Failures of a session that are named below the table.
+NAMED: Final = 20
 
 
 def render_reports(reports: Sequence[Report], *, left_out: Iterable[str] = ()) -> Shown:
@@ -40,7 +43,7 @@ def render_reports(reports: Sequence[Report], *, left_out: Iterable[str] = ()) -
 
 def problems_of(reports: Sequence[Report]) -> list[str]:
     """Why a run with these reports has not shown what it should, each in a sentence."""
-    problems = [f"{r.session}: {len(r.failures)} failed" for r in reports if r.failures]
+    problems = [line for report in reports for line in _failures(report)]
     problems += [
         f"{r.session}: nothing ran, every test was skipped"
         for r in reports
@@ -52,6 +55,20 @@ def problems_of(reports: Sequence[Report]) -> list[str]:
     if not {name for name in names if not name.startswith("faults-")} - {"core"}:
         problems.append("no suite ran: no session but core left a report")
     return problems
+
+
+def _failures(report: Report) -> list[str]:
+    """How many failed, and which, each with the first line of its cause."""
+    if not report.failures:
+        return []
+    return [
+        f"{report.session}: {len(report.failures)} failed",
+        *(
+            f"  {failure.name}: {failure.cause[0] if failure.cause else failure.kind}"
+            for failure in report.failures[:NAMED]
+        ),
+        *(["  and more: see .evidence/reports"] if len(report.failures) > NAMED else []),
+    ]
 
 
 def missing_sessions(path: Path) -> list[str]:

@@ -93,7 +93,7 @@ def report(*, title: str, summary: Path | None, root: Path) -> None:
 @click.option("--left-out", multiple=True, metavar="REASON", help="What was not run; repeatable.")
 @root_option
 def table(*, nox_report: Path, left_out: Sequence[str], root: Path) -> None:
-    """Print what every session came to: passed, failed, skipped and why.
+    """Print what every session came to: passed, failed, skipped and why; name what failed.
 
     Ends with status 1 when a session failed, or showed nothing, or no planted fault was tried.
     """
@@ -101,7 +101,10 @@ def table(*, nox_report: Path, left_out: Sequence[str], root: Path) -> None:
 
     reports = read_reports(root)
     show(render_reports(reports, left_out=left_out))
-    problems = [f"{name}: it did not succeed" for name in missing_sessions(nox_report)]
+    told = {report.session for report in reports if report.failures}
+    problems = [
+        f"{name}: it did not succeed" for name in missing_sessions(nox_report) if name not in told
+    ]
     problems += problems_of(reports)
     for problem in problems:
         click.echo(problem, err=True)

@@ -90,7 +90,22 @@ def test_what_keeps_a_run_from_passing(tree, cases, verdicts, result, problem):
     done = table(tree, core="success", demo=result)
 
     assert 1 == done.returncode
-    assert [problem] == [line[: len(problem)] for line in done.stderr.splitlines()]
+    assert [problem] == [
+        line[: len(problem)] for line in done.stderr.splitlines() if not line.startswith(" ")
+    ]
+
+
+def test_what_failed_is_named(tree):
+    """Each test that failed stands below its session, with the first line of its cause; once."""
+    report(tree, "core", "")
+    report(tree, "demo", "", FAILED, *[FAILED.replace("1 == 2", f"{n} == 2") for n in range(30)])
+    planted(tree, "demo", "killed", "survived")
+    done = table(tree, core="success", demo="failed")
+
+    words = done.stderr.splitlines()
+    assert ["demo: 31 failed", "  suites.demo.test_demo::test_1: assert 1 == 2"] == words[:2]
+    assert "  and more: see .evidence/reports" == words[21]
+    assert ["faults-demo: 1 failed", "  survived: survived"] == words[22:]
 
 
 def test_what_nox_writes_is_what_is_read(tree):
