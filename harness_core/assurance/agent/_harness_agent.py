@@ -26,7 +26,7 @@ _VARIABLE = "HARNESS_AGENT"
 _ABOVE = 32
 
 #: Seconds in which whoever listens answers; it runs on the same machine and does little else.
-_ANSWER_S = 2.0
+_ANSWER_S = 10.0
 
 #: Descriptors of ours lie above the first of these that the process may have: programs give low
 #: numbers a meaning, and put there what they like.

@@ -36,10 +36,12 @@ class Hub:
     Args:
         path: of the socket.
         into: the file that messages are added to.
+        answer_s: seconds in which a process is expected to answer.
     """
 
-    def __init__(self, path: Path, into: Path) -> None:
+    def __init__(self, path: Path, into: Path, *, answer_s: float = _ANSWER_S) -> None:
         self._path = path
+        self._answer_s = answer_s
         self._file = into.open("ab", buffering=0)
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._server.bind(str(path))
@@ -71,7 +73,7 @@ class Hub:
                 # One that is gone is noticed by the thread.
                 with contextlib.suppress(OSError):
                     connection.sendall(self._named())
-            deadline = time.monotonic() + _ANSWER_S
+            deadline = time.monotonic() + self._answer_s
             while self._unanswered and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
             self._late |= self._unanswered
@@ -85,7 +87,7 @@ class Hub:
         """Take what has arrived, and end."""
         self.switch("")
         self._closed = True
-        self._thread.join(_ANSWER_S)
+        self._thread.join(self._answer_s)
         for connection in list(self._buffers):
             connection.close()
         self._server.close()
@@ -96,8 +98,13 @@ class Hub:
         return (json.dumps({"context": self._context, "number": self._number}) + "\n").encode()
 
     def _serve(self) -> None:
-        while not self._closed:
-            for key, _ in self._selector.select(timeout=0.2):
+        while True:
+            closed = self._closed
+            ready = self._selector.select(timeout=0 if closed else 0.2)
+            # Who has gone may have left its words with the kernel: they are read before the end.
+            if closed and not ready:
+                return
+            for key, _ in ready:
                 found: Any = key.fileobj
                 if found is self._server:
                     self._accept()

@@ -147,7 +147,7 @@ def test_a_change_that_cannot_be_made_is_reported(environment, code, folder, cha
 def test_a_folder_that_cannot_be_written_is_no_obstacle(environment, code, folder):
     """Then the message goes over the socket: a sandbox shows most of the machine read-only."""
     request = ask_for_damage(folder, damage(code))
-    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub = patient_hub(folder)
     messages = folder / "messages.jsonl"
     messages.unlink()
     messages.mkdir()  # what no one can write to, root included
@@ -342,6 +342,11 @@ def living(environment, code, folder, tmp_path):
             process.kill()
 
 
+def patient_hub(folder):
+    """One that waits as long as a busy machine needs."""
+    return Hub(folder / "hub.sock", folder / "hub.jsonl", answer_s=60)
+
+
 def lines_of(folder, context):
     """Names of files with the lines that a test executed, those of import aside."""
     return lines_in(read_messages(folder), context)
@@ -363,7 +368,7 @@ ANSWER = ("product.py", 5)
 
 def test_a_living_process_is_told_of_each_test(environment, code, folder, tmp_path):
     """What it executes belongs to the test that was running, also when it did so before."""
-    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub = patient_hub(folder)
     hub.switch("one")
     with living(environment, code, folder, tmp_path) as (process, execute):
         execute("first")
@@ -385,7 +390,7 @@ def test_a_living_process_is_told_of_each_test(environment, code, folder, tmp_pa
 
 def test_sigkill_costs_little(environment, code, folder, tmp_path):
     """What was executed a second ago is there, though the process could not say goodbye."""
-    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub = patient_hub(folder)
     hub.switch("one")
     with living(environment, code, folder, tmp_path) as (process, execute):
         execute("second")
@@ -401,7 +406,7 @@ def test_sigkill_costs_little(environment, code, folder, tmp_path):
 
 def test_what_is_taken_before_sigkill_is_not_lost(environment, code, folder, tmp_path):
     """Asked for what it executed so far, a process has said it; the test goes on, and so does its boot."""
-    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub = patient_hub(folder)
     hub.switch("one")
     with living(environment, code, folder, tmp_path) as (process, execute):
         execute("first")
@@ -422,7 +427,7 @@ async def test_the_harness_asks_before_it_kills(
     """A test that starts a process, asks it something and kills it in a moment covers what it asked."""
     for name in ("signal", "kill", "pause"):
         monkeypatch.setattr(Child, name, getattr(Child, name))  # put back at the end
-    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub = patient_hub(folder)
     hub.switch("one")
     take_before_signals(hub)
     request = ask_for_coverage(
@@ -458,7 +463,7 @@ def test_a_stopped_process_holds_up_no_test(environment, code, folder, tmp_path)
         os.waitpid(process.pid, os.WUNTRACED)
         assert hub.switch("two") == 1
         process.send_signal(signal.SIGCONT)
-        until_blocking(lambda: hub.switch("three") == 0, seconds=10, action="wait for the process")
+        until_blocking(lambda: hub.switch("three") == 0, seconds=60, action="wait for the process")
         execute("first")
         process.stdin.close()
         process.wait(30)
@@ -478,7 +483,7 @@ def test_a_stopped_process_holds_up_no_test(environment, code, folder, tmp_path)
 )
 def test_a_fork_is_a_process_of_its_own(environment, code, folder, tmp_path, fork):
     """Its coverage is not lost, however it ends, and not taken for that of its parent."""
-    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub = patient_hub(folder)
     hub.switch("one")
     with living(environment, code, folder, tmp_path) as (process, execute):
         execute(fork)
@@ -503,7 +508,7 @@ def test_a_fork_is_a_process_of_its_own(environment, code, folder, tmp_path, for
 )
 def test_a_job_of_a_fork_server_is_not_lost(environment, code, folder, tmp_path, job):
     """Wherever it goes, and whatever it does with descriptors; nor does it find our words in its own."""
-    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub = patient_hub(folder)
     hub.switch("one")
     with living(environment, code, folder, tmp_path) as (process, execute):
         execute(job)
@@ -543,7 +548,7 @@ def test_a_mutant_behind_walls_is_reported(environment, code, folder):
 
 def test_who_was_heard_of_is_written_down(environment, code, folder, tmp_path):
     """By the pid and the start that others see of it."""
-    hub = Hub(folder / "hub.sock", folder / "hub.jsonl")
+    hub = patient_hub(folder)
     with living(environment, code, folder, tmp_path) as (process, execute):
         execute("first")
         heard = [process.pid, start_time(process.pid)]
