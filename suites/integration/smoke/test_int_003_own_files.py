@@ -209,6 +209,14 @@ async def test_int_003_code_changes_neither_record_nor_key(worker, api_key):
         for operation, body in (("write", {"content": "x"}), ("delete", {})):
             answer = await session.post(f"/fs/{operation}", path=path, **body)
             expect_refused(answer, 403, 409, 422)
+    # The record goes with the folder that holds it.
+    for path in (".", "./", "sub/..", "./."):
+        for operation, body in (("write", {"content": "x"}), ("delete", {})):
+            answer = await session.post(f"/fs/{operation}", path=path, **body)
+            expect_refused(answer, 400, 403, 409, 422)
+    await _is_there(session, "kept.txt", "kept")
+    kept = await session.events()
+    expect_same(after, kept[: len(after)], what="the record, after its folder was to be deleted")
     looked = await session.execute(
         "env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; "
         "cat /proc/1/environ /proc/$PPID/environ 2>&1 | tr '\\0' '\\n'"
