@@ -155,6 +155,34 @@ async def test_int_018_what_a_verdict_is_about_is_what_is_built(episodes: Episod
         expect_refused(refused, 409, 422, says=r"sized\.pyc|changed")
 
 
+async def test_int_018_a_link_is_what_it_leads_to(episodes: Episodes) -> None:
+    """A module behind a link counts as it is now: led elsewhere, or another there, it asks for a verdict.
+
+    A judge that takes no links says so, with words about the module. The model provider is a stand-in: the
+    gateway holds the models.
+    """
+    async with coder_at_work(episodes, number=186, plan=_plan(186)) as coder:
+        session = coder.session
+        await session.write("one.py", _SIZE)
+        await session.write("two.py", "SIZE = 39\n")
+        await session.write("model.py", _script(186, "SIZE", "from size import SIZE\n"))
+        await session.execute("ln -s one.py size.py")
+        answer = await coder.validated()
+        if answer.status != 200 or not DesignJudged.model_validate_json(answer.body).passed:
+            assert "size" in answer.text, (
+                f"a module behind a link is not taken, nor named: {answer}"
+            )
+            return
+        await _both_taken(coder, "a design with a module behind a link")
+        await session.execute("ln -sfn two.py size.py")
+        await _both_refused(coder, "a module that is led elsewhere", says="size", file="size.py")
+        await session.execute("ln -sfn one.py size.py")
+        await _both_taken(coder, "the module that was led back")
+        await session.write("one.py", "SIZE = 38\n")
+        refused = await coder.simulate()
+        expect_refused(refused, 409, 422, says="size|one")
+
+
 async def test_int_018_by_the_agents_own_tools(episodes: Episodes) -> None:
     """An agent that simulates or submits first is refused, then validates, simulates and hands over.
 

@@ -96,6 +96,10 @@ _WRONG: Final[dict[str, tuple[dict[str, object], list[str]]]] = {
     "a part on itself": ({"pairs.0.parts.0": _BASE}, ["pairs[0].parts"]),
     "another diameter": ({"pairs.0.fasteners.0.holes.0.diameter_mm": 5.0}, ["pairs[0].fasteners[0]"]),
     "an axis across": ({"pairs.0.fasteners.0.holes.1.axis": (1.0, 0.0, 0.0)}, ["pairs[0].fasteners[0]"]),
+    "an axis of no length": (
+        {"pairs.0.fasteners.1.holes.1.axis": (0.0, 0.0, 0.0)},
+        ["pairs[0].fasteners[1]"],
+    ),
     "too short a screw": ({"pairs.0.fasteners.0.length_mm": 8.0}, ["pairs[0].fasteners[0]"]),
     "a joint from nothing": (
         {"joints": [{"name": "hinge", "part": _BASE, "movement": "revolute", "at_mm": (35.0, 0.0, 10.0), "axis": (0.0, 1.0, 0.0)}]},
@@ -182,6 +186,8 @@ async def _does_not_hold(
     assert not judged.passed, f"expected {name} not to hold, found {judged}"
     lacking = [text for text in says if text not in told]
     assert not lacking, f"expected findings about {lacking} for {name}, found {told}"
+    mute = [each for each in judged.findings if not (each.found and each.expected and each.where)]
+    assert not mute, f"findings for {name} that do not say what was found where: {mute}"
     expect_refused(await coder.simulate(), 409, 422)
     answer = await coder.submit()
     expect_found(answer, Stage.PRICE, {"model.py"}, what=name)

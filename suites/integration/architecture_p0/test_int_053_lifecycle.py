@@ -207,6 +207,40 @@ async def test_int_053_what_temporal_has_forgotten_ends_here(episodes: Episodes)
 
 @pytest.mark.covers("INT-053")
 @pytest.mark.integration_p0
+async def test_int_053_what_temporal_forgot_while_nobody_looked_ends_here(
+    breakable: Episodes,
+) -> None:
+    """A workflow that is deleted while the controller is away is missed when it is back: its episode ends.
+
+    So is its command; another episode, which Temporal still knows, goes on and completes. The model
+    provider is a stand-in: the gateway does the turns.
+    """
+    gone, kept = new_token(), new_token()
+    doing = f"touch begun; while :; do echo {gone} >> beats; sleep 0.05; done"
+    await breakable.rehearse(gone, use("execute", command=doing, timeout_s=COMMAND_S))
+    await breakable.rehearse(kept, breakable.waiting(), use("fs_ls"))
+    accepted = [await breakable.submit(token) for token in (gone, kept)]
+    for each in accepted:
+        await breakable.begun(each["session_id"])
+    async with breakable.stack.outage("controller", "stop"):
+        await end_workflow(breakable.stack, accepted[0]["workflow_id"], "delete")
+        seen = await describe_workflow(breakable.stack, accepted[0]["workflow_id"])
+        assert seen is None or seen.status != "running", f"the harness has not deleted it: {seen}"
+    episode = await breakable.until(accepted[0]["episode_id"], "failed", "cancelled")
+    await breakable.release(accepted[1]["session_id"])
+    other = await breakable.until(accepted[1]["episode_id"], "completed")
+
+    steps = ["queued", "running", episode["status"]]
+    expect_same(steps, _steps(episode), what="steps of one that Temporal does not know any more")
+    assert episode["reason"], (
+        f"Temporal does not know its workflow, and it does not say so: {episode}"
+    )
+    await breakable.until_still(accepted[0]["session_id"])
+    expect_same(["queued", "running", "completed"], _steps(other), what="steps of the other one")
+
+
+@pytest.mark.covers("INT-053")
+@pytest.mark.integration_p0
 async def test_int_053_an_answer_of_another_shape_is_an_end(episodes: Episodes) -> None:
     """A model that answers with 200 and no message is asked a bounded number of times, then it ends.
 
