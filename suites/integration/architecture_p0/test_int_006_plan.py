@@ -98,6 +98,44 @@ async def test_int_006_the_five_sections(episodes: Episodes) -> None:
             expect_accepted(await planner.judged(bundle), f"a plan whose lines end in {ends!r}")
 
 
+async def test_int_006_parts_in_a_list(episodes: Episodes) -> None:
+    """Parts stand in a list as well as in a table, and are held against the estimate there too.
+
+    The model provider is a stand-in: the gateway holds the planner's model.
+    """
+    async with planner_at_work(episodes, number=114) as planner:
+        bundle = planner.sound()
+        for name, form in _LISTED.items():
+            plan = _listed(bundle, form)
+            expect_accepted(await planner.judged(bundle.replaced(plan=plan)), f"parts as {name}")
+            part = str(bundle.estimate["manufactured_parts"][1]["id"])
+            for what, other in (
+                (f"a part of another name, as {name}", plan.replace(part, f"{part}x")),
+                (f"another quantity, as {name}", plan.replace("quantity: ", "quantity: 7")),
+            ):
+                answer = await planner.judged(bundle.replaced(plan=other))
+                expect_found(answer, Stage.AGREE, {PLAN}, what=what, says=[part])
+
+
+#: How an entry of a list names a part, its quantity and its price.
+_LISTED: Final = {
+    "bullets with code": "- `{id}`: quantity: {quantity}; unit_cost_usd: {usd:.2f}",
+    "numbers with code": "1. The `{id}` - quantity: {quantity}; unit_cost_usd: {usd:.2f}",
+    "lines of an entry": "* {id}:\n  quantity: {quantity}\n  unit_cost_usd: {usd:.2f}",
+}
+
+
+def _listed(bundle: Bundle, form: str) -> str:
+    """The plan with its table of parts as a list."""
+    lines = [
+        form.format(id=each["id"], quantity=each["quantity"], usd=each["unit_cost_usd"])
+        for each in bundle.estimate["manufactured_parts"]
+    ]
+    before, sections = _sections(bundle.plan)
+    sections[1] = f"## {_HEADINGS[1]}\n\n" + "\n".join(lines) + "\n\n"
+    return before + "".join(sections)
+
+
 async def test_int_006_every_order_and_count(episodes: Episodes) -> None:
     """Of generated headings exactly the five in order pass; each that lacks or is too much is named.
 
