@@ -32,7 +32,8 @@ class Fault(Table, frozen=True):
             that two runs meet the same ones.
         seed: of the draw.
         body: what a ``malformed`` answer is: JSON of another shape, or none.
-        text: what an ``answer`` says; may be empty.
+        text: what an ``answer`` says, or a ``status``; may be empty, for a ``status`` in words of the
+            harness's own.
         tool: the tool an ``answer`` calls: its whole name, or the bare name of one on offer.
         input: the arguments of that call, whatever the tool's schema says.
         retry_after_s: sent with ``status`` when given.
@@ -70,10 +71,10 @@ class Fault(Table, frozen=True):
         }.get(self.kind, self.kind)
 
 
-def planted_refusal(status: int, *, retry_after_s: float | None = None) -> Refusal:
+def planted_refusal(status: int, *, retry_after_s: float | None = None, text: str = "") -> Refusal:
     """The answer of a provider that fails because that was planted."""
     headers = {} if retry_after_s is None else {"retry-after": f"{retry_after_s:g}"}
-    text = "planted by the harness"
+    text = text or "planted by the harness"
     return Refusal(status, text, headers=headers, reason="fault", fault=f"status {status}")
 
 

@@ -33,7 +33,7 @@ async def make_trouble(planted: Planted, exchange: Exchange, call: Call) -> bool
     elif fault.kind == "hang":
         await trio.sleep_forever()
     elif fault.kind == "status":
-        raise planted_refusal(fault.status, retry_after_s=fault.retry_after_s)
+        raise planted_refusal(fault.status, retry_after_s=fault.retry_after_s, text=fault.text)
     elif fault.kind == "malformed":
         await exchange.send(fault.body.encode())
     elif fault.kind == "answer":

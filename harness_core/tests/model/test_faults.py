@@ -28,6 +28,16 @@ async def test_a_planted_status_is_answered_and_counted_down() -> None:
     assert [0.0, 0.0] == [entry.usd for entry in entries[:2]]
 
 
+@pytest.mark.parametrize(("text", "said"), [("", "planted by the harness"), ("a\0 日", "a\0 日")])
+async def test_a_planted_status_says_what_it_is_given(text: str, said: str) -> None:
+    """A provider's refusal is in any words; in the harness's own when it is given none."""
+    async with served() as (http, control):
+        await control.add_fault(Fault(kind="status", status=400, text=text))
+        answer = await http.post("/v1/messages", json=HI)
+
+    assert said == answer.json()["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("match", "met"),
     [

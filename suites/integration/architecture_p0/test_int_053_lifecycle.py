@@ -58,6 +58,14 @@ _SHAPES: Final[dict[str, Any]] = {
     },
 }
 
+#: What a provider may say in a refusal; each begins with a word of its own.
+_SAID: Final = {
+    "zero": "word-zer a\0b, and after it",
+    "escapes": "word-esc \x1b[31mred\x07 \\u0000 \x85\u2028",
+    "others": "word-oth 日本 😀 ' \" {curly} %s $1",
+    "much": "word-muc " + "ä\n" * 50_000,
+}
+
 #: What commands say around one that waits, and how many calls are on record when that has ended.
 _WORDS: Final = ("one", "two", "three")
 _BEFORE: Final = 3
@@ -140,6 +148,10 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
         assert {seen.run_id} == named, f"Temporal ran {seen.run_id}, the episode names {named}"
     assert task == good["task"], "the task is not the one that was submitted"
     _is_traced(good, [("fs_write", True), ("fs_read", False)], began=began, ended=ended)
+    models = [trace["ok"] for trace in bad["traces"] if trace["kind"] == "model"]
+    expect_same(
+        [True, False], models, what="turns of the one that was refused: whether each was answered"
+    )
     for answered, episode in zip(accepted, (good, bad), strict=True):
         ids = {key: answered[key] for key in answered if key != "status"}
         expect_same(ids, {key: episode[key] for key in ids}, what="ids of the answer of 202")
@@ -269,6 +281,30 @@ async def test_int_053_an_answer_of_another_shape_is_an_end(episodes: Episodes) 
             assert 1 <= asked <= _MOST_ASKED, f"{name}: the model is asked {asked} times"
             seen = await closed_workflow(episodes.stack, episode["workflow_id"])
             assert episode["status"] == seen.status, f"{name}: Temporal has {seen}: {episode}"
+
+
+@pytest.mark.covers("INT-053")
+@pytest.mark.integration_p0
+async def test_int_053_whatever_a_provider_says_is_an_end(episodes: Episodes) -> None:
+    """An episode fails with its provider's reason, whatever characters and however many that has.
+
+    The model provider is a stand-in: the gateway refuses in such words.
+    """
+    gateway = episodes.stack.gateway.client
+    tokens = {name: new_token() for name in _SAID}
+    async with AsyncExitStack() as stack:
+        accepted = {}
+        for name, token in tokens.items():
+            await episodes.rehearse(token, use("fs_ls"))
+            fault = Fault(kind="status", status=400, text=_SAID[name], times=999, contains=token)
+            await stack.enter_async_context(gateway.fault(fault))
+            accepted[name] = await episodes.submit(token)
+        for name, each in accepted.items():
+            episode = await episodes.until(each["episode_id"], "failed")
+            says = episode["reason"]
+            assert "word-" + name[:3] in says, f"expected the words of {name!r}, found {says!r}"
+            last = episode["transitions"][-1]
+            assert says == last["reason"], f"the last step has another reason: {last}"
 
 
 @pytest.mark.covers("INT-053")
