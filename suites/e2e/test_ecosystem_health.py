@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from suites.e2e.ecosystem.handle import Butler, Ecosystem
 from suites.e2e.ecosystem.subject_file import Migrations, tables_of
 from suites.e2e.observe.expect_journey import words_of
 from suites.e2e.observe.journey import as_data
+from suites.e2e.worlds.credentialed import Connected
 
 pytestmark = [pytest.mark.main, pytest.mark.covers("E2E-PROVISIONING")]
 
@@ -145,8 +147,31 @@ def test_the_ecosystem_comes_up(request: pytest.FixtureRequest) -> None:
 
     The first test that needs the ecosystem boots it; here a butler that does not start is a failure.
     """
-    try:
+    with comes_up():
         ecosystem: Ecosystem = request.getfixturevalue("butler_ecosystem")
+
+    states = {name: str(butler.process.state) for name, butler in ecosystem.butlers.items()}
+    assert set(states.values()) == {State.RUNNING}, f"a butler that came up runs: found {states}"
+
+
+@pytest.mark.starts_product
+@pytest.mark.capability("modules")
+def test_it_comes_up_with_credentials_too(request: pytest.FixtureRequest) -> None:
+    """With credentials for every module the butlers that have them come up as well."""
+    with comes_up():
+        connected: Connected = request.getfixturevalue("connected")
+
+    # The heartbeat is started by tests that are about it.
+    butlers = [each for each in connected.butlers.butlers.values() if each.name != "heartbeat"]
+    states = {each.name: str(each.process.state) for each in butlers}
+    assert set(states.values()) == {State.RUNNING}, f"a butler that came up runs: found {states}"
+
+
+@contextmanager
+def comes_up() -> Iterator[None]:
+    """A butler that does not start in this block is a failure; what is the harness's own is not."""
+    try:
+        yield
     except ServiceFailed as failed:
         if failed.service in OURS:
             raise
@@ -157,9 +182,6 @@ def test_the_ecosystem_comes_up(request: pytest.FixtureRequest) -> None:
         if "registry" not in late.action:
             raise
         raise AssertionError(f"expected every butler to be registered: {late}") from late
-
-    states = {name: str(butler.process.state) for name, butler in ecosystem.butlers.items()}
-    assert set(states.values()) == {State.RUNNING}, f"a butler that came up runs: found {states}"
 
 
 @pytest.mark.covers("E2E-MCP")

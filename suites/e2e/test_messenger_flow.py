@@ -440,6 +440,7 @@ async def test_trouble_that_lasts_is_a_failure(connected: Connected, token: str)
 
     assert result.is_error, f"nothing was delivered, and the answer is {result.text}"
     assert tried > 1, "trouble that may pass is tried again; the service was asked once"
+    assert "None" not in result.text, f"a service without words is quoted: {result.text}"
     request = await expect_failed(connected, token, attempts=tried)
     mark = connected.telegram.mark()
     other = f"{token}next"
@@ -481,6 +482,7 @@ async def test_trouble_that_lasts_is_a_failure(connected: Connected, token: str)
             "chat not found",
             id="refused",
         ),
+        pytest.param(Answer(status=404), "404", id="refused-without-words"),
         pytest.param(Answer(drop="unanswered"), "", id="answer-lost"),
     ],
 )
@@ -500,6 +502,7 @@ async def test_what_may_not_be_repeated_is_tried_once(
 
     assert result.is_error, f"a delivery that failed is answered with {result.text}"
     assert result.text, "a delivery that failed is answered without a reason"
+    assert "None" not in result.text, f"a service without words is quoted: {result.text}"
     assert reason in result.text, f"the service said {reason!r}, the caller was told {result.text}"
     expect_same(
         "what may not be repeated is sent once",
