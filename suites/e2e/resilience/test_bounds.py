@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 import trio
 
+from harness_core.base.wait import until
 from harness_core.doubles.turns import route
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.mcp import ToolResult
@@ -16,6 +17,7 @@ from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_
 from suites.e2e.observe.journey import follow
 from suites.e2e.worlds.canned import Message, to_health, to_relationship
 from suites.e2e.worlds.chaos import Chaos, expect_soon
+from suites.e2e.worlds.schedules import fall_due, schedule, sessions_of
 
 pytestmark = [
     pytest.mark.covers("E2E-CHAOS"),
@@ -69,6 +71,62 @@ async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos, lease_s: 
     await chaos.resume("health")
     await chaos.expect_back("health")
     await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
+
+
+@pytest.mark.covers("E2E-CHAOS", "E2E-SCHEDULES")
+@pytest.mark.capability("schedules")
+@pytest.mark.knob("queue_depth")
+async def test_what_a_full_queue_refuses_is_due_again(fragile: Ecosystem, chaos: Chaos) -> None:
+    """A task that falls due while the queue is full is not swallowed: the next tick runs it, once."""
+    relationship = fragile["relationship"]
+    running, *others, task = (to_relationship() for _ in range(4))
+    name = f"due-{task.token}"
+    await schedule(relationship, name, task.text)
+    held = await chaos.hold(running.token)
+    answered: list[ToolResult] = []
+    ticked: list[ToolResult] = []
+
+    async def trigger(one: Message) -> None:
+        answered.append(await relationship.try_call("trigger", {"prompt": one.text}))
+
+    async def tick() -> None:
+        ticked.append(await relationship.try_call("tick", {}))
+
+    async def is_full() -> bool:
+        return bool(answered)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trigger, running)
+        await chaos.until_met(held)
+        for other in others:
+            nursery.start_soon(trigger, other)
+        await expect_soon("a full queue refuses", is_full, seconds=REFUSED_S)
+        await fall_due(relationship, name)
+        nursery.start_soon(tick)
+        # It may wait instead of being refused.
+        with trio.move_on_after(REFUSED_S):
+            await until(lambda: came(ticked))
+        meanwhile = await sessions_of(relationship, name)
+        await chaos.release(held)
+
+    assert not [row for row in meanwhile if row["success"]], (
+        f"a task is not done while another session runs: found {meanwhile}"
+    )
+
+    async def has_run() -> bool:
+        await tick()
+        return any(row["success"] for row in await sessions_of(relationship, name))
+
+    await expect_soon("a task that was refused runs at a later tick", has_run, seconds=REFUSED_S)
+    await task.expect_row(fragile, "relationship")
+    await tick()
+    done = [row for row in await sessions_of(relationship, name) if row["success"]]
+    assert len(done) == 1, f"a task that fell due once runs once: found {done}"
+
+
+async def came(ticked: list[ToolResult]) -> bool:
+    """Whether a tick was answered."""
+    return bool(ticked)
 
 
 @pytest.mark.covers("E2E-CHAOS", "E2E-CONCURRENCY")
