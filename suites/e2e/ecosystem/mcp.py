@@ -161,7 +161,10 @@ async def open_calls(url: str, *, seconds: float = limits.MCP_CALL_S) -> AsyncIt
 
         async def call(tool: str, arguments: Mapping[str, Any]) -> ToolResult:
             with deadline(f"call {tool}", seconds=seconds):
-                return _result(await _called(session, tool, arguments))
+                try:
+                    return _result(await _called(session, tool, arguments))
+                except MCPError as error:
+                    raise CannotReach(f"cannot call {tool} at {url}: {error}") from error
 
         yield call
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import trio
 
+from harness_core.base.errors import NotReady
 from suites.e2e.ecosystem.handle import Ecosystem
-from suites.e2e.ecosystem.mcp import CannotReach, ToolResult
+from suites.e2e.ecosystem.mcp import CannotReach, ToolResult, open_calls
 from suites.e2e.observe.expect_broken_journey import (
     expect_carried_out,
     expect_failed_session,
@@ -24,6 +25,7 @@ from suites.e2e.observe.expect_broken_journey import (
 from suites.e2e.observe.journey import follow
 from suites.e2e.worlds.canned import TOOL_OF, Message, to_general, to_health, to_relationship
 from suites.e2e.worlds.chaos import Chaos, expect_in_time, expect_soon, refuses
+from suites.e2e.worlds.relay import open_relay
 
 pytestmark = [
     pytest.mark.covers("E2E-LIFECYCLE"),
@@ -37,6 +39,12 @@ SLACK_S = 10.0
 
 #: From SIGTERM to the first refusal.
 REFUSES_S = 10.0
+
+#: What a caller asks for and does not read: more, together, than sockets hold.
+BIG_KEY = "shutdown/big"
+BIG = 200_000
+ASKED = 48
+CALL_S = 120.0
 
 #: Beside one SIGTERM: one that runs, and a queue behind it.
 TRIGGERS = 5
@@ -101,6 +109,40 @@ async def test_a_session_that_does_not_end_is_cut_off(fragile: Ecosystem, chaos:
     assert not await message.left_its_row(fragile, "health"), (
         f"a session that was cut off did its work after its end\n{story}"
     )
+
+
+async def test_who_does_not_read_holds_up_no_shutdown(fragile: Ecosystem, chaos: Chaos) -> None:
+    """A caller that asks for much and reads none of it does not keep a butler from ending.
+
+    Between the two stands a relay of ours, which stands for a caller that hangs.
+    """
+    general = fragile["general"]
+    await general.call("state_set", key=BIG_KEY, value="x" * BIG)
+    async with (
+        open_relay(general.port) as relay,
+        open_calls(relay.url, seconds=CALL_S) as call,
+        trio.open_nursery() as nursery,
+    ):
+
+        async def ask() -> None:
+            with suppress(CannotReach, NotReady):
+                await call("state_get", {"key": BIG_KEY})
+
+        async def all_asked() -> bool:
+            return relay.calls > ASKED
+
+        whole = await call("state_get", {"key": BIG_KEY})
+        assert not whole.is_error, f"expected the value through the relay, found {whole.text[:99]}"
+        relay.hold()
+        for _ in range(ASKED):
+            nursery.start_soon(ask)
+        await expect_soon("calls are on their way", all_asked, seconds=REFUSES_S)
+        report = await chaos.stop_well("general")
+        relay.release()
+
+    expect_in_time("the shutdown", report.waited_s, deadline_s=0, slack_s=SLACK_S)
+    await chaos.start("general")
+    await general.call("state_delete", key=BIG_KEY)
 
 
 async def test_stop_beside_triggers(fragile: Ecosystem, chaos: Chaos) -> None:

@@ -1,4 +1,4 @@
-"""A TCP relay of ours between two parts of a system: passes everything on, and cuts when told to.
+"""A TCP relay of ours between two parts of a system: passes everything on; cuts and holds when told to.
 
 What goes up has the relay's address in its ``Host`` replaced by the target's, since an endpoint
 refuses a host that is not its own.
@@ -33,15 +33,19 @@ class Relay:
         port: where it listens, on 127.0.0.1.
         opened: connections that were made so far.
         cuts: connections that it has cut so far.
+        calls: calls of tools that it has passed on.
     """
 
     def __init__(self, port: int, target: int) -> None:
         self.port = port
         self.opened = 0
         self.cuts = 0
+        self.calls = 0
         self._target = target
         self._refusing = False
         self._halving = False
+        self._holding = trio.Event()
+        self._holding.set()
         self._pairs: list[tuple[trio.SocketStream, trio.SocketStream]] = []
 
     @property
@@ -67,6 +71,14 @@ class Relay:
     def cut_in_answer(self) -> None:
         """Pass on one half of the next event that goes down, then cut every connection."""
         self._halving = True
+
+    def hold(self) -> None:
+        """Read nothing more of event streams: a caller that asks, and reads no answers."""
+        self._holding = trio.Event()
+
+    def release(self) -> None:
+        """Undo :meth:`hold`: what waits is passed on."""
+        self._holding.set()
 
     async def serve(self, near: trio.SocketStream) -> None:
         """One connection, to its end."""
@@ -95,18 +107,23 @@ class Relay:
         ours, theirs = (f"127.0.0.1:{port}".encode() for port in (self.port, self._target))
         with suppress(*_GONE):
             while data := await near.receive_some(_CHUNK_BYTES):
+                self.calls += data.count(b'"tools/call"')
                 await far.send_all(data.replace(ours, theirs))
             await far.send_eof()
             await trio.sleep_forever()
 
     async def _down(self, far: trio.SocketStream, near: trio.SocketStream) -> None:
+        is_stream = False
         with suppress(*_GONE):
             while data := await far.receive_some(_CHUNK_BYTES):
+                is_stream = is_stream or b"text/event-stream" in data
                 if self._halving and b"data:" in data:
                     self._halving = False
                     await near.send_all(data[: len(data) // 2])
                     self.cut()
                     return
+                if is_stream:
+                    await self._holding.wait()
                 await near.send_all(data)
 
     def _reset(self, *streams: trio.SocketStream) -> None:
