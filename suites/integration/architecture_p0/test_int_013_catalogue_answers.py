@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -225,6 +226,7 @@ async def test_int_013_no_match_says_what_to_relax(episodes: Episodes) -> None:
         assert nearest["part_id"] in found, (
             f"without {none['relax']} the search {query} does not find {nearest['part_id']}"
         )
+    await _misses_least(catalogue, parts)
     token = new_token()
     arguments = _VAIN[0]
     advice = result("search_catalogue", "no_match.nearest.part_id")
@@ -237,6 +239,20 @@ async def test_int_013_no_match_says_what_to_relax(episodes: Episodes) -> None:
     [event] = calls(await episodes.events(episode["episode_id"]), "cots_search")
     expect_same(by_api["nearest"]["part_id"], written["content"], what="the nearest part, by tool")
     expect_same(by_api["reason"], event["payload"]["no_match"], what="the reason in the event")
+
+
+async def _misses_least(catalogue: Catalogue, parts: Mapping[str, Any]) -> None:
+    """Of a part that is what was asked for, and a cent too dear, and one that is cheap and another, the first."""
+    bearings = [part for part in parts.values() if part["category"] == "bearing"]
+    dear = min(Decimal(str(part["unit_cost_usd"])) for part in bearings)
+    for words in ({"q": "bearing"}, {"category": "bearing"}):
+        query = {**words, "max_unit_cost_usd": f"{dear - Decimal('0.01'):.2f}"}
+        none = (await catalogue.search(**query))["no_match"]
+        assert none, f"expected no bearing for less than {dear} USD, found one: {query}"
+        nearest = parts[none["nearest"]["part_id"]]
+        assert "bearing" == nearest["category"], (
+            f"expected a bearing that is a little too dear to be nearest for {query}, found {nearest}"
+        )
 
 
 #: Searches that no part meets: by a cap, by a specification, by words, by two things together.

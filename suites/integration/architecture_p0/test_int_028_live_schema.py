@@ -7,6 +7,7 @@ from typing import Any
 import openapi_spec_validator
 import pytest
 import trio
+from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 
 from harness_core.base.slowness import patience
 from harness_core.doubles.turns import Turn, fail, say, use
@@ -90,7 +91,12 @@ async def test_int_028_answers_are_what_the_document_says(
     """
     client = client_of(stack, service)
     document = await live_document(client)
-    openapi_spec_validator.validate(document.content)
+    try:
+        openapi_spec_validator.validate(document.content)
+    except OpenAPIValidationError as error:
+        raise AssertionError(
+            f"expected a document of OpenAPI, found a mistake: {error.message}"
+        ) from error
     is_critical(document)
     asking = Conforming(client, document)
     answer = await asking.ask("GET", "/health", headers={"x-api-key": None})

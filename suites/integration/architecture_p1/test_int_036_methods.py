@@ -101,20 +101,43 @@ async def test_int_036_nine_parts_are_priced_by_their_methods(episodes: Episodes
         assert 200 == submitted.status, f"expected nine parts handed over, found {submitted}"
 
 
-#: Part -> a shape that its method cannot make, and what is said of it.
-_IMPOSSIBLE: Final = {
-    "cnc-0": (
+_POCKET: Final = (
+    "Pos(21, 0, 5) * (Box(40, 30, 10) - extrude(RectangleRounded(20, 10, {}), amount=6))"
+)
+_DRILLED: Final = "Pos(21, 0, 5) * (Box(40, 30, 10) - Cylinder({}, 30))"
+
+#: A part, a shape that its method cannot make, and what is said of it: some just beyond what a tool does.
+_IMPOSSIBLE: Final = (
+    (
+        "cnc-0",
         "Pos(21, 0, 5) * (Box(40, 30, 10) - Pos(0, 0, 3) * Box(20, 10, 8))",
         "corner|radius|sharp",
     ),
-    "mould-0": ("Pos(120, 0, 1.5) * Box(30, 20, 3)", "draft"),
-    "mould-1": ("Pos(20, 30, 0) * extrude(Rectangle(24, 24), amount=6, taper=2)", "wall"),
-    "print-0": (
+    ("cnc-0", _POCKET.format(1.45), "radius"),
+    ("cnc-0", _DRILLED.format(0.45), "hole|diameter"),
+    ("mould-0", "Pos(120, 0, 1.5) * Box(30, 20, 3)", "draft"),
+    ("mould-1", "Pos(20, 30, 0) * extrude(Rectangle(24, 24), amount=6, taper=2)", "wall"),
+    (
+        "print-0",
         "Pos(80, 30, 5) * Box(20, 20, 10) + Pos(80, 30, 12) * Box(40, 20, 4)",
         "overhang|hang",
     ),
-    "print-2": ("Pos(130, 30, 0.3) * Box(15, 15, 0.6)", "wall"),
-}
+    ("print-2", "Pos(130, 30, 0.3) * Box(15, 15, 0.6)", "wall"),
+)
+
+#: A part, a shape that a tool can just make, and what is not said of it.
+_POSSIBLE: Final = (
+    ("cnc-0", _POCKET.format(1.55), "radius|corner|sharp"),
+    ("cnc-0", _DRILLED.format(0.55), "hole|diameter"),
+)
+
+
+def _with(script: str, name: str, shape: str) -> str:
+    """The script with another shape for a part."""
+    return "\n".join(
+        f'    "{name}": {shape},' if line.strip().startswith(f'"{name}"') else line
+        for line in script.split("\n")
+    )
 
 
 async def test_int_036_what_a_method_cannot_make(episodes: Episodes) -> None:
@@ -125,13 +148,14 @@ async def test_int_036_what_a_method_cannot_make(episodes: Episodes) -> None:
     """
     made, script = _nine(362)
     async with coder_at_work(episodes, number=362, plan=_plan(362, made)) as coder:
-        for part, (shape, reason) in _IMPOSSIBLE.items():
+        for part, shape, reason in _POSSIBLE:
+            judged = await coder.judged(_with(script, f"{part}-362", shape))
+            told = " ".join(each.found for each in judged.findings)
+            said = [word for word in reason.split("|") if word in told]
+            assert not said, f"expected {shape} to be possible, found {told}"
+        for part, shape, reason in _IMPOSSIBLE:
             name = f"{part}-362"
-            lines = [
-                f'    "{name}": {shape},' if line.strip().startswith(f'"{name}"') else line
-                for line in script.split("\n")
-            ]
-            judged = await coder.judged("\n".join(lines))
+            judged = await coder.judged(_with(script, name, shape))
             assert not judged.passed, f"expected {name} as {shape} not to pass, found {judged}"
             others = [each.where for each in judged.findings if not each.where.startswith(name)]
             assert not others, f"{name} cannot be made, and findings are about {others}"
