@@ -261,6 +261,8 @@ def expect_found(
     told = "\n".join(f"{each.where}: {each.found}; {each.expected}" for each in refused.findings)
     lacking = [text for text in says if text not in told]
     assert not lacking, f"expected findings about {lacking} for {what}, found {told}"
+    mute = [each for each in refused.findings if not (each.found.strip() and each.expected.strip())]
+    assert not mute, f"findings for {what} that do not say what was found or expected: {mute}"
     return refused.findings
 
 

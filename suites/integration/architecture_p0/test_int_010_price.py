@@ -151,7 +151,7 @@ async def test_int_010_what_was_typed_is_held_against_what_is_computed(episodes:
                 if passes:
                     expect_accepted(answer, what)
                 else:
-                    says = [f"totals.{key}", f"{right}"]
+                    says = [f"totals.{key}", f"{right}", f"{typed.normalize():f}"]
                     expect_found(answer, Stage.PRICE, {ESTIMATE}, what=what, says=says)
         for place, factor in enumerate(_FACTORS):
             part = bundle.estimate["manufactured_parts"][place % 3]
@@ -160,7 +160,7 @@ async def test_int_010_what_was_typed_is_held_against_what_is_computed(episodes:
             estimate = changed(bundle.estimate, path, wrong)
             answer = await planner.judged(bundle.replaced(estimate=estimate))
             what = f"{path} {wrong}, typed {factor} times what it is"
-            says = ["unit_weight_g", f"{part['unit_weight_g']:.2f}"]
+            says = ["unit_weight_g", f"{part['unit_weight_g']:.2f}", f"{wrong:g}"]
             expect_found(answer, Stage.PRICE, {ESTIMATE}, what=what, says=says)
 
 

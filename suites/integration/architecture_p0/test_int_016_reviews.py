@@ -199,7 +199,13 @@ async def test_int_016_decision_and_evidence(episodes: Episodes) -> None:
                 if on_refusal == is_refusal:
                     assert 200 == answer.status, f"expected {what} accepted, found {answer}"
                 else:
-                    expect_found(answer, Stage.AGREE, {_REVIEW}, what=what, says=["decision"])
+                    fitting = [
+                        each
+                        for each in Decision
+                        if each.value.endswith("plan_refusal") == is_refusal
+                    ]
+                    says = ["decision", decision, *fitting]
+                    expect_found(answer, Stage.AGREE, {_REVIEW}, what=what, says=says)
     listed = (await episodes.get(episode_id))["handovers"]
     assert len(decided) + 2 == len(listed), f"expected a hand-over for each review, found {listed}"
 
