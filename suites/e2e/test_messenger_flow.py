@@ -107,7 +107,8 @@ async def test_what_went_out_is_shown(connected: Connected, token: str) -> None:
         for recipient, row in rows.items()
     }
     failed = await messenger.call("delivery_list", status="failed", limit=200)
-    unknown = await messenger.try_call("delivery_get", {"delivery_id": str(uuid.uuid4())})
+    nobodys = str(uuid.uuid4())
+    unknown = await messenger.try_call("delivery_get", {"delivery_id": nobodys})
 
     arrived = [mail.recipients for mail in connected.mail.mails if mail.sequence > mails]
     expect_same(
@@ -136,6 +137,7 @@ async def test_what_went_out_is_shown(connected: Connected, token: str) -> None:
             f"the list of those that failed has them alone: {recipient}, which {status}; found {failed}"
         )
     assert unknown.is_error, f"an unknown delivery is refused; found {unknown.text}"
+    assert nobodys in unknown.text, f"what is refused is named; found {unknown.text}"
 
 
 async def test_a_message_goes_out_by_email(connected: Connected, token: str) -> None:

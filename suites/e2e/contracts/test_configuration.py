@@ -64,6 +64,10 @@ async def test_a_file_that_is_wrong_starts_nothing(
     for word in (str(file), *names):
         assert word in output, f"the error does not name {word!r}\n{output}"
     assert "Traceback" not in output, f"a mistake of the operator is a traceback\n{output}"
+    cut = [
+        line for line in output.splitlines() if line.rstrip().endswith(("expected", "found", ":"))
+    ]
+    assert not cut, f"an error says what was found and what was expected; this one ends in {cut}"
 
 
 async def test_the_good_file_is_not_refused(ecosystem: Ecosystem, tmp_path: Path) -> None:

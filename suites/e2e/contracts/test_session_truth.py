@@ -21,6 +21,7 @@ from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.mcp import ToolResult
 from suites.e2e.observe.expect_journey import (
+    FAILED_OUTCOMES,
     bare_tool,
     cost_usd,
     expect_finished,
@@ -156,6 +157,10 @@ async def test_a_failed_trigger_is_answered_as_one(ecosystem: Ecosystem, token: 
     assert answer.is_error or reply, f"the answer says nothing of what came of it: {answer.text}"
     assert reply.get("success") is not True, f"a failed session is answered as {answer.text}"
     assert reply.get("status") != "success", f"a failed session is answered as {answer.text}"
+    named = {reply[key] for key in ("status", "error_class") if key in reply}
+    assert named <= {*FAILED_OUTCOMES, "failed", "error"}, (
+        f"expected a failure of the contract's kinds, found {named} in {answer.text}"
+    )
     expect_finished(row, butler="health", story=str(dict(row)))
     assert row["success"] is False, f"a refused session has failed; found {dict(row)}"
     assert 0 == cost_usd(row["cost"]), "a call that was refused costs nothing"
