@@ -58,6 +58,7 @@ UNUSABLE: Final = {
     "broken-json": _answer('[{"butler": "health", "prompt": "log a headache",]'),
     "truncated": _answer('[{"butler": "health", "prompt": "log a headache, sever'),
     "huge-and-truncated": _answer(HUGE),
+    "deep": _answer("[" * 20_000 + "]" * 20_000),
     "empty-array": _answer([]),
     "array-of-texts": _answer(["health"]),
     "nested-arrays": _answer([[HEALTH]]),
@@ -85,7 +86,7 @@ DEBATABLE: Final = {
 }
 
 #: Checked on every run; the others are of the same kinds.
-QUICK: Final = {"prose", "truncated", "unknown-butler", "duplicates"}
+QUICK: Final = {"prose", "truncated", "deep", "unknown-butler", "duplicates"}
 
 
 def _rows(answers: dict[str, Any]) -> list[Any]:
