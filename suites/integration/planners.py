@@ -32,6 +32,7 @@ from suites.integration.sessions import Session
 __all__ = [
     "Coder",
     "Planner",
+    "at_work",
     "coder_at_work",
     "expect_accepted",
     "expect_found",
@@ -121,7 +122,7 @@ async def planner_at_work(
         given: the objectives that it is given by what ``request`` names.
         request: of the episode, besides its role.
     """
-    async with _at_work(episodes, *turns, role="planner", **request) as (accepted, session, issued):
+    async with at_work(episodes, *turns, role="planner", **request) as (accepted, session, issued):
         yield Planner(
             episode_id=accepted["episode_id"],
             session=session,
@@ -194,7 +195,7 @@ async def coder_at_work(
         accepted = expect_accepted(await planner.judged(bundle), f"the plan {number}")
         await handover(episodes.controller, accepted.handover_id)
     begun = {"role": "coder", "handover_id": accepted.handover_id, **request}
-    async with _at_work(episodes, *turns, **begun) as (started, session, _):
+    async with at_work(episodes, *turns, **begun) as (started, session, _):
         yield Coder(episode_id=started["episode_id"], session=session, bundle=bundle)
 
 
@@ -204,12 +205,12 @@ async def reviewer_at_work(
 ) -> AsyncIterator[tuple[str, Session]]:
     """A reviewer of a hand-over, its model held for as long as the block lasts: episode and session."""
     begun = {"role": "reviewer", "handover_id": handover_id}
-    async with _at_work(episodes, *turns, **begun) as (started, session, _):
+    async with at_work(episodes, *turns, **begun) as (started, session, _):
         yield started["episode_id"], session
 
 
 @asynccontextmanager
-async def _at_work(
+async def at_work(
     episodes: Episodes, *turns: Turn, **request: Any
 ) -> AsyncIterator[tuple[dict[str, Any], Session, str]]:
     """An agent whose model is held; its episode, its session, and the list in it."""

@@ -42,10 +42,18 @@ class AgentRole(StrEnum):
     REVIEWER = "reviewer"
 
 
+class Purpose(StrEnum):
+    """What an agent works at: a benchmark, or a design that solves one."""
+
+    ENGINEERING = "engineering"
+    BENCHMARK = "benchmark"
+
+
 class EpisodeRequest(Model):
     """A task for an agent.
 
     Attributes:
+        purpose: what its role leaves differs by it.
         seed: of everything random in the run.
         variant: static variant of the environment, tracked with every simulation.
         handover_id: of the hand-over that the agent starts from; none to start from nothing.
@@ -53,6 +61,7 @@ class EpisodeRequest(Model):
 
     task: Text = Field(min_length=1, max_length=TASK_CHARS)
     role: AgentRole = AgentRole.CODER
+    purpose: Purpose = Purpose.ENGINEERING
     seed: int = Field(default=0, ge=0, lt=2**31)
     variant: Text = Field(default="default", min_length=1, max_length=100)
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -197,6 +206,7 @@ class EpisodeSummary(Model):
     status: EpisodeStatus
     reason: str
     role: AgentRole
+    purpose: Purpose
     task: str
     seed: int
     variant: str

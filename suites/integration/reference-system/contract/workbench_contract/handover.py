@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from workbench_contract.artifact import Sha256
 from workbench_contract.base import Model, Text
-from workbench_contract.episodes import AgentRole
+from workbench_contract.episodes import AgentRole, Purpose
 from workbench_contract.files import PATH_CHARS
 from workbench_contract.findings import Finding, Stage
 from workbench_contract.problem import Problem
@@ -24,6 +24,10 @@ from workbench_contract.todo import IssuedEntry
 #: More files than this, or more bytes in all of them, are not handed over.
 MOST_FILES = 500
 MOST_BYTES = 16 << 20
+
+#: Where the geometry of a benchmark's environment lies in a session: its script, and whatever else is there.
+ENVIRONMENT = "environment"
+GEOMETRY = f"{ENVIRONMENT}/geometry.py"
 
 
 def _bytes(value: Any) -> Any:
@@ -65,6 +69,19 @@ class FileBytes(Model):
     content: Content
 
 
+class EnvironmentSolid(Model):
+    """A solid of a benchmark's environment, as it was measured when it was handed over.
+
+    Attributes:
+        min_mm, max_mm: corners of the smallest box around it.
+    """
+
+    name: str
+    volume_mm3: float
+    min_mm: list[float]
+    max_mm: list[float]
+
+
 class Given(Model):
     """The hand-over that a session starts from.
 
@@ -87,6 +104,7 @@ class OpenRequest(Model):
     """
 
     role: AgentRole
+    purpose: Purpose = Purpose.ENGINEERING
     issued: list[IssuedEntry] = Field(default_factory=list, max_length=200)
     files: list[FileBytes] = Field(default_factory=list, max_length=MOST_FILES + 10)
     given: Given | None = None
@@ -154,13 +172,16 @@ class Handover(Model):
     Attributes:
         event_seq: of the worker's event that says so.
         accepted_at: the time of that event.
+        geometry: the solids of a benchmark's environment.
     """
 
     handover_id: str
     episode_id: str
     session_id: str
     role: AgentRole
+    purpose: Purpose
     refuses_plan: bool
+    geometry: list[EnvironmentSolid]
     event_seq: int
     accepted_at: datetime
     files: list[HandedFile]

@@ -128,7 +128,7 @@ class EpisodeActivities:
                 async with self._beating(run):
                     answer = await model_client.ask(
                         self.settings.model,
-                        system=system_prompt(run.role, task=_task(run)),
+                        system=system_prompt(run.role, run.purpose, task=_task(run)),
                         messages=[{"role": "user", "content": _task(run)}, *turn.messages[1:]],
                         tools=tools.offered(run.role),
                     )

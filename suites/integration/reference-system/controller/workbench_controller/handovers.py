@@ -13,10 +13,12 @@ from typing import Any
 
 import asyncpg
 
+from workbench_contract.episodes import AgentRole, Purpose
 from workbench_contract.events import EventKind, EventSource
 from workbench_contract.handover import FileBytes, Given, HandedFile, Handover
 from workbench_controller.worker_client import WorkerClient, Whose
 from workbench_foundation import faults, log
+from workbench_planning.environment import belongs
 
 _KINDS = [EventKind.PLAN_SUBMISSION.value, EventKind.REVIEW_DECISION.value]
 
@@ -55,6 +57,7 @@ async def store_accepted(pool: asyncpg.Pool, worker: WorkerClient, session_id: s
         files = await worker.handover(whose, payload["handover_id"])
         if not faults.on("handover-from-workspace"):
             _check(files, payload)
+            await _check_environment(pool, episode, files)
         await _store(pool, episode, row, files)
         with log.about(**{key: episode[key] for key in ("episode_id", "trace_id", "session_id")}):
             log.info("handover_stored", handover_id=payload["handover_id"], files=len(files))
@@ -78,7 +81,10 @@ async def find(pool: asyncpg.Pool, handover_id: str) -> Handover | None:
         ' WHERE handover_id = $1 ORDER BY path COLLATE "C"',
         handover_id,
     )
-    names = ("handover_id", "episode_id", "session_id", "role", "refuses_plan", "event_seq")
+    names = (
+        "handover_id", "episode_id", "session_id", "role", "purpose", "refuses_plan", "geometry",
+        "event_seq",
+    )  # fmt: skip
     return Handover(
         **{name: row[name] for name in names},
         accepted_at=row["accepted_at"],
@@ -129,6 +135,27 @@ def _check(files: Sequence[FileBytes], payload: Mapping[str, Any]) -> None:
         )
 
 
+async def _check_environment(
+    pool: asyncpg.Pool, episode: Mapping[str, Any], files: Sequence[FileBytes]
+) -> None:
+    """Who engineers hands on the environment by the digests that are on record here."""
+    if Purpose(episode["purpose"]) is Purpose.BENCHMARK or faults.on("environment-unjudged"):
+        return
+    given = await pool.fetch(
+        "SELECT path, sha256 FROM handover_files WHERE handover_id = $1", episode["handover_id"]
+    )
+    fixed = {each["path"]: each["sha256"] for each in given if belongs(each["path"])}
+    found = {each.path: hashlib.sha256(each.content).hexdigest() for each in files}
+    # A review is handed over alone.
+    if AgentRole(episode["role"]) is AgentRole.REVIEWER or fixed.items() <= found.items():
+        return
+    differing = sorted(path for path in fixed if found.get(path) != fixed[path])
+    raise BytesDiffer(
+        f"cannot store a hand-over of session {episode['session_id']}: it has another environment "
+        f"than was handed over, in {', '.join(differing)}. Look at the worker's storage"
+    )
+
+
 async def _store(
     pool: asyncpg.Pool,
     episode: Mapping[str, Any],
@@ -140,10 +167,11 @@ async def _store(
     async with pool.acquire() as connection, connection.transaction():
         new = await connection.fetchval(
             "INSERT INTO handovers (handover_id, episode_id, session_id, role, refuses_plan,"
-            " event_seq, accepted_at) VALUES ($1, $2, $3, $4, $5, $6, $7)"
-            " ON CONFLICT DO NOTHING RETURNING true",
+            " event_seq, accepted_at, purpose, geometry)"
+            " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING true",
             *(payload["handover_id"], episode["episode_id"], episode["session_id"]),
             *(payload["role"], payload["refuses_plan"], row["seq"], row["at"]),
+            *(episode["purpose"], payload["geometry"]),
         )
         if not new:
             return

@@ -6,18 +6,20 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from workbench_contract.episodes import AgentRole
+from workbench_contract.episodes import AgentRole, Purpose
 from workbench_contract.handover import FileBytes, Given, OpenRequest
 from workbench_contract.todo import IssuedEntry
 from workbench_controller.handovers import given_by
 from workbench_controller.run import Run
 from workbench_foundation import faults
 from workbench_planning import estimate, objectives, plan_md, todo_md
+from workbench_planning.environment import belongs
 from workbench_planning.templates import TEMPLATES
 from workbench_planning.todo_md import Issued
 
 #: What a planner starts from.
 _TEMPLATES = (plan_md.FILE, objectives.FILE, estimate.FILE)
+_OF_BENCHMARK = (plan_md.FILE, objectives.FILE)
 
 #: The entries of a planner's list.
 _ENTRIES = (
@@ -26,13 +28,20 @@ _ENTRIES = (
     "Estimate cost and weight, and stay below both caps",
     "Say in the plan how it is assembled and what may go wrong",
 )
+_ENTRIES_OF_BENCHMARK = (
+    "Read the task for seed {seed}",
+    "Choose goal, forbid and build zones, and what is to be moved",
+    "Set caps that can be met, and no wider",
+    "Say in the plan what the environment is made of",
+)
 
 
 def entries_for(run: Run) -> tuple[Issued, ...]:
     """The mandatory entries of an episode's list, with ids that no other episode has."""
     if run.role is not AgentRole.PLANNER:
         return ()
-    texts = [text.format(seed=run.seed) for text in _ENTRIES]
+    entries = _ENTRIES_OF_BENCHMARK if run.purpose is Purpose.BENCHMARK else _ENTRIES
+    texts = [text.format(seed=run.seed) for text in entries]
     return todo_md.issue(texts, of="" if faults.on("todo-ids-shared") else run.episode_id)
 
 
@@ -71,14 +80,23 @@ async def opening_of(pool: asyncpg.Pool, run: Run) -> OpenRequest:
     if run.handover_id is not None:
         given, handed = await given_by(pool, run.handover_id)
     if run.role is AgentRole.PLANNER:
-        handed = _planners(handed, issued)
-    return OpenRequest(role=run.role, issued=issued, files=handed, given=given)
+        handed = _planners(run, handed, issued)
+    return OpenRequest(
+        role=run.role, purpose=run.purpose, issued=issued, files=handed, given=given
+    )
 
 
-def _planners(handed: Sequence[FileBytes], issued: Sequence[IssuedEntry]) -> list[FileBytes]:
-    """The objectives that a planner was given, and templates of the rest."""
+def _planners(
+    run: Run, handed: Sequence[FileBytes], issued: Sequence[IssuedEntry]
+) -> list[FileBytes]:
+    """The environment and the objectives that a planner was given, and templates of the rest."""
     listed = todo_md.rendered([Issued(id=each.id, text=each.text) for each in issued])
-    files = {name: TEMPLATES[name].encode() for name in _TEMPLATES}
+    names = _OF_BENCHMARK if run.purpose is Purpose.BENCHMARK else _TEMPLATES
+    files = {name: TEMPLATES[name].encode() for name in names}
     files[todo_md.FILE] = listed.encode()
-    files |= {each.path: each.content for each in handed if each.path == objectives.FILE}
+    files |= {
+        each.path: each.content
+        for each in handed
+        if each.path == objectives.FILE or belongs(each.path)
+    }
     return [FileBytes(path=path, content=content) for path, content in sorted(files.items())]

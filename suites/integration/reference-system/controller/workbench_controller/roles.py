@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench_contract.episodes import AgentRole
+from workbench_contract.episodes import AgentRole, Purpose
 
 _ALL = ("fs_ls", "fs_read", "fs_grep")
 _WRITING = (*_ALL, "fs_write", "fs_edit", "fs_delete", "git_init", "git_commit")
@@ -29,7 +29,7 @@ _PROMPTS = {
         "with lint, validate, analyze and simulate, and put what is to be kept below assets/. Hand over "
         "model.py and todo.md with submit. Of a plan leave all parts in `parts`, by their ids; "
         "validate_and_price has to pass before simulate and submit. When the plan cannot be carried "
-        "out, hand over a plan_refusal.md with proof."
+        "out, hand over a plan_refusal.md with proof. Nothing of environment/ may change, nor be shadowed."
     ),
     AgentRole.REVIEWER: (
         "You review the engineering of a part. Look at its files, write review.md, and hand it "
@@ -37,10 +37,30 @@ _PROMPTS = {
     ),
 }
 
+_PROMPTS_OF_BENCHMARK = {
+    AgentRole.PLANNER: (
+        "You plan a benchmark for engineers: what is to be moved where, and within which caps. plan.md "
+        "and objectives.yaml in your workspace are templates to be filled in; todo.md is your list: "
+        "tick `[x]` what is done, skip with `[-]` and a reason, delete nothing. Hand over with submit; "
+        "correct all that it finds."
+    ),
+    AgentRole.CODER: (
+        "You make the environment of a benchmark. environment/geometry.py is a build123d script that "
+        "leaves its solids in `parts`, by their names; it needs nothing outside of environment/. Hand "
+        "it over with todo.md by submit; plan and objectives stay as they are."
+    ),
+    AgentRole.REVIEWER: (
+        "You review a benchmark: its objectives and the geometry of its environment. Look at its "
+        "files, write review.md, and hand it over with submit: front matter with your decision, its "
+        "evidence and your comments."
+    ),
+}
 
-def system_prompt(role: AgentRole, *, task: str) -> str:
+
+def system_prompt(role: AgentRole, purpose: Purpose, *, task: str) -> str:
     """The system prompt of a role."""
+    prompts = _PROMPTS_OF_BENCHMARK if purpose is Purpose.BENCHMARK else _PROMPTS
     return (
-        f"{_PROMPTS[role]}\nPaths are relative to your workspace; events.jsonl there is the record "
+        f"{prompts[role]}\nPaths are relative to your workspace; events.jsonl there is the record "
         f"of what you did. Use one tool at a time and end with a short report.\n\nTask: {task}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from workbench_contract.episodes import AgentRole
+from workbench_contract.episodes import AgentRole, Purpose
 
 WORKFLOW = "episode"
 
@@ -34,6 +34,7 @@ class Run(BaseModel):
     session_id: str
     trace_id: str
     role: AgentRole
+    purpose: Purpose = Purpose.ENGINEERING
     task: str
     seed: int
     variant: str

@@ -25,21 +25,24 @@ def around(boxes: Iterable[Box]) -> Box | None:
     )
 
 
-def outside(name: str, box: Box, zone: Box, *, file: str) -> list[Finding]:
+def outside(
+    name: str, box: Box, zone: Box, *, file: str, what: str = "the build zone"
+) -> list[Finding]:
     """Each side on which a part leaves the zone; a part that touches its border is inside.
 
     Args:
         name: of the part.
         box: the part's, in the frame of the zone.
+        what: the zone is.
     """
     found = []
     for axis, low, high, least, most in zip(
         "xyz", box.min_mm, box.max_mm, zone.min_mm, zone.max_mm, strict=True
     ):
         if low < least - _EXACT_MM:
-            found.append(_beyond(name, f"min_mm.{axis}", low, f"at least {least:g} mm", file))
+            found.append(_beyond(name, f"min_mm.{axis}", low, f"at least {least:g} mm, {what}'s border", file))
         if high > most + _EXACT_MM:
-            found.append(_beyond(name, f"max_mm.{axis}", high, f"at most {most:g} mm", file))
+            found.append(_beyond(name, f"max_mm.{axis}", high, f"at most {most:g} mm, {what}'s border", file))
     return found
 
 
@@ -49,5 +52,5 @@ def _beyond(name: str, where: str, value: float, limit: str, file: str) -> Findi
         file=file,
         where=f"{name}.{where}",
         found=f"{value:.6g} mm",
-        expected=f"{limit}, the build zone's border",
+        expected=limit,
     )

@@ -3,8 +3,9 @@
 Every stage says *all* that it finds; the first that finds something is the last. A hand-over without
 findings is a record: the sha256 of every file, as the next role will have it.
 
-- planner: plan, list, objectives, estimate.
+- planner: plan, list, objectives, estimate; of a benchmark no estimate.
 - coder: the list and the design, or a refusal of the plan instead; what the planner handed over is as it was.
+  Of a benchmark the design is the environment's geometry; whoever engineers in it leaves it as it was.
 - reviewer: the review.
 
 Price and simulation are asked of whoever can run them.
@@ -12,24 +13,27 @@ Price and simulation are asked of whoever can run them.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from workbench_contract.episodes import AgentRole
+from workbench_contract.episodes import AgentRole, Purpose
 from workbench_contract.estimate import Estimate
 from workbench_contract.findings import Finding, Stage
+from workbench_contract.handover import GEOMETRY
 from workbench_contract.objectives import Objectives
 from workbench_contract.review import PlanRefusal, ProofKind, Review
 from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
 from workbench_planning import plan_md, refusal_md, review_md, todo_md
 from workbench_planning.agreement import CatalogueRow, disagreements
+from workbench_planning.environment import belongs
 from workbench_planning.plan_md import Plan
-from workbench_planning.text import bounded, finding, is_absent
+from workbench_planning.text import bounded, finding, is_absent, sha256_of
 from workbench_planning.todo_md import Issued
 
 _PLANNED = (plan_md.FILE, todo_md.FILE, objectives_file.FILE, estimate_file.FILE)
+#: Nothing of an environment is paid for.
+_OF_BENCHMARK = (plan_md.FILE, todo_md.FILE, objectives_file.FILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +66,14 @@ class Known:
     """What the controller knows, and the agent cannot change.
 
     Attributes:
+        purpose: what the role works at.
         issued: the mandatory entries of the list.
         benchmark: the objectives that an engineer was given.
         catalogue: rows of the parts that the files may name, by part id.
         design_files: what a coder has to leave.
-        unchanged: path to sha256 of what this role was handed and hands on as it was.
+        unchanged: path to sha256 of what this role was handed and hands on as it was, but for the
+            environment.
+        environment: whether that is as it was handed over.
         handed_over: path to sha256 of what a reviewer judges.
         read: path and sha256 of what this session read, by its events.
         proof_ids: of the simulations and pricings of this episode.
@@ -75,6 +82,7 @@ class Known:
         simulate: the last stage.
     """
 
+    purpose: Purpose = Purpose.ENGINEERING
     issued: tuple[Issued, ...] = ()
     benchmark: Objectives | None = None
     catalogue: Mapping[str, CatalogueRow] = field(default_factory=dict)
@@ -84,6 +92,7 @@ class Known:
     read: Set[tuple[str, str]] = frozenset()
     proof_ids: Mapping[ProofKind, Set[str]] = field(default_factory=dict)
     refusal_pending: bool = False
+    environment: Check = _nothing
     price: Check = _nothing
     simulate: Check = _nothing
 
@@ -126,7 +135,11 @@ def judge(role: AgentRole, files: Mapping[str, bytes], known: Known) -> Verdict:
     submission, findings = _read(role, required, files, known)
     if findings:
         return _refused(findings, refuses)
-    findings = [*_unchanged(files, known), *_agree(submission, known)]
+    findings = [
+        *_unchanged(files, known),
+        *known.environment(submission),
+        *_agree(submission, known),
+    ]
     if findings:
         return _refused(findings, refuses)
     # Nothing of a refused plan is priced, and reviews have nothing to price.
@@ -144,17 +157,15 @@ def judge(role: AgentRole, files: Mapping[str, bytes], known: Known) -> Verdict:
     )
 
 
-def sha256_of(data: bytes) -> str:
-    """The digest by which a hand-over knows a file."""
-    return hashlib.sha256(data).hexdigest()
-
-
 def _required(role: AgentRole, known: Known, *, refuses: bool) -> tuple[str, ...]:
+    is_benchmark = known.purpose is Purpose.BENCHMARK
     if role is AgentRole.PLANNER:
-        return _PLANNED
+        return _OF_BENCHMARK if is_benchmark else _PLANNED
     if role is AgentRole.REVIEWER:
         return (review_md.FILE,)
-    return (refusal_md.FILE,) if refuses else (todo_md.FILE, *known.design_files)
+    if refuses:
+        return (refusal_md.FILE,)
+    return (todo_md.FILE, *((GEOMETRY,) if is_benchmark else known.design_files))
 
 
 def _absent(name: str, files: Mapping[str, bytes]) -> Finding:
@@ -201,6 +212,8 @@ def _unchanged(files: Mapping[str, bytes], known: Known) -> list[Finding]:
     findings = []
     for path, digest in known.unchanged.items():
         data = files.get(path)
+        if belongs(path):
+            continue
         if data is None or sha256_of(data) != digest:
             found = "no such file" if data is None else f"bytes with sha256 {sha256_of(data)}"
             expected = f"the file as it was handed over, sha256 {digest}"

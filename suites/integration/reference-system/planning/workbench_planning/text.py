@@ -6,6 +6,7 @@ A file that is not UTF-8, begins with a byte order mark, holds U+0000 or is long
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from workbench_contract.findings import Finding, Stage
@@ -46,6 +47,11 @@ def bounded(findings: Sequence[Finding]) -> list[Finding]:
     kept = list(findings[: MOST_FINDINGS - 1])
     found = f"{len(findings) - len(kept)} more findings"
     return [*kept, finding("", "", found, "all of them corrected", stage=findings[0].stage)]
+
+
+def sha256_of(data: bytes) -> str:
+    """The digest by which a hand-over knows a file."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def is_absent(data: bytes | None) -> bool:

@@ -7,7 +7,7 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ router = APIRouter(prefix="/benchmark")
 
 #: Where a script's solids are, as the processes of the job see it.
 _BUILT = "/tmp/built"
+#: Where those files are that a script is built with, when they are not the session's.
+_MADE_OF = "/tmp/made-of"
 
 #: Findings that a refused simulation tells.
 _SHOWN = 10
@@ -201,14 +203,22 @@ async def _built(
 
 
 @contextlib.asynccontextmanager
-async def built_in(job: Job, worker: Worker, model: str) -> AsyncIterator[tuple[str, list[str]]]:
+async def built_in(
+    job: Job, worker: Worker, model: str, *, files: Mapping[str, bytes] | None = None
+) -> AsyncIterator[tuple[str, list[str]]]:
     """A folder with what a script leaves, and the names of its parts; gone at the end of the block.
 
     The job has a ``/tmp`` of its own meanwhile: a design is made of nothing that lies in the session's.
+
+    Args:
+        job: that builds.
+        worker: that it runs on.
+        model: path of the script.
+        files: what the script is one of, path to bytes; as they are in the session when left out.
     """
-    where = os.path.normpath(os.path.join(WORKSPACE, model))
+    where = os.path.normpath(os.path.join(WORKSPACE if files is None else _MADE_OF, model))
     private = job.session.home / "builds" / secrets.token_hex(8)
-    await asyncio.to_thread(_make_private, job.session, private)
+    await asyncio.to_thread(_make_private, job.session, private, files or {})
     job.temporary = private
     try:
         found = await worker.pool.ask(job, "build", model=where, target=_BUILT)
@@ -218,8 +228,12 @@ async def built_in(job: Job, worker: Worker, model: str) -> AsyncIterator[tuple[
         await asyncio.to_thread(shutil.rmtree, private, ignore_errors=True)
 
 
-def _make_private(session: Session, folder: Path) -> None:
+def _make_private(session: Session, folder: Path, files: Mapping[str, bytes]) -> None:
     folder.mkdir(parents=True)
+    for path, data in files.items():
+        file = folder / os.path.basename(_MADE_OF) / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
     if session.uid is not None:
         os.chown(folder, session.uid, session.uid)
     folder.chmod(0o700)

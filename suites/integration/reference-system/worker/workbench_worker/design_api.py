@@ -17,7 +17,7 @@ from workbench_foundation import faults
 from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
 from workbench_planning.text import bounded, finding
-from workbench_worker import planted, validity
+from workbench_worker import environment, planted, validity
 from workbench_worker.asked import CurrentSession, Parts, Worker, refusals
 from workbench_worker.benchmark_api import built_in, is_there
 from workbench_worker.jobs import Job
@@ -65,6 +65,8 @@ async def _judged(session: Session, worker: Parts, job: Job, script: str) -> Des
     if record is None:
         raise Refused(409, f"cannot validate {script!r}: {findings[0].found}. Write it")
     connections, findings = _connections(files)
+    changed, _ = await asyncio.to_thread(environment.disturbed, session, purpose)
+    findings += [each.model_dump(mode="json") for each in changed]
     answer: dict[str, Any] = {"findings": findings, "totals": None, "parts": []}
     if not findings:
         answer = await _asked(worker, job, script, validity.handed(purpose), connections)

@@ -10,10 +10,10 @@ import os
 import secrets
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from workbench_contract.episodes import AgentRole
+from workbench_contract.episodes import AgentRole, Purpose
 from workbench_contract.estimate import Estimate
 from workbench_contract.events import EventKind
 from workbench_contract.findings import Finding, Stage
@@ -26,15 +26,17 @@ from workbench_planning import objectives as objectives_file
 from workbench_planning import plan_md, review_md, todo_md
 from workbench_planning.handover import Known, Submission, Verdict, judge
 from workbench_planning.text import bounded
-from workbench_worker import costs, planted
+from workbench_worker import costs, environment, planted
 from workbench_worker.files_api import read_bytes
 from workbench_worker.opening import benchmark_of, given_files, issued
 from workbench_worker.prices import Looked
 from workbench_worker.sessions import Session
 from workbench_worker.snapshots import Left, design, named
+from workbench_worker.surveys import Surveyed
 from workbench_worker.validity import findings_against
 
 PLANNED = (plan_md.FILE, todo_md.FILE, objectives_file.FILE, estimate_file.FILE)
+_OF_BENCHMARK = (plan_md.FILE, todo_md.FILE, objectives_file.FILE)
 _KEPT = "handovers"
 #: The script of a design that is handed over.
 _SCRIPT = "model.py"
@@ -43,11 +45,15 @@ _SCRIPT = "model.py"
 def left_by(session: Session, opened: OpenRequest) -> Left:
     """Read what a role has to leave, at one moment as far as requests change it."""
     with session.lock:
-        if opened.role is AgentRole.PLANNER:
-            return named(session, PLANNED)
         if opened.role is AgentRole.REVIEWER:
             return named(session, (review_md.FILE,))
-        return design(session)
+        if opened.role is AgentRole.CODER:
+            return design(session)
+        is_benchmark = opened.purpose is Purpose.BENCHMARK
+        left = named(session, _OF_BENCHMARK if is_benchmark else PLANNED)
+    # The environment goes on to whoever engineers in it.
+    _, own = environment.disturbed(session, opened)
+    return Left(files={**left.files, **own}, findings=left.findings)
 
 
 def bought_in(left: Left) -> list[str]:
@@ -61,11 +67,15 @@ def bought_in(left: Left) -> list[str]:
 
 
 def judged(
-    session: Session, opened: OpenRequest, left: Left, looked: Looked
+    session: Session,
+    opened: OpenRequest,
+    left: Left,
+    looked: Looked,
+    surveyed: Surveyed,
 ) -> Verdict:
     """The verdict on what a role leaves."""
     files = planted.changed(session.id, left.files)
-    known = _known(session, opened, files, looked)
+    known = _known(session, opened, files, looked, surveyed)
     verdict = planted.overlooked(session.id, judge(opened.role, files, known), files)
     named = {each.file for each in left.findings}
     if not named:
@@ -115,14 +125,17 @@ def _known(
     opened: OpenRequest,
     files: Mapping[str, bytes],
     looked: Looked,
+    surveyed: Surveyed,
 ) -> Known:
     given = given_files(opened.given)
-    benchmark = benchmark_of(opened) if opened.role is AgentRole.PLANNER else None
+    engineers = opened.purpose is Purpose.ENGINEERING
+    benchmark = benchmark_of(opened) if opened.role is AgentRole.PLANNER and engineers else None
     if faults.on("benchmark-of-agent"):
         benchmark = None
     objectives, _ = objectives_file.read_objectives(benchmark) if benchmark else (None, [])
     is_coder = opened.role is AgentRole.CODER
     return Known(
+        purpose=opened.purpose,
         issued=planted.issued(session.id, issued(opened), files),
         benchmark=objectives,
         catalogue=looked.rows(),
@@ -136,10 +149,31 @@ def _known(
         else frozenset(),
         proof_ids=_proof_of(session) if is_coder else {},
         refusal_pending=opened.given is not None and opened.given.refuses_plan,
-        price=partial(_designed, session)
-        if is_coder and estimate_file.FILE in given
-        else partial(_priced, session.id, objectives, looked),
+        environment=partial(_environment, session, opened),
+        price=_stage_of_price(session, opened, objectives, looked, surveyed),
     )
+
+
+def _environment(session: Session, opened: OpenRequest, submission: Submission) -> Sequence[Finding]:
+    """Whether the environment is as it was handed over; a reviewer hands nothing of it on."""
+    if submission.role is AgentRole.REVIEWER:
+        return ()
+    findings, _ = environment.disturbed(session, opened)
+    return findings
+
+
+def _stage_of_price(
+    session: Session,
+    opened: OpenRequest,
+    objectives: Objectives | None,
+    looked: Looked,
+    surveyed: Surveyed,
+) -> Callable[[Submission], Sequence[Finding]]:
+    if opened.role is AgentRole.CODER and opened.purpose is Purpose.BENCHMARK:
+        return lambda _: surveyed.findings
+    if opened.role is AgentRole.CODER and estimate_file.FILE in given_files(opened.given):
+        return partial(_designed, session)
+    return partial(_priced, session.id, objectives, looked)
 
 
 def _designed(session: Session, _: Submission) -> Sequence[Finding]:

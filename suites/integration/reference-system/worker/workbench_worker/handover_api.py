@@ -24,10 +24,12 @@ from workbench_foundation import faults
 from workbench_planning import review_md
 from workbench_worker import gate
 from workbench_worker.asked import CurrentSession, Parts, Worker, refusals
+from workbench_worker.jobs import Job
 from workbench_worker.opening import open_session, opened
 from workbench_worker.prices import Looked
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
+from workbench_worker.surveys import Surveyed, surveyed
 from workbench_worker.toolcalls import tool_call
 
 router = APIRouter()
@@ -56,7 +58,7 @@ async def submit(
             details["job_id"] = job.id
             payload = await asyncio.to_thread(_earlier, session, request.job_id)
             if payload is None:
-                payload = await _judged(session, worker, job.id)
+                payload = await _judged(session, worker, job)
         details["accepted"] = payload["accepted"]
         if payload["accepted"]:
             return Submitted.model_validate(
@@ -77,7 +79,7 @@ def get_handover(handover_id: str, session: CurrentSession) -> HandedOver:
     return HandedOver(handover_id=handover_id, files=gate.kept(session, handover_id))
 
 
-async def _judged(session: Session, worker: Parts, job_id: str) -> dict[str, Any]:
+async def _judged(session: Session, worker: Parts, job: Job) -> dict[str, Any]:
     """Judge what is there, and write the verdict down; the payload of its event."""
     purpose = opened(session)
     left = await asyncio.to_thread(gate.left_by, session, purpose)
@@ -85,22 +87,30 @@ async def _judged(session: Session, worker: Parts, job_id: str) -> dict[str, Any
     if purpose.role is AgentRole.PLANNER:
         named = await asyncio.to_thread(gate.bought_in, left)
     looked = await worker.prices.of(named)
-    return await asyncio.to_thread(_decide, session, purpose, left, looked, job_id)
+    found = await surveyed(worker, job, purpose, left.files)
+    return await asyncio.to_thread(_decide, session, purpose, left, looked, found, job.id)
 
 
 def _decide(
-    session: Session, purpose: OpenRequest, left: gate.Left, looked: Looked, job_id: str
+    session: Session,
+    purpose: OpenRequest,
+    left: gate.Left,
+    looked: Looked,
+    found: Surveyed,
+    job_id: str,
 ) -> dict[str, Any]:
-    verdict = gate.judged(session, purpose, left, looked)
+    verdict = gate.judged(session, purpose, left, looked, found)
     payload = {
         "job_id": job_id,
         "role": purpose.role.value,
+        "purpose": purpose.purpose.value,
         "accepted": verdict.accepted,
         "refuses_plan": verdict.refuses_plan,
         "stage": None if verdict.accepted else verdict.findings[0].stage.value,
         "findings": _listed(verdict.findings),
         "warnings": _listed(verdict.warnings),
         "files": [each.model_dump(mode="json") for each in left.listed()],
+        "geometry": list(found.geometry) if verdict.accepted else [],
         "handover_id": gate.keep(session, left) if verdict.accepted else None,
     }
     kind = EventKind.PLAN_SUBMISSION

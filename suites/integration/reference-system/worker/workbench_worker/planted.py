@@ -45,6 +45,8 @@ _before: dict[str, _Files] = {}
 _first: dict[str, bytes] = {}
 _rounds: Counter[str] = Counter()
 _read: set[tuple[str, str]] = set()
+_environments: dict[str, dict[str, str]] = {}
+_judged: set[str] = set()
 
 
 def changed(session_id: str, files: _Files) -> _Files:
@@ -128,6 +130,29 @@ def read(given: Mapping[str, str], own: frozenset[tuple[str, str]]) -> frozenset
         _read.update(own)
         return frozenset(_read)
     return own
+
+
+def environment_of(session_id: str, given: dict[str, str]) -> dict[str, str]:
+    """What a session's environment is held against."""
+    if faults.on("environment-unjudged"):
+        return {}
+    if faults.on("environment-of-last-session") and given:
+        _environments.setdefault("last", given)
+        return _environments["last"]
+    return given
+
+
+def undisturbed(session_id: str, findings: list[Finding]) -> list[Finding]:
+    """The findings about an environment, without what the fault does not see."""
+    if faults.on("environment-links-followed"):
+        findings = [each for each in findings if "a link" not in each.found]
+    if faults.on("environment-shadow-ignored"):
+        findings = [each for each in findings if "sha256" in each.expected]
+    if faults.on("environment-judged-once"):
+        if session_id in _judged:
+            return []
+        _judged.add(session_id)
+    return findings
 
 
 def solid_prints(estimate: Estimate) -> Estimate:

@@ -23,8 +23,9 @@ from workbench_making.validity import Record
 from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
 from workbench_planning.text import finding
+from workbench_worker import environment
 from workbench_worker.costs import shop
-from workbench_worker.opening import given_files
+from workbench_worker.opening import given_files, purpose_of
 from workbench_worker.sessions import Session
 from workbench_worker.snapshots import whole_session
 
@@ -130,6 +131,8 @@ def findings_against(session: Session, script: str) -> list[Finding]:
     """Nothing if the design passed as it is now; else what is due, or what it did not pass by."""
     last = kept(session)
     files, problems = snapshot(session)
+    if not problems:
+        problems, _ = environment.disturbed(session, purpose_of(session))
     if problems:
         return problems
     if faults.on("validity-for-ever") and last is not None and not last.findings:

@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from workbench_worker import design, geometry, physics
+from workbench_worker import design, geometry, physics, survey
 from workbench_worker.confined import environment
 from workbench_worker.walls import Walls, die_with_parent, fork_behind
 
@@ -28,6 +28,7 @@ JOBS: dict[str, Callable[..., dict[str, Any]]] = {
     "judge": design.judge,
     "measure": geometry.measure,
     "simulate": physics.simulate,
+    "survey": survey.survey,
     "validate": physics.validate,
 }
 
