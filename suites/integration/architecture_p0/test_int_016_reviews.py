@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
-import yaml
 from workbench_contract.benchmark import ReviewDecision as Decision
 from workbench_contract.design import DesignJudged
 from workbench_contract.findings import Stage
-from workbench_contract.review import Proof, ProofKind, Review, ReviewEvidence, Seen
+from workbench_contract.review import Proof, ProofKind
 
-from harness_core.base.slowness import patience
-from harness_core.doubles.http import Response
+from suites.integration import reviews
 from suites.integration.bundles import PLAN, Bundle, milled, sound
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, calls
@@ -26,40 +23,16 @@ from suites.integration.planners import (
     handover,
     reviewer_at_work,
 )
-from suites.integration.sessions import Session
+from suites.integration.reviews import REFUSAL, REVIEW, front, looked_at
 
 pytestmark = [pytest.mark.covers("INT-016"), pytest.mark.integration_p0]
 
-_REVIEW: Final = "review.md"
-_REFUSAL: Final = "plan_refusal.md"
-_VERDICT_S: Final = 30.0
 _NOBODYS: Final = "0" * 64
 
 
 def _plan(planner: Planner) -> Bundle:
     made = [milled(f"block-{planner.number}", 12_000, (42, 32, 12), units=100)]
     return sound(planner.issued, number=planner.number, made=made, units=100)
-
-
-def _front(value: Mapping[str, Any], *, below: str = "\n# Review\n\nIt is sound.\n") -> str:
-    # Each value for itself: an alias is no review.
-    separate = json.loads(json.dumps(value))
-    return f"---\n{yaml.safe_dump(separate, allow_unicode=True)}---\n{below}"
-
-
-def _review(
-    decision: Decision, digests: Mapping[str, str], *, comments: tuple[str, ...]
-) -> dict[str, Any]:
-    """A review by the model of the contract, that rests on some files."""
-    seen = [Seen(path=path, sha256=digest) for path, digest in digests.items()]
-    evidence = ReviewEvidence(images_viewed=[], videos_viewed=[], files_checked=seen)
-    review = Review(decision=decision, evidence=evidence, comments=list(comments))
-    return review.model_dump(mode="json")
-
-
-async def _judged(session: Session, text: str) -> Response:
-    await session.write(_REVIEW, text)
-    return await session.client.post("/benchmark/submit", {}, seconds=patience(_VERDICT_S))
 
 
 @asynccontextmanager
@@ -79,10 +52,10 @@ async def _handed(episodes: Episodes, number: int) -> AsyncIterator[tuple[str, s
             "proof": [Proof(kind=ProofKind.PRICE, id=judged.price_id).model_dump(mode="json")],
         }
         unproven = {**refusal, "proof": [{"kind": "price", "id": "price-of-nobody"}]}
-        await coder.session.write(_REFUSAL, _front(unproven))
+        await coder.session.write(REFUSAL, front(unproven))
         found = await coder.submit()
-        expect_found(found, Stage.AGREE, {_REFUSAL}, what="a refusal with the proof of nobody")
-        await coder.session.write(_REFUSAL, _front(refusal))
+        expect_found(found, Stage.AGREE, {REFUSAL}, what="a refusal with the proof of nobody")
+        await coder.session.write(REFUSAL, front(refusal))
         refused = await coder.submit()
         assert 200 == refused.status, f"expected a refusal with proof handed over, found {refused}"
         assert refused.json()["refuses_plan"], f"a refusal of the plan is a design: {refused}"
@@ -92,26 +65,21 @@ async def _handed(episodes: Episodes, number: int) -> AsyncIterator[tuple[str, s
         yield ids
 
 
-async def _read(session: Session, *paths: str) -> dict[str, str]:
-    """Read files of a reviewer's session: their digests."""
-    return {path: (await session.read(path)).json()["sha256"] for path in paths}
-
-
 def _malformed(sound_one: dict[str, Any]) -> dict[str, str]:
     """Reviews that are none, each in one way."""
     evidence = sound_one["evidence"]
     seen = evidence["files_checked"][0]
 
     def having(**other: Any) -> str:
-        return _front({**sound_one, **other})
+        return front({**sound_one, **other})
 
     def without(key: str) -> str:
-        return _front({name: value for name, value in sound_one.items() if name != key})
+        return front({name: value for name, value in sound_one.items() if name != key})
 
     def resting(**other: Any) -> str:
         return having(evidence={**evidence, **other})
 
-    whole = _front(sound_one)
+    whole = front(sound_one)
     decisions = (
         "Approved",
         "APPROVED",
@@ -141,8 +109,8 @@ def _malformed(sound_one: dict[str, Any]) -> dict[str, str]:
         "a key twice": whole.replace("decision:", "decision: rejected\ndecision:", 1),
         "a tag": whole.replace("decision: approved", "decision: !!str approved"),
         "an alias": whole.replace("comments:", "more: &a []\ncomments: *a\nold:", 1),
-        "a second front matter": _front(
-            sound_one, below=_front({**sound_one, "decision": "rejected"})
+        "a second front matter": front(
+            sound_one, below=front({**sound_one, "decision": "rejected"})
         ),
         "no end": whole.replace("---\n\n# Review", "\n# Review"),
         "no front matter": "# Review\n\ndecision: approved\n",
@@ -163,22 +131,24 @@ async def test_int_016_decision_and_evidence(episodes: Episodes) -> None:
         reviewer_at_work(episodes, handover_id=refusal) as (_, other),
     ):
         absent = await session.client.post("/benchmark/submit", {})
-        expect_found(absent, Stage.PRESENT, {_REVIEW}, what="no review")
-        digests = await _read(session, "model.py", PLAN)
-        approval = _review(Decision.APPROVED, digests, comments=("Größe und Gewicht stimmen.",))
+        expect_found(absent, Stage.PRESENT, {REVIEW}, what="no review")
+        digests = await looked_at(session, "model.py", PLAN)
+        approval = reviews.review(
+            Decision.APPROVED, digests, comments=("Größe und Gewicht stimmen.",)
+        )
         for name, text in _malformed(approval).items():
-            answer = await _judged(session, text)
-            expect_found(answer, Stage.VALID, {_REVIEW}, what=f"a review with {name}")
-        answer = await _judged(session, _front({**approval, "decision": "perhaps"}))
+            answer = await reviews.judged(session, text)
+            expect_found(answer, Stage.VALID, {REVIEW}, what=f"a review with {name}")
+        answer = await reviews.judged(session, front({**approval, "decision": "perhaps"}))
         says = ["decision", "perhaps", *Decision]
-        expect_found(answer, Stage.VALID, {_REVIEW}, what="an unknown decision", says=says)
+        expect_found(answer, Stage.VALID, {REVIEW}, what="an unknown decision", says=says)
         decided = [
             approval,
-            _review(Decision.REJECTED, digests, comments=("It ends 4 mm early.", "日本 😀")),
-            _review(Decision.APPROVED, digests, comments=()),
+            reviews.review(Decision.REJECTED, digests, comments=("It ends 4 mm early.", "日本 😀")),
+            reviews.review(Decision.APPROVED, digests, comments=()),
         ]
         for review in decided:
-            answer = await _judged(session, _front(review))
+            answer = await reviews.judged(session, front(review))
             assert 200 == answer.status, f"expected the review {review} accepted, found {answer}"
         events = [each["payload"] for each in calls(await session.events(), "review_decision")]
         kept = [each for each in events if each["accepted"]]
@@ -186,15 +156,15 @@ async def test_int_016_decision_and_evidence(episodes: Episodes) -> None:
             {key: each[key] for key in review} for each, review in zip(kept, decided, strict=True)
         ]
         expect_same(decided, typed, what="reviews in the events of those that were accepted")
-        of_refusal = await _read(other, _REFUSAL)
+        of_refusal = await looked_at(other, REFUSAL)
         for decision in Decision:
             on_refusal = decision.value.endswith("plan_refusal")
             for reviewer, seen, is_refusal in (
                 (session, digests, False),
                 (other, of_refusal, True),
             ):
-                review = _front(_review(decision, seen, comments=("As it is said.",)))
-                answer = await _judged(reviewer, review)
+                review = front(reviews.review(decision, seen, comments=("As it is said.",)))
+                answer = await reviews.judged(reviewer, review)
                 what = f"{decision} on a {'refusal' if is_refusal else 'design'}"
                 if on_refusal == is_refusal:
                     assert 200 == answer.status, f"expected {what} accepted, found {answer}"
@@ -205,7 +175,7 @@ async def test_int_016_decision_and_evidence(episodes: Episodes) -> None:
                         if each.value.endswith("plan_refusal") == is_refusal
                     ]
                     says = ["decision", decision, *fitting]
-                    expect_found(answer, Stage.AGREE, {_REVIEW}, what=what, says=says)
+                    expect_found(answer, Stage.AGREE, {REVIEW}, what=what, says=says)
     listed = (await episodes.get(episode_id))["handovers"]
     assert len(decided) + 2 == len(listed), f"expected a hand-over for each review, found {listed}"
 
@@ -221,40 +191,42 @@ async def test_int_016_evidence_was_looked_at(episodes: Episodes) -> None:
         reviewer_at_work(episodes, handover_id=design) as (_, one),
         reviewer_at_work(episodes, handover_id=design) as (_, other),
     ):
-        digests = await _read(one, "model.py")
+        digests = await looked_at(one, "model.py")
         plan = (await other.read(PLAN)).json()["sha256"]
-        review = _review(Decision.APPROVED, digests, comments=())
+        review = reviews.review(Decision.APPROVED, digests, comments=())
         for _ in range(2):
-            answer = await _judged(one, _front(review))
+            answer = await reviews.judged(one, front(review))
             assert 200 == answer.status, f"expected what was read to count, found {answer}"
             for name, seen in (
                 ("a file of nobody", {"nothing.py": _NOBODYS}),
                 ("a path outside", {"../model.py": digests["model.py"]}),
                 ("another version", {"model.py": _NOBODYS}),
                 ("what it has not read", {PLAN: plan}),
-                ("the review itself", {_REVIEW: _NOBODYS}),
+                ("the review itself", {REVIEW: _NOBODYS}),
             ):
-                answer = await _judged(one, _front(_review(Decision.APPROVED, seen, comments=())))
+                answer = await reviews.judged(
+                    one, front(reviews.review(Decision.APPROVED, seen, comments=()))
+                )
                 what = f"evidence of {name}"
                 says = ["evidence.files_checked[0]"]
-                expect_found(answer, Stage.AGREE, {_REVIEW}, what=what, says=says)
-        twice = _review(Decision.APPROVED, digests, comments=())
+                expect_found(answer, Stage.AGREE, {REVIEW}, what=what, says=says)
+        twice = reviews.review(Decision.APPROVED, digests, comments=())
         twice["evidence"]["files_checked"] *= 2
-        answer = await _judged(one, _front(twice))
+        answer = await reviews.judged(one, front(twice))
         says = ["evidence.files_checked[1]"]
-        expect_found(answer, Stage.AGREE, {_REVIEW}, what="a file twice", says=says)
-        as_image = _review(Decision.APPROVED, digests, comments=())
+        expect_found(answer, Stage.AGREE, {REVIEW}, what="a file twice", says=says)
+        as_image = reviews.review(Decision.APPROVED, digests, comments=())
         as_image["evidence"]["images_viewed"] = as_image["evidence"]["files_checked"]
-        answer = await _judged(one, _front(as_image))
+        answer = await reviews.judged(one, front(as_image))
         says = ["evidence.images_viewed[0]"]
-        expect_found(answer, Stage.AGREE, {_REVIEW}, what="a script for an image", says=says)
-        answer = await _judged(other, _front(review))
+        expect_found(answer, Stage.AGREE, {REVIEW}, what="a script for an image", says=says)
+        answer = await reviews.judged(other, front(review))
         what = "evidence that another reviewer has read"
-        expect_found(answer, Stage.AGREE, {_REVIEW}, what=what, says=["model.py"])
+        expect_found(answer, Stage.AGREE, {REVIEW}, what=what, says=["model.py"])
         await other.write("model.py", "part = None\n")
-        changed = await _read(other, "model.py")
-        answer = await _judged(
-            other, _front(_review(Decision.REJECTED, changed, comments=("No.",)))
+        changed = await looked_at(other, "model.py")
+        answer = await reviews.judged(
+            other, front(reviews.review(Decision.REJECTED, changed, comments=("No.",)))
         )
         what = "evidence of what the reviewer wrote itself"
-        expect_found(answer, Stage.AGREE, {_REVIEW}, what=what, says=["model.py"])
+        expect_found(answer, Stage.AGREE, {REVIEW}, what=what, says=["model.py"])

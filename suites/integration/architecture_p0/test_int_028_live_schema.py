@@ -16,6 +16,7 @@ from suites.integration.comparing import expect_same
 from suites.integration.conforming import Conforming
 from suites.integration.document import OPEN_PATHS, Document, Operation, live_document
 from suites.integration.episodes import FINAL, Episodes
+from suites.integration.flows import flow_at_work
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.planners import expect_accepted, handover, planner_at_work
 from suites.integration.refusals import OUTSIDE, expect_refused
@@ -34,6 +35,13 @@ CRITICAL = {
         "GET /episodes/{episode_id}/assets": {200, 401, 404},
         "GET /episodes/{episode_id}/assets/{path}": {200, 401, 404},
         "GET /cots/search": {200, 401, 422},
+        "POST /benchmarks": {202, 401, 422},
+        "GET /benchmarks/{flow_id}": {200, 401, 404},
+        "POST /flows": {202, 401, 404, 409, 422},
+        "GET /flows": {200, 401},
+        "GET /flows/{flow_id}": {200, 401, 404},
+        "POST /flows/{flow_id}/interrupt": {202, 401, 404, 409},
+        "GET /decisions": {200, 401, 422},
         "GET /handovers/{handover_id}": {200, 401, 404},
         "GET /handovers/{handover_id}/files/{path}": {200, 401, 404},
     },
@@ -41,7 +49,7 @@ CRITICAL = {
         "GET /health": {200, 503},
         **{
             f"POST /fs/{name}": {200, 401, 404, 422}
-            for name in ("ls", "read", "write", "edit", "grep", "delete")
+            for name in ("ls", "read", "view", "write", "edit", "grep", "delete")
         },
         "POST /git/init": {200, 401, 422},
         "POST /git/commit": {200, 401, 422},
@@ -105,6 +113,7 @@ async def test_int_028_answers_are_what_the_document_says(
     await hands_over(asking, episodes)
     if service == "controller":
         await run_of_episodes(asking, episodes, token)
+        await run_of_flows(asking, episodes, token)
     else:
         asking.client = new_session(client).client
         await run_of_a_session(asking, token)
@@ -185,6 +194,42 @@ async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) ->
         assert 200 == answer.status, f"a search of the catalogue with {query}: {answer}"
     for query in ({"limit": 0}, {"limit": "x"}, {"spec": "colour=red"}, {"cursor": "x"}):
         expect_refused(await asking.ask("GET", "/cots/search", params=query), 400, 422)
+
+
+async def run_of_flows(asking: Conforming, episodes: Episodes, token: str) -> None:
+    """A flow and a benchmark whose planners hand nothing over, one that is interrupted, and refusals."""
+    made = {}
+    for path in ("/flows", "/benchmarks"):
+        task = f"{token}{path}"
+        await rehearsed(episodes, task)
+        answer = await asking.ask("POST", path, json={"task": task, "metadata": {"of": path}})
+        assert 202 == answer.status, f"a submission to {path}: {answer}"
+        made[path] = f"{path}/{answer.json()['flow_id']}"
+    for path in made.values():
+
+        async def failed(path: str = path) -> bool:
+            answer = await asking.ask("GET", path)
+            return answer.json()["status"] == "failed"
+
+        await eventually(failed, seconds=EPISODE_S, expected=f"{path} to fail")
+    identity = made["/benchmarks"].rpartition("/")[2]
+    expect_refused(await asking.ask("POST", f"/flows/{identity}/interrupt"), 409)
+    body = {"task": f"goes on {token}", "benchmark_id": identity}
+    expect_refused(await asking.ask("POST", "/flows", json=body), 409)
+    body["benchmark_id"] = UNKNOWN
+    expect_refused(await asking.ask("POST", "/flows", json=body), 404)
+    async with flow_at_work(episodes) as flow:
+        answer = await asking.ask("POST", f"/flows/{flow.id}/interrupt")
+        assert 202 == answer.status, f"an interruption of a flow: {answer}"
+        await flow.until("interrupted")
+    for path in (f"/flows/{UNKNOWN}", f"/benchmarks/{UNKNOWN}", f"/benchmarks/{flow.id}"):
+        expect_refused(await asking.ask("GET", path), 404)
+    expect_refused(await asking.ask("POST", f"/flows/{UNKNOWN}/interrupt"), 404)
+    for path in ("/flows", "/decisions"):
+        for query in ({}, {"limit": 1}, {"offset": 10_000}):
+            answer = await asking.ask("GET", path, params=query)
+            assert 200 == answer.status, f"{path} with {query}: {answer}"
+        expect_refused(await asking.ask("GET", path, params={"limit": 0}), 422)
 
 
 async def hands_over(asking: Conforming, episodes: Episodes) -> None:
@@ -268,6 +313,9 @@ async def run_of_a_session(asking: Conforming, token: str) -> None:
             {"path": "plan.md", "content": f"A plan of some length, {token}.\n" * 3},
         ),
         (200, "/fs/read", {"path": "src/a.py"}),
+        (200, "/runtime/execute", {"command": r"printf '\211PNG\r\n\032\n' > mark.png"}),
+        (200, "/fs/view", {"path": "mark.png"}),
+        (409, "/fs/view", {"path": "src/a.py"}),
         (200, "/fs/ls", {"path": ".", "recursive": True}),
         (200, "/fs/edit", {"path": "src/a.py", "old": "x = 1", "new": "x = 2"}),
         (409, "/fs/edit", {"path": "src/a.py", "old": "not there", "new": ""}),
@@ -291,7 +339,8 @@ async def run_of_a_session(asking: Conforming, token: str) -> None:
     ]
     missing = {"path": "nowhere.txt"}
     changes = {"/fs/edit": {"old": "a", "new": "b"}, "/fs/grep": {"pattern": "a"}}
-    for operation in ("/fs/read", "/fs/ls", "/fs/edit", "/fs/grep", "/fs/delete", "/lint"):
+    looking = ("/fs/read", "/fs/view", "/fs/ls", "/fs/grep", "/lint")
+    for operation in (*looking, "/fs/edit", "/fs/delete"):
         expected.append((404, operation, missing | changes.get(operation, {})))
         outside = {"path": "../../etc/passwd"} | changes.get(operation, {})
         expected.append((OUTSIDE, operation, outside))
@@ -513,7 +562,12 @@ async def test_int_028_without_a_database_each_answer_is_documented(
             if operation.path in OPEN_PATHS:
                 continue
             body = {"task": f"never {token}"}
-            sent = {"/episodes": body, "/episodes/batch": {"episodes": [body, body]}}
+            sent = {
+                "/episodes": body,
+                "/episodes/batch": {"episodes": [body, body]},
+                "/benchmarks": body,
+                "/flows": body,
+            }
             json_body = sent.get(operation.path) if operation.method == "POST" else None
             target = operation.target(episode_id=identity)
             answer = await asking.ask(
@@ -529,8 +583,9 @@ async def test_int_028_without_a_database_each_answer_is_documented(
         assert 503 == unknown.status, f"health without a database: {unknown}"
     after = await client.get(f"/episodes/{identity}")
     expect_same(before.json(), after.json(), what=f"an episode, {ended_as}, after the outage")
-    listed = await client.get("/episodes", params={"limit": 500})
-    assert f"never {token}" not in listed.text, f"submissions that were refused are there: {listed}"
+    for path in ("/episodes", "/flows"):
+        listed = await client.get(path, params={"limit": 500})
+        assert f"never {token}" not in listed.text, f"what was refused is there: {listed}"
 
 
 def wrongly_typed(schema: dict[str, Any]) -> list[dict[str, Any]]:

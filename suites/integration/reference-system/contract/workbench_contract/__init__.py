@@ -5,6 +5,7 @@
 - ``events.py``: one event, wherever it lies.
 - ``findings.py``: what a gate found. ``artifact.py``: strict models and quantities of files that agents
   write; ``objectives.py``, ``estimate.py``, ``review.py``: those files.
+- ``flows.py``: planner, coder and reviewer one after another, and what was decided.
 - ``handover.py``: what a role hands over; ``todo.py``: the entries of its list;
   ``pricing.py``: what it costs;
   ``design.py``: the verdict about what was built.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from workbench_contract.base import Model, Text
 from workbench_contract.events import Event, EventSource
@@ -20,6 +20,22 @@ TASK_CHARS = 20_000
 BATCH_EPISODES = 50
 
 HANDOVER = Field(default=None, pattern=r"^[A-Za-z0-9-]{1,64}$")
+
+
+def _storable(metadata: dict[str, Any]) -> dict[str, Any]:
+    """JSON as it can be stored: what is accepted is there whole."""
+    try:
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (ValueError, RecursionError) as error:
+        raise ValueError("cannot store this: it holds what JSON has not. Leave it out") from error
+    if "\\u0000" in text.replace("\\\\", ""):
+        raise ValueError("cannot store this: it holds U+0000. Leave it out")
+    return metadata
+
+
+#: What else is known of a task, for whoever reads it.
+Metadata = Annotated[dict[str, Any], AfterValidator(_storable)]
 
 
 class EpisodeStatus(StrEnum):
@@ -64,21 +80,8 @@ class EpisodeRequest(Model):
     purpose: Purpose = Purpose.ENGINEERING
     seed: int = Field(default=0, ge=0, lt=2**31)
     variant: Text = Field(default="default", min_length=1, max_length=100)
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
     handover_id: str | None = HANDOVER
-
-    @field_validator("metadata")
-    @classmethod
-    def _storable(cls, metadata: dict[str, Any]) -> dict[str, Any]:
-        """JSON as it can be stored: what is accepted is there whole."""
-        try:
-            text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
-            text.encode()
-        except (ValueError, RecursionError) as error:
-            raise ValueError("cannot store this: it holds what JSON has not. Leave it out") from error
-        if "\\u0000" in text.replace("\\\\", ""):
-            raise ValueError("cannot store this: it holds U+0000. Leave it out")
-        return metadata
 
 
 class EpisodeAccepted(Model):
@@ -198,6 +201,12 @@ class JournalLine(Model):
 
 
 class EpisodeSummary(Model):
+    """An episode as it stands in a list.
+
+    Attributes:
+        flow_id: of the flow that it is a turn of.
+    """
+
     episode_id: str
     session_id: str
     workflow_id: str
@@ -212,6 +221,7 @@ class EpisodeSummary(Model):
     variant: str
     metadata: dict[str, Any]
     handover_id: str | None
+    flow_id: str | None
     created_at: datetime
     updated_at: datetime
 

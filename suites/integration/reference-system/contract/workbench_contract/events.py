@@ -31,6 +31,7 @@ class EventKind(StrEnum):
     COTS_SEARCH = "cots_search"
     JOB_CANCELLED = "job_cancelled"
     WORKFLOW_TRANSITION = "workflow_transition"
+    FLOW_TRANSITION = "flow_transition"
     ASSET_UPLOADED = "asset_uploaded"
     UPLOAD_FAILED = "upload_failed"
 

@@ -10,6 +10,8 @@ from workbench_contract.base import Model, Text
 
 PATH_CHARS = 1_000
 CONTENT_CHARS = 2_000_000
+#: The largest image or video that is looked at.
+VIEWED_BYTES = 1_000_000
 
 _PATH = Field(min_length=1, max_length=PATH_CHARS, description="relative to the session's root")
 
@@ -51,6 +53,25 @@ class FileContent(Model):
     content: str
     size_bytes: int
     sha256: str
+
+
+class ViewRequest(Model):
+    path: str = _PATH
+
+
+class Viewed(Model):
+    """An image or a video.
+
+    Attributes:
+        media_type: by its first bytes, whatever its name says.
+        content: its bytes, in base64.
+    """
+
+    path: str
+    media_type: str
+    size_bytes: int
+    sha256: str
+    content: str
 
 
 class WriteRequest(Model):

@@ -28,6 +28,8 @@ MOST_BYTES = 16 << 20
 #: Where the geometry of a benchmark's environment lies in a session: its script, and whatever else is there.
 ENVIRONMENT = "environment"
 GEOMETRY = f"{ENVIRONMENT}/geometry.py"
+#: Where it is said in a session why its role is asked once more.
+CONTEXT = "context"
 
 
 def _bytes(value: Any) -> Any:
@@ -101,6 +103,8 @@ class OpenRequest(Model):
     Attributes:
         issued: mandatory entries of its ``todo.md``, in order.
         files: what stands in it when its agent begins.
+        resumed: what its role left in an earlier round, above those.
+        context: why it is asked once more; a coder hands that on as it is.
     """
 
     role: AgentRole
@@ -108,6 +112,8 @@ class OpenRequest(Model):
     issued: list[IssuedEntry] = Field(default_factory=list, max_length=200)
     files: list[FileBytes] = Field(default_factory=list, max_length=MOST_FILES + 10)
     given: Given | None = None
+    resumed: list[FileBytes] = Field(default_factory=list, max_length=MOST_FILES)
+    context: list[FileBytes] = Field(default_factory=list, max_length=10)
 
 
 class Opened(Model):

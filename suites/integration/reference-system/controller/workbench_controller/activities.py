@@ -98,7 +98,8 @@ class EpisodeActivities:
 
     async def _wanted_interrupted(self, run: Run) -> bool:
         found: bool = await self.pool.fetchval(
-            "SELECT interrupt_requested_at IS NOT NULL FROM episodes WHERE episode_id = $1",
+            "SELECT e.interrupt_requested_at IS NOT NULL OR f.interrupt_requested_at IS NOT NULL"
+            " FROM episodes e LEFT JOIN flows f USING (flow_id) WHERE e.episode_id = $1",
             run.episode_id,
         )
         return found
@@ -213,6 +214,8 @@ class EpisodeActivities:
         if tool.hands_over and answer.is_success:
             # Who is told that a hand-over is accepted can rely on it: it is stored before.
             await pull_and_store(self.pool, self.worker, run.session_id)
+        if tool.path == "/fs/view" and answer.is_success:
+            return _seen(answer.json())
         return CallResult(text=_fitting(answer.text), ok=answer.is_success)
 
     async def _end_job(self, run: Run, job_id: str) -> None:
@@ -300,7 +303,8 @@ def _task(run: Run) -> str:
     """The task, as the model gets it."""
     if faults.on("task-withheld"):
         return "Do what you are here for."
-    return run.task[:24] if faults.on("task-cut") else run.task
+    task = run.task[:24] if faults.on("task-cut") else run.task
+    return f"{task}\n\n{run.told}" if run.told else task
 
 
 def _is_refusal(answer: httpx.Response) -> bool:
@@ -309,6 +313,14 @@ def _is_refusal(answer: httpx.Response) -> bool:
         return "detail" in answer.json()
     except ValueError:
         return False
+
+
+def _seen(answer: dict[str, Any]) -> CallResult:
+    """What was looked at: an image is shown; of a video it is said that it is one."""
+    content = answer.pop("content")
+    shown = answer["media_type"].startswith("image/")
+    image = (answer["media_type"], content) if shown else None
+    return CallResult(text=json.dumps(answer, ensure_ascii=False), ok=True, image=image)
 
 
 def _short(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from workbench_contract.health import Health
-from workbench_controller import cots_api, database, episodes_api, handovers_api
+from workbench_controller import cots_api, database, episodes_api, flows_api, handovers_api
 from workbench_controller.catalogue.reader import Catalogue
+from workbench_controller.flow_watch import FlowWatch
 from workbench_controller.ingest import pull_for_ever
 from workbench_controller.parts import Parts, Refused
 from workbench_controller.settings import Settings
@@ -43,9 +44,11 @@ async def make_app(settings: Settings) -> App:
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         watch = Watch(parts.pool, parts.workflows, settings.temporal)
+        flows = FlowWatch(parts.pool, parts.workflows, settings.temporal)
         tasks = [
             asyncio.create_task(pull_for_ever(parts.pool, parts.worker, pull_s=settings.pull_s)),
             asyncio.create_task(watch.look_for_ever(watch_s=settings.watch_s)),
+            asyncio.create_task(flows.look_for_ever(watch_s=settings.watch_s)),
         ]
         log.info("started")
         yield
@@ -61,6 +64,7 @@ async def make_app(settings: Settings) -> App:
     app.include_router(episodes_api.router)
     app.include_router(cots_api.router)
     app.include_router(handovers_api.router)
+    app.include_router(flows_api.router)
 
     @app.get("/health", responses={503: {"model": Health}})
     async def get_health() -> Response:

@@ -37,28 +37,41 @@ async def open_pool(url: str) -> asyncpg.Pool:
     )
 
 
-async def each_episode(
+#: Table → its key.
+_KEYS = {"episodes": "episode_id", "flows": "flow_id"}
+
+
+def each_episode(
     pool: asyncpg.Pool, condition: str, *, at_once: int
 ) -> AsyncIterator[asyncpg.Record]:
-    """Every episode that meets a condition, oldest first, however many there are.
+    """Every episode that meets a condition, see :func:`each_row`."""
+    return each_row(pool, "episodes", condition, at_once=at_once)
+
+
+async def each_row(
+    pool: asyncpg.Pool, table: str, condition: str, *, at_once: int
+) -> AsyncIterator[asyncpg.Record]:
+    """Every row of a table that meets a condition, oldest first, however many there are.
 
     Args:
+        table: ``episodes`` or ``flows``.
         condition: in SQL.
         at_once: how many are read by one query.
     """
+    key = _KEYS[table]
     after: tuple[datetime | None, str] = (None, "")
     while True:
         rows = await pool.fetch(
-            f"SELECT * FROM episodes WHERE {condition} AND ($1::timestamptz IS NULL"
-            " OR (created_at, episode_id) > ($1::timestamptz, $2::text))"
-            " ORDER BY created_at, episode_id LIMIT $3",
+            f"SELECT * FROM {table} WHERE {condition} AND ($1::timestamptz IS NULL"
+            f" OR (created_at, {key}) > ($1::timestamptz, $2::text))"
+            f" ORDER BY created_at, {key} LIMIT $3",
             *(*after, at_once),
         )
         for row in rows:
             yield row
         if len(rows) < at_once:
             return
-        after = (rows[-1]["created_at"], rows[-1]["episode_id"])
+        after = (rows[-1]["created_at"], rows[-1][key])
 
 
 async def _set_codecs(connection: asyncpg.Connection) -> None:

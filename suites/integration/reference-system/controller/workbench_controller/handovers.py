@@ -16,8 +16,10 @@ import asyncpg
 from workbench_contract.episodes import AgentRole, Purpose
 from workbench_contract.events import EventKind, EventSource
 from workbench_contract.handover import FileBytes, Given, HandedFile, Handover
+from workbench_controller import decisions
 from workbench_controller.worker_client import WorkerClient, Whose
 from workbench_foundation import faults, log
+from workbench_planning import review_md
 from workbench_planning.environment import belongs
 
 _KINDS = [EventKind.PLAN_SUBMISSION.value, EventKind.REVIEW_DECISION.value]
@@ -175,6 +177,8 @@ async def _store(
         )
         if not new:
             return
+        if AgentRole(payload["role"]) is AgentRole.REVIEWER:
+            await _decide(connection, episode, row, files)
         await connection.executemany(
             "INSERT INTO handover_files (handover_id, path, sha256, content) VALUES ($1, $2, $3, $4)",
             [
@@ -187,3 +191,16 @@ async def _store(
                 for each in files
             ],
         )
+
+
+async def _decide(
+    connection: asyncpg.Connection,
+    episode: Mapping[str, Any],
+    row: Mapping[str, Any],
+    files: Sequence[FileBytes],
+) -> None:
+    review = next((each.content for each in files if each.path == review_md.FILE), b"")
+    try:
+        await decisions.keep(connection, episode, row, review)
+    except decisions.Unfounded as unfounded:
+        raise BytesDiffer(str(unfounded)) from unfounded

@@ -9,6 +9,7 @@ import asyncpg
 from workbench_contract.episodes import AgentRole, Purpose
 from workbench_contract.handover import FileBytes, Given, OpenRequest
 from workbench_contract.todo import IssuedEntry
+from workbench_controller import rounds
 from workbench_controller.handovers import given_by
 from workbench_controller.run import Run
 from workbench_foundation import faults
@@ -81,8 +82,20 @@ async def opening_of(pool: asyncpg.Pool, run: Run) -> OpenRequest:
         given, handed = await given_by(pool, run.handover_id)
     if run.role is AgentRole.PLANNER:
         handed = _planners(run, handed, issued)
+    context = await rounds.context_of(pool, run.context_ids)
+    resumed: list[FileBytes] = []
+    if run.resumed_id is not None:
+        _, left = await given_by(pool, run.resumed_id)
+        fixed = {each.path for each in given.files} if given else set()
+        resumed = rounds.resumed(run.role, left, fixed=fixed)
     return OpenRequest(
-        role=run.role, purpose=run.purpose, issued=issued, files=handed, given=given
+        role=run.role,
+        purpose=run.purpose,
+        issued=issued,
+        files=handed,
+        given=given,
+        resumed=resumed,
+        context=context,
     )
 
 

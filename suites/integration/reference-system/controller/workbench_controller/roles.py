@@ -13,7 +13,7 @@ TOOLS: dict[AgentRole, tuple[str, ...]] = {
         *_WRITING, "execute", "lint", "validate", "analyze",
         "validate_and_price", "simulate", "submit",
     ),  # fmt: skip
-    AgentRole.REVIEWER: (*_ALL, "fs_write", "execute", "lint", "validate", "simulate", "submit"),
+    AgentRole.REVIEWER: (*_ALL, "fs_view", "fs_write", "execute", "lint", "validate", "simulate", "submit"),
 }
 
 _PROMPTS = {

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from workbench_contract.episodes import AgentRole, Purpose
+from workbench_contract.benchmark import ReviewDecision
+from workbench_contract.episodes import AgentRole, EpisodeStatus, Purpose
+from workbench_contract.flows import Cause
 
 WORKFLOW = "episode"
+FLOW = "flow"
 
 
 class Limits(BaseModel):
@@ -28,7 +31,14 @@ class Limits(BaseModel):
 
 
 class Run(BaseModel):
-    """One episode."""
+    """One episode.
+
+    Attributes:
+        flow_id: of the flow that it is a turn of.
+        resumed_id: the hand-over of its role in an earlier round that it goes on from.
+        context_ids: the hand-overs for which it is asked once more: a review, and a refused plan before it.
+        told: the same, in words.
+    """
 
     episode_id: str
     session_id: str
@@ -39,6 +49,10 @@ class Run(BaseModel):
     seed: int
     variant: str
     handover_id: str | None = None
+    flow_id: str | None = None
+    resumed_id: str | None = None
+    context_ids: list[str] = []
+    told: str = ""
     limits: Limits
 
 
@@ -65,10 +79,15 @@ class Call(BaseModel):
 
 
 class CallResult(BaseModel):
-    """The result of a call, as the model gets it."""
+    """The result of a call, as the model gets it.
+
+    Attributes:
+        image: of a call that looked at one: its media type, and its bytes in base64.
+    """
 
     text: str
     ok: bool
+    image: tuple[str, str] | None = None
 
 
 class Step(BaseModel):
@@ -84,3 +103,81 @@ class AssetToKeep(BaseModel):
 
     run: Run
     path: str
+
+
+class Bounds(BaseModel):
+    """How often a flow goes round, see ``settings.Flows``; read once when its workflow starts."""
+
+    rejections: int
+    confirmed_refusals: int
+    rejected_refusals: int
+
+
+class FlowRun(BaseModel):
+    """One flow.
+
+    Attributes:
+        given_id: the hand-over that its planner starts from.
+        episode_s: the longest that one of its episodes may take.
+    """
+
+    flow_id: str
+    purpose: Purpose
+    task: str
+    seed: int
+    variant: str
+    given_id: str | None
+    bounds: Bounds
+    episode_s: float
+    limits: Limits
+
+
+class FlowStep(BaseModel):
+    """A step of a flow that is no turn of a role.
+
+    Attributes:
+        handover_id: what it has come to.
+    """
+
+    flow: FlowRun
+    ordinal: int
+    status: EpisodeStatus
+    cause: Cause
+    reason: str
+    handover_id: str | None = None
+
+
+class StageToBegin(BaseModel):
+    """The turn of a role.
+
+    Attributes:
+        ordinal: of the step; a turn that is begun again is the same.
+        given_id, resumed_id, context_ids: as of its episode.
+    """
+
+    flow: FlowRun
+    ordinal: int
+    role: AgentRole
+    round: int
+    cause: Cause
+    reason: str
+    given_id: str | None
+    resumed_id: str | None
+    context_ids: list[str]
+
+
+class StageEnd(BaseModel):
+    """What has come of a turn.
+
+    Attributes:
+        handover_id: the last that was accepted of it.
+        decision: of a reviewer's.
+        said: comments of a review, or the reason of a refusal.
+    """
+
+    status: EpisodeStatus
+    reason: str
+    handover_id: str | None
+    refuses_plan: bool
+    decision: ReviewDecision | None
+    said: str

@@ -51,6 +51,8 @@ async def _make() -> App:
 
         from workbench_controller.activities import EpisodeActivities
         from workbench_controller.asset_activities import AssetActivities
+        from workbench_controller.flow_activities import FlowActivities
+        from workbench_controller.flow_workflow import FlowWorkflow
         from workbench_controller.workflow import EpisodeWorkflow
 
         activities = [
@@ -60,6 +62,7 @@ async def _make() -> App:
             *AssetActivities(
                 pool=pool, worker=worker, store=store, attempts=settings.store.attempts
             ).all(),
+            *FlowActivities(pool=pool, worker=worker).all(),
         ]
         while True:
             try:
@@ -67,12 +70,14 @@ async def _make() -> App:
                 running = Worker(
                     client,
                     task_queue=settings.temporal.task_queue,
-                    workflows=[EpisodeWorkflow],
+                    workflows=[EpisodeWorkflow, FlowWorkflow],
                     activities=activities,
                     # Cancellations arrive with the answer to a heartbeat.
                     max_heartbeat_throttle_interval=timedelta(milliseconds=300),
                     default_heartbeat_throttle_interval=timedelta(milliseconds=300),
                     graceful_shutdown_timeout=timedelta(seconds=1),
+                    # A process that has died is waited for as long as one of its activities.
+                    sticky_queue_schedule_to_start_timeout=timedelta(seconds=settings.heartbeat_s),
                 )
                 polling = True
                 log.info("polling", task_queue=settings.temporal.task_queue)

@@ -63,6 +63,23 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Flows:
+    """How often a flow goes round; at a bound it fails.
+
+    Attributes:
+        rejections: of designs.
+        confirmed_refusals: of plans.
+        rejected_refusals: of plans.
+        run_s: the longest that a flow may take.
+    """
+
+    rejections: int
+    confirmed_refusals: int
+    rejected_refusals: int
+    run_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All of them; see ``compose.yaml`` for what each is set to.
 
@@ -81,6 +98,7 @@ class Settings:
     store: ObjectStore
     temporal: Temporal
     model: Model
+    flows: Flows
     health_timeout_s: float
     worker_timeout_s: float
     tool_s: float
@@ -110,6 +128,12 @@ def read_settings() -> Settings:
             timeout_s=env.timeout("WORKBENCH_LLM_TIMEOUT_S", 60.0),
             attempts=env.count("WORKBENCH_LLM_ATTEMPTS", 3),
             turns=env.count("WORKBENCH_LLM_TURNS", 40),
+        ),
+        flows=Flows(
+            rejections=env.count("WORKBENCH_FLOW_REJECTIONS", 5),
+            confirmed_refusals=env.count("WORKBENCH_FLOW_CONFIRMED_REFUSALS", 3),
+            rejected_refusals=env.count("WORKBENCH_FLOW_REJECTED_REFUSALS", 3),
+            run_s=env.timeout("WORKBENCH_FLOW_S", 24 * 3600.0),
         ),
         health_timeout_s=env.timeout("WORKBENCH_HEALTH_TIMEOUT_S", 2.0),
         worker_timeout_s=env.timeout("WORKBENCH_WORKER_TIMEOUT_S", 10.0),

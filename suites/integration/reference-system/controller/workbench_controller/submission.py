@@ -43,7 +43,7 @@ async def submit(
         for run, request in zip(runs, requests, strict=True):
             if run.handover_id is not None:
                 await _is_there(connection, run.handover_id)
-            await begin(connection, _row(run, request))
+            await begin(connection, row_of(run, request.metadata))
             await issue_to(connection, run)
     # At once: each is bounded by itself, so all of them are, when Temporal does not answer.
     async with asyncio.TaskGroup() as group:
@@ -60,7 +60,8 @@ async def _is_there(connection: asyncpg.Connection, handover_id: str) -> None:
         raise Refused(404, detail)
 
 
-def _row(run: Run, request: EpisodeRequest) -> dict[str, Any]:
+def row_of(run: Run, metadata: dict[str, Any]) -> dict[str, Any]:
+    """The row of an episode that begins."""
     return {
         "episode_id": run.episode_id,
         "session_id": run.session_id,
@@ -73,8 +74,9 @@ def _row(run: Run, request: EpisodeRequest) -> dict[str, Any]:
         "task": run.task,
         "seed": run.seed,
         "variant": run.variant,
-        "metadata": request.metadata,
+        "metadata": metadata,
         "handover_id": run.handover_id,
+        "flow_id": run.flow_id,
     }
 
 
@@ -145,18 +147,23 @@ def _run(request: EpisodeRequest, settings: Settings) -> Run:
         seed=request.seed,
         variant=request.variant,
         handover_id=request.handover_id,
-        limits=Limits(
-            turns=settings.model.turns,
-            tool_s=settings.tool_s,
-            heartbeat_s=settings.heartbeat_s,
-            model_s=settings.model.timeout_s,
-            model_attempts=settings.model.attempts,
-            store_s=settings.store.connect_timeout_s
-            + settings.store.read_timeout_s
-            + settings.worker_timeout_s,
-            # The planted fault never gives up: 0 is without end.
-            store_attempts=0 if faults.on("upload-retried-for-ever") else settings.store.attempts,
-            store_pause_s=settings.store.pause_s,
-            rpc_s=settings.worker_timeout_s,
-        ),
+        limits=limits_of(settings),
+    )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What an episode that is started now goes by."""
+    return Limits(
+        turns=settings.model.turns,
+        tool_s=settings.tool_s,
+        heartbeat_s=settings.heartbeat_s,
+        model_s=settings.model.timeout_s,
+        model_attempts=settings.model.attempts,
+        store_s=settings.store.connect_timeout_s
+        + settings.store.read_timeout_s
+        + settings.worker_timeout_s,
+        # The planted fault never gives up: 0 is without end.
+        store_attempts=0 if faults.on("upload-retried-for-ever") else settings.store.attempts,
+        store_pause_s=settings.store.pause_s,
+        rpc_s=settings.worker_timeout_s,
     )

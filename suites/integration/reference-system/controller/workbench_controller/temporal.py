@@ -12,7 +12,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RetryConfig, RPCStatusCode
 
-from workbench_controller.run import WORKFLOW, Run
+from workbench_controller.run import FLOW, WORKFLOW, FlowRun, Run
 from workbench_controller.settings import Temporal
 from workbench_foundation import faults
 from workbench_foundation.errors import describe
@@ -64,16 +64,26 @@ class Workflows:
     async def start(self, run: Run, *, workflow_id: str) -> str | None:
         """Start an episode's workflow; its run id, none when it had been started before."""
         ids = {"episode_id": run.episode_id, "trace_id": run.trace_id}
+        memo = {} if faults.on("memo-uncorrelated") else ids
+        return await self._start(WORKFLOW, run, workflow_id, memo, run_s=self._settings.run_s)
+
+    async def start_flow(self, flow: FlowRun, *, workflow_id: str, run_s: float) -> str | None:
+        """The same for a flow."""
+        return await self._start(FLOW, flow, workflow_id, {"flow_id": flow.flow_id}, run_s=run_s)
+
+    async def _start(
+        self, kind: str, run: Run | FlowRun, workflow_id: str, memo: dict[str, str], *, run_s: float
+    ) -> str | None:
         try:
             handle = await self._asked(
                 "start the workflow",
                 self._client.start_workflow(
-                    WORKFLOW,
+                    kind,
                     run,
                     id=workflow_id,
                     task_queue=self._settings.task_queue,
-                    execution_timeout=timedelta(seconds=self._settings.run_s),
-                    memo={} if faults.on("memo-uncorrelated") else ids,
+                    execution_timeout=timedelta(seconds=run_s),
+                    memo=memo,
                     rpc_timeout=self._timeout,
                 ),
             )

@@ -48,6 +48,9 @@ class Tool:
 ALL: dict[str, Tool] = {
     "fs_ls": Tool(path="/fs/ls", request=files.ListRequest, description="List a folder."),
     "fs_read": Tool(path="/fs/read", request=files.ReadRequest, description="Read a text file."),
+    "fs_view": Tool(
+        path="/fs/view", request=files.ViewRequest, description="Look at an image or a video."
+    ),
     "fs_write": Tool(path="/fs/write", request=files.WriteRequest, description="Write a text file."),
     "fs_edit": Tool(
         path="/fs/edit", request=files.EditRequest, description="Replace a text that is there once."

@@ -27,7 +27,7 @@ from workbench_foundation.errors import describe
 _EPISODES = 200
 
 #: What an episode is whose workflow has ended without telling us.
-_ENDED = {
+ENDED = {
     WorkflowExecutionStatus.COMPLETED: (EpisodeStatus.FAILED, "its workflow ended without a word"),
     WorkflowExecutionStatus.FAILED: (EpisodeStatus.FAILED, "its workflow failed at Temporal"),
     WorkflowExecutionStatus.CANCELED: (
@@ -110,10 +110,10 @@ class Watch:
                 "UPDATE episodes SET settled = true WHERE episode_id = $1", row["episode_id"]
             )
         elif found is None:
-            if not self._is_young(row):
+            if not self._is_young(row) and not await self._is_due(row):
                 await self._end(row, EpisodeStatus.FAILED, "Temporal does not know its workflow")
         elif self._is_left(row):
-            status, reason = _ENDED.get(found, (EpisodeStatus.FAILED, f"its workflow is {found}"))
+            status, reason = ENDED.get(found, (EpisodeStatus.FAILED, f"its workflow is {found}"))
             if status is EpisodeStatus.CANCELLED and row["interrupt_requested_at"] is not None:
                 status, reason = EpisodeStatus.INTERRUPTED, "it was interrupted"
             await self._end(row, status, reason)
@@ -123,6 +123,13 @@ class Watch:
             await transition(self._pool, row["episode_id"], status, reason=reason)
         except TransitionRefused as refused:
             log.info("ended_meanwhile", reason=str(refused))
+
+    async def _is_due(self, row: Mapping[str, Any]) -> bool:
+        """It is the turn of a flow that has yet to start it."""
+        if row["flow_id"] is None:
+            return False
+        flow = await self._workflows.status(f"flow-{row['flow_id']}")
+        return flow is WorkflowExecutionStatus.RUNNING
 
     def _is_young(self, row: Mapping[str, Any]) -> bool:
         """It may be being started right now."""

@@ -72,7 +72,7 @@ class EpisodeWorkflow:
                     {
                         "type": "tool_result",
                         "tool_use_id": call["id"],
-                        "content": result.text,
+                        "content": _content(result),
                         "is_error": not result.ok,
                     }
                 )
@@ -163,6 +163,15 @@ class EpisodeWorkflow:
     def _next(self) -> int:
         self._ordinal += 1
         return self._ordinal
+
+
+def _content(result: CallResult) -> str | list[dict[str, Any]]:
+    """What a call found, as the Messages API takes it."""
+    if result.image is None:
+        return result.text
+    media_type, data = result.image
+    source = {"type": "base64", "media_type": media_type, "data": data}
+    return [{"type": "text", "text": result.text}, {"type": "image", "source": source}]
 
 
 def _reason(error: BaseException) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from workbench_contract.episodes import Purpose
 from workbench_contract.findings import Finding
 from workbench_contract.handover import OpenRequest
@@ -32,3 +34,11 @@ def disturbed(session: Session, opened: OpenRequest) -> tuple[list[Finding], dic
     found = environment.disturbed(left.files, links, given)
     files = {path: left.files[path] for path in given if path in left.files and path not in links}
     return planted.undisturbed(session.id, found), files
+
+
+def disturbed_in(
+    session: Session, opened: OpenRequest, files: Mapping[str, bytes]
+) -> list[Finding]:
+    """The same of plain files that are handed over."""
+    given = planted.environment_of(session.id, fixed(opened))
+    return planted.undisturbed(session.id, environment.disturbed(files, frozenset(), given))

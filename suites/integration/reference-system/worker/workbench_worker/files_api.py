@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ from fastapi import APIRouter, Query, Response
 from workbench_contract.events import EventKind, EventPage
 from workbench_contract.files import (
     CONTENT_CHARS,
+    VIEWED_BYTES,
     Deleted,
     DeleteRequest,
     EditRequest,
@@ -34,6 +36,8 @@ from workbench_contract.files import (
     Listing,
     ListRequest,
     ReadRequest,
+    Viewed,
+    ViewRequest,
     WriteRequest,
 )
 from workbench_foundation import faults
@@ -47,6 +51,14 @@ from workbench_worker.toolcalls import tool_call
 router = APIRouter(responses=refusals(403, 404, 409, 503))
 
 _ENTRIES = 5_000
+#: What can be looked at: kind, where its mark stands, the mark.
+_SIGNATURES = (
+    ("image/png", 0, b"\x89PNG\r\n\x1a\n"),
+    ("image/jpeg", 0, b"\xff\xd8\xff"),
+    ("image/webp", 8, b"WEBP"),
+    ("video/mp4", 4, b"ftyp"),
+    ("video/webm", 0, b"\x1a\x45\xdf\xa3"),
+)
 _MATCHES = 500
 _PROGRAM_S = 20.0
 #: What is an error, not a matter of taste.
@@ -78,6 +90,28 @@ def read(request: ReadRequest, session: CurrentSession) -> FileContent:
             raise Refused(409, detail) from error
         return FileContent(
             path=request.path, content=content, size_bytes=len(data), sha256=_sha256(data)
+        )
+
+
+@router.post("/fs/view")
+def view(request: ViewRequest, session: CurrentSession) -> Viewed:
+    """Look at an image or a video."""
+    with tool_call(session, "fs_view", request) as details:
+        with session.lock:
+            data = read_bytes(session, request.path, most_bytes=VIEWED_BYTES)
+        # Which version was looked at: a review rests on it.
+        details["sha256"] = _sha256(data)
+        media_type = _media_type(data)
+        if media_type is None:
+            kinds = ", ".join(dict.fromkeys(kind for kind, *_ in _SIGNATURES))
+            detail = f"cannot look at {request.path!r}: it is none of {kinds}. Read it instead"
+            raise Refused(409, detail)
+        return Viewed(
+            path=request.path,
+            media_type=media_type,
+            size_bytes=len(data),
+            sha256=_sha256(data),
+            content=base64.b64encode(data).decode(),
         )
 
 
@@ -219,6 +253,12 @@ def read_bytes(
             raise Refused(409, f"cannot read {path!r}: {found.st_size} bytes are too many. Split it")
         with os.fdopen(os.dup(fd), "rb") as file:
             return file.read()
+
+
+def _media_type(data: bytes) -> str | None:
+    """What an image or a video is, by its own mark."""
+    found = (kind for kind, at, mark in _SIGNATURES if data[at : at + len(mark)] == mark)
+    return next(found, None)
 
 
 def _write(session: Session, path: str, content: str) -> FileWritten:

@@ -25,7 +25,7 @@ from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
 from workbench_planning import plan_md, review_md, todo_md
 from workbench_planning.handover import Known, Submission, Verdict, judge
-from workbench_planning.text import bounded
+from workbench_planning.text import bounded, sha256_of
 from workbench_worker import costs, environment, planted
 from workbench_worker.files_api import read_bytes
 from workbench_worker.opening import benchmark_of, given_files, issued
@@ -140,9 +140,7 @@ def _known(
         benchmark=objectives,
         catalogue=looked.rows(),
         # The list is the one file of a hand-over that goes on.
-        unchanged={path: sha for path, sha in given.items() if path != todo_md.FILE}
-        if is_coder
-        else {},
+        unchanged=_unchanged(opened) if is_coder else {},
         handed_over=given,
         read=planted.read(given, _read_by(session))
         if opened.role is AgentRole.REVIEWER
@@ -154,12 +152,19 @@ def _known(
     )
 
 
+def _unchanged(opened: OpenRequest) -> dict[str, str]:
+    """What a coder hands on as it was: all that was handed over but the list, and why it is asked again."""
+    fixed = {path: sha for path, sha in given_files(opened.given).items() if path != todo_md.FILE}
+    return fixed | {each.path: sha256_of(each.content) for each in opened.context}
+
+
 def _environment(session: Session, opened: OpenRequest, submission: Submission) -> Sequence[Finding]:
     """Whether the environment is as it was handed over; a reviewer hands nothing of it on."""
     if submission.role is AgentRole.REVIEWER:
         return ()
     findings, _ = environment.disturbed(session, opened)
-    return findings
+    # What is handed over was read a moment before that look.
+    return findings or environment.disturbed_in(session, opened, submission.files)
 
 
 def _stage_of_price(
@@ -199,7 +204,7 @@ def _read_by(session: Session) -> frozenset[tuple[str, str]]:
     return frozenset(
         (os.path.normpath(event.payload["arguments"]["path"]), event.payload["sha256"])
         for event in session.events.all(EventKind.TOOL_CALL)
-        if event.payload["tool"] == "fs_read" and event.payload["ok"]
+        if event.payload["tool"] in ("fs_read", "fs_view") and event.payload["ok"]
     )
 
 
@@ -207,7 +212,9 @@ def _proof_of(session: Session) -> dict[ProofKind, frozenset[str]]:
     """The simulations and pricings that a session has a result of, by its events."""
     simulated = session.events.all(EventKind.SIMULATION_RESULT)
     priced = session.events.all(EventKind.PRICING)
-    return {
-        ProofKind.SIMULATION: frozenset(event.payload["job_id"] for event in simulated),
-        ProofKind.PRICE: frozenset(event.payload["price_id"] for event in priced),
-    }
+    return planted.proof(
+        {
+            ProofKind.SIMULATION: frozenset(event.payload["job_id"] for event in simulated),
+            ProofKind.PRICE: frozenset(event.payload["price_id"] for event in priced),
+        }
+    )

@@ -43,7 +43,7 @@ def open_session(session: Session, request: OpenRequest) -> list[HandedFile]:
                 detail = f"cannot open session {session.id}: it is open for something else"
                 raise Refused(409, f"{detail}. Use another session")
             return files
-        for each in request.files:
+        for each in (*request.files, *request.resumed, *request.context):
             put_bytes(session, each.path, each.content)
         # Last: until it is there nothing of the agent's has run, and all of this is done again.
         _write_whole(record, asked)

@@ -13,6 +13,7 @@ import yaml
 
 from workbench_contract.estimate import Estimate, PrintedPart
 from workbench_contract.findings import Finding, Stage
+from workbench_contract.review import ProofKind
 from workbench_foundation import faults
 from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
@@ -38,6 +39,7 @@ _OVERLOOKED: dict[str, Callable[[Finding], bool]] = {
     "catalogue-version-unjudged": lambda each: "catalogue_version" in each.where,
     "plan-prices-unjudged": lambda each: each.file == plan_md.FILE and "unit_cost_usd" in each.found,
     "comments-unneeded": lambda each: "at least one comment" in each.expected,
+    "refusal-unproven": lambda each: each.where.startswith("proof"),
     "weight-target-unjudged": lambda each: "planner_target_max_weight_g" in each.where,
 }
 
@@ -47,6 +49,7 @@ _rounds: Counter[str] = Counter()
 _read: set[tuple[str, str]] = set()
 _environments: dict[str, dict[str, str]] = {}
 _judged: set[str] = set()
+_proof: dict[ProofKind, frozenset[str]] = {}
 
 
 def changed(session_id: str, files: _Files) -> _Files:
@@ -153,6 +156,15 @@ def undisturbed(session_id: str, findings: list[Finding]) -> list[Finding]:
             return []
         _judged.add(session_id)
     return findings
+
+
+def proof(own: dict[ProofKind, frozenset[str]]) -> dict[ProofKind, frozenset[str]]:
+    """The simulations and pricings that a refusal may rest on."""
+    if faults.on("refusal-proof-of-others"):
+        for kind, ids in own.items():
+            _proof[kind] = _proof.get(kind, frozenset()) | ids
+        return dict(_proof)
+    return own
 
 
 def solid_prints(estimate: Estimate) -> Estimate:

@@ -1,0 +1,326 @@
+"""INT-033: planner, coder and reviewer one after another, until the reviewer approves or rounds are used up."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import pytest
+import trio
+from workbench_contract.benchmark import ReviewDecision as Decision
+from workbench_contract.flows import Flow
+from workbench_contract.handover import CONTEXT
+
+from harness_core.doubles.turns import use
+from suites.integration.bundles import ESTIMATE, OBJECTIVES, PLAN, TODO, milled, sound
+from suites.integration.comparing import consecutive, expect_same, in_order, utc
+from suites.integration.episodes import Episodes, calls
+from suites.integration.flows import (
+    FlowAtWork,
+    block_of,
+    coder_of,
+    decisions,
+    design_handed,
+    flow_at_work,
+    plan_handed,
+    steps_of,
+    told_to,
+)
+from suites.integration.planners import handover
+from suites.integration.refusals import expect_refused
+from suites.integration.reviews import REVIEW, decided, front, review
+from suites.integration.temporal_view import closed_workflow, end_workflow
+
+pytestmark = [pytest.mark.covers("INT-033"), pytest.mark.integration_p1]
+
+_MODEL: Final = "model.py"
+
+
+async def test_int_033_rejected_twice_then_approved(episodes: Episodes) -> None:
+    """Each rejection returns to the coder with its comments; the approved design is what the flow comes to.
+
+    Caps of the plan hold in every round. Steps are rows and events, in order. The model provider is a
+    stand-in: the gateway holds the models.
+    """
+    said = ["It stands 2 mm too far left; Größe stimmt.", "Zu weit hinten: 日本 😀"]
+    places = ("28, 0, 5", "30, 1, 5", "30, 0, 5")
+    request: dict[str, Any] = {"seed": 33, "variant": "π/33", "metadata": {"größe": [1]}}
+    designs, reviews = [], []
+    async with flow_at_work(episodes, **request) as flow:
+        async with flow.turn("planner", 1) as turn:
+            bundle = await plan_handed(turn, 331)
+        for number, place in enumerate(places, start=1):
+            async with flow.turn("coder", number) as turn:
+                if number > 1:
+                    told = await told_to(turn)
+                    assert said[number - 2] in _unfolded(told), f"a coder without comments: {told}"
+                    left = (await turn.session.read(_MODEL)).json()["content"]
+                    before = block_of(331, at=places[number - 2])
+                    expect_same(before, left, what=f"the design that round {number} goes on from")
+                    heavy = block_of(331).replace("40, 30, 10", "70, 40, 60")
+                    judged = await coder_of(turn, bundle).judged(heavy)
+                    assert not judged.passed, f"a design over the plan's caps passed: {judged}"
+                designs.append(await design_handed(turn, bundle, block_of(331, at=place)))
+            async with flow.turn("reviewer", number) as turn:
+                script = (await turn.session.read(_MODEL)).json()["content"]
+                expect_same(block_of(331, at=place), script, what=f"what review {number} is about")
+                last = number == len(places)
+                decision = Decision.APPROVED if last else Decision.REJECTED
+                words = [] if last else [said[number - 1]]
+                paths = (_MODEL, PLAN)
+                reviews.append(await decided(turn.session, decision, *words, paths=paths))
+        found = await flow.until("completed")
+        prompts = await flow.prompts()
+    expect_same(designs[-1], found.handover_id, what="what the flow has come to")
+    rounds = [
+        ("handed_over" if number == 1 else "rejected", "coder", number) for number in (1, 2, 3)
+    ]
+    between = [("handed_over", "reviewer", number) for number in (1, 2, 3)]
+    expected = [("submitted", None, None), ("taken_up", None, None), ("taken_up", "planner", 1)]
+    for one, other in zip(rounds, between, strict=True):
+        expected += [one, other]
+    expect_same([*expected, ("approved", None, None)], steps_of(found), what="steps of the flow")
+    await _is_consistent(episodes, flow, found, request)
+    decided_of = [(each.decision_id, each.reviewed_id, each.decision) for each in found.decisions]
+    wanted = [Decision.REJECTED, Decision.REJECTED, Decision.APPROVED]
+    expect_same(
+        list(zip(reviews, designs, wanted, strict=True)), decided_of, what="decisions of the flow"
+    )
+    for number, words in enumerate(said):
+        asked = [prompt for prompt in prompts if words in prompt]
+        assert asked, f"expected the comment {words!r} in the prompt of round {number + 2}"
+    kept = await handover(episodes.controller, designs[-1])
+    files = {each.path for each in kept.files}
+    expected_files = {PLAN, TODO, OBJECTIVES, ESTIMATE, _MODEL, f"{CONTEXT}/{REVIEW}"}
+    expect_same(sorted(expected_files), sorted(files), what="files of the approved design")
+    digest = {each.path: each.sha256 for each in kept.files}[_MODEL]
+    script = block_of(331, at=places[-1])
+    expect_same(hashlib.sha256(script.encode()).hexdigest(), digest, what="digest of the script")
+
+
+def _unfolded(text: str) -> str:
+    """Front matter with its lines as they were said: YAML folds long ones."""
+    return " ".join(text.split())
+
+
+async def _is_consistent(
+    episodes: Episodes, flow: FlowAtWork, found: Flow, request: dict[str, Any]
+) -> None:
+    """Rows, events and Temporal say the same of a flow that is over."""
+    consecutive((each.ordinal for each in found.transitions), what="ordinals of the steps")
+    times = [utc(each.at.isoformat(), what="time of a step") for each in found.transitions]
+    in_order(times, what="times of the steps")
+    seen = await closed_workflow(episodes.stack, found.workflow_id)
+    expect_same(found.status.value, seen.status, what="the flow at Temporal")
+    expect_same(found.run_id, seen.run_id, what="the flow's run at Temporal")
+    expect_same({"flow_id": flow.id}, seen.memo, what="the flow's memo at Temporal")
+    given = {key: getattr(found, key) for key in request}
+    expect_same(request, given, what="what the flow was submitted with")
+    for step in found.transitions:
+        if step.role is None:
+            continue
+        episode = await episodes.get(str(step.episode_id))
+        mine = {"flow_id": flow.id, "role": step.role.value, **request}
+        expect_same(mine, {key: episode[key] for key in mine}, what="an episode of the flow")
+        events = calls(await episodes.events(episode["episode_id"]), "flow_transition")
+        payload = {"flow_id": flow.id, **step.model_dump(mode="json", exclude={"at"})}
+        told = [each["payload"] for each in events]
+        assert payload in told, f"expected a step as an event, {payload}, found {told}"
+        closed = await closed_workflow(episodes.stack, episode["workflow_id"])
+        expect_same(episode["status"], closed.status, what="a turn at Temporal")
+
+
+async def test_int_033_rounds_are_used_up(episodes: Episodes) -> None:
+    """A design that is rejected as often as may be ends the flow, which says so, with the last comment.
+
+    Nothing is handed over then, and nothing begins. The model provider is a stand-in: the gateway holds the
+    models.
+    """
+    async with flow_at_work(episodes) as flow:
+        async with flow.turn("planner", 1) as turn:
+            bundle = await plan_handed(turn, 332)
+        for number in (1, 2, 3):
+            async with flow.turn("coder", number) as turn:
+                if number > 1:
+                    told = " ".join((await told_to(turn)).split())
+                    assert told.count("und weiter") == 900, f"expected the whole comment: {told}"
+                script = block_of(332, at=f"{28 + number}, 0, 5")
+                await design_handed(turn, bundle, script)
+            async with flow.turn("reviewer", number) as turn:
+                comment = f"Nr. {number}: zu weit" + " und weiter" * 900 * (number < 3)
+                await decided(turn.session, Decision.REJECTED, comment, paths=[_MODEL])
+        found = await flow.until("failed")
+    assert "Nr. 3: zu weit" in found.reason, f"expected the last comment, found {found.reason!r}"
+    assert "3 times" in found.reason, f"expected how often it was rejected, found {found.reason!r}"
+    expect_same(None, found.handover_id, what="what a flow without an approval has come to")
+    last = steps_of(found)[-1]
+    expect_same(("rounds_used_up", None, None), last, what="the last step of the flow")
+    listed = await episodes.controller.get("/flows", params={"status": "failed", "limit": "500"})
+    assert flow.id in listed.text, f"expected the flow among those that failed, found {listed}"
+    again = await episodes.controller.post(f"/flows/{flow.id}/interrupt")
+    expect_refused(again, 409, says="failed")
+
+
+async def test_int_033_turns_that_come_to_nothing(episodes: Episodes) -> None:
+    """A turn that ends without a hand-over, or is interrupted, ends its flow with that reason.
+
+    So does an operator at Temporal; unknown flows are refused. The model provider is a stand-in: the gateway holds the models.
+    """
+    async with flow_at_work(episodes) as flow:
+        async with flow.turn("planner", 1):
+            pass
+        found = await flow.until("failed")
+    assert "without handing over" in found.reason, f"expected that reason, found {found.reason!r}"
+    async with flow_at_work(episodes) as flow:
+        async with flow.turn("planner", 1) as turn:
+            await plan_handed(turn, 333)
+        async with flow.turn("coder", 1) as turn:
+            answer = await episodes.interrupt(turn.episode_id)
+            assert 202 == answer.status, f"expected the turn to be interrupted, found {answer}"
+            await episodes.until(turn.episode_id, "interrupted")
+        await flow.until("interrupted")
+    async with flow_at_work(episodes) as flow:
+        async with flow.turn("planner", 1) as turn:
+            answer = await episodes.controller.post(f"/flows/{flow.id}/interrupt")
+            assert 202 == answer.status, f"expected the flow to be interrupted, found {answer}"
+            await episodes.until(turn.episode_id, "interrupted")
+        found = await flow.until("interrupted")
+        closed = await closed_workflow(episodes.stack, found.workflow_id)
+        expect_same("canceled", closed.status, what="an interrupted flow at Temporal")
+    for how in ("cancel", "terminate"):
+        async with flow_at_work(episodes) as flow:
+            async with flow.turn("planner", 1) as turn:
+                await end_workflow(episodes.stack, flow.workflow_id, how)
+                await episodes.until(turn.episode_id, "cancelled")
+            found = await flow.until("cancelled")
+        assert found.reason, f"expected a flow that was ended by {how} to say so, found {found}"
+    for path in ("/flows/none", "/benchmarks/none"):
+        expect_refused(await episodes.controller.get(path), 404)
+    expect_refused(await episodes.controller.post("/flows/none/interrupt"), 404)
+    for body in ({}, {"task": ""}, {"task": "x", "seed": -1}, {"task": "x", "benchmark": 1}):
+        for path in ("/flows", "/benchmarks"):
+            expect_refused(await episodes.controller.post(path, body), 422)
+
+
+async def test_int_033_a_restart_at_any_step(breakable: Episodes) -> None:
+    """Controller, controller-worker and worker are killed between turns and within; the flow goes on.
+
+    No turn begins twice, and nothing of a round is forgotten. The model provider is a stand-in: the gateway
+    holds the models.
+    """
+    episodes = breakable
+    stack = episodes.stack
+    async with flow_at_work(episodes) as flow:
+        async with flow.turn("planner", 1) as turn, stack.outage("controller-worker", "kill"):
+            bundle = await plan_handed(turn, 334)
+        async with flow.turn("coder", 1) as turn:
+            await design_handed(turn, bundle, block_of(334, at="28, 0, 5"))
+            async with stack.outage("worker", "kill"):
+                pass
+            async with stack.outage("controller", "kill"):
+                # Its agent ends while nobody can be asked about it.
+                await flow.let_go("coder")
+        async with flow.turn("reviewer", 1) as turn, stack.outage("controller-worker", "kill"):
+            await decided(turn.session, Decision.REJECTED, "Zu weit links.", paths=[_MODEL])
+        async with flow.turn("coder", 2) as turn:
+            async with stack.outage("worker", "kill"):
+                pass
+            told = await told_to(turn)
+            assert "Zu weit links." in told, f"expected the comment after a restart, found {told}"
+            design = await design_handed(turn, bundle, block_of(334))
+        async with flow.turn("reviewer", 2) as turn:
+            async with stack.outage("controller", "kill"):
+                pass
+            await decided(turn.session, Decision.APPROVED, paths=[_MODEL])
+        found = await flow.until("completed")
+    expect_same(design, found.handover_id, what="what the flow has come to")
+    turns = [(role, number) for _, role, number in steps_of(found) if role]
+    roles = ["planner", "coder", "reviewer", "coder", "reviewer"]
+    expect_same(
+        list(zip(roles, (1, 1, 1, 2, 2), strict=True)), turns, what="turns after every restart"
+    )
+    about = (await decisions(episodes.controller, flow_id=flow.id)).decisions
+    kept = [each.decision for each in about]
+    expect_same([Decision.REJECTED, Decision.APPROVED], kept, what="decisions after restarts")
+
+
+async def test_int_033_two_flows_are_not_mixed_up(episodes: Episodes) -> None:
+    """Two flows at once, turn by turn, have plans, designs and comments of their own.
+
+    The model provider is a stand-in: the gateway holds the models.
+    """
+    numbers = (335, 336)
+    async with (
+        flow_at_work(episodes, seed=335) as one,
+        flow_at_work(episodes, seed=336) as other,
+    ):
+        flows = dict(zip(numbers, (one, other), strict=True))
+        designs: dict[int, str] = {}
+        bundles = {}
+
+        async def go(number: int) -> None:
+            flow = flows[number]
+            async with flow.turn("planner", 1) as turn:
+                bundles[number] = await plan_handed(turn, number)
+            async with flow.turn("coder", 1) as turn:
+                script = block_of(number, at="28, 0, 5")
+                await design_handed(turn, bundles[number], script)
+
+        async with trio.open_nursery() as nursery:
+            for number in numbers:
+                nursery.start_soon(go, number)
+        async with one.turn("reviewer", 1) as first, other.turn("reviewer", 1) as second:
+            for number, turn in zip(numbers, (first, second), strict=True):
+                comment = f"Nur für {number}."
+                await decided(turn.session, Decision.REJECTED, comment, paths=[_MODEL])
+        async with one.turn("coder", 2) as first, other.turn("coder", 2) as second:
+            for number, turn in zip(numbers, (first, second), strict=True):
+                told = await told_to(turn)
+                assert f"Nur für {number}." in told, f"expected its own comment, found {told}"
+                plan = (await turn.session.read(PLAN)).json()["content"]
+                expect_same(bundles[number].plan, plan, what=f"the plan of flow {number}")
+                script = block_of(number)
+                designs[number] = await design_handed(turn, bundles[number], script)
+        async with one.turn("reviewer", 2) as first, other.turn("reviewer", 2) as second:
+            for turn in (first, second):
+                await decided(turn.session, Decision.APPROVED, paths=[_MODEL])
+        for number, flow in flows.items():
+            found = await flow.until("completed")
+            expect_same(designs[number], found.handover_id, what=f"what flow {number} comes to")
+            expect_same(number, found.seed, what="the seed of a flow")
+
+
+async def test_int_033_by_the_agents_own_tools(episodes: Episodes) -> None:
+    """A whole flow whose agents do everything themselves: what they are offered is enough for it.
+
+    The model provider is a stand-in: the gateway does the turns.
+    """
+    async with flow_at_work(episodes) as flow:
+        async with flow.turn("planner", 1) as turn:
+            made = [milled("block-337", 12_000, (42, 32, 12), units=100)]
+            bundle = sound(turn.todo, number=337, made=made, units=100)
+            writing = [
+                use("fs_write", path=path, content=text) for path, text in bundle.files().items()
+            ]
+            await flow.rehearse(*writing, use("validate_costing_and_price"), use("submit"))
+        async with flow.turn("coder", 1):
+            script = block_of(337)
+            written = use("fs_write", path=_MODEL, content=script)
+            simulating = use("simulate", duration_s=0.1)
+            await flow.rehearse(written, use("validate_and_price"), simulating, use("submit"))
+        async with flow.turn("reviewer", 1):
+            digest = {_MODEL: hashlib.sha256(script.encode()).hexdigest()}
+            text = front(review(Decision.APPROVED, digest, comments=["Schön."]))
+            reading = use("fs_read", path=_MODEL)
+            await flow.rehearse(reading, use("fs_write", path=REVIEW, content=text), use("submit"))
+        found = await flow.until("completed")
+    (kept,) = found.decisions
+    seen = [(each.path, each.sha256) for each in kept.evidence.files_checked]
+    expect_same([*digest.items()], seen, what="evidence of a reviewer by its own tools")
+    expect_same(found.handover_id, kept.reviewed_id, what="what was approved")
+    for step in (each for each in found.transitions if each.role is not None):
+        episode = await episodes.get(str(step.episode_id))
+        tools = [each for each in episode["traces"] if each["kind"] == "tool"]
+        failed = [each["name"] for each in tools if not each["ok"]]
+        assert not failed, f"expected each call of the {step.role} carried out, failed: {failed}"
+        assert tools, f"expected calls of the {step.role}, found {episode['traces']}"
