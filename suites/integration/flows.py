@@ -83,7 +83,7 @@ class FlowAtWork:
         self.id = accepted.flow_id
         self.workflow_id = accepted.workflow_id
         self._held: dict[str, AsyncExitStack] = {}
-        # The step of the last turn that was let go.
+        # The step of the last turn that was expected.
         self._last = 0
 
     async def get(self) -> Flow:
@@ -126,8 +126,8 @@ class FlowAtWork:
         found = await self._begun(role, number)
         for other in _MARK:
             await self.hold(other)
-        yield found
         self._last = found.ordinal
+        yield found
         await self.let_go(role)
 
     async def hold(self, role: str) -> None:

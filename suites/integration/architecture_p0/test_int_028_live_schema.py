@@ -218,7 +218,7 @@ async def run_of_flows(asking: Conforming, episodes: Episodes, token: str) -> No
     expect_refused(await asking.ask("POST", "/flows", json=body), 409)
     body["benchmark_id"] = UNKNOWN
     expect_refused(await asking.ask("POST", "/flows", json=body), 404)
-    async with flow_at_work(episodes) as flow:
+    async with flow_at_work(episodes) as flow, flow.turn("planner", 1):
         answer = await asking.ask("POST", f"/flows/{flow.id}/interrupt")
         assert 202 == answer.status, f"an interruption of a flow: {answer}"
         await flow.until("interrupted")

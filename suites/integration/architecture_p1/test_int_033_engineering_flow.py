@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 import trio
 from workbench_contract.benchmark import ReviewDecision as Decision
-from workbench_contract.flows import Flow
+from workbench_contract.flows import Flow, FlowRefused, FlowRequest
 from workbench_contract.handover import CONTEXT
 
 from harness_core.doubles.turns import use
@@ -242,6 +242,34 @@ async def test_int_033_a_restart_at_any_step(breakable: Episodes) -> None:
     about = (await decisions(episodes.controller, flow_id=flow.id)).decisions
     kept = [each.decision for each in about]
     expect_same([Decision.REJECTED, Decision.APPROVED], kept, what="decisions after restarts")
+
+
+async def test_int_033_without_temporal(breakable: Episodes) -> None:
+    """A flow that cannot be started has failed and says so; one under way fails when the outage lasts.
+
+    Afterwards nothing of either goes on, and new ones do. The model provider is a stand-in: the gateway holds
+    the models.
+    """
+    episodes, stack = breakable, breakable.stack
+    async with flow_at_work(episodes) as flow:
+        async with flow.turn("planner", 1) as turn, stack.outage("temporal", "kill"):
+            body = FlowRequest(task="Nobody begins.").model_dump(mode="json")
+            answer = await episodes.controller.post("/flows", body)
+            expect_refused(answer, 503)
+            refused = FlowRefused.model_validate_json(answer.body)
+            expect_same("failed", refused.status.value, what="a flow that could not be started")
+            found = await flow.until("failed")
+            assert "Temporal" in found.reason, f"expected the outage as its reason, found {found}"
+            await episodes.until(turn.episode_id, "failed")
+        closed = await closed_workflow(stack, flow.workflow_id)
+        assert closed.status != "completed", f"Temporal completes a flow that failed: {closed}"
+        kept = await episodes.controller.get(f"/flows/{refused.flow_id}")
+        steps = steps_of(Flow.model_validate_json(kept.body))
+        wanted = [("submitted", None, None), ("failed", None, None)]
+        expect_same(wanted, steps, what="steps of a flow that could not be started")
+        expect_same(found, await flow.get(), what="a flow that failed, after the outage")
+    async with flow_at_work(episodes) as flow, flow.turn("planner", 1) as turn:
+        await plan_handed(turn, 338)
 
 
 async def test_int_033_two_flows_are_not_mixed_up(episodes: Episodes) -> None:

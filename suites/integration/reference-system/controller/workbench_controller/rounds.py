@@ -12,6 +12,7 @@ from workbench_contract.handover import CONTEXT, FileBytes
 from workbench_controller.handovers import content_of
 from workbench_foundation import faults
 from workbench_planning import refusal_md, review_md, todo_md
+from workbench_planning.environment import belongs
 
 #: What of a hand-over says why somebody is asked once more.
 _SAYING = (review_md.FILE, refusal_md.FILE)
@@ -42,7 +43,7 @@ def resumed(
         given = each.path in fixed and each.path != todo_md.FILE
         if role is AgentRole.PLANNER:
             # Objectives that were given may have been made stricter.
-            over = each.path == todo_md.FILE or each.path.startswith("environment/")
+            over = each.path == todo_md.FILE or belongs(each.path)
             given = False
         if not over and not given:
             kept.append(each)
