@@ -11,6 +11,7 @@ from workbench_contract.episodes import Purpose
 from workbench_contract.findings import Stage
 from workbench_contract.handover import GEOMETRY
 
+from harness_core.doubles.turns import Turn, use
 from suites.integration.bundles import ESTIMATE, FILES, OBJECTIVES, PLAN, TODO, Bundle, milled
 from suites.integration.bundles import sound as sound_bundle
 from suites.integration.comparing import expect_same
@@ -144,9 +145,16 @@ async def _holds(session: Session, files: dict[str, str], what: str) -> None:
 
 @asynccontextmanager
 async def _coder_in(
-    episodes: Episodes, benchmark: Benchmark, number: int
+    episodes: Episodes, benchmark: Benchmark, *turns: Turn, number: int
 ) -> AsyncIterator[tuple[Coder, str]]:
-    """A coder who was handed a plan in an environment, and the hand-over of that plan."""
+    """A coder who was handed a plan in an environment, and the hand-over of that plan.
+
+    Args:
+        episodes: of the stack.
+        benchmark: whose environment it is.
+        turns: what the coder's model does when it is let go.
+        number: of the plan.
+    """
     async with engineer_of(episodes, benchmark, number=number) as planner:
         bundle = _plan(planner, benchmark)
         answer = await planner.judged(bundle)
@@ -154,7 +162,7 @@ async def _coder_in(
         accepted = expect_handed(answer, names, what=f"the plan {number}")
         await handover(episodes.controller, accepted.handover_id)
     begun = {"role": "coder", "handover_id": accepted.handover_id}
-    async with at_work(episodes, **begun) as (started, session, _):
+    async with at_work(episodes, *turns, **begun) as (started, session, _):
         coder = Coder(episode_id=started["episode_id"], session=session, bundle=bundle)
         yield coder, accepted.handover_id
 
@@ -167,7 +175,10 @@ async def test_int_015_what_a_coder_may_not_do(episodes: Episodes) -> None:
     """
     benchmark = await benchmark_made(episodes, 151)
     wanted = digests_of(benchmark.files)
-    async with _coder_in(episodes, benchmark, 152) as (coder, plan):
+    # Spoilt again when it is let go, it finds that out, and mends it.
+    mended = use("fs_write", path=SIZES, content=benchmark.files[SIZES])
+    turns = (use("submit"), mended, use("submit"))
+    async with _coder_in(episodes, benchmark, *turns, number=152) as (coder, plan):
         session, given = coder.session, coder.bundle.files() | benchmark.files
         await _holds(session, given, "the coder")
         await session.write("model.py", _script(152))
@@ -205,7 +216,15 @@ async def test_int_015_what_a_coder_may_not_do(episodes: Episodes) -> None:
     found_solids = [each.model_dump() for each in kept_geometry]
     expect_same(geometry_of(151), found_solids, what="solids of the environment on record")
     episode = await episodes.get(coder.episode_id)
-    expect_same([one.handover_id], episode["handovers"], what="hand-overs of the coder")
+    tools = [each for each in episode["traces"] if each["kind"] == "tool"]
+    expect_same([False, True, True], [each["ok"] for each in tools], what="its agent's own calls")
+    told = tools[0]["detail"]["result"]
+    assert SIZES in told, f"expected the agent to be told about {SIZES}, found {told}"
+    first, *more = episode["handovers"]
+    expect_same(one.handover_id, first, what="the first hand-over of the coder")
+    expect_same(1, len(more), what="hand-overs of its agent's own")
+    recorded = await environment_kept(episodes.controller, more[0])
+    expect_same(wanted, recorded, what="digests of what its agent handed over")
 
 
 async def test_int_015_planners_and_sessions(breakable: Episodes) -> None:

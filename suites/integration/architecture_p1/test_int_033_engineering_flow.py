@@ -8,15 +8,17 @@ from typing import Any, Final
 import pytest
 import trio
 from workbench_contract.benchmark import ReviewDecision as Decision
+from workbench_contract.findings import Stage
 from workbench_contract.flows import Flow, FlowRefused, FlowRequest
 from workbench_contract.handover import CONTEXT
 
 from harness_core.doubles.turns import use
-from suites.integration.bundles import ESTIMATE, OBJECTIVES, PLAN, TODO, milled, sound
+from suites.integration.bundles import ESTIMATE, OBJECTIVES, PLAN, TODO, Bundle, milled, sound
 from suites.integration.comparing import consecutive, expect_same, in_order, utc
 from suites.integration.episodes import Episodes, calls
 from suites.integration.flows import (
     FlowAtWork,
+    TurnAtWork,
     block_of,
     coder_of,
     decisions,
@@ -26,7 +28,7 @@ from suites.integration.flows import (
     steps_of,
     told_to,
 )
-from suites.integration.planners import handover
+from suites.integration.planners import expect_found, handover
 from suites.integration.refusals import expect_refused
 from suites.integration.reviews import REVIEW, decided, front, review
 from suites.integration.temporal_view import closed_workflow, end_workflow
@@ -52,14 +54,8 @@ async def test_int_033_rejected_twice_then_approved(episodes: Episodes) -> None:
         for number, place in enumerate(places, start=1):
             async with flow.turn("coder", number) as turn:
                 if number > 1:
-                    told = await told_to(turn)
-                    assert said[number - 2] in _unfolded(told), f"a coder without comments: {told}"
-                    left = (await turn.session.read(_MODEL)).json()["content"]
                     before = block_of(331, at=places[number - 2])
-                    expect_same(before, left, what=f"the design that round {number} goes on from")
-                    heavy = block_of(331).replace("40, 30, 10", "70, 40, 60")
-                    judged = await coder_of(turn, bundle).judged(heavy)
-                    assert not judged.passed, f"a design over the plan's caps passed: {judged}"
+                    await _was_sent_back(turn, bundle, said[number - 2], before)
                 designs.append(await design_handed(turn, bundle, block_of(331, at=place)))
             async with flow.turn("reviewer", number) as turn:
                 script = (await turn.session.read(_MODEL)).json()["content"]
@@ -96,6 +92,21 @@ async def test_int_033_rejected_twice_then_approved(episodes: Episodes) -> None:
     digest = {each.path: each.sha256 for each in kept.files}[_MODEL]
     script = block_of(331, at=places[-1])
     expect_same(hashlib.sha256(script.encode()).hexdigest(), digest, what="digest of the script")
+
+
+async def _was_sent_back(turn: TurnAtWork, bundle: Bundle, comment: str, before: str) -> None:
+    """A coder is told why, goes on from what it left, and is held to what the reviewer and the plan said."""
+    told, coder = await told_to(turn), coder_of(turn, bundle)
+    assert comment in _unfolded(told), f"expected {comment!r} for the coder, found {told}"
+    left = (await turn.session.read(_MODEL)).json()["content"]
+    expect_same(before, left, what=f"the design that round {turn.round} goes on from")
+    path = f"{CONTEXT}/{REVIEW}"
+    await turn.session.write(path, told.replace("rejected", "approved"))
+    answer = await coder.submit()
+    expect_found(answer, Stage.AGREE, {path}, what="a design beside other comments")
+    await turn.session.write(path, told)
+    judged = await coder.judged(block_of(331).replace("40, 30, 10", "70, 40, 60"))
+    assert not judged.passed, f"expected a design over the plan's caps not to pass, found {judged}"
 
 
 def _unfolded(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +21,10 @@ from workbench_controller.rounds import told_by
 from workbench_controller.run import FlowStep, Run, StageToBegin
 from workbench_controller.submission import row_of
 from workbench_foundation import faults, log
+
+
+#: For the planted fault `flow-rounds-in-memory` alone.
+_begun: Counter[tuple[str, str]] = Counter()
 
 
 async def begin_flow(connection: asyncpg.Connection, row: dict[str, Any]) -> None:
@@ -49,7 +54,7 @@ async def begin_stage(pool: asyncpg.Pool, stage: StageToBegin) -> Run | None:
         await issue_to(connection, run)
         step = _step(stage.ordinal, EpisodeStatus.RUNNING, stage.cause, stage.reason) | {
             "role": stage.role.value,
-            "round": stage.round,
+            "round": _round(stage),
             "episode_id": run.episode_id,
         }
         await _write(connection, flow.flow_id, step, of=row_of(run, {}))
@@ -129,6 +134,13 @@ async def _run_of(pool: asyncpg.Pool, stage: StageToBegin) -> Run:
         told=await told_by(pool, context),
         limits=flow.limits,
     )
+
+
+def _round(stage: StageToBegin) -> int:
+    if faults.on("flow-rounds-in-memory"):
+        _begun[stage.flow.flow_id, stage.role] += 1
+        return _begun[stage.flow.flow_id, stage.role]
+    return stage.round
 
 
 async def _latest_review(pool: asyncpg.Pool) -> str:

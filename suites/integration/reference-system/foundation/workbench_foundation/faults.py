@@ -77,6 +77,7 @@ FAULTS = {
     "flow-context-withheld": "who is asked once more is not told why",
     "flow-result-of-first-round": "a flow comes to its first design, whichever was approved",
     "flow-reviews-first-design": "reviewers are given the first design of the flow, in every round",
+    "flow-rounds-in-memory": "the rounds of a flow are those since its process was started",
     "flow-step-without-event": "a step of a flow is a row and no event",
     "flow-unbounded": "a flow goes round without end",
     "flow-unreviewed": "a flow comes to what its coder hands over, reviewed or not",
