@@ -205,6 +205,11 @@ async def test_int_033_turns_that_come_to_nothing(episodes: Episodes) -> None:
                 await episodes.until(turn.episode_id, "cancelled")
             found = await flow.until("cancelled")
         assert found.reason, f"expected a flow that was ended by {how} to say so, found {found}"
+    async with flow_at_work(episodes) as flow:
+        async with flow.turn("planner", 1):
+            await end_workflow(episodes.stack, flow.workflow_id, "delete")
+            found = await flow.until("failed", "cancelled")
+        assert found.reason, f"expected a flow that Temporal forgot to say so, found {found}"
     for path in ("/flows/none", "/benchmarks/none"):
         expect_refused(await episodes.controller.get(path), 404)
     expect_refused(await episodes.controller.post("/flows/none/interrupt"), 404)
@@ -258,7 +263,7 @@ async def test_int_033_a_restart_at_any_step(breakable: Episodes) -> None:
 async def test_int_033_without_temporal(breakable: Episodes) -> None:
     """A flow that cannot be started has failed and says so; one under way fails when the outage lasts.
 
-    Afterwards nothing of either goes on, and new ones do. The model provider is a stand-in: the gateway holds
+    Without a worker of Temporal's it is interrupted all the same. Nothing of these goes on, and new ones do. The model provider is a stand-in: the gateway holds
     the models.
     """
     episodes, stack = breakable, breakable.stack
@@ -279,6 +284,12 @@ async def test_int_033_without_temporal(breakable: Episodes) -> None:
         wanted = [("submitted", None, None), ("failed", None, None)]
         expect_same(wanted, steps, what="steps of a flow that could not be started")
         expect_same(found, await flow.get(), what="a flow that failed, after the outage")
+    async with flow_at_work(episodes) as flow:
+        async with flow.turn("planner", 1), stack.outage("controller-worker", "kill"):
+            answer = await episodes.controller.post(f"/flows/{flow.id}/interrupt")
+            assert 202 == answer.status, f"expected an interruption to be taken, found {answer}"
+            found = await flow.until("interrupted")
+        expect_same(found, await flow.get(), what="an interrupted flow, when its worker is back")
     async with flow_at_work(episodes) as flow, flow.turn("planner", 1) as turn:
         await plan_handed(turn, 338)
 
