@@ -206,6 +206,8 @@ class FlowWorkflow:
             "stage_end",
             run,
             result_type=StageEnd,
+            # A hand-over that the worker does not give is waited for, and not for ever.
+            schedule_to_close_timeout=timedelta(seconds=self._flow.episode_s),
             start_to_close_timeout=timedelta(seconds=self._flow.limits.rpc_s),
             retry_policy=_KEEP_TRYING,
         )
