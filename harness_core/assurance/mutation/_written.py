@@ -58,6 +58,9 @@ def load_written(path: Path, product: Product) -> tuple[Mutant, ...]:
     return tuple(known.values())
 
 
+_DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
 def _mutant(row: _Row, product: Product, *, where: Path, key: str) -> Mutant:
     if row.file not in product.files:
         some = ", ".join(sorted(product.files)[:5])
@@ -76,7 +79,8 @@ def _mutant(row: _Row, product: Product, *, where: Path, key: str) -> Mutant:
     if row.new == row.old:
         raise BadInput(where, key=f"{key}.new", found="the text of old", expected="another text")
     start = source.index(row.old.encode())
-    first, last = _changed_lines(row, line=source.count(b"\n", 0, start) + 1)
+    changed = _changed_lines(row, line=source.count(b"\n", 0, start) + 1)
+    first, last = _whole_statements(source, *changed)
     function = _function_at(source, first, last)
     return Mutant(
         id=_hash(OPERATOR, row.file, row.what)[:_ID_DIGITS],
@@ -84,7 +88,7 @@ def _mutant(row: _Row, product: Product, *, where: Path, key: str) -> Mutant:
         function=function or "<module>",
         operator=OPERATOR,
         what=row.what,
-        line=first,
+        line=changed[0],
         first=first,
         last=last,
         at_import=not function,
@@ -108,6 +112,19 @@ def _changed_lines(row: _Row, *, line: int) -> tuple[int, int]:
 def _alike(one: list[str], other: list[str]) -> int:
     """How many lines are the same from the start."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _whole_statements(source: bytes, first: int, last: int) -> tuple[int, int]:
+    """The lines with those of the statements around them: a text of many lines is run as its statement is."""
+    begin, end = first, last
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.stmt) or isinstance(node, _DEFINITIONS):
+            continue
+        below = getattr(node, "body", None)
+        ends = below[0].lineno - 1 if below else node.end_lineno or node.lineno
+        if node.lineno <= last and first <= ends:
+            begin, end = min(begin, node.lineno), max(end, ends)
+    return begin, end
 
 
 def _function_at(source: bytes, first: int, last: int) -> str:

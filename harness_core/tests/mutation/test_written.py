@@ -3,6 +3,7 @@
 import pytest
 
 from harness_core.assurance.mutation import Choice, Plan, Verdict, run_campaign
+from harness_core.assurance.mutation._product import Product
 from harness_core.assurance.mutation._written import load_written
 from harness_core.base.errors import BadInput
 
@@ -128,3 +129,40 @@ async def test_they_are_judged_as_the_others(words, file_of):
     }
     assert store.path.name == "results-mine.sqlite"
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        pytest.param("WHERE id", "WHERE name", (2, 6), id="within-a-text-of-many-lines"),
+        pytest.param("            one,", "            two,", (2, 6), id="an-argument"),
+        pytest.param("and two", "or two", (7, 8), id="a-condition-of-two-lines"),
+        pytest.param("return one", "return two", (9, 9), id="a-line-by-itself"),
+        pytest.param("not one", "one", (11, 11), id="the-end-of-a-branch"),
+    ],
+)
+def test_a_statement_of_many_lines_is_run_as_one(tmp_path, old, new, lines):
+    """Of a text that it holds no line is executed by itself: tests that execute any of it are asked."""
+    code = tmp_path / "code.py"
+    code.write_text(
+        "async def ask(db, one, two):\n"
+        "    found = await db.fetch(\n"
+        '        """SELECT *\n'
+        "        FROM things WHERE id = $1\n"
+        '        """,\n'
+        "            one, two)\n"
+        "    if (one\n"
+        "            and two):\n"
+        "        return one\n"
+        "    else:\n"
+        "        return not one\n"
+    )
+    mine = tmp_path / "mine.toml"
+    mine.write_text(f"[[mutant]]\nwhat = 'w'\nfile = 'code.py'\nold = '{old}'\nnew = '{new}'\n")
+    product = Product(
+        sources=(tmp_path,), files={"code.py": code}, environment=None, in_tests=False
+    )
+    (mutant,) = load_written(mine, product)
+
+    assert lines == (mutant.first, mutant.last)
+    assert mutant.function == "ask"
