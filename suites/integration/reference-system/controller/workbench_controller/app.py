@@ -12,13 +12,13 @@ from fastapi.responses import JSONResponse
 from workbench_contract.health import Health
 from workbench_controller import cots_api, database, episodes_api, flows_api, handovers_api
 from workbench_controller.catalogue.reader import Catalogue
-from workbench_controller.flow_watch import FlowWatch
 from workbench_controller.ingest import pull_for_ever
 from workbench_controller.parts import Parts, Refused
 from workbench_controller.settings import Settings
 from workbench_controller.storage import Store
 from workbench_controller.temporal import Workflows, connect
 from workbench_controller.watch import Watch
+from workbench_controller.watched import Episodes, Flows
 from workbench_controller.worker_client import WorkerClient
 from workbench_foundation import log
 from workbench_foundation.errors import describe
@@ -43,12 +43,16 @@ async def make_app(settings: Settings) -> App:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        watch = Watch(parts.pool, parts.workflows, settings.temporal)
-        flows = FlowWatch(parts.pool, parts.workflows, settings.temporal)
+        kinds = (Episodes(parts.pool, parts.workflows), Flows(parts.pool))
+        watches = [
+            Watch(kind, parts.pool, parts.workflows, settings.temporal) for kind in kinds
+        ]
         tasks = [
             asyncio.create_task(pull_for_ever(parts.pool, parts.worker, pull_s=settings.pull_s)),
-            asyncio.create_task(watch.look_for_ever(watch_s=settings.watch_s)),
-            asyncio.create_task(flows.look_for_ever(watch_s=settings.watch_s)),
+            *(
+                asyncio.create_task(watch.look_for_ever(watch_s=settings.watch_s))
+                for watch in watches
+            ),
         ]
         log.info("started")
         yield

@@ -37,28 +37,17 @@ async def open_pool(url: str) -> asyncpg.Pool:
     )
 
 
-#: Table → its key.
-_KEYS = {"episodes": "episode_id", "flows": "flow_id"}
-
-
-def each_episode(
-    pool: asyncpg.Pool, condition: str, *, at_once: int
-) -> AsyncIterator[asyncpg.Record]:
-    """Every episode that meets a condition, see :func:`each_row`."""
-    return each_row(pool, "episodes", condition, at_once=at_once)
-
-
 async def each_row(
-    pool: asyncpg.Pool, table: str, condition: str, *, at_once: int
+    pool: asyncpg.Pool, table: str, condition: str, *, key: str, at_once: int
 ) -> AsyncIterator[asyncpg.Record]:
     """Every row of a table that meets a condition, oldest first, however many there are.
 
     Args:
-        table: ``episodes`` or ``flows``.
+        table: with a column ``created_at``.
         condition: in SQL.
+        key: of the table.
         at_once: how many are read by one query.
     """
-    key = _KEYS[table]
     after: tuple[datetime | None, str] = (None, "")
     while True:
         rows = await pool.fetch(

@@ -1,4 +1,4 @@
-"""Starting a flow: a row first, then the workflow; and ending one early."""
+"""Starting a flow: a row first, then the workflow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from workbench_contract.flows import (
     BenchmarkRequest,
     Cause,
     FlowAccepted,
-    FlowInterruptAccepted,
     FlowRequest,
 )
 from workbench_controller.database import AWAY
@@ -120,43 +119,3 @@ async def _failed(parts: Parts, flow_id: str, why: str) -> EpisodeStatus:
         log.error("failure_unwritten", reason=describe(error))
         return EpisodeStatus.QUEUED
     return EpisodeStatus.FAILED
-
-
-async def interrupt_flow(parts: Parts, flow_id: str) -> FlowInterruptAccepted:
-    """Have a flow ended, with the turn that is under way.
-
-    Raises:
-        Refused: 404 for an unknown one, 409 when it has ended, 503 when Temporal does not answer;
-            nothing has changed then.
-    """
-    async with parts.pool.acquire() as connection, connection.transaction():
-        row = await connection.fetchrow(
-            "SELECT * FROM flows WHERE flow_id = $1 FOR UPDATE", flow_id
-        )
-        if row is None:
-            raise Refused(404, f"cannot interrupt flow {flow_id}: there is none. Check the id")
-        status = EpisodeStatus(row["status"])
-        if status.final:
-            detail = f"cannot interrupt flow {flow_id}: it is {status}. Start another one"
-            raise Refused(409, detail)
-        asked_at = await connection.fetchval(
-            "UPDATE flows SET interrupt_requested_at ="
-            " coalesce(interrupt_requested_at, clock_timestamp())"
-            " WHERE flow_id = $1 RETURNING interrupt_requested_at",
-            flow_id,
-        )
-        await connection.execute(
-            "UPDATE episodes SET interrupt_requested_at ="
-            " coalesce(interrupt_requested_at, clock_timestamp())"
-            " WHERE flow_id = $1 AND status IN ('queued', 'running')",
-            flow_id,
-        )
-        try:
-            await parts.workflows.cancel(row["workflow_id"])
-        except TemporalAway as away:
-            # Leaving the block by an error takes the request back.
-            raise Refused(503, f"{away}. Ask again when Temporal serves") from away
-        except LookupError:
-            log.warning("interrupted_without_workflow", flow_id=flow_id)
-    log.info("interrupt_requested", flow_id=flow_id)
-    return FlowInterruptAccepted(flow_id=flow_id, status=status, interrupt_requested_at=asked_at)

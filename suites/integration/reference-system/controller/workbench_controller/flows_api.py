@@ -20,7 +20,8 @@ from workbench_contract.flows import (
 )
 from workbench_contract.problem import Problem
 from workbench_controller import decisions, flow_records
-from workbench_controller.flow_submission import interrupt_flow, submit_flow
+from workbench_controller.flow_submission import submit_flow
+from workbench_controller.interruption import interrupt_flow
 from workbench_controller.parts import Controller, Refused, refusals
 
 router = APIRouter()

@@ -7,7 +7,7 @@ import asyncio
 import asyncpg
 import httpx
 
-from workbench_controller.database import each_episode
+from workbench_controller.database import each_row
 from workbench_controller.eventstore import last_pulled, store_pulled
 from workbench_controller.handovers import BytesDiffer, store_accepted
 from workbench_controller.worker_client import WorkerClient
@@ -68,7 +68,8 @@ async def _round(pool: asyncpg.Pool, worker: WorkerClient, behind: set[str]) -> 
 
     ``settled`` says that nothing works for the episode any more, the worker included.
     """
-    async for row in each_episode(pool, "NOT drained", at_once=_SESSIONS):
+    waiting = each_row(pool, "episodes", "NOT drained", key="episode_id", at_once=_SESSIONS)
+    async for row in waiting:
         ids = {name: row[name] for name in ("episode_id", "session_id", "trace_id")}
         with log.about(**ids):
             try:

@@ -1,7 +1,7 @@
-"""No episode is stuck: what Temporal has ended, or cannot be asked about, ends here as well.
+"""Nothing is stuck: what Temporal has ended, or cannot be asked about, ends here as well.
 
-Temporal survives its own death, and so do workflows; an episode waits for it until the configured
-outage has passed, and fails then. Its workflow, should it come back, is cancelled.
+Temporal survives its own death, and so do workflows; episodes and flows wait for it until the configured
+outage has passed, and fail then. Their workflows, should they come back, are cancelled.
 """
 
 from __future__ import annotations
@@ -10,24 +10,23 @@ import asyncio
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import asyncpg
 from temporalio.client import WorkflowExecutionStatus
 
 from workbench_contract.episodes import EpisodeStatus
-from workbench_controller.database import each_episode
-from workbench_controller.lifecycle import TransitionRefused, transition
+from workbench_controller.database import each_row
 from workbench_controller.settings import Temporal
 from workbench_controller.temporal import TemporalAway, Workflows
 from workbench_foundation import faults, log
 from workbench_foundation.errors import describe
 
-#: Episodes that are read from the database at once.
-_EPISODES = 200
+#: Rows that are read from the database at once.
+_ROWS = 200
 
-#: What an episode is whose workflow has ended without telling us.
-ENDED = {
+#: What an episode or a flow is whose workflow has ended without telling us.
+_ENDED = {
     WorkflowExecutionStatus.COMPLETED: (EpisodeStatus.FAILED, "its workflow ended without a word"),
     WorkflowExecutionStatus.FAILED: (EpisodeStatus.FAILED, "its workflow failed at Temporal"),
     WorkflowExecutionStatus.CANCELED: (
@@ -42,14 +41,38 @@ ENDED = {
 }
 
 
+class Watched(Protocol):
+    """What has a row and a workflow.
+
+    Attributes:
+        table: of the rows.
+        key: its key.
+        names: columns that say in a log which it is.
+    """
+
+    table: str
+    key: str
+    names: tuple[str, ...]
+
+    async def end(self, row: Mapping[str, Any], status: EpisodeStatus, reason: str) -> None:
+        """End one, unless it has ended otherwise meanwhile."""
+
+    async def is_due(self, row: Mapping[str, Any]) -> bool:
+        """Whether its workflow has yet to be started."""
+
+
 class Watch:
-    """Looks at every episode that is not settled.
+    """Looks at all of a kind that are not settled.
 
     Args:
+        watched: the kind.
         settings: how long Temporal may be away.
     """
 
-    def __init__(self, pool: asyncpg.Pool, workflows: Workflows, settings: Temporal) -> None:
+    def __init__(
+        self, watched: Watched, pool: asyncpg.Pool, workflows: Workflows, settings: Temporal
+    ) -> None:
+        self._watched = watched
         self._pool = pool
         self._workflows = workflows
         self._settings = settings
@@ -62,13 +85,13 @@ class Watch:
                 await self._look()
             # The edge of a task that must not end: trouble of one round is logged, the next follows.
             except Exception as error:
-                log.warning("watch_failed", reason=describe(error))
+                log.warning("watch_failed", of=self._watched.table, reason=describe(error))
             await asyncio.sleep(watch_s)
 
     async def _look(self) -> None:
-        rows = [
-            row async for row in each_episode(self._pool, "NOT settled", at_once=_EPISODES)
-        ]
+        table, key = self._watched.table, self._watched.key
+        found = each_row(self._pool, table, "NOT settled", key=key, at_once=_ROWS)
+        rows = [row async for row in found]
         if faults.on("outage-accepted"):
             rows = [row for row in rows if row["status"] != EpisodeStatus.QUEUED.value]
         try:
@@ -78,8 +101,7 @@ class Watch:
             return
         self._answered_at = time.monotonic()
         for row in rows:
-            ids = {name: row[name] for name in ("episode_id", "trace_id", "session_id")}
-            with log.about(**ids):
+            with log.about(**{name: row[name] for name in self._watched.names}):
                 await self._look_at(row)
 
     async def _away(self, rows: list[Mapping[str, Any]], away: TemporalAway) -> None:
@@ -92,44 +114,32 @@ class Watch:
                 continue
             if not EpisodeStatus(row["status"]).final and not self._is_young(row):
                 reason = f"Temporal has been away for {lasted_s:.1f} s: {away}"
-                await self._end(row, EpisodeStatus.FAILED, reason)
+                await self._watched.end(row, EpisodeStatus.FAILED, reason)
 
     async def _look_at(self, row: Mapping[str, Any]) -> None:
         final = EpisodeStatus(row["status"]).final
         found = await self._workflows.status(row["workflow_id"])
         if found is WorkflowExecutionStatus.RUNNING:
             if final and self._is_left(row):
-                log.warning("workflow_of_ended_episode", workflow_id=row["workflow_id"])
+                log.warning("workflow_of_ended", workflow_id=row["workflow_id"])
                 await self._workflows.cancel(row["workflow_id"])
             elif not final and self._ignores_interrupt(row):
                 reason = "it was interrupted; no worker ended its workflow"
                 await self._workflows.terminate(row["workflow_id"], reason)
-                await self._end(row, EpisodeStatus.INTERRUPTED, reason)
+                await self._watched.end(row, EpisodeStatus.INTERRUPTED, reason)
         elif final:
+            table, key = self._watched.table, self._watched.key
             await self._pool.execute(
-                "UPDATE episodes SET settled = true WHERE episode_id = $1", row["episode_id"]
+                f"UPDATE {table} SET settled = true WHERE {key} = $1", row[key]
             )
         elif found is None:
-            if not self._is_young(row) and not await self._is_due(row):
-                await self._end(row, EpisodeStatus.FAILED, "Temporal does not know its workflow")
+            if not self._is_young(row) and not await self._watched.is_due(row):
+                await self._watched.end(row, EpisodeStatus.FAILED, "Temporal does not know its workflow")
         elif self._is_left(row):
-            status, reason = ENDED.get(found, (EpisodeStatus.FAILED, f"its workflow is {found}"))
+            status, reason = _ENDED.get(found, (EpisodeStatus.FAILED, f"its workflow is {found}"))
             if status is EpisodeStatus.CANCELLED and row["interrupt_requested_at"] is not None:
                 status, reason = EpisodeStatus.INTERRUPTED, "it was interrupted"
-            await self._end(row, status, reason)
-
-    async def _end(self, row: Mapping[str, Any], status: EpisodeStatus, reason: str) -> None:
-        try:
-            await transition(self._pool, row["episode_id"], status, reason=reason)
-        except TransitionRefused as refused:
-            log.info("ended_meanwhile", reason=str(refused))
-
-    async def _is_due(self, row: Mapping[str, Any]) -> bool:
-        """It is the turn of a flow that has yet to start it."""
-        if row["flow_id"] is None:
-            return False
-        flow = await self._workflows.status(f"flow-{row['flow_id']}")
-        return flow is WorkflowExecutionStatus.RUNNING
+            await self._watched.end(row, status, reason)
 
     def _is_young(self, row: Mapping[str, Any]) -> bool:
         """It may be being started right now."""

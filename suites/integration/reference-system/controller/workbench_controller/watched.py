@@ -1,0 +1,62 @@
+"""What a watch looks at: episodes and flows, each with how one of them ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import asyncpg
+from temporalio.client import WorkflowExecutionStatus
+
+from workbench_contract.episodes import EpisodeStatus
+from workbench_contract.flows import Cause
+from workbench_controller.flows import take
+from workbench_controller.lifecycle import TransitionRefused, transition
+from workbench_controller.temporal import Workflows
+from workbench_foundation import log
+
+
+class Episodes:
+    """Episodes; one that is a flow's turn may have yet to be started by it."""
+
+    table = "episodes"
+    key = "episode_id"
+    names = ("episode_id", "trace_id", "session_id")
+
+    def __init__(self, pool: asyncpg.Pool, workflows: Workflows) -> None:
+        self._pool = pool
+        self._workflows = workflows
+
+    async def end(self, row: Mapping[str, Any], status: EpisodeStatus, reason: str) -> None:
+        """End one, unless it has ended otherwise meanwhile."""
+        try:
+            await transition(self._pool, row["episode_id"], status, reason=reason)
+        except TransitionRefused as refused:
+            log.info("ended_meanwhile", reason=str(refused))
+
+    async def is_due(self, row: Mapping[str, Any]) -> bool:
+        """Whether a flow that runs has yet to start its workflow."""
+        if row["flow_id"] is None:
+            return False
+        flow = await self._workflows.status(f"flow-{row['flow_id']}")
+        return flow is WorkflowExecutionStatus.RUNNING
+
+
+class Flows:
+    """Flows."""
+
+    table = "flows"
+    key = "flow_id"
+    names = ("flow_id",)
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def end(self, row: Mapping[str, Any], status: EpisodeStatus, reason: str) -> None:
+        """End one, unless it has ended otherwise meanwhile."""
+        cause = Cause.FAILED if status is EpisodeStatus.FAILED else Cause.INTERRUPTED
+        await take(self._pool, row["flow_id"], status, cause, reason=reason)
+
+    async def is_due(self, _row: Mapping[str, Any]) -> bool:
+        """Its workflow is started when it is submitted, or not at all."""
+        return False
