@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import trio
 from msgspec import structs
 
 from harness_core.base.bridge import Loop
@@ -22,12 +24,15 @@ from suites.e2e.ecosystem.handle import ALL_BUTLERS, Ecosystem
 from suites.e2e.ecosystem.mcp import CannotReach
 from suites.e2e.ecosystem.roster import read_roster
 from suites.e2e.ecosystem.subject_file import OWN_PROCESS, tables_of
-from suites.e2e.worlds.chaos import expect_ended_well
+from suites.e2e.worlds.chaos import expect_ended_well, expect_soon
 
 pytestmark = [pytest.mark.covers("E2E-PROVISIONING"), pytest.mark.slow]
 
 #: Some butlers of one roster, started by one command.
 SERVES_S = 60.0
+
+#: Ports of nobody: the switchboard that a butler.toml names, where the environment names another.
+NOBODY = 9
 
 #: Names and descriptions that have nothing in common but their place in the roster.
 ADDED = {
@@ -68,12 +73,13 @@ def test_up_finds_what_the_harness_finds(
             harness_loop.run(lambda: expect_those(ecosystem))
             harness_loop.run(lambda: expect_an_end(ecosystem))
             harness_loop.run(lambda: expect_only(ecosystem, roster, ["switchboard", "a"]))
+            harness_loop.run(lambda: expect_a_failure_is_told(ecosystem, "garden-2"))
     except HarnessError as error:
         if "registry" not in str(error) and ALL_BUTLERS not in str(error):
             raise
         raise AssertionError(
-            f"one command starts every butler of the roster, expected {sorted(found)} to serve: "
-            f"{error}"
+            f"one command starts every butler of the roster, expected {sorted(found)} to serve, where "
+            f"the environment says (port, database, switchboard) whatever its file says: {error}"
         ) from error
 
 
@@ -83,7 +89,9 @@ def write_roster(roster: Path, *, source: Path) -> None:
     for number, (name, description) in enumerate(ADDED.items()):
         (roster / name).mkdir()
         (roster / name / "butler.toml").write_text(
-            f'[butler]\nname = "{name}"\nport = {8170 + number}\ndescription = "{description}"\n',
+            f'[butler]\nname = "{name}"\nport = {8170 + number}\ndescription = "{description}"\n'
+            f'[butler.db]\nname = "{name}-elsewhere"\n'
+            f'[butler.switchboard]\nurl = "http://127.0.0.1:{NOBODY + number}/sse"\n',
             encoding="utf-8",
         )
     for folder, file in (
@@ -131,6 +139,54 @@ async def expect_an_end(ecosystem: Ecosystem) -> None:
     )
 
 
+async def expect_a_failure_is_told(ecosystem: Ecosystem, name: str) -> None:
+    """A butler whose port is busy fails alone, first of all; the command says so when all have ended."""
+    board, unlucky = ecosystem.switchboard, ecosystem[name]
+    others = [each for each in ecosystem.butlers if each != name]
+    (listener,) = await trio.open_tcp_listeners(unlucky.port, host="127.0.0.1")
+    async with (
+        listener,
+        board.run.child(
+            board.command,
+            name="up-with-a-busy-port",
+            env=dict(ChainMap(*(each.environment for each in ecosystem.butlers.values()))),
+            evidence=board.process.evidence,
+            grace_s=40,
+        ) as child,
+    ):
+
+        async def all_is_said() -> bool:
+            return str(unlucky.port) in child.log.read_text(encoding="utf-8")
+
+        with deadline(f"see {others} serve", seconds=SERVES_S, tail=child.tail):
+            await until(lambda: they_serve(ecosystem, others))
+        await expect_soon(
+            f"the command names port {unlucky.port}, which is taken",
+            all_is_said,
+            seconds=SERVES_S,
+            story=child.tail(),
+        )
+    report = child.stop_report
+
+    assert not report.killed, f"the command did not end by itself within {report.waited_s:.1f} s"
+    assert report.returncode == 1, (
+        f"a busy port is a failure, exit code 1, whatever becomes of the others later: found "
+        f"{report.returncode}\n{child.tail()}"
+    )
+
+
+async def they_serve(ecosystem: Ecosystem, names: Sequence[str]) -> bool:
+    """Whether each of some butlers answers."""
+    for name in names:
+        try:
+            answer = await ecosystem[name].try_call("status")
+        except CannotReach:
+            return False
+        if answer.is_error:
+            return False
+    return True
+
+
 async def expect_only(ecosystem: Ecosystem, roster: Path, names: list[str]) -> None:
     """``--only`` starts those it names, and no other."""
     board = ecosystem.switchboard
@@ -138,23 +194,12 @@ async def expect_only(ecosystem: Ecosystem, roster: Path, names: list[str]) -> N
     async with board.run.child(
         [*board.command, "--only", ",".join(names)],
         name="up-only",
-        env=board.environment | ecosystem["a"].environment,
+        env=dict(ChainMap(*(ecosystem[name].environment for name in names))),
         evidence=board.process.evidence,
         grace_s=40,
     ) as child:
-
-        async def they_serve() -> bool:
-            for name in names:
-                try:
-                    answer = await ecosystem[name].try_call("status")
-                except CannotReach:
-                    return False
-                if answer.is_error:
-                    return False
-            return True
-
         with deadline(f"see {names} of {roster} serve", seconds=SERVES_S, tail=child.tail):
-            await until(they_serve)
+            await until(lambda: they_serve(ecosystem, names))
         found = ports_below(child.pid)
 
     assert found == wanted, f"--only {names} listens on {sorted(wanted)}, found {sorted(found)}"

@@ -391,6 +391,30 @@ async def test_a_session_notifies(connected: Connected, token: str) -> None:
         )
 
 
+async def test_a_session_notifies_twice(connected: Connected, token: str) -> None:
+    """Two notifications of one message by one channel are two: each arrives, each is booked."""
+    mark = connected.telegram.mark()
+    tokens = (f"{token}one", f"{token}two")
+    words = [f"take your pills {each}" for each in tokens]
+    sent = await connected.butlers.send(
+        f"Notify the owner by telegram, twice, about {token}",
+        model=[route("health"), *(use("notify", channel="telegram", message=w) for w in words)],
+    )
+    journey = await follow(connected.butlers, sent)
+
+    assert journey.inbox[0]["lifecycle_state"] == "completed", (
+        f"a message that was carried out is completed\n{journey.text()}"
+    )
+    expect_same(
+        "each of two notifications of one message goes out, once",
+        expected=[(connected.owner_chat, each) for each in words],
+        found=sent_telegrams(connected, mark),
+        story=journey.text(),
+    )
+    for each in tokens:
+        await expect_booked(connected, each, channel="telegram", recipient=connected.owner_chat)
+
+
 async def test_a_service_in_trouble_is_tried_again(connected: Connected, token: str) -> None:
     """Two refusals in passing, then an answer: three attempts, one message, one receipt."""
     trouble = Rule(path="/bot*/sendMessage", answer=Answer(status=503), times=2)

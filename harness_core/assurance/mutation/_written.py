@@ -115,16 +115,22 @@ def _alike(one: list[str], other: list[str]) -> int:
 
 
 def _whole_statements(source: bytes, first: int, last: int) -> tuple[int, int]:
-    """The lines with those of the statements around them: a text of many lines is run as its statement is."""
-    begin, end = first, last
+    """The lines with those of the statements around them: a text of many lines is run as its statement is.
+
+    Of lines that are no statement, as ``finally:``, with the statement below them.
+    """
+    spans = sorted(_spans(source))
+    met = [span for span in spans if span[0] <= last and first <= span[1]]
+    met = met or [span for span in spans if span[0] > last][:1]
+    return min([first, *(span[0] for span in met)]), max([last, *(span[1] for span in met)])
+
+
+def _spans(source: bytes) -> Iterator[tuple[int, int]]:
+    """The first and last line of each statement, of one with a body without it."""
     for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.stmt) or isinstance(node, _DEFINITIONS):
-            continue
-        below = getattr(node, "body", None)
-        ends = below[0].lineno - 1 if below else node.end_lineno or node.lineno
-        if node.lineno <= last and first <= ends:
-            begin, end = min(begin, node.lineno), max(end, ends)
-    return begin, end
+        if isinstance(node, ast.stmt) and not isinstance(node, _DEFINITIONS):
+            below = getattr(node, "body", None)
+            yield node.lineno, below[0].lineno - 1 if below else node.end_lineno or node.lineno
 
 
 def _function_at(source: bytes, first: int, last: int) -> str:

@@ -139,6 +139,7 @@ async def test_they_are_judged_as_the_others(words, file_of):
         pytest.param("and two", "or two", (7, 8), id="a-condition-of-two-lines"),
         pytest.param("return one", "return two", (9, 9), id="a-line-by-itself"),
         pytest.param("not one", "one", (11, 11), id="the-end-of-a-branch"),
+        pytest.param("    else:", "    if True:", (10, 11), id="a-word-above-a-branch"),
     ],
 )
 def test_a_statement_of_many_lines_is_run_as_one(tmp_path, old, new, lines):

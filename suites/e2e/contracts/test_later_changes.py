@@ -5,15 +5,19 @@ Called over MCP, without a model. A roster that lacks a tool skips its test by n
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
+import trio
 
+from harness_core.assertions import fill
 from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.mcp import ToolResult
 
 pytestmark = pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE")
 
@@ -21,6 +25,9 @@ pytestmark = pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE")
 #: and one that is new.
 _FIRST: Final[Mapping[str, Any]] = {"author": "Ö", "pages": 310}
 _LATER: Final[Mapping[str, Any]] = {"pages": 311, "read": {"on": "2026-10-25", "again": None}}
+
+#: Calls at a time: more than a pool of connections has, so that some meet in the same moment.
+AT_ONCE: Final = 16
 
 
 async def test_a_thing_is_changed_and_removed(ecosystem: Ecosystem, token: str) -> None:
@@ -99,3 +106,157 @@ async def _offers(butler: Butler, *tools: str) -> None:
     lacking = [tool for tool in tools if tool not in await butler.tools()]
     if lacking:
         not_run("subject", f"{butler.name} has no tool {', '.join(lacking)}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """A call about one thing, and calls after it that mention the thing and are about another.
+
+    Attributes:
+        butler: whose tools they are.
+        first: the tool that makes the thing, and its arguments.
+        later: the same of what comes after it.
+        table: where the thing is.
+        where: a column that holds the token of this test alone.
+    """
+
+    butler: str
+    first: tuple[str, Mapping[str, Any]]
+    later: tuple[tuple[str, Mapping[str, Any]], ...]
+    table: str
+    where: str
+
+
+_DRUG: Final = "drug {token}"
+_PERSON: Final = "Ana {token}"
+_SHELF: Final = "shelf {token}"
+
+BESIDE: Final[Mapping[str, Beside]] = {
+    "a-dose-and-its-medicine": Beside(
+        butler="health",
+        first=(
+            "medication_add",
+            {"name": _DRUG, "dosage": "400 mg", "frequency": "twice a day"},
+        ),
+        later=(
+            ("medication_log_dose", {"name": _DRUG}),
+            ("medication_log_dose", {"name": _DRUG, "dosage": "200 mg", "notes": "half"}),
+            ("medication_add", {"name": f"{_DRUG} forte", "dosage": "800 mg"}),
+        ),
+        table="medications",
+        where="name",
+    ),
+    "what-is-known-of-a-person": Beside(
+        butler="relationship",
+        first=(
+            "contact_create",
+            {
+                "name": _PERSON,
+                "email": "{token}@example.org",
+                "phone": "+977 1 5",
+                "relation": "aunt",
+            },
+        ),
+        later=(
+            ("note_create", {"contact_name": _PERSON, "body": "likes maps"}),
+            ("reminder_create", {"contact_name": _PERSON, "message": "call", "due": "soon"}),
+            (
+                "important_date_add",
+                {"contact_name": _PERSON, "label": "birthday", "month": 2, "day": 29},
+            ),
+            ("contact_create", {"name": f"{_PERSON} B", "email": "b@example.org"}),
+        ),
+        table="contacts",
+        where="name",
+    ),
+    "a-thing-and-its-collection": Beside(
+        butler="general",
+        first=("collection_create", {"name": _SHELF, "description": "old maps, unfolded"}),
+        later=(
+            ("entity_create", {"collection": _SHELF, "name": "atlas", "data": {"pages": 2}}),
+            ("collection_create", {"name": f"{_SHELF} 2", "description": "new maps"}),
+        ),
+        table="collections",
+        where="name",
+    ),
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE)
+async def test_a_later_call_changes_nothing_beside(
+    ecosystem: Ecosystem, token: str, beside: Beside
+) -> None:
+    """Updating one thing changes no other, also when the other is mentioned."""
+    butler = ecosystem[beside.butler]
+    await _offers(butler, beside.first[0], *(tool for tool, _ in beside.later))
+
+    async def row() -> dict[str, Any]:
+        rows = await butler.database.rows(
+            f"SELECT * FROM {beside.table} WHERE {beside.where} LIKE %s ORDER BY created_at LIMIT 1",
+            (f"%{token}",),
+        )
+        assert rows, f"{beside.first[0]} made a row in {beside.table}, found none"
+        return {key: value for key, value in rows[0].items() if key != "updated_at"}
+
+    await butler.call(beside.first[0], **fill(beside.first[1], token))
+    before = await row()
+    for tool, arguments in beside.later:
+        await butler.call(tool, **fill(arguments, token))
+        after = await row()
+        changed = {
+            key: (before[key], after.get(key)) for key in before if before[key] != after.get(key)
+        }
+
+        assert not changed, (
+            f"{tool} with {dict(arguments)} is about another thing, and changed this one in "
+            f"{beside.table} (before, after): {changed}"
+        )
+
+
+async def test_changes_at_once_lose_nothing(ecosystem: Ecosystem, token: str) -> None:
+    """Of many changes of one thing at a time, each of another key, every one is there afterwards."""
+    general = ecosystem["general"]
+    await _offers(general, "entity_create", "entity_update")
+    thing = {"collection": f"shelf {token}", "name": "atlas"}
+    await general.call("entity_create", **thing, data={**_FIRST, "of": f"{token} atlas"})
+    answers: dict[str, ToolResult] = {}
+
+    async def change(key: str, value: int) -> None:
+        answers[key] = await general.try_call("entity_update", {**thing, "data": {key: value}})
+
+    async with trio.open_nursery() as nursery:
+        for number in range(AT_ONCE):
+            nursery.start_soon(change, f"key {number}", number)
+    taken = {f"key {n}": n for n in range(AT_ONCE) if not answers[f"key {n}"].is_error}
+    (found,) = (await _things(general, token)).values()
+    lost = sorted(set(taken) - set(found))
+
+    assert taken, f"none of {AT_ONCE} changes was taken: {answers}"
+    assert not lost, f"concurrent writers lose nothing: of {len(taken)} changes are lost {lost}"
+    expected = {**_FIRST, "of": f"{token} atlas", **taken}
+    assert found == expected, f"expected {expected}, found {found}"
+
+
+async def test_a_person_met_at_once_is_one(ecosystem: Ecosystem, token: str) -> None:
+    """Notes about somebody unknown, several at a time: one contact, and every note."""
+    relationship = ecosystem["relationship"]
+    await _offers(relationship, "note_create")
+    name = f"Vera {token}"
+    answers: list[ToolResult] = []
+
+    async def note(number: int) -> None:
+        arguments = {"contact_name": name, "body": f"fact {number} {token}"}
+        answers.append(await relationship.try_call("note_create", arguments))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(AT_ONCE):
+            nursery.start_soon(note, number)
+    refused = [answer.text for answer in answers if answer.is_error]
+    contacts = await relationship.database.rows("SELECT id FROM contacts WHERE name = %s", (name,))
+    notes = await relationship.database.rows(
+        "SELECT body FROM notes WHERE body LIKE %s", (f"%{token}",)
+    )
+
+    assert not refused, f"expected {AT_ONCE} notes to be taken, refused were {refused}"
+    assert len(contacts) == 1, f"one name is one contact, found {len(contacts)}"
+    assert len(notes) == AT_ONCE, f"expected {AT_ONCE} notes, found {len(notes)}"

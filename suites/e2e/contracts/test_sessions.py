@@ -67,10 +67,21 @@ async def test_a_session_that_failed_late_is_booked(ecosystem: Ecosystem, token:
     """What a session did and spent before its model refused is on record, to the token and cent."""
     refused = Fault(kind="status", status=REFUSED, times=20, contains=token)
     mark = await ecosystem.gateway.client.mark()
+    health = ecosystem["health"]
+    before = await _summary(health)
     async with breaking_off(ecosystem, token, refused):
-        answer = await _trigger(ecosystem["health"], token)
+        answer = await _trigger(health, token)
     expect_failed(answer)
     await expect_booked(ecosystem, token, mark=mark)
+    after = await _summary(health)
+    row = await _session(health, token)
+    for column in ("input_tokens", "output_tokens"):
+        expect_same(
+            f"the summary counts what a session spent before it failed ({column})",
+            expected=row[column],
+            found=after[column] - before[column],
+        )
+    _expect_cost_counted(before, after, cost_usd(row["cost"]), sessions=1)
 
 
 @pytest.mark.disturbs
@@ -195,12 +206,8 @@ async def test_the_list_and_the_sums_are_those_of_the_rows(
         expected={key: counts[key] for key in shown},
         found=shown,
     )
-    spent = sum(cost_usd(row["cost"]) for row in rows)
-    booked = [key for key in after if "cost" in key or "usd" in key]
-
-    assert not booked or abs(after[booked[0]] - before[booked[0]] - spent) <= within_usd(4), (
-        f"the summary adds up what sessions cost: they cost {spent}, {booked[0]} went from "
-        f"{before[booked[0]]} to {after[booked[0]]}"
+    _expect_cost_counted(
+        before, after, sum(cost_usd(row["cost"]) for row in rows), sessions=len(rows)
     )
     properties = schemas["sessions_list"].get("properties", {})
     newest = [str(row["id"]) for row in reversed(rows)]
@@ -265,6 +272,17 @@ async def test_a_session_that_is_not_there_is_refused(ecosystem: Ecosystem, toke
         assert token not in answer.text, f"health shows a session of general: {answer.text}"
         assert answer.is_error or not (answer.value or {}).get("prompt"), (
             f"sessions_get of {number!r}, which is no session of health: {answer.text}"
+        )
+
+
+def _expect_cost_counted(
+    before: Mapping[str, Any], after: Mapping[str, Any], spent: float, *, sessions: int
+) -> None:
+    """A summary that says what sessions cost adds up these."""
+    for key in [key for key in after if "cost" in key or "usd" in key][:1]:
+        assert abs(after[key] - before[key] - spent) <= within_usd(sessions), (
+            f"the summary adds up what sessions cost: they cost {spent}, {key} went from "
+            f"{before[key]} to {after[key]}"
         )
 
 

@@ -31,6 +31,9 @@ REFUSED_S = 15.0
 #: From the end of a lease to the row that says so.
 SLACK_S = 8.0
 
+#: Looks of four butlers for a lost database: some heartbeats of each, and of the watch over leases.
+KNOCKS = 16
+
 
 @pytest.mark.covers("E2E-CHAOS", "E2E-REGISTRY")
 @pytest.mark.knob("lease_s", "heartbeat_s")
@@ -39,17 +42,8 @@ async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos, lease_s: 
 
     When it registers again, it does.
     """
-
-    async def is_now(state: str) -> bool:
-        row = await fragile.switchboard.database.one(
-            "SELECT eligibility_state FROM butler_registry WHERE name = 'health'"
-        )
-        return row["eligibility_state"] == state
-
     await chaos.pause("health")
-    await expect_soon(
-        "a silent butler is stale", lambda: is_now("stale"), seconds=SLACK_S, after_s=lease_s
-    )
+    await expect_stale(fragile, "health", lease_s=lease_s)
     row = await fragile.switchboard.database.one(
         "SELECT extract(epoch FROM clock_timestamp() - last_seen_at)::float AS silent_s"
         " FROM butler_registry WHERE name = 'health'"
@@ -71,6 +65,33 @@ async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos, lease_s: 
     await chaos.resume("health")
     await chaos.expect_back("health")
     await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
+
+
+@pytest.mark.covers("E2E-CHAOS", "E2E-REGISTRY")
+@pytest.mark.knob("lease_s", "heartbeat_s")
+async def test_a_lease_runs_out_after_an_outage_too(
+    fragile: Ecosystem, chaos: Chaos, lease_s: float
+) -> None:
+    """The switchboard looks after leases again when its database was away for a while."""
+    await chaos.kill_database()
+    async with chaos.knocks() as knocks:
+        await knocks.more(KNOCKS)
+    await chaos.start_database()
+    await chaos.expect_all_back()
+    await chaos.kill("health")
+    await expect_stale(fragile, "health", lease_s=lease_s)
+
+
+async def expect_stale(ecosystem: Ecosystem, name: str, *, lease_s: float) -> None:
+    """A butler that has fallen silent is stale when its lease is over."""
+
+    async def is_stale() -> bool:
+        row = await ecosystem.switchboard.database.one(
+            "SELECT eligibility_state FROM butler_registry WHERE name = %s", (name,)
+        )
+        return bool(row["eligibility_state"] == "stale")
+
+    await expect_soon("a silent butler is stale", is_stale, seconds=SLACK_S, after_s=lease_s)
 
 
 @pytest.mark.covers("E2E-CHAOS", "E2E-SCHEDULES")
@@ -95,6 +116,9 @@ async def test_what_a_full_queue_refuses_is_due_again(fragile: Ecosystem, chaos:
     async def is_full() -> bool:
         return bool(answered)
 
+    async def is_answered() -> bool:
+        return bool(ticked)
+
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trigger, running)
         await chaos.until_met(held)
@@ -105,7 +129,7 @@ async def test_what_a_full_queue_refuses_is_due_again(fragile: Ecosystem, chaos:
         nursery.start_soon(tick)
         # It may wait instead of being refused.
         with trio.move_on_after(REFUSED_S):
-            await until(lambda: came(ticked))
+            await until(is_answered)
         meanwhile = await sessions_of(relationship, name)
         await chaos.release(held)
 
@@ -122,11 +146,6 @@ async def test_what_a_full_queue_refuses_is_due_again(fragile: Ecosystem, chaos:
     await tick()
     done = [row for row in await sessions_of(relationship, name) if row["success"]]
     assert len(done) == 1, f"a task that fell due once runs once: found {done}"
-
-
-async def came(ticked: list[ToolResult]) -> bool:
-    """Whether a tick was answered."""
-    return bool(ticked)
 
 
 @pytest.mark.covers("E2E-CHAOS", "E2E-CONCURRENCY")

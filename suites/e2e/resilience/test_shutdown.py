@@ -111,6 +111,61 @@ async def test_a_session_that_does_not_end_is_cut_off(fragile: Ecosystem, chaos:
     )
 
 
+@pytest.mark.knob("queue_depth")
+async def test_what_waits_when_a_shutdown_begins(fragile: Ecosystem, chaos: Chaos) -> None:
+    """A trigger that waits in the queue then is refused and leaves nothing, or is done and says so.
+
+    Never is it begun and abandoned: no row stays open, and nothing is paid for that is on no record.
+    """
+    relationship = fragile["relationship"]
+    running, *others = (to_relationship() for _ in range(3))
+    answers: dict[str, ToolResult] = {}
+
+    async def trigger(one: Message) -> None:
+        with suppress(CannotReach):
+            answers[one.token] = await relationship.try_call("trigger", {"prompt": one.text})
+
+    async def is_full() -> bool:
+        return bool(answers)
+
+    held = await chaos.hold(running.token)
+    mark = await fragile.gateway.client.mark()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trigger, running)
+        await chaos.until_met(held)
+        for other in others:
+            nursery.start_soon(trigger, other)
+        # With room for one, the refusal of the other shows that it waits.
+        await expect_soon("a full queue refuses", is_full, seconds=REFUSES_S)
+        (waiting,) = (other for other in others if other.token not in answers)
+        nursery.start_soon(chaos.stop_well, "relationship")
+        await expect_soon(
+            "a butler that shuts down refuses work",
+            lambda: refuses(relationship),
+            seconds=REFUSES_S,
+        )
+        await chaos.release(held)
+    await expect_no_open_session(relationship)
+    rows = await relationship.database.rows(
+        "SELECT success, error FROM sessions WHERE prompt LIKE %s", (f"%{waiting.token}%",)
+    )
+    calls = await fragile.gateway.client.ledger(since=mark)
+    asked = [call for call in calls if waiting.token in call.prompt]
+    done = await waiting.left_its_row(fragile, "relationship")
+    answer = answers.get(waiting.token)
+    what = f"the trigger that waited was answered with {answer.text if answer else None!r}"
+
+    assert bool(asked) == bool(rows), (
+        f"{what}: its session asked the model {len(asked)} times, on record are {rows}"
+    )
+    if answer is not None and not answer.is_error and answer.value.get("success") is not False:
+        assert done, f"{what}, and nothing was done"
+        assert [True] == [row["success"] for row in rows], f"{what}, on record are {rows}"
+    else:
+        assert not done, f"{what}, and it was done all the same: {rows}"
+    await running.expect_row(fragile, "relationship")
+
+
 async def test_who_does_not_read_holds_up_no_shutdown(fragile: Ecosystem, chaos: Chaos) -> None:
     """A caller that asks for much and reads none of it does not keep a butler from ending.
 

@@ -7,11 +7,12 @@ kernel knows of its processes is read then. Nothing of the product is asked.
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from harness_core.base.errors import HarnessError
 from harness_core.base.wait import deadline, until
@@ -21,7 +22,7 @@ from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import Journey, follow
 
-__all__ = ["ProcessSeen", "SessionSeen", "hold_session"]
+__all__ = ["Channel", "ProcessSeen", "SessionSeen", "hold_session"]
 
 #: From the message to the target's session asking its model; two sessions on a loaded machine.
 _REACHED_S: Final = 30.0
@@ -51,6 +52,19 @@ class ProcessSeen:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """How a session reaches an MCP server.
+
+    Attributes:
+        url: of the server.
+        headers: what it sends along, by which the server may know it.
+    """
+
+    url: str
+    headers: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSeen:
     """One session, while it worked and after its end.
 
@@ -73,9 +87,24 @@ class SessionSeen:
     left_processes: tuple[str, ...]
     journey: Journey
 
+    def channels(self) -> tuple[Channel, ...]:
+        """The MCP servers that it was given, as its command line and its files name them."""
+        texts = [word for process in self.processes for word in process.argv]
+        return tuple(
+            Channel(url=server["url"], headers=dict(server.get("headers") or {}))
+            for text in (*texts, *self.files.values())
+            for server in _servers_in(text)
+        )
+
 
 async def hold_session(
-    ecosystem: Ecosystem, text: str, *, butler: str, tool: str, token: str
+    ecosystem: Ecosystem,
+    text: str,
+    *,
+    butler: str,
+    tool: str,
+    token: str,
+    for_ever: bool = False,
 ) -> SessionSeen:
     """Send a message, hold the session it causes on ``butler``, observe it, let it go.
 
@@ -85,6 +114,7 @@ async def hold_session(
         butler: whose session it is to cause.
         tool: a tool of that butler, which the session is offered and no classification is.
         token: a word of this message alone.
+        for_ever: its model never answers, so that its butler has to end it.
 
     Raises:
         HarnessError: a session asks the model, and no process of it can be seen.
@@ -105,13 +135,14 @@ async def hold_session(
         processes = tuple(_seen(pid) for pid in descendants(target.pid) if pid not in before)
         places = _places(processes)
         files = dict(_files(places))
-    if not processes:
-        raise HarnessError(
-            f"observe a session of {butler}",
-            observed=f"no process below pid {target.pid} while it asks the model",
-            next_step="A subject whose sessions are no child processes lists no 'session-process'",
-        )
-    journey = await follow(ecosystem, sent)
+        if not processes:
+            raise HarnessError(
+                f"observe a session of {butler}",
+                observed=f"no process below pid {target.pid} while it asks the model",
+                next_step="A subject whose sessions are no child processes lists no 'session-process'",
+            )
+        journey = await follow(ecosystem, sent) if for_ever else None
+    journey = journey or await follow(ecosystem, sent)
 
     async def gone() -> bool:
         return not (_alive(processes) or _existing(places) or _entries(target) - entries)
@@ -172,6 +203,17 @@ def _files(places: Iterable[Path]) -> Iterable[tuple[Path, str]]:
         for path in place.rglob("*"):
             if path.is_file() and not path.is_symlink() and path.stat().st_size <= _FILE_BYTES:
                 yield path, path.read_text(encoding="utf-8", errors="replace")
+
+
+def _servers_in(text: str) -> list[Mapping[str, Any]]:
+    """The servers of a configuration of Claude Code, in its own words; none of another text."""
+    if "mcpServers" not in text:
+        return []
+    try:
+        known = json.loads(text)["mcpServers"]
+    except (ValueError, KeyError, TypeError):
+        return []
+    return [server for server in known.values() if isinstance(server, Mapping) and "url" in server]
 
 
 def _existing(places: Iterable[Path]) -> tuple[Path, ...]:

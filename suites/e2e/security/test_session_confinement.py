@@ -11,7 +11,11 @@ import pytest
 
 from harness_core.assertions import new_token
 from harness_core.base.bridge import Loop
+from harness_core.base.slowness import patience
+from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.knobs import turned
+from suites.e2e.ecosystem.mcp import CannotReach, call_tool
 from suites.e2e.ecosystem.subject_file import tables_of
 from suites.e2e.security.session import SessionSeen, hold_session
 
@@ -27,6 +31,10 @@ ALLOWED = (
 )
 
 ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0):(\d{2,5})")
+
+
+#: A session that is to be cut off, once it has asked the model.
+DEADLINE_S = 8.0
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +173,63 @@ def test_nothing_is_left_of_it(held: SessionSeen) -> None:
     assert () == held.left_processes, f"processes are left: {held.left_processes}"
     assert () == held.left_places, f"directories are left: {[*map(str, held.left_places)]}"
     assert () == held.left_files, f"temporary files are left: {held.left_files}"
+
+
+@pytest.mark.covers("E2E-CONFINEMENT", "E2E-SESSIONS")
+async def test_it_can_do_nothing_after_its_end(held: SessionSeen, token: str) -> None:
+    """Whoever calls a tool in the name of a session that has ended is refused."""
+    await expect_powerless(held, token)
+
+
+@pytest.mark.covers("E2E-CONFINEMENT", "E2E-SESSIONS")
+@pytest.mark.disturbs
+@pytest.mark.knob("session_deadline_s")
+async def test_it_can_do_nothing_when_it_was_cut_off(ecosystem: Ecosystem, token: str) -> None:
+    """Nor can one that ran into its deadline, whose process may not know of it yet."""
+    health = ecosystem["health"]
+    before = dict(health.environment)
+    health.environment.update(
+        turned(ecosystem.subject, "health", session_deadline_s=patience(DEADLINE_S))
+    )
+    try:
+        await health.restart()
+        seen = await hold_session(
+            ecosystem,
+            f"I have a headache, severity 5 ({token})",
+            butler="health",
+            tool="symptom_log",
+            token=token,
+            for_ever=True,
+        )
+        rows = seen.journey.of_message("health")
+
+        assert [False] == [row["success"] for row in rows], (
+            f"a session whose model never answers fails\n{seen.journey.text()}"
+        )
+        await expect_powerless(seen, token)
+    finally:
+        health.environment.clear()
+        health.environment.update(before)
+        await health.restart()
+
+
+async def expect_powerless(seen: SessionSeen, token: str) -> None:
+    """In the name of the session, as its own butler would know it, nothing is done any more."""
+    own = [channel for channel in seen.channels() if channel.headers or "?" in channel.url]
+    if not own:
+        not_run("subject", "a session says nothing to its butler by which it could be known")
+    words = f"too late {token}"
+    for channel in own:
+        arguments = {"name": "headache", "severity": 1, "notes": words}
+        try:
+            answer = await call_tool(channel.url, "symptom_log", arguments, headers=channel.headers)
+        except CannotReach:
+            continue
+
+        assert answer.is_error, (
+            f"an ended session can do nothing: expected a refusal, found {answer.text}"
+        )
+    rows = await seen.butler.database.rows("SELECT id FROM symptoms WHERE notes = %s", (words,))
+
+    assert not rows, f"an ended session can do nothing: it was refused and left {rows}"
+    await seen.butler.status()
