@@ -7,7 +7,9 @@ import trio
 
 from harness_core.base.slowness import patience
 from suites.daemon.daemon import HEALTH_S, Daemon, health_on
+from suites.daemon.hostile import frame
 from suites.daemon.messages import (
+    ANSWER_S,
     HEALTH_CHECK,
     HEARTBEAT,
     ask,
@@ -32,6 +34,24 @@ async def test_user_input_is_answered(client) -> None:
 
     assert isinstance(explanation, str), f"no :EXPLANATION: {answer.payload}"
     assert explanation.strip(), "an empty explanation"
+
+
+@pytest.mark.capability("metaless")
+@pytest.mark.parametrize("meta", ["()", "NIL", "(:THREAD 7)", '(:FROM "Ann" :SOURCES (:TUI))'])
+async def test_meta_without_a_source(client, meta: str) -> None:
+    """A META that names no source is answered with one that does, whatever else it holds."""
+    await client.send_bytes(
+        frame(f'(:TYPE :EVENT :META {meta} :PAYLOAD (:SENSOR :USER-INPUT :TEXT "ping"))')
+    )
+    answer = await client.receive("an answer", seconds=ANSWER_S)
+
+    assert expect_message(answer, client).strip(), (
+        f"contract 2: an answer has a text, found {answer.payload}"
+    )
+    assert isinstance(answer.get("META", "SOURCE"), Keyword), (
+        f"contract 2: META {meta} is answered with a META that names a source by a keyword, found "
+        f"{answer.payload}"
+    )
 
 
 @pytest.mark.parametrize("source", ["TUI", "CLI", "EMACS"])

@@ -45,6 +45,9 @@ FLOOD = 120
 #: Digits before a payload.
 PREFIX = 6
 
+#: Long enough for a daemon to read what was sent so far, far below what it gives a frame.
+PAUSE_S = 0.05
+
 
 @pytest.mark.covers("CONTRACT-3-FRAMES")
 async def test_round_trip(client) -> None:
@@ -198,6 +201,30 @@ async def test_one_byte_at_a_time(daemon: Daemon) -> None:
     )
 
 
+@pytest.mark.covers("CONTRACT-3-MALFORMED")
+@pytest.mark.parametrize("blank", [b" ", b"\n", b"\t "], ids=["blank", "newline", "tab"])
+async def test_blanks_within_a_length_are_malformed(daemon: Daemon, blank: bytes) -> None:
+    """The length is six digits in a row, however they arrive; blanks stand between frames alone."""
+    whole = frame(HEALTH)
+    wrong: list[str] = []
+
+    async def split(at: int) -> None:
+        async with daemon.connect() as connection:
+            await connection.send_bytes(whole[:at])
+            await trio.sleep(PAUSE_S)  # noqa: TID251 # lint: allow sleep: a sender that pauses
+            await connection.send_bytes(blank + whole[at:])
+            messages = await connection.receive_until_closed(seconds=END_S)
+        kinds = [str(message.get("TYPE")) for message in messages]
+        if kinds != [":LOG"]:
+            wrong.append(f"{whole[:at]!r}, a pause, {blank + whole[at:PREFIX]!r}: found {kinds}")
+
+    async with unharmed(daemon), trio.open_nursery() as nursery:
+        for at in range(1, PREFIX):
+            nursery.start_soon(split, at)
+
+    assert not wrong, f"contract 3: expected an error LOG and the end of each connection: {wrong}"
+
+
 async def test_half_a_frame_holds_up_no_other_client(daemon: Daemon) -> None:
     """While one client is in the middle of a frame, others are greeted and answered.
 
@@ -283,6 +310,26 @@ async def test_an_idle_client_is_ended(start) -> None:
         await connection.receive_until_closed(seconds=END_S)
 
         expect_health(await daemon.health())
+
+
+@pytest.mark.knob("idle_s")
+async def test_blanks_are_no_request(start) -> None:
+    """Nor does one that sends nothing but blanks between frames: it says nothing, and is ended."""
+    async with start(Settings(knobs={"idle_s": 0.5})) as daemon, daemon.connect() as connection:
+        until_s = trio.current_time() + patience(END_S)
+        ended = False
+        while not ended and trio.current_time() < until_s:
+            try:
+                await connection.send_bytes(b" \n")
+                await connection.receive("the end", seconds=0.05)
+            except RemoteProtocolError as error:
+                ended = error.violation is Violation.CLOSED
+
+        expect_health(await daemon.health())
+
+    assert ended, (
+        f"contract 3: waits are bounded: expected the end of a client that sends blanks, found none in {END_S:g} s"
+    )
 
 
 @pytest.mark.knob("write_s")

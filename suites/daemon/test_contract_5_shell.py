@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 import trio
 
-from harness_core.base.errors import NotReady
+from harness_core.base.errors import HarnessError, NotReady
 from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
 from harness_core.front.skips import not_run
@@ -196,6 +196,36 @@ async def test_stderr_and_status_come_back(confined: Daemon) -> None:
         + repr(("out\n", "err\n", 3))
         + ", found "
         + repr((stdout, outcome.get("PAYLOAD", "STDERR"), exit_code))
+    )
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+@pytest.mark.parametrize("over_s", [1.9, 2.6])
+async def test_a_timeout_is_not_shortened(confined: Daemon, token: str, over_s: float) -> None:
+    """A command that ends before its timeout is not cut off, or the timeout is refused in words."""
+    command = f"sleep {over_s - 0.4:.1f}; echo {token}"
+    async with confined.connect() as connection:
+        # It may begin late on a busy machine, never early.
+        outcome = await ask(connection, shell(command, timeout=over_s), seconds=ANSWER_S * 2)
+        if outcome.get("TYPE") == Keyword("LOG"):
+            expect_refusal(outcome, connection, "timeout")
+            return
+        began = trio.current_time()
+        long = await ask(connection, shell(command, timeout=over_s * 10), seconds=ANSWER_S * 2)
+        took_s = trio.current_time() - began
+        if took_s > over_s:
+            raise HarnessError(
+                f"judge a timeout of {over_s:g} s",
+                observed=f"a command that sleeps {over_s - 0.4:.1f} s took {took_s:.1f} s",
+                next_step="Run the test again with less beside it",
+            )
+        expect_outcome(long, connection, command)
+        stdout, exit_code = expect_outcome(outcome, connection, command)
+
+    assert (stdout.strip(), exit_code) == (token, 0), (
+        f"contract 5: a timeout of {over_s:g} s is that long: expected {token!r} and status 0, found "
+        f"{outcome.payload}"
     )
 
 

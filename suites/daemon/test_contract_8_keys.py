@@ -310,6 +310,29 @@ async def test_the_order_is_the_configured_one(start, cast: Cast, token: str) ->
             await expect_cascade(daemon, cast, question, by=order[-1], order=order)
 
 
+async def test_nobody_else_is_asked(start, cast: Cast, token: str, evidence) -> None:
+    """A provider that sends its caller elsewhere has not answered; nobody there learns a key or a word."""
+    well = {name: WELL[name](f"This says {name}: {token}.") for name in WELL}
+    everything = [
+        Rule(path="/**", method=method, answer=well["alpha"]) for method in ("POST", "GET")
+    ]
+    async with (
+        open_recorder("stranger", evidence=evidence, rules=everything) as stranger,
+        asking(start, cast, "abg") as daemon,
+    ):
+        for status in (301, 302, 303, 307, 308):
+            moved = Answer(status=status, headers={"Location": f"{stranger.url}/v1/messages"})
+            cast.answers = well | {"alpha": moved, "beta": moved}
+            question = f"What of {status}, {token}?"
+            order = ["alpha", "beta", "gamma"]
+            await expect_cascade(daemon, cast, question, by="gamma", order=order)
+        asked = [f"{each.method} {each.target}" for each in stranger.requests]
+
+    assert not asked, (
+        f"contract 8: each provider is asked at its own address: expected none at another, found {asked}"
+    )
+
+
 async def test_nonsense_is_no_answer(start, cast: Cast, token: str) -> None:
     """Whatever a provider answers that is no answer, the next one is asked, fifty times over."""
     well = {name: WELL[name](f"This says {name}: {token}.") for name in WELL}

@@ -129,17 +129,21 @@ async def test_steps_are_kept_as_they_are_written(emacs: Emacs, tmp_path: Path, 
 
 
 async def test_two_plans_are_two_nodes(emacs: Emacs, tmp_path: Path, token: str) -> None:
-    """Two insertions leave two nodes with IDs of their own."""
+    """Insertions leave nodes with IDs of their own, also where title or steps are the same."""
     plan = tmp_path / "plan.org"
-    for number in (1, 2):
-        status, output = await emacs("insert", file=plan, text=f"Plan {number} {token}: do it")
+    texts = [f"Plan 1 {token}: do it", f"Plan 2 {token}: do it", f"Plan 2 {token}: test it"]
+    for text in texts:
+        status, output = await emacs("insert", file=plan, text=text)
 
         assert status == 0, (
             f"contract 9: expected Emacs to end with status 0, found {status}:\n{output}"
         )
-    found = re.findall(r"^:ID:\s+(\S+)$", plan.read_text(encoding="utf-8"), re.MULTILINE)
+    held = plan.read_text(encoding="utf-8")
+    found = re.findall(r"^:ID:\s+(\S+)$", held, re.MULTILINE)
 
-    assert 2 == len(set(found)), f"contract 9: the IDs are {found}"
+    assert len(texts) == len(set(found)), (
+        f"contract 9: expected {len(texts)} nodes with IDs of their own, found {found}:\n{held}"
+    )
 
 
 async def test_a_daemon_that_is_not_there(emacs: Emacs, tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ import pytest
 import trio
 
 from harness_core.base.errors import NotReady
+from harness_core.base.slowness import patience
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.knobs import turned
 from suites.e2e.ecosystem.mcp import CannotReach, ToolResult, open_calls
 from suites.e2e.observe.expect_broken_journey import (
     expect_carried_out,
@@ -35,6 +37,9 @@ pytestmark = [
 
 #: What health's sessions get to end (see conftest), and what the rest of a shutdown may take.
 SHUTDOWN_S = 1.0
+
+#: What relationship's get where one of them ends in that time, and another that follows does not.
+DRAINS_S = 4.0
 SLACK_S = 10.0
 
 #: From SIGTERM to the first refusal.
@@ -111,12 +116,16 @@ async def test_a_session_that_does_not_end_is_cut_off(fragile: Ecosystem, chaos:
     )
 
 
-@pytest.mark.knob("queue_depth")
+@pytest.mark.knob("queue_depth", "shutdown_s")
 async def test_what_waits_when_a_shutdown_begins(fragile: Ecosystem, chaos: Chaos) -> None:
     """A trigger that waits in the queue then is refused and leaves nothing, or is done and says so.
 
     Never is it begun and abandoned: no row stays open, and nothing is paid for that is on no record.
     """
+    await chaos.start(
+        "relationship", **turned(fragile.subject, "relationship", shutdown_s=patience(DRAINS_S))
+    )
+    await chaos.expect_back("relationship")
     relationship = fragile["relationship"]
     running, *others = (to_relationship() for _ in range(3))
     answers: dict[str, ToolResult] = {}
@@ -129,6 +138,8 @@ async def test_what_waits_when_a_shutdown_begins(fragile: Ecosystem, chaos: Chao
         return bool(answers)
 
     held = await chaos.hold(running.token)
+    for other in others:
+        await chaos.hold(other.token)
     mark = await fragile.gateway.client.mark()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trigger, running)
