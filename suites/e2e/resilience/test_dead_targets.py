@@ -42,7 +42,7 @@ MOVES_S = 30.0
 DISPATCHED_S = 40.0
 
 #: Messages of which one is under way: as many deadlines, one after the other, are too late for any.
-WAITING = 5
+WAITING = 8
 
 #: From a deadline of the product to the row that records it.
 SLACK_S = 8.0
