@@ -60,7 +60,7 @@ _RANGES: Final = (
     *((f"manufactured_parts.{place}.volume_mm3", value) for place in _METHODS for value in (0, -1, _INFINITE)),
     *((f"manufactured_parts.{place}.unit_cost_usd", value) for place in _METHODS for value in (-0.01, 1.005, 1e12)),
     *((f"manufactured_parts.{place}.unit_weight_g", value) for place in _METHODS for value in (-0.001, -_INFINITE)),
-    *(("manufactured_parts.0.stock_mm", value) for value in ([60, 50], [60, 50, 0], [60, 50, "20"], [60, 50, 20, 1], 60, [60, 50, -20])),
+    *(("manufactured_parts.0.stock_mm", value) for value in ([60, 50], [60, 50, 0], [60, 50, "20"], [60, 50, _INFINITE], [_NAN, 50, 20], [60, 50, 20, 1], 60, [60, 50, -20])),
     ("manufactured_parts.0.stock_mm", [30, 30, 30]),
     *(("manufactured_parts.1.draft_deg", value) for value in (-0.1, 90)),
     ("manufactured_parts.1.wall_mm", 0),

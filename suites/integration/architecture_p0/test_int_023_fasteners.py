@@ -210,6 +210,11 @@ async def _does_not_hold(
         )
     ]
     assert not lacking, f"expected findings about {lacking} for {name}, found {told}"
+    strangers = [where for where in places if not where.startswith(("pairs[0].", "joints[0]"))]
+    assert not strangers, (
+        f"{name} is a matter of the connections: expected findings about pairs[0] or joints[0] alone, "
+        f"found {told}"
+    )
     mute = [each for each in judged.findings if not (each.found and each.expected and each.where)]
     assert not mute, f"findings for {name} that do not say what was found where: {mute}"
     expect_refused(await coder.simulate(), 409, 422)
