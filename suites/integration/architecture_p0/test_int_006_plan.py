@@ -85,6 +85,16 @@ async def test_int_006_the_five_sections(episodes: Episodes) -> None:
     The finding names the heading. The model provider is a stand-in: the gateway holds the planner's model.
     """
     async with planner_at_work(episodes, number=111) as planner:
+        template = (await planner.session.read(PLAN)).json()["content"]
+        begins = [
+            line.removeprefix("## ") for line in template.split("\n") if line.startswith("## ")
+        ]
+        assert begins == list(_HEADINGS), (
+            f"a planner starts from a plan with the five headings: expected {list(_HEADINGS)}, found "
+            f"{template!r}"
+        )
+        answer = await planner.judged(planner.sound().replaced(plan=template))
+        expect_found(answer, Stage.VALID, {PLAN}, what="the template of the plan", says=[])
         for name, (text, other) in _SOUND.items():
             answer = await planner.judged(_changed(planner, text, other))
             expect_accepted(answer, f"a plan: {name}")
