@@ -13,8 +13,9 @@ from workbench_contract.events import EventKind
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
 
-#: Longer texts of a request are recorded by their length alone.
+#: Longer texts of a request are recorded by their length alone; a path, which says what was read, is whole.
 _TEXT_CHARS = 200
+_WHOLE = frozenset({"path"})
 
 
 @contextlib.contextmanager
@@ -41,7 +42,7 @@ def tool_call(session: Session, tool: str, request: BaseModel) -> Iterator[dict[
 def _short(arguments: dict[str, Any]) -> dict[str, Any]:
     return {
         name: f"{len(value)} characters"
-        if isinstance(value, str) and len(value) > _TEXT_CHARS
+        if isinstance(value, str) and len(value) > _TEXT_CHARS and name not in _WHOLE
         else value
         for name, value in arguments.items()
     }
