@@ -110,6 +110,9 @@ async def run_campaign(
     product = plan.setting.product()
     evidence = open_evidence(folder_of(root, suite.name))
     sessions = choose_sessions(suite, plan.sessions)
+    # What is asked for wrongly is told before the suite runs twice for its map.
+    mutants = plan.mutants(product, say=say)
+    chosen = choose_mutants(mutants, plan.choice, where=suite.folder)
     with ExitStack() as stack:
         enter_environment(product, plan.setting, stack)
         async with open_run(evidence=evidence) as run:
@@ -124,8 +127,6 @@ async def run_campaign(
                 say=say,
             )
             stack.callback(covered.close)
-            mutants = plan.mutants(product, say=say)
-            chosen = choose_mutants(mutants, plan.choice, where=suite.folder)
             store = Store(results_of(root, plan))
             store.begin(
                 _meta(plan, covered, of=len(mutants), chosen=len(chosen)), resume=plan.resume

@@ -108,6 +108,21 @@ def test_a_file_of_another_product_is_refused(words, file_of):
         loaded(words, path)
 
 
+async def test_what_does_not_fit_is_told_before_anything_is_run(words, file_of):
+    """Neither the file nor an id that there is not costs the runs of the suite that a map takes."""
+    said = []
+    setting = words.setting
+    file = file_of(("a", "LIMIT = 3", "LIMIT = 4"), file="else.py")
+
+    with pytest.raises(BadInput, match="else"):
+        await run_campaign(words.suite, Plan(setting=setting, written=file), say=said.append)
+    with pytest.raises(BadInput, match="0123456789"):
+        await run_campaign(
+            words.suite, Plan(setting=setting, choice=Choice(only=("0123456789",))), say=said.append
+        )
+    assert not [line for line in said if "run" in line]
+
+
 async def test_they_are_judged_as_the_others(words, file_of):
     """Killed, survived, not covered and stillborn; the results lie beside those of other campaigns."""
     path = file_of(
