@@ -108,6 +108,9 @@ def plant(tree: Path) -> None:
     (tree / "same" / "file.txt").write_text("another\n", encoding="utf-8")
     (tree / "table.txt").write_text(TABLE, encoding="utf-8")
     (tree / "sub" / "deep.txt").write_text("alive\n", encoding="utf-8")
+    # Names that quoting can get wrong.
+    for odd in ("od\\d.txt", "a  b.txt", "*.txt"):
+        (tree / odd).write_text("alive\n", encoding="utf-8")
     trap = tree / "bin" / "echo"
     trap.write_text('#!/bin/sh\n: > "${0%/bin/echo}/trapped"\n', encoding="utf-8")
     trap.chmod(0o755)

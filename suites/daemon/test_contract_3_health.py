@@ -80,9 +80,14 @@ async def test_each_word_is_said_when_it_is_so(start, evidence) -> None:
             away.rename(daemon.root)
             await becomes(daemon, "HEALTHY", since="its working root is back")
             async with daemon.connect() as busy:
-                text = daemon.subject.table("texts")["shell"].replace("{command}", "sleep 2")
+                text = daemon.subject.table("texts")["shell"].replace("{command}", "sleep 3")
                 await busy.send(user_input(text))
                 await becomes(daemon, "UNKNOWN", since="its one worker is busy")
+                daemon.root.rename(away)
+                await becomes(
+                    daemon, "UNHEALTHY", since="its working root is gone and its worker is busy"
+                )
+                away.rename(daemon.root)
                 done = await busy.receive("the end of what kept it busy", seconds=ANSWER_S)
                 expect_message(done, busy)
             await becomes(daemon, "HEALTHY", since="its worker is free again")

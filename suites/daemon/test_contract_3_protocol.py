@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from contextlib import suppress
 
@@ -35,7 +36,13 @@ from suites.daemon.messages import (
 )
 from suites.daemon.unharmed import unharmed
 from suites.daemon.vitals import settled
-from suites.daemon.wire import Keyword, RemoteProtocolError, Violation, open_connection
+from suites.daemon.wire import (
+    Connection,
+    Keyword,
+    RemoteProtocolError,
+    Violation,
+    open_connection,
+)
 
 pytestmark = pytest.mark.covers("CONTRACT-3-BOUNDS")
 
@@ -473,6 +480,37 @@ async def test_frames_are_not_kept(attacked: Daemon) -> None:
         f"found {after.identity!r}"
     )
     assert grown < 12 * 1024, f"contract 3: 400 frames of 60 kB left {grown} KiB in memory"
+
+
+async def test_names_are_not_kept(attacked: Daemon) -> None:
+    """What a client calls its things is forgotten: names that nobody uses again leave nothing behind."""
+    numbers = itertools.count()
+
+    async def talk(connection: Connection, frames: int) -> None:
+        for _ in range(frames):
+            names = " ".join(f":NAME-OF-NOTHING-{next(numbers)} 1" for _ in range(1_200))
+            await connection.send_bytes(
+                frame(
+                    f"(:TYPE :EVENT :META (:SOURCE :TUI {names})"
+                    ' :PAYLOAD (:SENSOR :USER-INPUT :TEXT "ping"))'
+                )
+            )
+            await connection.receive(seconds=HEALTH_S)
+
+    async with attacked.connect() as connection:
+        await talk(connection, 30)
+        warm = attacked.vitals()
+        await talk(connection, 200)
+        after = attacked.vitals()
+    grown = after.memory_kib - warm.memory_kib
+
+    assert warm.identity == after.identity, (
+        f"contract 3: the daemon is the process it was: expected {warm.identity!r}, "
+        f"found {after.identity!r}"
+    )
+    assert grown < 12 * 1024, (
+        f"contract 3: 240,000 names of 25 characters, each used once, left {grown} KiB in memory"
+    )
 
 
 #: Bytes that are likely to reach deep into a reader: pieces of real frames, broken and joined.

@@ -101,8 +101,16 @@ async def test_link_and_unlink(client, token: str) -> None:
 
 
 async def test_a_name_is_a_name(client, token: str) -> None:
-    """Unlinking a name leaves a link alone whose name begins with it, or ends with it."""
-    others = {f"{token}x", f"x{token}", f"{token}.{token}"}
+    """Unlinking a name leaves a link alone whose name begins or ends with it, or is of other letters."""
+    others = {f"{token}x", f"x{token}", f"{token}.{token}", token.upper(), token.capitalize()}
+    for name in (token, token.upper()):
+        await link(client, name)
+        refusal = await ask(client, request("GATEWAY", "UNLINK", name=name.swapcase()))
+        expect_refusal(refusal, client)
+        assert name in await linked(client), (
+            f"contract 8: {name.swapcase()} was never linked, and {name} went with it"
+        )
+        await unlink(client, name)
     for name in (token, *others):
         await link(client, name)
     await unlink(client, token)

@@ -96,7 +96,8 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
         await terminal.expect("what was typed last", lambda screen: last in screen)
         daemon.kill()
         await terminal.expect("that the connection is lost", lambda screen: table["lost"] in screen)
-        typed = daemon.echo_of(token)
+        typed, before = daemon.echo_of(token), f"first-{token[::-1]}"
+        await terminal.enter(daemon.echo_of(before))
         await terminal.enter(typed)
         await expect_calls(daemon.port, CALLS)
         await daemon.restart()
@@ -111,6 +112,10 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
 
         assert token in screen, (
             f"contract 9: what was typed meanwhile is answered, found:\n{screen}"
+        )
+        assert screen.rfind(before) < screen.rfind(token), (
+            f"contract 9: texts are sent in the order they were typed: expected the answer to {before!r} "
+            f"before that to {token!r}, found:\n{screen}"
         )
         # As often as the text that was answered: typed, and one time more.
         await terminal.expect(
