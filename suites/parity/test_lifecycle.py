@@ -22,7 +22,7 @@ from suites.parity.tools.guest import (
     script_that_reads,
     script_that_shows_the_mode,
 )
-from suites.parity.world import OTHER_IMAGE, World
+from suites.parity.world import OTHER_IMAGE, Refusal, World
 
 pytestmark = pytest.mark.covers("PARITY-BOTTLE")
 
@@ -648,23 +648,37 @@ MANIFESTS: Final = {
     "a-route-is-a-number": ("---\negress:\n  routes: [a, 7]\n---\n", "egress.routes"),
     "extends-is-a-list": ("---\nextends: [base]\n---\n", "extends"),
     "extends-is-a-path": ("---\nextends: ../bottles/dev\n---\n", "extends"),
-    "env-value-is-a-list": ("---\nenv:\n  GOOD: x\n  WRONG: [x]\n---\n", "WRONG"),
+    "env-value-is-a-list": ("---\nenv:\n  GOOD: x\n  WRONG: [canary-4711]\n---\n", "WRONG"),
     "env-value-is-true": ("---\nenv:\n  WRONG: true\n---\n", "WRONG"),
-    "env-value-has-a-nul": ('---\nenv:\n  WRONG: "a\\0b"\n---\n', "WRONG"),
+    "env-value-has-a-nul": ('---\nenv:\n  WRONG: "canary-4711\\0b"\n---\n', "WRONG"),
     "env-name-begins-with-a-digit": ("---\nenv:\n  1WRONG: x\n---\n", "1WRONG"),
     "env-name-with-a-dash": ("---\nenv:\n  WRO-NG: x\n---\n", "WRO-NG"),
     "env-name-with-a-space": ("---\nenv:\n  WRO NG: x\n---\n", "WRO NG"),
     "env-name-with-equals": ("---\nenv:\n  WRO=NG: x\n---\n", "WRO=NG"),
     "env-name-is-a-number": ("---\nenv:\n  77: x\n---\n", "77"),
+    "env-value-is-a-pin": ("---\nenv:\n  WRONG: 471147\n---\n", "WRONG"),
+    "env-value-is-a-negative-number": ("---\nenv:\n  WRONG: -4711\n---\n", "WRONG"),
+    "env-value-is-a-fraction": ("---\nenv:\n  WRONG: 4711.25\n---\n", "WRONG"),
+    "env-value-is-null": ("---\nenv:\n  GOOD: canary-4711\n  WRONG: null\n---\n", "WRONG"),
+    "env-value-is-a-mapping": ("---\nenv:\n  WRONG: {canary: canary-4711}\n---\n", "WRONG"),
     "a-second-unknown-key": ("---\nimage: x\nenv: {}\nports: []\n---\n", "ports"),
     "key-in-another-case": ("---\nImage: x\n---\n", "Image"),
 }
+
+#: What a value that stands under `env` here has in it, as it is written or as a program has it.
+SPELLINGS: Final = ("4711", "47_11", "4.711", str(0x4711), "Y2FuYXJ5", "canary")
+
+
+def values_shown(outcome: Refusal, world: World) -> list[str]:
+    """Spellings of a value of the manifest that stand in the refusal or in the log."""
+    text = "\n".join([outcome.text, *world.log])
+    return [spelling for spelling in SPELLINGS if spelling in text]
 
 
 @pytest.mark.covers("PARITY-MANIFEST")
 @pytest.mark.parametrize("what", MANIFESTS)
 def test_a_bad_manifest_is_refused(sides: Sides, backend: Backend, what: str) -> None:
-    """One error names file and key, and nothing is started."""
+    """One error names file and key, and shows no value of a variable; nothing is started."""
     text, mention = MANIFESTS[what]
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
@@ -677,6 +691,7 @@ def test_a_bad_manifest_is_refused(sides: Sides, backend: Backend, what: str) ->
         return {
             "outcome": outcome.happened,
             "mentions": outcome.mentions("dev.md", mention),
+            "values shown in error or log": values_shown(outcome, world),
             "guests": sorted(world.guests()),
             "commands": [str(call) for call in world.commands.calls],
             "recorded": sorted(world.state.iterdir()) if world.state.is_dir() else [],
@@ -685,11 +700,59 @@ def test_a_bad_manifest_is_refused(sides: Sides, backend: Backend, what: str) ->
     expected = {
         "outcome": "refused",
         "mentions": {"dev.md": True, mention: True},
+        "values shown in error or log": [],
         "guests": [],
         "commands": [],
         "recorded": [],
     }
     sides.check_side(backend, f"lifecycle/manifest-{what}", body, expected=expected)
+
+
+#: What an entry of `env` may be, to which one reader of YAML objects and another does not.
+ENTRIES: Final = {
+    "a-date": "4711-12-24",
+    "a-date-that-is-none": "4711-13-32",
+    "an-instant": "4711-12-24T18:00:00Z",
+    "a-number-of-another-base": "0x4711",
+    "a-number-in-groups": "47_11",
+    "a-number-with-an-exponent": "4.711e+3",
+    "minutes-and-seconds": "4711:47",
+    "a-number-that-is-none": "!!int canary-4711",
+    "more-digits-than-a-number-has": "4711" * 2_000,
+    "a-set": "!!set {canary-4711}",
+    "binary": "!!binary Y2FuYXJ5LTQ3MTE=",
+    "of-an-unknown-kind": "!canary-4711",
+    "a-reserved-sign": "@canary-4711",
+    "no-end-of-a-string": '"canary-4711',
+    "no-end-of-a-list": "[canary-4711",
+    "a-colon-in-it": "canary-4711: x",
+    "an-unknown-escape": r'"canary-4711\q"',
+    "an-unknown-alias": "*canary-4711",
+    "a-sign-that-is-none": "canary-4711\x07",
+    "given-twice": "canary-4711\n  WRONG: canary-47110",
+}
+
+
+@pytest.mark.covers("PARITY-MANIFEST", "PARITY-FORWARDED-ENV")
+@pytest.mark.parametrize("what", ENTRIES)
+def test_an_entry_is_not_shown(sides: Sides, backend: Backend, what: str) -> None:
+    """Whatever an entry of a manifest is taken for, its value is in no error and in no log."""
+    text = f"---\nenv:\n  GOOD: canary-4711\n  WRONG: {ENTRIES[what]}\n---\n"
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_manifest("dev", text)
+        with (
+            world.may_refuse(launcher.errors) as outcome,
+            launcher.start("dev", backend=world.backend),
+        ):
+            pass
+        return {
+            "ends as": "done or refused" if outcome.happened in ("done", "refused") else outcome.happened,
+            "values shown in error or log": values_shown(outcome, world),
+        }  # fmt: skip
+
+    expected = {"ends as": "done or refused", "values shown in error or log": []}
+    sides.check_side(backend, f"lifecycle/entry-{what}", body, expected=expected)
 
 
 @pytest.mark.covers("PARITY-MANIFEST")
