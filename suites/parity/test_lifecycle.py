@@ -96,11 +96,23 @@ def test_a_signal_comes_through(sides: Sides, backend: Backend, number: int) -> 
     sides.check_side(backend, f"lifecycle/signal-{number}", body, expected=expected)
 
 
+#: What an agent is asked to run; a tool may have a use for some of these words itself.
+WORDS: Final = {
+    "signs": ("cat", "--", '/tmp/it\'s a "file"\n $HOME -e X=1'),
+    "several-dashes": ("printf", "%s\\0", "--", "one", "--", "--"),
+    "flags": ("printf", "%s\\0", "-u", "root", "-e", "X=1", "--name", "x", "-it", "--rm"),
+    "empty": ("printf", "%s\\0", "", " ", "\n", ""),
+}
+
+
 @pytest.mark.simulated("it is what reaches the guest that is looked at")
+@pytest.mark.parametrize("what", WORDS)
 @pytest.mark.parametrize("tty", [True, False], ids=["terminal", "no-terminal"])
-def test_the_agents_words_reach_the_guest(sides: Sides, backend: Backend, *, tty: bool) -> None:
+def test_the_agents_words_reach_the_guest(
+    sides: Sides, backend: Backend, what: str, *, tty: bool
+) -> None:
     """Every word as it is, as the agent's user, with an input, and with a terminal where asked for."""
-    words = ["cat", "--", '/tmp/it\'s a "file"\n $HOME -e X=1']
+    words = list(WORDS[what])
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.write_bottle("dev", {"image": world.image})
@@ -128,7 +140,7 @@ def test_the_agents_words_reach_the_guest(sides: Sides, backend: Backend, *, tty
         "named as a bottle": True,
         "the command is of strings": [],
     }
-    sides.check_side(backend, f"lifecycle/agent-words-{tty}", body, expected=expected)
+    sides.check_side(backend, f"lifecycle/agent-words-{what}-{tty}", body, expected=expected)
 
 
 @pytest.mark.parametrize("user", ["node", "root"])
