@@ -147,6 +147,7 @@ class Guest:
         image: what it was made of.
         labels: what its tool knows it by, beside its name.
         is_running: commands can be run in it.
+        has_run: they could once; one that was made and never started has not.
     """
 
     env: dict[str, str] = field(default_factory=dict)
@@ -156,6 +157,15 @@ class Guest:
     image: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     is_running: bool = True
+    has_run: bool = True
+
+    def start(self) -> None:
+        """Let commands be run in it."""
+        self.is_running = self.has_run = True
+
+    def state(self, ended: str) -> str:
+        """What its tool says of it; ``ended`` is the word of that tool for one that ran once."""
+        return "running" if self.is_running else ended if self.has_run else "created"
 
     def place(self, path: str) -> str:
         """Where a path leads; that of a circle of links leads nowhere."""
