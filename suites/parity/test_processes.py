@@ -169,6 +169,50 @@ def test_a_start_that_is_killed_leaves_nothing(there: Sides, backend: Backend) -
     there.check_side(backend, "processes/start-killed", body, expected={"problems": []})
 
 
+def running(world: World) -> list[str]:
+    """What guests of a world are called that run."""
+    return [name for name, guest in world.guests().items() if guest.is_running]
+
+
+@pytest.mark.covers("PARITY-BOTTLE")
+def test_a_bottle_is_listed_once_its_guest_runs(there: Sides, backend: Backend) -> None:
+    """Not before, as long as its start is under way, nor where that was killed."""
+
+    def list_active(world: World, launcher: Launcher, _: Callable[[str], None]) -> Any:
+        return launcher.active(world.backend)
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+        for steps in range(_STEPS):
+            left = fresh(there, world)
+            with in_a_process(there, left, start) as one:
+                at = one.advance(steps=steps, point="runs")
+                with in_a_process(there, left, list_active) as two:
+                    (beside,) = ends(two)
+                guests = running(left)
+            after = there.open(left).active(left.backend)
+            # Of a tool without guests nobody else can tell.
+            listings = {"is under way": beside, "was killed": after} if left.guests() else {}
+            found += problems(
+                f"start before {at}",
+                {
+                    f"listed though no guest of it runs, when it {when}": (
+                        [],
+                        [each for each in listed if not any(each in name for name in guests)],
+                    )
+                    for when, listed in listings.items()
+                    # One that waits until the start is through tells later.
+                    if listed != "waits"
+                },
+            )
+            if at.kind in ("point", "done"):
+                break
+        return {"problems": found, "listed at last": len(beside)}
+
+    expected = {"problems": [], "listed at last": 1}
+    there.check_side(backend, "processes/listed", body, expected=expected)
+
+
 def test_a_resume_that_is_killed_loses_nothing(there: Sides, backend: Backend) -> None:
     """Wherever it is killed: record and transcript are there, and the bottle comes back.
 
