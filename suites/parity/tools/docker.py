@@ -192,10 +192,10 @@ class Docker:
             name, Guest(env=env, image=image, labels=labels, is_running=False, has_run=False)
         )
         started = self._start(name, flags)
-        if started.returncode:
-            # It is there all the same, as a container that was created.
-            return dataclasses.replace(started, returncode=125 if not self.starts else 127)
-        return Reply(stdout=f"{self._ids[name]}\n".encode())
+        if not started.returncode:
+            started = Reply(stdout=f"{self._ids[name]}\n".encode())
+        # One that could not be started is there all the same.
+        return dataclasses.replace(started, returncode=127 if started.returncode else 0)
 
     def _environment(
         self, flags: Flags, host: Mapping[str, str], base: Mapping[str, str]
