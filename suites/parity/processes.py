@@ -98,10 +98,13 @@ class Process:
         return self.at
 
     def kill(self) -> None:
-        """Kill it where it is."""
+        """Kill it where it is; one that is through ends by itself, and hands over what it executed."""
         if self._is_alive:
             self._is_alive = False
-            os.kill(self.pid, signal.SIGKILL)
+            if self.at.kind == "done":
+                _send(self._connection, None)
+            else:
+                os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
             self._connection.close()
 

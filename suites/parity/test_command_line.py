@@ -268,6 +268,46 @@ def test_an_exit_status_comes_through(shell: Shell, engine: str, code: int) -> N
     expect("recorded bottles", [], shell.recorded())
 
 
+#: Commands of an agent with words in them that the launcher or a tool has a use for itself.
+COMMANDS: Final = {
+    "a-dash-dash": ("git", "log", "--", "README"),
+    "several-of-them": ("start", "dev", "--", "--", "resume", "dev", "--"),
+    "flags-of-the-launcher": ("run", "--verbose", "--backend", "krypton", "--preserve", "--help"),
+    "flags-of-the-tools": ("run", "-u", "root", "-e", "X=1", "--name", "x", "-it", "--rm"),
+    "words-that-are-empty": ("run", "", " ", "--", ""),
+}
+
+
+def agents_words(shell: Shell, width: int) -> list[list[str]]:
+    """The last words of every command that ran an agent."""
+    return [call["argv"][-width:] for call in shell.commands.calls() if "exec" in call["argv"]]
+
+
+@pytest.mark.parametrize(
+    ("engine", "what"), [(BACKENDS[n % 2], what) for n, what in enumerate(COMMANDS)]
+)
+def test_what_follows_is_the_agents_own(shell: Shell, engine: str, what: str) -> None:
+    """From the first ``--`` on every word is the agent's, at a start and at a resume."""
+    command = list(COMMANDS[what])
+    # Before the agent's words stands what names its guest, or ends the flags of the tool.
+    width = len(command) + 1
+    shell.run("start", "dev", "--backend", engine, "--preserve", "--", *command)
+    expect(
+        "the agent's words after `start dev --`",
+        [command],
+        [words[1:] for words in agents_words(shell, width)],
+    )
+    (identity,) = shell.recorded()
+    shell.run("resume", identity, "--", *command)
+
+    before = {"docker": f"bot-bottle-{identity}", "smolmachines": "--"}[engine]
+    expect(
+        f"the agent's words after `resume {identity} --`, and the one of the launcher before them",
+        [[before, *command]] * 2,
+        agents_words(shell, width),
+    )
+
+
 @pytest.mark.parametrize("engine", BACKENDS)
 def test_a_tool_that_is_killed_is_no_success(shell: Shell, engine: str) -> None:
     """A signal that ends the tool comes through, and the guest is removed all the same."""

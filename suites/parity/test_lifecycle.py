@@ -22,7 +22,7 @@ from suites.parity.tools.guest import (
     script_that_reads,
     script_that_shows_the_mode,
 )
-from suites.parity.world import OTHER_IMAGE, World
+from suites.parity.world import World
 
 pytestmark = pytest.mark.covers("PARITY-BOTTLE")
 
@@ -96,11 +96,23 @@ def test_a_signal_comes_through(sides: Sides, backend: Backend, number: int) -> 
     sides.check_side(backend, f"lifecycle/signal-{number}", body, expected=expected)
 
 
+#: What an agent is asked to run; a tool may have a use for some of these words itself.
+WORDS: Final = {
+    "signs": ("cat", "--", '/tmp/it\'s a "file"\n $HOME -e X=1'),
+    "several-dashes": ("printf", "%s\\0", "--", "one", "--", "--"),
+    "flags": ("printf", "%s\\0", "-u", "root", "-e", "X=1", "--name", "x", "-it", "--rm"),
+    "empty": ("printf", "%s\\0", "", " ", "\n", ""),
+}
+
+
 @pytest.mark.simulated("it is what reaches the guest that is looked at")
+@pytest.mark.parametrize("what", WORDS)
 @pytest.mark.parametrize("tty", [True, False], ids=["terminal", "no-terminal"])
-def test_the_agents_words_reach_the_guest(sides: Sides, backend: Backend, *, tty: bool) -> None:
+def test_the_agents_words_reach_the_guest(
+    sides: Sides, backend: Backend, what: str, *, tty: bool
+) -> None:
     """Every word as it is, as the agent's user, with an input, and with a terminal where asked for."""
-    words = ["cat", "--", '/tmp/it\'s a "file"\n $HOME -e X=1']
+    words = list(WORDS[what])
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.write_bottle("dev", {"image": world.image})
@@ -128,7 +140,7 @@ def test_the_agents_words_reach_the_guest(sides: Sides, backend: Backend, *, tty
         "named as a bottle": True,
         "the command is of strings": [],
     }
-    sides.check_side(backend, f"lifecycle/agent-words-{tty}", body, expected=expected)
+    sides.check_side(backend, f"lifecycle/agent-words-{what}-{tty}", body, expected=expected)
 
 
 @pytest.mark.parametrize("user", ["node", "root"])
@@ -582,259 +594,3 @@ def test_cleanup_spares_bottles_that_run(sides: Sides, backend: Backend) -> None
 
     expected = {"GREETING": "hello"}
     sides.check_side(backend, "lifecycle/cleanup-spares", body, expected=expected)
-
-
-@pytest.mark.covers("PARITY-MANIFEST")
-@pytest.mark.simulated("the default backend need not be there")
-def test_the_backend_is_chosen_in_order(sides: Sides, backend: Backend) -> None:
-    """The flag is stronger than the variable, which is stronger than the default."""
-
-    def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"image": world.image})
-        used: dict[str, list[str]] = {}
-        for how, flag, variable in (
-            ("flag", world.backend, "docker"),
-            ("variable", None, world.backend),
-            ("default", None, ""),
-        ):
-            calls = len(world.commands.calls)
-            if variable:
-                world.environ["BOT_BOTTLE_BACKEND"] = variable
-            else:
-                world.environ.pop("BOT_BOTTLE_BACKEND", None)
-            with launcher.start("dev", backend=flag) as bottle:
-                bottle.exec(ENVIRONMENT)
-            used[how] = sorted({call.tool for call in world.commands.calls[calls:]})
-        world.environ["BOT_BOTTLE_BACKEND"] = "krypton"
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=None),
-        ):
-            pass
-        return {
-            "flag and variable agree": used["flag"] == used["variable"],
-            "default": used["default"],
-            "unknown": outcome.happened,
-            "mentions": outcome.mentions("krypton"),
-        }
-
-    expected = {
-        "flag and variable agree": True,
-        "default": ["docker"],
-        "unknown": "refused",
-        "mentions": {"krypton": True},
-    }
-    sides.check_side(backend, "lifecycle/choice", body, expected=expected)
-
-
-#: What is wrong with a manifest → its text, and what the refusal must mention beside the file.
-MANIFESTS: Final = {
-    "unknown-key": ("---\nimage: x\nimgae: y\n---\n", "imgae"),
-    "unknown-egress-key": ("---\negress:\n  rutes: []\n---\n", "rutes"),
-    "env-is-a-list": ("---\nenv: [A]\n---\n", "env"),
-    "env-value-is-a-number": ("---\nenv:\n  A: 7\n---\n", "A"),
-    "missing-parent": ("---\nextends: nowhere\n---\n", "nowhere"),
-    "its-own-parent": ("---\nextends: dev\n---\n", "extends"),
-    "no-front-matter": ("Just text.\n", "front matter"),
-    "front-matter-without-end": ("---\nimage: x\n", "front matter"),
-    "no-yaml": ("---\nenv: {A: [\n---\n", "dev.md"),
-    "a-list": ("---\n- image\n---\n", "dev.md"),
-    "image-is-a-number": ("---\nimage: 7\n---\n", "image"),
-    "image-is-a-list": ("---\nimage: [x]\n---\n", "image"),
-    "provider-is-a-mapping": ("---\nagent_provider: {a: b}\n---\n", "agent_provider"),
-    "git-is-a-string": ("---\ngit: yes please\n---\n", "git"),
-    "egress-is-a-list": ("---\negress: [a]\n---\n", "egress"),
-    "routes-is-a-string": ("---\negress:\n  routes: a\n---\n", "egress.routes"),
-    "a-route-is-a-number": ("---\negress:\n  routes: [a, 7]\n---\n", "egress.routes"),
-    "extends-is-a-list": ("---\nextends: [base]\n---\n", "extends"),
-    "extends-is-a-path": ("---\nextends: ../bottles/dev\n---\n", "extends"),
-    "env-value-is-a-list": ("---\nenv:\n  GOOD: x\n  WRONG: [x]\n---\n", "WRONG"),
-    "env-value-is-true": ("---\nenv:\n  WRONG: true\n---\n", "WRONG"),
-    "env-value-has-a-nul": ('---\nenv:\n  WRONG: "a\\0b"\n---\n', "WRONG"),
-    "env-name-begins-with-a-digit": ("---\nenv:\n  1WRONG: x\n---\n", "1WRONG"),
-    "env-name-with-a-dash": ("---\nenv:\n  WRO-NG: x\n---\n", "WRO-NG"),
-    "env-name-with-a-space": ("---\nenv:\n  WRO NG: x\n---\n", "WRO NG"),
-    "env-name-with-equals": ("---\nenv:\n  WRO=NG: x\n---\n", "WRO=NG"),
-    "env-name-is-a-number": ("---\nenv:\n  77: x\n---\n", "77"),
-    "a-second-unknown-key": ("---\nimage: x\nenv: {}\nports: []\n---\n", "ports"),
-    "key-in-another-case": ("---\nImage: x\n---\n", "Image"),
-}
-
-
-@pytest.mark.covers("PARITY-MANIFEST")
-@pytest.mark.parametrize("what", MANIFESTS)
-def test_a_bad_manifest_is_refused(sides: Sides, backend: Backend, what: str) -> None:
-    """One error names file and key, and nothing is started."""
-    text, mention = MANIFESTS[what]
-
-    def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_manifest("dev", text)
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend),
-        ):
-            pass
-        return {
-            "outcome": outcome.happened,
-            "mentions": outcome.mentions("dev.md", mention),
-            "guests": sorted(world.guests()),
-            "commands": [str(call) for call in world.commands.calls],
-            "recorded": sorted(world.state.iterdir()) if world.state.is_dir() else [],
-        }
-
-    expected = {
-        "outcome": "refused",
-        "mentions": {"dev.md": True, mention: True},
-        "guests": [],
-        "commands": [],
-        "recorded": [],
-    }
-    sides.check_side(backend, f"lifecycle/manifest-{what}", body, expected=expected)
-
-
-@pytest.mark.covers("PARITY-MANIFEST")
-def test_a_cycle_of_manifests_is_refused(sides: Sides, backend: Backend) -> None:
-    """Manifests that extend each other are named, not followed for ever."""
-
-    def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"extends": "base"})
-        world.write_bottle("base", {"extends": "dev"})
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend),
-        ):
-            pass
-        return {"outcome": outcome.happened, "mentions": outcome.mentions("extends", "base")}
-
-    expected = {"outcome": "refused", "mentions": {"extends": True, "base": True}}
-    sides.check_side(backend, "lifecycle/manifest-cycle", body, expected=expected)
-
-
-#: Manifests by name, and what the refusal of `dev` must mention.
-FAMILIES: Final = {
-    "cycle-of-three": (
-        {"dev": {"extends": "b"}, "b": {"extends": "c"}, "c": {"extends": "b"}},
-        ("extends", "c.md"),
-    ),
-    "unknown-key-of-the-parent": (
-        {"dev": {"extends": "base"}, "base": {"image": "x", "imgae": "y"}},
-        ("base.md", "imgae"),
-    ),
-    "grandparent-is-missing": (
-        {"dev": {"extends": "base"}, "base": {"extends": "nowhere"}},
-        ("base.md", "extends", "nowhere"),
-    ),
-    "value-of-the-grandparent": (
-        {"dev": {"extends": "b"}, "b": {"extends": "c"}, "c": {"env": {"WRONG": 7}}},
-        ("c.md", "WRONG"),
-    ),
-}
-
-
-@pytest.mark.covers("PARITY-MANIFEST")
-@pytest.mark.parametrize("what", FAMILIES)
-def test_a_bad_parent_is_refused(sides: Sides, backend: Backend, what: str) -> None:
-    """The error names the file that is wrong, which need not be the one that was asked for."""
-    manifests, mentions = FAMILIES[what]
-
-    def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        for name, front_matter in manifests.items():
-            world.write_bottle(name, front_matter)
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend),
-        ):
-            pass
-        return {
-            "outcome": outcome.happened,
-            "mentions": outcome.mentions(*mentions),
-            "commands": [str(call) for call in world.commands.calls],
-        }
-
-    expected = {"outcome": "refused", "mentions": dict.fromkeys(mentions, True), "commands": []}
-    sides.check_side(backend, f"lifecycle/parent-{what}", body, expected=expected)
-
-
-@pytest.mark.covers("PARITY-MANIFEST", "PARITY-FORWARDED-ENV")
-@pytest.mark.simulated("guests are looked at by image")
-def test_a_whole_manifest_of_three_generations(sides: Sides, backend: Backend) -> None:
-    """Every key is taken, from the nearest that says it; entries of every kind are inherited."""
-
-    def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.environ |= {"H_OLD": "canary-old", "H_NEW": "canary-new"}
-        world.write_bottle(
-            "old",
-            {
-                "image": OTHER_IMAGE,
-                "agent_provider": "one",
-                "git": {"user": "a", "deep": {"b": "c"}},
-                "egress": {"routes": ["a.example", "b.example:443"]},
-                "env": {"OLD": "old", "ALL": "old", "GIVEN": "${H_OLD}", "TYPED": "?Of old"},
-            },
-        )
-        world.write_bottle(
-            "middle",
-            {"extends": "old", "image": world.image, "env": {"ALL": "middle", "MIDDLE": "m"}},
-        )
-        world.write_bottle(
-            "dev",
-            {
-                "extends": "middle",
-                "agent_provider": "two",
-                "egress": {"routes": []},
-                "env": {"ALL": "dev", "GIVEN": "${H_NEW}", "DEV": "d"},
-            },
-        )
-        world.answers.append("canary-typed")
-        world.write_bottle("bare", {"image": world.image})
-        with launcher.start("bare", backend=world.backend) as bottle:
-            bare = read_environment(bottle.exec(ENVIRONMENT).stdout)
-        with launcher.start("dev", backend=world.backend) as bottle:
-            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
-            made_of = [guest.image for guest in world.guests().values()]
-        return {
-            "env": {name: value for name, value in inside.items() if bare.get(name) != value},
-            "image": made_of in ([], [world.image]),
-            "prompt": [("Of old" in asked) for asked in world.asked],
-        }  # fmt: skip
-
-    expected = {
-        "env": {
-            "OLD": "old",
-            "ALL": "dev",
-            "GIVEN": "canary-new",
-            "TYPED": "canary-typed",
-            "MIDDLE": "m",
-            "DEV": "d",
-        },
-        "image": True,
-        "prompt": [True],
-    }
-    sides.check_side(backend, "lifecycle/generations", body, expected=expected)
-
-
-@pytest.mark.covers("PARITY-MANIFEST")
-@pytest.mark.parametrize(
-    "name", ["nothing", "../dev", "", ".", "a/b", "/etc/passwd", "dev.md", "-dev"]
-)
-def test_a_name_that_is_none_is_refused(sides: Sides, backend: Backend, name: str) -> None:
-    """It is shown in the refusal; nothing is asked for, started or recorded."""
-
-    def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"image": world.image, "env": {"TOKEN": "?"}})
-        world.answers.append("canary-4711")
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start(name, backend=world.backend),
-        ):
-            pass
-        return {
-            "outcome": outcome.happened,
-            "mentions": name in outcome.text,
-            "asked": len(world.asked),
-            "commands": [str(call) for call in world.commands.calls],
-            "recorded": sorted(world.state.iterdir()) if world.state.is_dir() else [],
-        }
-
-    expected = {"outcome": "refused", "mentions": True, "asked": 0, "commands": [], "recorded": []}
-    sides.check_side(backend, f"lifecycle/name-{name!r}", body, expected=expected)

@@ -45,6 +45,8 @@ TALKS: Final[dict[str, Talk]] = {
         ("inspect NAME", 0),
         ("rm NAME", 1),
         ("exec NAME true", 0),
+        ("exec -u root NAME true", 0),
+        ("exec -u nobody-of-this-name NAME true", 126),
         ("kill NAME", 0),
         ("kill NAME", 1),
         ("exec NAME true", 1),

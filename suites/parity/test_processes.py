@@ -169,6 +169,50 @@ def test_a_start_that_is_killed_leaves_nothing(there: Sides, backend: Backend) -
     there.check_side(backend, "processes/start-killed", body, expected={"problems": []})
 
 
+def running(world: World) -> list[str]:
+    """What guests of a world are called that run."""
+    return [name for name, guest in world.guests().items() if guest.is_running]
+
+
+@pytest.mark.covers("PARITY-BOTTLE")
+def test_a_bottle_is_listed_once_its_guest_runs(there: Sides, backend: Backend) -> None:
+    """Not before, as long as its start is under way, nor where that was killed."""
+
+    def list_active(world: World, launcher: Launcher, _: Callable[[str], None]) -> Any:
+        return launcher.active(world.backend)
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+        for steps in range(_STEPS):
+            left = fresh(there, world)
+            with in_a_process(there, left, start) as one:
+                at = one.advance(steps=steps, point="runs")
+                with in_a_process(there, left, list_active) as two:
+                    (beside,) = ends(two)
+                guests = running(left)
+            after = there.open(left).active(left.backend)
+            # Of a tool without guests nobody else can tell.
+            listings = {"is under way": beside, "was killed": after} if left.guests() else {}
+            found += problems(
+                f"start before {at}",
+                {
+                    f"listed though no guest of it runs, when it {when}": (
+                        [],
+                        [each for each in listed if not any(each in name for name in guests)],
+                    )
+                    for when, listed in listings.items()
+                    # One that waits until the start is through tells later.
+                    if listed != "waits"
+                },
+            )
+            if at.kind in ("point", "done"):
+                break
+        return {"problems": found, "listed at last": len(beside)}
+
+    expected = {"problems": [], "listed at last": 1}
+    there.check_side(backend, "processes/listed", body, expected=expected)
+
+
 def test_a_resume_that_is_killed_loses_nothing(there: Sides, backend: Backend) -> None:
     """Wherever it is killed: record and transcript are there, and the bottle comes back.
 
@@ -349,31 +393,73 @@ def test_two_resumes_in_the_same_instant_are_one(there: Sides, backend: Backend)
     there.check_side(backend, "processes/two-resumes", body, expected={"problems": []})
 
 
-def test_a_cleanup_beside_a_start_takes_nothing(there: Sides, backend: Backend) -> None:
-    """Whatever a start has done when a cleanup comes: the bottle runs, and is on record."""
+@pytest.mark.parametrize("launch", ["start", "resume"])
+def test_a_cleanup_beside_a_launch_takes_nothing(
+    there: Sides, backend: Backend, launch: str
+) -> None:
+    """Whatever a launch has done when a cleanup comes: the bottle runs, and is on record."""
 
     def body(world: World, _: Launcher) -> dict[str, Any]:
         found: list[str] = []
-        for where, left, one, two in beside(there, lambda: (fresh(there, world), start, clean_up)):
+
+        def make() -> tuple[World, Act, Act]:
+            made = fresh(there, world)
+            return made, resume(kept(there, made)) if launch == "resume" else start, clean_up
+
+        for where, left, one, two in beside(there, make):
             listed = there.open(left).active(left.backend)
             records = recorded(left)
-            started, cleaned = ends(one, two)
-            is_well = isinstance(started, list)
+            launched, cleaned = ends(one, two)
+            is_well = isinstance(launched, list)
             found += problems(
                 where,
                 {
                     "cleanup": ("cleaned up", cleaned),
-                    "start": (True, is_well or started),
-                    "its environment": (RICH.env, started[1]["env"] if is_well else None),
-                    "listed while it runs": ([started[0]] if is_well else [], listed),
-                    "recorded while it runs": ([started[0]] if is_well else [], records),
+                    launch: ("runs", "runs" if is_well else launched),
+                    "its environment": (RICH.env, launched[1]["env"] if is_well else None),
+                    "listed while it runs": ([launched[0]] if is_well else [], listed),
+                    "recorded while it runs": ([launched[0]] if is_well else [], records),
                     "guests at the end": ([], sorted(left.guests())),
-                    "records at the end": ([], recorded(left)),
+                    "bottles that are kept": (launch == "resume", bool(recorded(left))),
                 },
             )
         return {"problems": found}
 
-    there.check_side(backend, "processes/start-and-cleanup", body, expected={"problems": []})
+    name = f"processes/{launch}-and-cleanup"
+    there.check_side(backend, name, body, expected={"problems": []})
+
+
+@pytest.mark.covers("PARITY-REMEDIATION")
+def test_a_cleanup_beside_an_approval_takes_nothing(there: Sides, backend: Backend) -> None:
+    """Whatever an approval has done when a cleanup comes: it ends as without, and the bottle lives."""
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+        own = next(side for side in there.backends if side.name == world.backend)
+        for steps in range(_STEPS):
+            left = fresh(there, world)
+            launcher = there.open(left)
+            with launcher.start("dev", backend=left.backend) as bottle:
+                proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
+                with in_a_process(there, left, approve(proposal)) as one:
+                    at = one.advance(steps=steps)
+                    with in_a_process(there, left, clean_up) as two:
+                        two.advance()
+                        approved, cleaned = (str(end) for end in ends(one, two))
+                wanted = "applied" if own.applies_proposals else "refused"
+                checks = {
+                    "cleanup": ("cleaned up", cleaned),
+                    "approval": (wanted, wanted if approved.startswith(wanted) else approved),
+                    "its environment": (RICH.env, look(bottle, RICH)["env"]),
+                    "listed": ([bottle.identity], launcher.active(left.backend)),
+                    "recorded": ([bottle.identity], recorded(left)),
+                }
+            found += problems(f"approval before {at}, then a cleanup", checks)
+            if at.kind == "done":
+                break
+        return {"problems": found}
+
+    there.check_side(backend, "processes/approval-and-cleanup", body, expected={"problems": []})
 
 
 @pytest.mark.covers("PARITY-BOTTLE")

@@ -18,7 +18,7 @@ from suites.parity.launcher import Backend, Bottle, Launcher
 from suites.parity.sides import Sides
 from suites.parity.tools.docker import image_environment
 from suites.parity.tools.guest import ENVIRONMENT, read_environment
-from suites.parity.world import IMAGE, OTHER_IMAGE, THIRD_IMAGE, World
+from suites.parity.world import IMAGE, LACKING, OTHER_IMAGE, THIRD_IMAGE, World
 
 pytestmark = pytest.mark.covers("PARITY-REMEDIATION")
 
@@ -240,25 +240,57 @@ def test_a_failing_step_keeps_proposal_and_bottle(
     check_kind(sides, backend, f"remediation/step-{step}-fails", body, expected)
 
 
-def test_an_image_that_is_not_there_is_refused(sides: Sides, backend: Backend) -> None:
-    """An image that does not exist changes nothing."""
+#: An image that no bottle can run on → what it is called.
+UNFIT: Final = {
+    "that-is-missing": "does-not/exist:1",
+    **{f"without-{what}": image for image, what in LACKING.items()},
+}
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(what, marks=pytest.mark.simulated("the model has such an image"))
+        if UNFIT[what] in LACKING
+        else what
+        for what in UNFIT
+    ],
+)
+def test_an_image_that_is_unfit_is_refused(sides: Sides, backend: Backend, what: str) -> None:
+    """One that does not exist, does not start or cannot run the agent is named, and changes nothing."""
+    image = UNFIT[what]
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         write_bottle(world)
         with launcher.start("dev", backend=world.backend) as bottle:
-            proposal = launcher.propose(
-                bottle.identity, image="does-not/exist:1", justification="x"
-            )
+            guests = sorted(world.guests())
+            proposal = launcher.propose(bottle.identity, image=image, justification="x")
             with world.may_refuse(launcher.errors) as outcome:
                 launcher.approve(proposal)
-            return {
+            seen = {
                 "outcome": outcome.happened,
+                "mentions": outcome.mentions(image),
+                "says why": world.backend in outcome.text,
                 "pending": launcher.pending() == [proposal],
                 "bottle lives": lives(bottle),
+                "agent runs": bottle.exec_agent(["true"], tty=False),
+                "guests as before": sorted(world.guests()) == guests,
             }
+            launcher.preserve(bottle.identity)
+        with launcher.resume(bottle.identity) as bottle:
+            return {**seen, "resumed": lives(bottle)}
 
-    expected = {"outcome": "refused", "pending": True, "bottle lives": True}
-    sides.check_side(backend, "remediation/image-missing", body, expected=expected)
+    expected = {
+        "outcome": "refused",
+        "mentions": {image: True},
+        "says why": True,
+        "pending": True,
+        "bottle lives": True,
+        "agent runs": 0,
+        "guests as before": True,
+        "resumed": True,
+    }
+    sides.check_side(backend, f"remediation/image-{what}", body, expected=expected)
 
 
 def test_approving_twice_applies_once(sides: Sides, backend: Backend) -> None:

@@ -105,13 +105,14 @@ def test_a_bottle_comes_back_again_and_again(sides: Sides, backend: Backend, bet
 
 
 @pytest.mark.simulated("launchers die on request")
-@pytest.mark.parametrize("guest", ["running", "stopped"])
+@pytest.mark.parametrize("guest", ["running", "stopped", "created"])
 def test_a_bottle_whose_launcher_died_comes_back(
     sides: Sides, backend: Backend, guest: str
 ) -> None:
     """At once or after a cleanup: nothing of it is lost, and nobody sees a traceback.
 
-    Its guest goes on without it, or has stopped, as when the machine was started anew.
+    Its guest goes on without it, or has stopped, as when the machine was started anew, or was made
+    and never started. Only one that runs is listed.
     """
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
@@ -127,7 +128,9 @@ def test_a_bottle_whose_launcher_died_comes_back(
             world.stub.crash_at(1)
         world.stub.revive()
         for each in world.guests().values():
-            each.is_running = guest == "running"
+            each.is_running, each.has_run = guest == "running", guest != "created"
+        idle = guest != "running" and bool(world.guests())
+        listed = sides.open(world).active(world.backend)
         record = world.metadata(identity)
         outcomes, inside, left = [], {}, None
         for cleanup in (False, True) if guest == "running" else (True,):
@@ -140,6 +143,7 @@ def test_a_bottle_whose_launcher_died_comes_back(
                 inside = look(bottle, rich)["env"]
             outcomes.append(outcome.happened)
         return {
+            f"listed as running while its guest is {guest}": listed if idle else [],
             "no traceback": outcomes[0] in ("done", "refused"),
             "left by a cleanup": left,
             "after a cleanup": outcomes[-1],
@@ -150,6 +154,7 @@ def test_a_bottle_whose_launcher_died_comes_back(
         }
 
     expected = {
+        f"listed as running while its guest is {guest}": [],
         "no traceback": True,
         "left by a cleanup": [],
         "after a cleanup": "done",

@@ -60,6 +60,47 @@ ROWS: Final = (
         guest={"FIRST": "canary-first", "SECOND": "canary-second"},
         prompts=("One", "Two"),
     ),
+    SecretRow(
+        id="two-prompts-of-one-message",
+        env={"FIRST": "?Access key", "PLAIN": "Access key", "SECOND": "?Access key"},
+        answers=("canary-first", "canary-second"),
+        guest={"FIRST": "canary-first", "PLAIN": "Access key", "SECOND": "canary-second"},
+        prompts=("Access key", "Access key"),
+    ),
+    SecretRow(
+        id="messages-that-are-nearly-one",
+        env={"FIRST": "?Key", "SECOND": "? Key ", "THIRD": "?key", "FOURTH": "?Key:"},
+        answers=("canary-first", "canary-second", "canary-third", "canary-fourth"),
+        guest={
+            "FIRST": "canary-first",
+            "SECOND": "canary-second",
+            "THIRD": "canary-third",
+            "FOURTH": "canary-fourth",
+        },
+        prompts=("Key", "Key", "key", "Key:"),
+    ),
+    SecretRow(
+        id="a-message-that-is-the-name-of-another",
+        env={"FIRST": "?SECOND", "SECOND": "?", "THIRD": "?FIRST"},
+        answers=("canary-first", "canary-second", "canary-third"),
+        guest={"FIRST": "canary-first", "SECOND": "canary-second", "THIRD": "canary-third"},
+        prompts=("SECOND", "SECOND", "FIRST"),
+    ),
+    SecretRow(
+        id="one-answer-to-two-prompts",
+        env={"FIRST": "?One", "SECOND": "?Two", "THIRD": "?Three"},
+        answers=("canary-same", "canary-same", "canary-other"),
+        guest={"FIRST": "canary-same", "SECOND": "canary-same", "THIRD": "canary-other"},
+        prompts=("One", "Two", "Three"),
+    ),
+    SecretRow(
+        id="a-prompt-beside-a-host-variable-of-its-name",
+        env={"TOKEN": "?TOKEN", "OTHER": "${TOKEN}"},
+        host={"TOKEN": "canary-of-the-host"},
+        answers=("canary-4711",),
+        guest={"TOKEN": "canary-4711", "OTHER": "canary-of-the-host"},
+        prompts=("TOKEN",),
+    ),
     *(
         SecretRow(
             id=f"answer-with-{what}",

@@ -27,6 +27,7 @@ from suites.parity.tools.smolvm import Smolvm
 
 __all__ = [
     "IMAGE",
+    "LACKING",
     "OTHER_IMAGE",
     "THIRD_IMAGE",
     "Commands",
@@ -39,6 +40,9 @@ __all__ = [
 IMAGE: Final = "harness/bottle:1"
 OTHER_IMAGE: Final = "harness/bottle:2"
 THIRD_IMAGE: Final = "harness/bottle@sha256:" + "3" * 64
+
+#: Images that no bottle can be made of, each with what it lacks.
+LACKING: Final = {f"harness/without-{what}:1": what for what in ("node", "sh", "sleep")}
 
 #: Where the simulated tools are, as in the ``PATH`` of a host that has them in a place of its own.
 _TOOLS: Final = "/opt/tools-of-the-harness/bin"
@@ -237,7 +241,7 @@ class World:
 
 def simulated(backend: str, home: Path, *, environ: Mapping[str, str] | None = None) -> World:
     """A world with every tool simulated, so that a call of the wrong one is seen."""
-    docker = Docker(images=(IMAGE, OTHER_IMAGE, THIRD_IMAGE), context=_CONTEXT)
+    docker = Docker(images=(IMAGE, OTHER_IMAGE, THIRD_IMAGE), lacking=LACKING, context=_CONTEXT)
     smolvm, bwrap = Smolvm(), Bwrap()
     smolvm.homes = {str(home)}
     stub = CommandStub({"docker": docker, "smolvm": smolvm, "bwrap": bwrap}, folder=_TOOLS)
@@ -281,8 +285,12 @@ class _Keep(logging.Handler):
 
 
 def _all_texts(error: BaseException) -> str:
-    """Text, repr, notes and causes of an error: what a log of it could hold."""
+    """Text, repr, notes and causes of an error: what a log of it could hold.
+
+    What it was raised ``from None`` for is shown by no log.
+    """
     parts = [repr(error), *traceback.format_exception_only(error)]
-    for cause in (error.__cause__, error.__context__):
+    context = None if error.__suppress_context__ else error.__context__
+    for cause in (error.__cause__, context):
         parts += [] if cause is None else [_all_texts(cause)]
     return "\n".join(parts)

@@ -50,12 +50,14 @@ class Bwrap:
 
     Attributes:
         ran: every command it ran in a sandbox.
+        starts: the kernel lets it make a sandbox.
     """
 
     name = "bwrap"
 
     def __init__(self) -> None:
         self.ran: list[Ran] = []
+        self.starts = True
 
     def run(self, call: Call) -> Reply:
         """Run one command in a sandbox over the folders it binds."""
@@ -68,6 +70,8 @@ class Bwrap:
             return Reply(returncode=1, stderr=message.encode())
         if not command:
             return Reply(returncode=1, stderr=b"bwrap: No command specified\n")
+        if not self.starts:
+            return Reply(returncode=1, stderr=b"bwrap: No permissions to create a new namespace\n")
         self.ran.append(Ran(guest="", argv=tuple(command), user=sandbox.user))
         return Guest().run(tuple(command), env=sandbox.env, user=sandbox.user, files=sandbox)
 

@@ -7,6 +7,7 @@ same scenarios on a real engine.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -74,6 +75,13 @@ _FORMAT: Final = {"-f": ("format", VALUE), "--format": ("format", VALUE)}
 _STOP: Final = {"-t": ("time", VALUE), "--time": ("time", VALUE)}
 #: The docker CLI reads an env file line by line into a buffer of this size.
 _LINE_BYTES: Final = 65_536
+_STATUS: Final = {
+    "running": "Up 1 second",
+    "exited": "Exited (137) 1 second ago",
+    "created": "Created",
+}
+#: Who a container of an image here has a line for in its /etc/passwd.
+_USERS: Final = ("root", "node")
 _FIELD: Final = re.compile(r"\{\{\s*(?:json\s+)?\.(\w+)?(?:\s+\"([^\"]*)\")?\s*\}\}")
 
 
@@ -92,18 +100,28 @@ class Docker:
 
     Args:
         images: the images it has.
+        lacking: more of them, that lack something: image → ``sleep``, ``sh`` or the user ``node``.
         context: what ``DOCKER_CONTEXT`` must say; another engine has none of these containers.
 
     Attributes:
         guests: name → container.
         env_files: every env file it read: mode bits and contents.
         ran: every command it ran in a container.
+        starts: a container can be started; else it is created, and stays so.
     """
 
     name = "docker"
 
-    def __init__(self, images: tuple[str, ...], *, context: str = "") -> None:
-        self.images = set(images)
+    def __init__(
+        self,
+        images: tuple[str, ...],
+        *,
+        lacking: Mapping[str, str] | None = None,
+        context: str = "",
+    ) -> None:
+        self.lacking = dict(lacking or {})
+        self.images = {*images, *self.lacking}
+        self.starts = True
         self.context = context
         self.ran: list[Ran] = []
         self.guests: dict[str, Guest] = {}
@@ -170,8 +188,14 @@ class Docker:
         labels = dict(label.partition("=")[::2] for label in flags.all("label"))
         if "" in labels:
             return _says(f"invalid label '={labels['']}': empty name", 125)
-        self.adopt(name, Guest(env=env, image=image, labels=labels))
-        return Reply(stdout=f"{self._ids[name]}\n".encode())
+        self.adopt(
+            name, Guest(env=env, image=image, labels=labels, is_running=False, has_run=False)
+        )
+        started = self._start(name, flags)
+        if not started.returncode:
+            started = Reply(stdout=f"{self._ids[name]}\n".encode())
+        # One that could not be started is there all the same.
+        return dataclasses.replace(started, returncode=127 if started.returncode else 0)
 
     def _environment(
         self, flags: Flags, host: Mapping[str, str], base: Mapping[str, str]
@@ -228,6 +252,13 @@ class Docker:
         if isinstance(env, Reply):
             return env
         user = flags.one("user", "root")
+        lacks = self.lacking.get(guest.image)
+        named = user.partition(":")[0]
+        if named == lacks or not (named in _USERS or named.isdecimal()):
+            message = f"unable to find user {user}: no matching entries in passwd file\n"
+            return Reply(returncode=126, stderr=message.encode())
+        if lacks is not None and PurePosixPath(command[0]).name == lacks:
+            return _says(f'exec: "{command[0]}": executable file not found in $PATH', 127)
         self.ran.append(
             Ran(
                 guest=name,
@@ -305,7 +336,11 @@ class Docker:
         if guest is None:
             message = f"No such container: {name}\nError: failed to start containers: {name}"
             return _daemon(message, 1)
-        guest.is_running = True
+        if not self.starts:
+            return _daemon("failed to create task for container: no space left on device", 1)
+        if self.lacking.get(guest.image) == "sleep":
+            return _daemon('exec: "sleep": executable file not found in $PATH', 1)
+        guest.start()
         return Reply(stdout=f"{name}\n".encode())
 
     def _rename(self, old: str, new: str) -> Reply:
@@ -334,8 +369,8 @@ class Docker:
             "ID": self._ids[name][:12],
             "Names": name,
             "Image": guest.image,
-            "State": "running" if guest.is_running else "exited",
-            "Status": "Up 1 second" if guest.is_running else "Exited (137) 1 second ago",
+            "State": guest.state("exited"),
+            "Status": _STATUS[guest.state("exited")],
             "Labels": ",".join(f"{key}={value}" for key, value in guest.labels.items()),
         }
         if flags.has("quiet"):
@@ -380,7 +415,7 @@ class Docker:
                 return Reply(returncode=1, stdout=b"[]\n", stderr=message.encode())
             state = {
                 "Running": guest.is_running,
-                "Status": "running" if guest.is_running else "exited",
+                "Status": guest.state("exited"),
             }
             found.append(
                 {
@@ -444,7 +479,7 @@ def _passes(name: str, guest: Guest, condition: str) -> bool:
             # An expression that may match anywhere in the name, not the name itself.
             return re.search(value, f"/{name}") is not None or re.search(value, name) is not None
         case "status":
-            return value == ("running" if guest.is_running else "exited")
+            return value == guest.state("exited")
     message = f"docker ps has no filter {condition} here"
     raise UnknownInvocation(message)
 

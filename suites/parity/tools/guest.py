@@ -147,6 +147,7 @@ class Guest:
         image: what it was made of.
         labels: what its tool knows it by, beside its name.
         is_running: commands can be run in it.
+        has_run: they could once; one that was made and never started has not.
     """
 
     env: dict[str, str] = field(default_factory=dict)
@@ -156,6 +157,15 @@ class Guest:
     image: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     is_running: bool = True
+    has_run: bool = True
+
+    def start(self) -> None:
+        """Let commands be run in it."""
+        self.is_running = self.has_run = True
+
+    def state(self, ended: str) -> str:
+        """What its tool says of it; ``ended`` is the word of that tool for one that ran once."""
+        return "running" if self.is_running else ended if self.has_run else "created"
 
     def place(self, path: str) -> str:
         """Where a path leads; that of a circle of links leads nowhere."""
@@ -179,7 +189,7 @@ class Guest:
         self.links[place] = target
         return True
 
-    def run(  # noqa: PLR0911 - one row per script
+    def run(
         self,
         argv: tuple[str, ...],
         *,
@@ -214,20 +224,26 @@ class Guest:
             return Reply(returncode=int(answers["code"]), stdout=_bytes(out), stderr=_bytes(err))
         if dies := _DIES.fullmatch(script):
             return Reply(returncode=128 + int(dies["signal"]))
-        seen = files or self
-        match shlex.split(script):
-            case ["true"]:
-                return Reply()
-            case ["cat", "--", path]:
-                contents = seen.read(path)
-                return _missing("cat", path) if contents is None else Reply(stdout=contents)
-            case ["stat", "-L", "-c", "%a", "--", path]:
-                mode = seen.mode(path)
-                return _missing("stat", path) if mode is None else Reply(stdout=b"%o\n" % mode)
-            case ["ln", "-s", "--", target, path]:
-                return Reply() if seen.link(target, path) else _missing("ln", path)
-        message = f"the simulated guest does not understand {script!r}"
-        raise UnknownInvocation(message)
+        return _run_one_command(script, files or self)
+
+
+def _run_one_command(script: str, seen: Files) -> Reply:
+    """The scripts that are one command each."""
+    match shlex.split(script):
+        case ["true"]:
+            return Reply()
+        case ["printf", "%s\\0", *words]:
+            return Reply(stdout=_bytes("".join(f"{word}\0" for word in words)))
+        case ["cat", "--", path]:
+            contents = seen.read(path)
+            return _missing("cat", path) if contents is None else Reply(stdout=contents)
+        case ["stat", "-L", "-c", "%a", "--", path]:
+            mode = seen.mode(path)
+            return _missing("stat", path) if mode is None else Reply(stdout=b"%o\n" % mode)
+        case ["ln", "-s", "--", target, path]:
+            return Reply() if seen.link(target, path) else _missing("ln", path)
+    message = f"the simulated guest does not understand {script!r}"
+    raise UnknownInvocation(message)
 
 
 def _missing(command: str, path: str) -> Reply:

@@ -42,6 +42,7 @@ class Smolvm:
     Attributes:
         guests: name → machine.
         homes: what ``HOME`` may be, where a world says so; without it ``smolvm`` finds no machine.
+        starts: a machine can be started; else it is created, and stays so.
         ran: every command it ran in a machine.
     """
 
@@ -49,6 +50,7 @@ class Smolvm:
 
     def __init__(self) -> None:
         self.homes: set[str] = set()
+        self.starts = True
         self.ran: list[Ran] = []
         self.guests: dict[str, Guest] = {}
 
@@ -82,14 +84,21 @@ class Smolvm:
         if isinstance(env, Reply):
             return env
         base = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root"}
-        self.guests[name] = Guest(env={**base, **env}, image=flags.one("image"), is_running=False)
+        self.guests[name] = Guest(
+            env={**base, **env}, image=flags.one("image"), is_running=False, has_run=False
+        )
         return Reply(stdout=f"{name}\n".encode())
 
     def _power(self, flags: Flags, command: str) -> Reply:
         name = flags.one("name")
         if name not in self.guests:
             return _says(f"machine '{name}' not found")
-        self.guests[name].is_running = command == "start"
+        if command == "stop":
+            self.guests[name].is_running = False
+        elif self.starts:
+            self.guests[name].start()
+        else:
+            return _says(f"machine '{name}' cannot be started: no space left on device")
         return Reply()
 
     def _exec(self, flags: Flags, call: Call) -> Reply:
@@ -138,8 +147,7 @@ class Smolvm:
 
     def _list(self, *, as_json: bool) -> Reply:
         rows = [
-            {"name": name, "state": "running" if guest.is_running else "stopped"}
-            for name, guest in self.guests.items()
+            {"name": name, "state": guest.state("stopped")} for name, guest in self.guests.items()
         ]
         text = json.dumps(rows) if as_json else "\n".join(row["name"] for row in rows)
         return Reply(stdout=f"{text}\n".encode())

@@ -85,6 +85,10 @@ def _merge(name: str, path: Path, chain: list[dict[str, Any]]) -> Manifest:
     )
 
 
+class _GivenTwiceError(yaml.constructor.ConstructorError):
+    """A key is given twice."""
+
+
 class _Loader(yaml.SafeLoader):
     """Refuses a key that is given twice, which YAML would let the last one win."""
 
@@ -93,7 +97,7 @@ class _Loader(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if key in seen:
-                raise yaml.constructor.ConstructorError(
+                raise _GivenTwiceError(
                     None, None, f"the key {key!r} is given twice", key_node.start_mark
                 )
             seen.add(key)
@@ -115,7 +119,13 @@ def _front_matter(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 2}: " if mark is not None else ""
         problem = getattr(error, "problem", None) or "not YAML"
+        if not isinstance(error, _GivenTwiceError):
+            # What is quoted in it may be a value.
+            problem = re.split("['\"]", problem)[0].rstrip(" ,")
         raise ManifestError(path, "", f"{line}{problem}") from None
+    except ValueError:
+        problem = "a number, or a date, is none (quote what is to be text)"
+        raise ManifestError(path, "", problem) from None
     return _validated(path, {} if content is None else content)
 
 

@@ -1,0 +1,135 @@
+"""A step that fails leaves nothing behind: no guest, no record, no value, no open file."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from suites.parity.bottles import Rich, look
+from suites.parity.launcher import Backend, Launcher
+from suites.parity.sides import Sides
+from suites.parity.test_lifecycle import BENT, a_folder
+from suites.parity.tools.guest import script_that_links
+from suites.parity.world import World
+
+#: More commands than a launch takes.
+_STEPS: Final = 4
+
+#: Copies that fail before what is open is counted again.
+_COPIES: Final = 5
+
+
+def let_nothing_start(world: World, *, starts: bool = False) -> None:
+    """Let no guest be started from now on, or let it again; it can be made all the same."""
+    world.docker.starts = world.smolvm.starts = world.bwrap.starts = starts
+
+
+def recorded(world: World) -> list[str]:
+    """The identities of which something is recorded."""
+    return sorted(path.name for path in world.state.iterdir()) if world.state.is_dir() else []
+
+
+@pytest.mark.covers("PARITY-BOTTLE", "PARITY-CLEANUP", "PARITY-RESUME")
+@pytest.mark.simulated("commands fail on request")
+@pytest.mark.parametrize("launch", ["start", "resume"])
+@pytest.mark.parametrize(
+    "how", ["no-guest-starts", *(f"command-{step}-fails" for step in range(1, _STEPS + 1))]
+)
+def test_a_launch_that_fails_leaves_nothing(
+    sides: Sides, backend: Backend, launch: str, how: str
+) -> None:
+    """What it made is gone at once, without a cleanup; what was preserved stays, and comes back."""
+    rich = Rich.marked("dev", "failed")
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        rich.write(world)
+        kept: list[str] = []
+        if launch == "resume":
+            rich.type_in(world)
+            with launcher.start("dev", backend=world.backend) as bottle:
+                launcher.preserve(bottle.identity)
+                kept.append(bottle.identity)
+        before = world.tree() if kept else {}
+        rich.type_in(world)
+        if how == "no-guest-starts":
+            let_nothing_start(world)
+        else:
+            world.stub.fail_at(int(how.split("-")[1]))
+        with ExitStack() as block, world.may_refuse(launcher.errors) as outcome:
+            for identity in kept:
+                block.enter_context(launcher.resume(identity))
+            if not kept:
+                block.enter_context(launcher.start("dev", backend=world.backend))
+            # It took fewer commands, or did without the one that failed.
+            world.stub.revive()
+        own = next(side.tool for side in sides.backends if side.name == world.backend)
+        may_go_well = how != "no-guest-starts" or own == "bwrap"
+        seen = {
+            "ends as": "refused"
+            if may_go_well and outcome.happened == "done"
+            else outcome.happened,
+            "guests that are left": sorted(world.guests()),
+            "recorded": [identity for identity in recorded(world) if identity not in kept],
+            "preserved and gone": sorted(set(kept) - set(recorded(world))),
+            "files of the record as before": before.items() <= world.tree().items(),
+            "listed": launcher.active(world.backend),
+            "values outside the guest": rich.exposed(world),
+        }
+        let_nothing_start(world, starts=True)
+        world.stub.revive()
+        world.answers.clear()
+        rich.type_in(world)
+        again = launcher.resume(kept[0]) if kept else launcher.start("dev", backend=world.backend)
+        with again as bottle:
+            return {**seen, "environment of the next launch": look(bottle, rich)["env"]}
+
+    expected = {
+        "ends as": "refused",
+        "guests that are left": [],
+        "recorded": [],
+        "preserved and gone": [],
+        "files of the record as before": True,
+        "listed": [],
+        "values outside the guest": {},
+        "environment of the next launch": rich.env,
+    }
+    sides.check_side(backend, f"failed-steps/{launch}-{how}", body, expected=expected)
+
+
+def open_files() -> int:
+    """How many descriptors this process has open."""
+    gc.collect()
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.covers("PARITY-BOTTLE")
+@pytest.mark.simulated("its files are really there")
+@pytest.mark.parametrize("how", BENT)
+def test_a_copy_leaves_nothing_open(there: Sides, backend: Backend, how: str) -> None:
+    """Done or refused, however often: else every step of a long life would fail for want of descriptors."""
+    links, name, place = BENT[how]
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        files = dict.fromkeys(("kept.txt", "deep/kept.txt"), "of the host")
+        words = {"outside": a_folder(world.home / "outside", files), "up": "../" * 9 + ".."}
+        source = a_folder(world.home / "source", files)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            bottle.cp_in(a_folder(world.home / "first", {"other.txt": ""}), "/tmp/there")
+            for path, target in links.items():
+                bottle.exec(script_that_links(target.format(**words), path))
+            counts = []
+            for copies in (1, _COPIES):
+                for _ in range(copies):
+                    with world.may_refuse(launcher.errors):
+                        bottle.cp_in(source / name, place)
+                counts.append(open_files())
+        # Something else of this process may open one at any time; each copy would at least one.
+        return {"descriptors that each copy leaves open": (counts[1] - counts[0]) // _COPIES}
+
+    expected = {"descriptors that each copy leaves open": 0}
+    there.check_side(backend, f"failed-steps/open-{how}", body, expected=expected)
