@@ -8,12 +8,13 @@ from __future__ import annotations
 import pytest
 import trio
 
-from harness_core.base.slowness import patience
+from harness_core.base.errors import HarnessError
+from harness_core.base.slowness import patience, slowness
 from harness_core.base.wait import until
 from harness_core.doubles.http import open_recorder
 from suites.daemon.daemon import Daemon, Provider, Settings, health_on
 from suites.daemon.messages import ANSWER_S, expect_health, expect_message, user_input
-from suites.daemon.wire import NIL, Message, T
+from suites.daemon.wire import NIL, Connection, Message, T
 
 pytestmark = [
     pytest.mark.covers("CONTRACT-3-HEALTH"),
@@ -24,6 +25,9 @@ pytestmark = [
 
 #: Until health shows what has changed, on a machine with nothing else to do.
 NOTICED_S = 8.0
+
+#: What has come already is read in this time.
+AT_ONCE_S = 0.2
 
 #: What a check of the daemon may take before it is given up.
 CHECK_S = 0.3
@@ -57,6 +61,28 @@ async def becomes(daemon: Daemon, wanted: str, *, since: str) -> Message:
     return seen
 
 
+async def expect_still_busy(connection: Connection) -> None:
+    """What keeps the worker busy has not ended: a check that failed is told beside one that cannot end.
+
+    Raises:
+        HarnessError: the machine is so busy that the command may have run into its timeout before.
+    """
+    ended = None
+    with trio.move_on_after(AT_ONCE_S):
+        ended = await connection.receive("nothing yet", seconds=NOTICED_S)
+    if ended is not None and slowness() > 1:
+        raise HarnessError(
+            "judge health while a worker is busy",
+            observed=f"what kept it busy had ended: {ended.payload[:200]}",
+            next_step="Run the test again with less beside it",
+        )
+
+    assert ended is None, (
+        "contract 3: a working root that is gone is :UNHEALTHY, also while a worker is busy; expected "
+        f"that before the end of what kept it busy, found it after: {ended.payload[:200]}"
+    )
+
+
 async def test_each_word_is_said_when_it_is_so(start, evidence) -> None:
     """Healthy, degraded, unhealthy and unknown: each follows what happens, and gives way again."""
     async with open_recorder("provider", evidence=evidence) as there:
@@ -80,14 +106,17 @@ async def test_each_word_is_said_when_it_is_so(start, evidence) -> None:
             away.rename(daemon.root)
             await becomes(daemon, "HEALTHY", since="its working root is back")
             async with daemon.connect() as busy:
-                text = daemon.subject.table("texts")["shell"].replace("{command}", "sleep 3")
+                waits = "until [ -e go-on ]; do sleep 0.05; done"
+                text = daemon.subject.table("texts")["shell"].replace("{command}", waits)
                 await busy.send(user_input(text))
                 await becomes(daemon, "UNKNOWN", since="its one worker is busy")
                 daemon.root.rename(away)
                 await becomes(
                     daemon, "UNHEALTHY", since="its working root is gone and its worker is busy"
                 )
+                await expect_still_busy(busy)
                 away.rename(daemon.root)
+                (daemon.root / "go-on").touch()
                 done = await busy.receive("the end of what kept it busy", seconds=ANSWER_S)
                 expect_message(done, busy)
             await becomes(daemon, "HEALTHY", since="its worker is free again")
