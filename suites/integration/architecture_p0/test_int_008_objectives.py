@@ -21,6 +21,11 @@ pytestmark = [pytest.mark.covers("INT-008"), pytest.mark.integration_p0]
 _NAN, _INFINITE = float("nan"), float("inf")
 _ZONES: Final = ("goal_zone", "build_zone", "forbid_zones.0", "simulation_bounds")
 
+_CYLINDER: Final[dict[str, Any]] = {
+    "moved_object.shape": "cylinder",
+    "moved_object.size": {"radius_mm": 3, "height_mm": 8},
+}
+
 #: Sound at its boundary: what stands at a path instead.
 _SOUND: Final[dict[str, dict[str, Any]]] = {
     "the goal at the bounds": {"goal_zone.max_mm": [150, 10, 20]},
@@ -29,6 +34,8 @@ _SOUND: Final[dict[str, dict[str, Any]]] = {
     "no moving part": {"moving_parts": []},
     # 5 mm times 1.2 around 10 ± 3 reaches to 19.
     "a pit that the ball just misses": {"forbid_zones.0": {"min_mm": [19, -10, 30], "max_mm": [50, 10, 50]}},
+    # Radius 3 and half its height, 4, reach as far as the ball, however it lies.
+    "a pit that a cylinder just misses": {"forbid_zones.0": {"min_mm": [19, -10, 30], "max_mm": [50, 10, 50]}, **_CYLINDER},
     "a ball at the bounds": {"simulation_bounds.min_mm": [1, -50, -10], "build_zone.min_mm": [1, -20, 0]},
     "whole numbers with a point": {"goal_zone.min_mm": [80.0, -10.0, 0.0]},
     "a motor that holds": {"moving_parts.0.control": {"mode": "hold", "position": {"deg": 10}}},
@@ -51,6 +58,7 @@ _WRONG: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "the second pit in the goal": ({"forbid_zones": [{"min_mm": [30, -10, 0], "max_mm": [50, 10, 5]},
                                                      {"min_mm": [85, -5, 5], "max_mm": [90, 5, 9]}]}, ["forbid_zones[1]"]),
     "a pit that the ball meets by 0.01": ({"forbid_zones.0": {"min_mm": [18.99, -10, 30], "max_mm": [50, 10, 50]}}, ["forbid_zones"]),
+    "a pit that a cylinder meets by 0.01": ({"forbid_zones.0": {"min_mm": [18.99, -10, 30], "max_mm": [50, 10, 50]}, **_CYLINDER}, ["forbid_zones"]),
     "a pit met by the jitter alone": ({"forbid_zones.0": {"min_mm": [18.5, -10, 30], "max_mm": [50, 10, 50]}}, ["forbid_zones"]),
     "a pit met by the spread alone": ({"forbid_zones.0": {"min_mm": [17.5, -10, 30], "max_mm": [50, 10, 50]}}, ["forbid_zones"]),
     "a pit met by the scale alone": ({"forbid_zones.0": {"min_mm": [18.4, -10, 30], "max_mm": [50, 10, 50]},

@@ -177,6 +177,11 @@ async def test_int_023_what_holds_parts_together(episodes: Episodes) -> None:
         more["pairs"][0]["fasteners"][2]["name"] = "screw-2"
         judged = await _judged(coder, _script(), more)
         assert not judged.passed, f"a third screw that was never bought is taken: {judged}"
+        told = " ".join(f"{each.where} {each.found} {each.expected}" for each in judged.findings)
+        assert screw["part_id"] in told, (
+            f"three screws are used and two are paid for: expected a finding about {screw['part_id']}, "
+            f"found {told}"
+        )
         for text in ('{"pairs": [', '{"pairs": [{}]}', '{"pairs": [], "glue": true}', "[]"):
             await coder.session.write(CONNECTIONS, text)
             judged = await coder.judged(_script())

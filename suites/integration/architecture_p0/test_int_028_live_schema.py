@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from functools import partial
 from typing import Any
 
 import openapi_spec_validator
@@ -10,6 +11,7 @@ import trio
 from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 
 from harness_core.base.slowness import patience
+from harness_core.doubles.http import HttpClient
 from harness_core.doubles.turns import Turn, fail, say, use
 from suites.integration.bundles import PLAN
 from suites.integration.comparing import expect_same
@@ -586,6 +588,42 @@ async def test_int_028_without_a_database_each_answer_is_documented(
     for path in ("/episodes", "/flows"):
         listed = await client.get(path, params={"limit": 500})
         assert f"never {token}" not in listed.text, f"what was refused is there: {listed}"
+
+
+@pytest.mark.covers("INT-028")
+@pytest.mark.integration_p0
+async def test_int_028_without_temporal_each_answer_is_documented(
+    breakable_stack, client_of, token
+):
+    """With Temporal away whatever asks for a workflow is answered as documented, taken or refused."""
+    client = client_of(breakable_stack, "controller")
+    document = await live_document(client)
+    asking = Conforming(client, document)
+    body = {"task": f"never {token}"}
+    bodies = {
+        "/episodes": body,
+        "/episodes/batch": {"episodes": [body, body]},
+        "/benchmarks": body,
+        "/flows": body,
+    }
+    async with breakable_stack.outage("temporal", "kill"):
+        for path, sent in bodies.items():
+            answer = await asking.ask("POST", path, json=sent, seconds=patience(WORK_S))
+            assert answer.status in {202, 503}, f"{path} without Temporal: {answer}"
+        health = await asking.ask("GET", "/health", headers={"x-api-key": None})
+        assert 503 == health.status, f"health without Temporal: {health}"
+    for path in ("/episodes", "/flows"):
+        await eventually(
+            partial(_all_ended, client, path, token),
+            seconds=SOON_S,
+            expected=f"what {path} took without Temporal to end",
+        )
+
+
+async def _all_ended(client: HttpClient, path: str, token: str) -> bool:
+    """Whether no row of the token is under way."""
+    rows = (await client.get(path, params={"limit": 500})).json()[path.removeprefix("/")]
+    return all(row["status"] in FINAL for row in rows if token in row.get("task", ""))
 
 
 def wrongly_typed(schema: dict[str, Any]) -> list[dict[str, Any]]:

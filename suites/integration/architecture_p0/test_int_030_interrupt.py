@@ -64,6 +64,13 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
         else:
             assert episode_id == answer.json()["episode_id"], f"expected {episode_id}: {answer}"
     episode = await episodes.until(episode_id, "interrupted", seconds=SOON_S)
+    told = {each.json()["interrupt_requested_at"] for each in answers if each.status == 202} | {
+        episode["interrupt_requested_at"]
+    }
+    assert len(told) == 1, (
+        f"an interruption that was acknowledged stands: expected one time of asking, in each answer and "
+        f"on record, found {sorted(told)}"
+    )
     if work == "command":
         await _stands_still(episodes, session_id)
     else:

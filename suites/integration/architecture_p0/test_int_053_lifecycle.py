@@ -172,8 +172,10 @@ async def test_int_053_what_ends_at_temporal_ends_here(episodes: Episodes) -> No
         doing = command.format(token=token)
         await episodes.rehearse(token, use("execute", command=doing, timeout_s=COMMAND_S))
     accepted = {how: await episodes.submit(token) for how, token in tokens.items()}
+    runs: dict[str, str] = {}
     for how, episode in accepted.items():
         await episodes.begun(episode["session_id"])
+        runs[how] = (await episodes.get(episode["episode_id"]))["run_id"]
         await end_workflow(episodes.stack, episode["workflow_id"], how)
     for how, answered in accepted.items():
         episode = await episodes.until(answered["episode_id"], "cancelled")
@@ -182,12 +184,41 @@ async def test_int_053_what_ends_at_temporal_ends_here(episodes: Episodes) -> No
 
         steps = ["queued", "running", "cancelled"]
         expect_same(steps, _steps(episode), what=f"steps after {how} at Temporal")
+        assert runs[how], f"expected the run id of an episode that runs, found {runs}"
+        expect_same(runs[how], episode["run_id"], what=f"run id after {how} at Temporal")
         assert episode["reason"], f"it was ended by {how} at Temporal, and does not say why"
         ends = {"cancel": "canceled", "terminate": "terminated"}
         assert ends[how] == seen.status, f"after {how}, Temporal has {seen}"
         expect_refused(again, 409)
         await episodes.until_still(answered["session_id"])
         assert episode == await episodes.get(answered["episode_id"]), "it changed after its end"
+
+
+@pytest.mark.covers("INT-053")
+@pytest.mark.integration_p0
+async def test_int_053_the_same_work_again_is_another_run(episodes: Episodes) -> None:
+    """The same task with the same seed, one after the other and twice in a batch, is four runs.
+
+    Each has ids of its own by which its rows, events and workflow are told apart. The model provider is a
+    stand-in: the gateway does the turns.
+    """
+    token = new_token()
+    await episodes.rehearse(token, use("fs_write", path="again.txt", content=token))
+    request = {"seed": 53, "variant": "the same"}
+    found = [await episodes.run_submitted(token, **request) for _ in range(2)]
+    body = {"task": found[0]["task"], "role": found[0]["role"], **request}
+    answer = await episodes.controller.post("/episodes/batch", {"episodes": [body, body]})
+    assert 202 == answer.status, f"expected a batch of the same work twice, found {answer}"
+    batch = [each["episode_id"] for each in answer.json()["episodes"]]
+    found += [await episodes.until(episode_id, "completed") for episode_id in batch]
+    for name in ("episode_id", "session_id", "trace_id", "workflow_id", "run_id"):
+        ids = [episode[name] for episode in found]
+        assert len(set(ids)) == len(found), (
+            f"expected {len(found)} runs of the same work to have a {name} each, found {ids}"
+        )
+    for episode in found:
+        traces = {event["trace_id"] for event in await episodes.events(episode["episode_id"])}
+        expect_same({episode["trace_id"]}, traces, what="trace ids of the events of one run")
 
 
 @pytest.mark.covers("INT-053")

@@ -122,6 +122,12 @@ _IMPOSSIBLE: Final = (
         "Pos(80, 30, 5) * Box(20, 20, 10) + Pos(80, 30, 12) * Box(40, 20, 4)",
         "overhang|hang",
     ),
+    # A shelf as long as a bridge may be, and held at one side alone.
+    (
+        "print-0",
+        "Pos(80, 30, 5) * Box(20, 20, 10) + Pos(93, 30, 8) * Box(8, 20, 4)",
+        "overhang|hang",
+    ),
     ("print-2", "Pos(130, 30, 0.3) * Box(15, 15, 0.6)", "wall"),
 )
 
