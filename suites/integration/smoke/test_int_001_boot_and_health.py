@@ -81,6 +81,9 @@ async def test_int_001_the_stack_boots_and_health_tells_the_truth(breakable_stac
     }
     await everything_serves(stack, asking)
     await migrations_had_been_applied(stack)
+    async with stack.outage("minio", "kill"), stack.outage("temporal", "kill"):
+        for name in DEPENDANTS:
+            await misses_both(asking[name], {"minio", "temporal"})
     for dependency, how in OUTAGES:
         async with stack.outage(dependency, how), trio.open_nursery() as probing:
             for name, client in asking.items():
@@ -153,6 +156,16 @@ async def misses(client: HttpClient, dependency: str, how: str) -> None:
     assert unwell(body) == {dependency}, (
         f"{what}: expected it to name {dependency} alone, found {answer}"
     )
+
+
+async def misses_both(client: HttpClient, away: set[str]) -> None:
+    """503 naming each that is away, and the state of all others as well."""
+    answer = await client.get("/health", seconds=patience_with_a_stack(HEALTH_S))
+    assert answer.status == 503, f"{client.name} without {away}: expected 503, found {answer}"
+    body = payload(answer)
+    assert unwell(body) == away, f"{client.name}: expected it to name {away}, found {answer}"
+    unnamed = {name for name, _ in OUTAGES} - set(body["dependencies"])
+    assert not unnamed, f"{client.name} without {away} says nothing of {unnamed}: {answer}"
 
 
 async def migrations_had_been_applied(stack: Stack) -> None:

@@ -170,6 +170,9 @@ async def test_int_002_what_fails_costs_nothing_afterwards(stack, worker):
         "processes": "i=0; while [ $i -lt 2000 ]; do sleep 600 & i=$((i + 1)); done; exit 0",
         "memory": "python3 -c 'x = bytearray(1 << 40)'",
         "a file": "truncate -s 1T huge && stat -c %s huge",
+        "a file, when it lifts its own limits": (
+            "ulimit -f unlimited 2> no; ulimit -Sf unlimited 2>> no; truncate -s 1T huger"
+        ),
     }
     for what, command in greedy.items():
         done: dict[str, Any] = {}

@@ -247,10 +247,17 @@ async def test_int_003_a_link_that_changes_leads_nowhere(worker):
         answer = await session.client.get(f"/assets/{link}")
         told = [text for text in (PASSWORDS, other.secret) if text in answer.text]
         assert not told, f"/assets follows a link out by {link!r}: {answer}"
-    answer = await session.post("/fs/delete", path="theirs")
-    assert answer.status == 200, f"expected a link to be deleted, found {answer}"
+    folders = f"ln -s ../../{other.session.id}/workspace/inner their-folder; ln -s inside my-folder"
+    await session.execute(folders)
+    for link in ("theirs", "their-folder", "my-folder"):
+        answer = await session.post("/fs/delete", path=link)
+        assert answer.status == 200, f"expected the link {link!r} to be deleted, found {answer}"
+        left = await session.execute(f"test -L {link}")
+        assert left["exit_code"] != 0, f"{link!r} was deleted, and the link is there still: {left}"
     _, content = await state(other)
     assert other.secret == content, "what a link of another session led to was changed"
+    mine = await session.read("inside/passwd")
+    assert mine.status == 200, f"a link to a folder was deleted, and its files with it: {mine}"
     swapping = (
         "python3 -c \"import os\nwhile not os.path.exists('stop'):\n    for to in ('inside', '/etc'):"
         "\n        os.symlink(to, 'new')\n        os.replace('new', 'swapped')\""
