@@ -191,7 +191,12 @@ async def open_ecosystem(
             databases=databases,
             gateway=gateway.gateway,
             collector=collector,
-            more={"HARNESS_CANARY": canary, **(environment or {})},
+            # Twice: a session may be given what its program reads, by whole names.
+            more={
+                "HARNESS_CANARY": canary,
+                "ANTHROPIC_HARNESS_CANARY": canary,
+                **(environment or {}),
+            },
         )
         starter = await container_starter(
             run, subject, port_of=lambda name: ports[name].port, roster=directory, say=say
