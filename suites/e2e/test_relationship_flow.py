@@ -17,6 +17,7 @@ from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import expect_journey
 from suites.e2e.observe.journey import follow
+from suites.e2e.observe.sentences import expect_moment
 from suites.e2e.worlds.credentialed import Connected
 
 pytestmark = [pytest.mark.main, pytest.mark.covers("E2E-PERSISTENCE")]
@@ -120,7 +121,8 @@ async def test_an_appointment_reaches_the_calendar(connected: Connected, token: 
     assert 1 == len(made), f"one event is made in the calendar\n{answer}"
     assert token in made[0].json()["summary"], f"it has its title; found {made[0].json()}"
     start, end = (
-        datetime.fromisoformat(made[0].json()[side]["dateTime"]) for side in ("start", "end")
+        expect_moment(f"{side} of an event", made[0].json()[side]["dateTime"])
+        for side in ("start", "end")
     )
 
     assert "2031-05-17T19:30" == f"{start:%Y-%m-%dT%H:%M}", (
@@ -163,7 +165,10 @@ async def test_what_is_in_the_calendar_is_shown(
     lacking = [event["summary"] for event in events if event["summary"] not in str(answer)]
     assert not lacking, f"what the calendar has is shown; {lacking} is not in {answer}"
     query = parse_qs(urlsplit(asked[0].target).query)
-    since, until = (datetime.fromisoformat(query[side][0]) for side in ("timeMin", "timeMax"))
+    since, until = (
+        expect_moment(f"{side} of a query", query.get(side, [None])[0])
+        for side in ("timeMin", "timeMax")
+    )
     assert timedelta(days=days) == until - since, (
         f"{days} days were asked for; found {since} to {until}"
     )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import pytest
@@ -19,6 +20,7 @@ from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.conversation import open_conversation
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import parts_of
+from suites.e2e.observe.sentences import expect_moment
 
 pytestmark = pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE")
 
@@ -268,8 +270,9 @@ def expect_all(clause: str, expected: Mapping[str, Any], found: Mapping[str, Any
 def _plain(value: Any, like: Any) -> Any:
     """A value as it can be compared: a moment for a time, a decimal for a number."""
     if isinstance(like, str) and like in {*TIMES, "2031-03-09T02:30:00-03:30"}:
-        moment = value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(str(value))
+        moment = value if isinstance(value, dt.datetime) else expect_moment("a time shown", value)
         return moment.astimezone(dt.UTC)
     if isinstance(like, int | float) and not isinstance(like, bool):
-        return Decimal(str(value))
+        with suppress(InvalidOperation):
+            return Decimal(str(value))
     return value

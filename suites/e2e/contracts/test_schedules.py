@@ -33,7 +33,7 @@ from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.conversation import Conversation, open_conversation
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import Row
-from suites.e2e.observe.sentences import expect_columns, expect_same
+from suites.e2e.observe.sentences import expect_columns, expect_moment, expect_same
 from suites.e2e.worlds.schedules import (
     fall_due,
     oversleep,
@@ -735,7 +735,7 @@ async def expect_listed(butler: Butler, name: str, row: Row) -> None:
         )
     shown = listed[name].get("next_run_at")
 
-    assert shown is None or datetime.fromisoformat(str(shown)) == row["next_run_at"], (
+    assert shown is None or expect_moment("a time shown", shown) == row["next_run_at"], (
         f"the list says that it is due at {shown}, its row {row['next_run_at']}"
     )
 

@@ -6,7 +6,6 @@ request; what it was asked and what that cost is its ledger's word, not the prod
 
 from __future__ import annotations
 
-import datetime as dt
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -26,7 +25,13 @@ from suites.e2e.ecosystem.knobs import turned
 from suites.e2e.ecosystem.mcp import CannotReach, ToolResult
 from suites.e2e.observe.expect_journey import bare_tool, cost_usd, expect_finished, within_usd
 from suites.e2e.observe.journey import Row, recorded_calls
-from suites.e2e.observe.sentences import expect_columns, expect_not_cut, expect_same, texts_of
+from suites.e2e.observe.sentences import (
+    expect_columns,
+    expect_moment,
+    expect_not_cut,
+    expect_same,
+    texts_of,
+)
 from suites.e2e.worlds.schedules import fall_due, schedule
 
 pytestmark = pytest.mark.covers("E2E-SESSIONS")
@@ -357,7 +362,7 @@ async def expect_shown(butler: Butler, row: Row) -> None:
             assert column in entry, f"sessions_{where} shows no {column}: {sorted(entry)}"
             found = entry[column]
             if column in TIMES and found is not None:
-                found = dt.datetime.fromisoformat(str(found))
+                found = expect_moment(f"{column} of a session", found)
             expect_same(
                 f"sessions_{where} of {butler.name} agrees with the row ({column})",
                 expected=row[column],

@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
-__all__ = ["expect_columns", "expect_not_cut", "expect_same", "same_json", "texts_of"]
+__all__ = [
+    "expect_columns",
+    "expect_moment",
+    "expect_not_cut",
+    "expect_same",
+    "same_json",
+    "texts_of",
+]
 
 #: Of a value in a sentence; the rest is in the evidence.
 _SHOWN_CHARS = 400
@@ -34,6 +43,26 @@ def expect_same(clause: str, *, expected: Any, found: Any, story: str = "") -> N
     assert expected == found, (
         f"{clause}: expected {_shown(expected)}, found {_shown(found)}\n{story}".rstrip()
     )
+
+
+def expect_moment(what: str, found: object) -> datetime:
+    """The time in a text.
+
+    Args:
+        what: it is the time of.
+        found: of the product.
+
+    Raises:
+        AssertionError: it is no time, or of no zone.
+    """
+    moment = None
+    with suppress(ValueError):
+        moment = datetime.fromisoformat(str(found))
+
+    assert moment is not None and moment.tzinfo is not None, (  # noqa: PT018 - one promise
+        f"{what}: expected an ISO 8601 time with its offset, found {found!r}"
+    )
+    return moment
 
 
 def expect_columns(
