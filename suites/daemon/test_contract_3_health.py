@@ -9,12 +9,12 @@ import pytest
 import trio
 
 from harness_core.base.errors import HarnessError
-from harness_core.base.slowness import patience, slowness
-from harness_core.base.wait import until
+from harness_core.base.slowness import slowness
 from harness_core.doubles.http import open_recorder
-from suites.daemon.daemon import Daemon, Provider, Settings, health_on
+from suites.daemon.daemon import Provider, Settings, health_on
+from suites.daemon.health import NOTICED_S, becomes
 from suites.daemon.messages import ANSWER_S, expect_health, expect_message, user_input
-from suites.daemon.wire import NIL, Connection, Message, T
+from suites.daemon.wire import Connection
 
 pytestmark = [
     pytest.mark.covers("CONTRACT-3-HEALTH"),
@@ -23,42 +23,11 @@ pytestmark = [
     pytest.mark.knob("workers"),
 ]
 
-#: Until health shows what has changed, on a machine with nothing else to do.
-NOTICED_S = 8.0
-
 #: What has come already is read in this time.
 AT_ONCE_S = 0.2
 
 #: What a check of the daemon may take before it is given up.
 CHECK_S = 0.3
-
-
-async def becomes(daemon: Daemon, wanted: str, *, since: str) -> Message:
-    """Wait until health is a word; the answer that said it.
-
-    Raises:
-        AssertionError: it stays another, or says wrongly whether it was checked.
-    """
-    seen: Message | None = None
-
-    async def is_said() -> bool:
-        nonlocal seen
-        seen = await daemon.health()
-        return expect_health(seen).name == wanted
-
-    with trio.move_on_after(patience(NOTICED_S)):
-        await until(is_said)
-
-    assert seen is not None, f"contract 3: {since}, no answer to a health check"
-    found = expect_health(seen).name
-
-    assert wanted == found, f"contract 3: {since}, expected :{wanted}, found {seen.payload}"
-    checked = NIL if wanted == "UNKNOWN" else T
-
-    assert checked == seen.get("CHECKED-P"), (
-        f"contract 3: health is :{wanted}, expected :CHECKED-P {checked}, found {seen.payload}"
-    )
-    return seen
 
 
 async def expect_still_busy(connection: Connection) -> None:

@@ -13,11 +13,9 @@ from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from harness_core.front.skips import not_run
 from suites.daemon.daemon import Daemon, Settings
+from suites.daemon.health import NOTICED_S, becomes
 from suites.daemon.messages import ask, expect_health, request, say
 from suites.daemon.wire import Keyword, lookup
-
-#: Until health shows what has changed, on a machine with nothing else to do.
-NOTICED_S = 6.0
 
 pytestmark = [pytest.mark.covers("CONTRACT-4-SKILLS"), pytest.mark.capability("skill-list")]
 
@@ -213,11 +211,11 @@ async def test_health_is_of_now(start, subject) -> None:
         not_run("subject", f"{subject.path.name} does not say how a skill is written")
     async with start() as daemon:
         broken = Path(daemon.fill(table["directory"]), "broken.toml")
-        await expect_becomes(daemon, "HEALTHY")
+        await becomes(daemon, "HEALTHY", since="after start")
         broken.write_text(table["files"]["broken.toml"], encoding="utf-8")
-        await expect_becomes(daemon, "DEGRADED")
+        await becomes(daemon, "DEGRADED", since="a skill is broken")
         broken.unlink()
-        await expect_becomes(daemon, "HEALTHY")
+        await becomes(daemon, "HEALTHY", since="that skill is gone")
 
 
 @pytest.mark.covers("CONTRACT-3-HEALTH")
@@ -227,25 +225,7 @@ async def test_a_setup_that_comes_late_is_one(start, subject) -> None:
     if not subject.table("setup"):
         not_run("subject", f"{subject.path.name} has no [setup]")
     async with start(Settings(set_up=False)) as daemon:
-        await expect_becomes(daemon, "DEGRADED", "UNHEALTHY")
+        await becomes(daemon, "DEGRADED", "UNHEALTHY", since="started without its setup")
         daemon.settings = dataclasses.replace(daemon.settings, set_up=True)
         await daemon.set_up()
-        await expect_becomes(daemon, "HEALTHY")
-
-
-async def expect_becomes(daemon: Daemon, *words: str) -> None:
-    """Its health is soon one of these."""
-    wanted = {Keyword(word) for word in words}
-    seen = None
-
-    async def is_shown() -> bool:
-        nonlocal seen
-        seen = expect_health(await daemon.health())
-        return seen in wanted
-
-    with trio.move_on_after(patience(NOTICED_S)):
-        await until(is_shown)
-
-    assert seen in wanted, (
-        f"contract 3: expected health {' or '.join(words)} within {NOTICED_S:g} s, found {seen}"
-    )
+        await becomes(daemon, "HEALTHY", since="its setup was run")

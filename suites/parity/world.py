@@ -285,12 +285,8 @@ class _Keep(logging.Handler):
 
 
 def _all_texts(error: BaseException) -> str:
-    """Text, repr, notes and causes of an error: what a log of it could hold.
-
-    What it was raised ``from None`` for is shown by no log.
-    """
+    """Text, repr, notes and causes of an error: what a log of it could hold."""
     parts = [repr(error), *traceback.format_exception_only(error)]
-    context = None if error.__suppress_context__ else error.__context__
-    for cause in (error.__cause__, context):
+    for cause in (error.__cause__, error.__context__):
         parts += [] if cause is None else [_all_texts(cause)]
     return "\n".join(parts)

@@ -113,20 +113,27 @@ def _front_matter(path: Path) -> dict[str, Any]:
     if lines[0].rstrip() != "---" or "---" not in [line.rstrip() for line in lines[1:]]:
         raise ManifestError(path, "", "found no front matter between two lines of ---")
     end = [line.rstrip() for line in lines].index("---", 1)
+    content, problem = None, ""
     try:
         content = yaml.load("\n".join(lines[1:end]), Loader=_Loader)  # noqa: S506 - a safe loader
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f"line {mark.line + 2}: " if mark is not None else ""
-        problem = getattr(error, "problem", None) or "not YAML"
-        if not isinstance(error, _GivenTwiceError):
-            # What is quoted in it may be a value.
-            problem = re.split("['\"]", problem)[0].rstrip(" ,")
-        raise ManifestError(path, "", f"{line}{problem}") from None
+        problem = _problem_of(error)
     except ValueError:
         problem = "a number, or a date, is none (quote what is to be text)"
-        raise ManifestError(path, "", problem) from None
+    if problem:
+        # Out here it has no context: that error may quote a value.
+        raise ManifestError(path, "", problem)
     return _validated(path, {} if content is None else content)
+
+
+def _problem_of(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    line = f"line {mark.line + 2}: " if mark is not None else ""
+    problem = getattr(error, "problem", None) or "not YAML"
+    if not isinstance(error, _GivenTwiceError):
+        # What is quoted in it may be a value.
+        problem = re.split("['\"]", problem)[0].rstrip(" ,")
+    return f"{line}{problem}"
 
 
 def _validated(path: Path, content: object) -> dict[str, Any]:
