@@ -51,6 +51,9 @@ LONG: Final = (4_097, 59_000, 65_530, 65_536, 65_537, 100_001, 120_000)
 #: What a value would set if its lines were taken for entries of their own.
 _SPLIT_OFF: Final = ("EVIL", "INJECTED", "LINE_TWO")
 
+#: A value of this name can reach a container by a file alone.
+_STEERING: Final = ("DOCKER_HOST",)
+
 SHAPES: Final = (*AROUND, *(f"long_{size}" for size in LONG))
 
 
@@ -119,8 +122,16 @@ class Rich:
         world.answers += self.typed.values()
 
     def exposed(self, world: World) -> dict[str, tuple[str, ...]]:
-        """Where its hidden values can be read outside the guest: place → variables."""
-        return exposures(self.hidden, world.readable())
+        """Where its hidden values can be read outside the guest: place → variables.
+
+        The env file of a container is for literals, but for what would steer docker itself.
+        """
+        for_literals = {name: value for name, value in self.hidden.items() if name not in _STEERING}
+        env_files = {"env files": [text for _, text in world.docker.env_files]}
+        return {
+            **exposures(self.hidden, world.readable()),
+            **exposures(for_literals, env_files),
+        }
 
 
 def of_every_shape(kind: str, *, shapes: tuple[str, ...] = SHAPES) -> dict[str, str]:

@@ -5,6 +5,7 @@ Its commands are the models of the tools, put on its PATH; processes, signals an
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -34,6 +35,9 @@ pytestmark = [
 
 #: What a process of a test may take; only a broken launcher needs all of it.
 _PATIENCE_S: Final = 120.0
+
+#: What is killed with the launcher is gone at once.
+_ENDS_S: Final = 20.0
 
 BACKENDS: Final = ("docker", "smolmachines")
 
@@ -323,7 +327,7 @@ def test_a_tool_that_is_killed_is_no_success(shell: Shell, engine: str) -> None:
 
 
 #: Two reasons that differ, and that a list might show as one; the second would look like two.
-PLAIN: Final = "it needs gcc\\np-01234567"
+PLAIN: Final = "it needs  gcc\\np-01234567"
 SHOWY: Final = (
     "it needs gcc\np-01234567\t{identity}\tharness/bottle:1\tno harm\r\n\x1b[2J\x1b[H\x07\x7f"
     "\v\f\x1c\x85\u2028\u202e\ufeff Zürich नेपाल 🍾 \udcff"
@@ -360,7 +364,7 @@ def test_a_life_on_the_command_line(shell: Shell, engine: str) -> None:
         expect_rows(rows.stdout, [identity, *sorted([proposal, show(proposed).strip()])])
         lines = [line for line in listed.splitlines() if proposal in line]
         expect("lines of the proposal in the list", 1, len(lines))
-        for what in (identity, "harness/bottle:2", "it needs gcc"):
+        for what in (identity, "harness/bottle:2", "it needs  gcc"):
             assert what in lines[0], f"the list says {what}: found {lines[0]!r}"
         second = shell.run("resume", identity)
         expect("exit status of a second launch", 1, second.returncode)
@@ -424,28 +428,19 @@ class staying:  # noqa: N801 - read as a verb
         self.process.kill()
         self.process.wait()
         # Of a launcher that leaves its commands behind.
-        for call in self._shell.commands.calls():
-            if STAYS in call["argv"]:
-                stop(call["pid"])
+        for pid in family(self.process):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()
 
 
-def stop(pid: int) -> None:
-    """End a command of this test that may be there still."""
-    try:
-        if (
-            b"command" in Path(f"/proc/{pid}/cmdline").read_bytes()
-            or STAYS.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
-        ):
-            os.kill(pid, signal.SIGKILL)
-    except (FileNotFoundError, ProcessLookupError):
-        pass
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
-@pytest.mark.parametrize("engine", BACKENDS)
+@pytest.mark.parametrize(
+    "engine",
+    [*BACKENDS, pytest.param("bubblewrap", marks=pytest.mark.requires("bubblewrap"))],
+)
 def test_its_processes_end_with_the_launcher(
     shell: Shell, engine: str, number: signal.Signals
 ) -> None:
@@ -453,15 +448,15 @@ def test_its_processes_end_with_the_launcher(
     with staying(shell, "start", "dev", "--backend", engine) as launched:
         lines = [
             path.read_bytes().decode(errors="surrogateescape")
-            for path in (Path(f"/proc/{pid}/cmdline") for pid in family(shell, launched.pid))
+            for path in (Path(f"/proc/{pid}/cmdline") for pid in family(launched))
         ]
         seen = exposures({"TOKEN": SECRET}, {"command lines": lines})
         launched.send_signal(number)
         ended = launched.wait(timeout=_PATIENCE_S)
         assert launched.stdout is not None
         # Whoever has the output open lives; the end of the file is the end of all of them.
-        there = select.select([launched.stdout], [], [], _PATIENCE_S)[0]
-        rest = launched.stdout.read() if there else None
+        there = select.select([launched.stdout], [], [], _ENDS_S)[0]
+        rest = launched.stdout.read() if there else b"(they are there still)"
 
     expect("places where a value can be read", {}, seen)
     assert ended in (128 + number, -number), (
@@ -471,6 +466,8 @@ def test_its_processes_end_with_the_launcher(
     cleaned = shell.run("cleanup")
     expect("exit status of cleanup", 0, cleaned.returncode)
     expect("guests that are left", {}, shell.commands.guests())
+    folders = shell.home / ".bot-bottle" / "guests"
+    expect("folders of guests", [], list(folders.iterdir()) if folders.is_dir() else [])
     expect("recorded bottles", [], shell.recorded())
     left = {
         "files": [
@@ -496,9 +493,16 @@ def test_a_closed_terminal_is_an_end_like_any_other(shell: Shell, engine: str) -
     expect("guests and records that are left", dict.fromkeys(left, left["SIGTERM"]), left)
 
 
-def family(shell: Shell, pid: int) -> list[int]:
-    """The launcher, and the command that runs its agent."""
-    return [pid, *(call["pid"] for call in shell.commands.calls() if STAYS in call["argv"])]
+def family(launched: subprocess.Popen[bytes]) -> list[int]:
+    """The processes that have the launcher's output for theirs: itself, and all that it runs there."""
+    assert launched.stdout is not None
+    pipe = f"pipe:[{os.fstat(launched.stdout.fileno()).st_ino}]"
+    found = []
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if folder.name.isdigit() and str((folder / "fd" / "1").readlink()) == pipe:
+                found.append(int(folder.name))
+    return found
 
 
 def test_cleanup_names_what_it_removes(shell: Shell) -> None:
@@ -585,6 +589,46 @@ def test_what_is_typed_is_not_shown(
     assert "canary-typed 'x' =" in made["env"].values(), (
         "what is typed reaches the tool by its environment: expected it there, found "
         f"{sorted(made['env'])}"
+    )
+
+
+def on_a_terminal(
+    shell: Shell, words: tuple[str, ...], *, which: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the command with a terminal for its input alone, or for its output alone."""
+    ours, theirs = os.openpty()
+    try:
+        return subprocess.run(
+            [bot_bottle(), *words],
+            env=shell.environ(),
+            cwd=shell.cwd,
+            stdin=theirs if which == "input" else subprocess.DEVNULL,
+            stdout=theirs if which == "output" else subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+@pytest.mark.parametrize("engine", BACKENDS)
+def test_the_agent_has_a_terminal_when_its_input_is_one(shell: Shell, engine: str) -> None:
+    """At a start and at a resume: a tool that is to make a terminal of another input refuses."""
+    agent = ("--", "sh", "-c", script_that_answers("", "", 0))
+    on_a_terminal(shell, ("start", "dev", "--backend", engine, "--preserve", *agent), which="input")
+    on_a_terminal(shell, ("start", "dev", "--backend", engine, *agent), which="output")
+    (identity,) = shell.recorded()
+    on_a_terminal(shell, ("resume", identity, *agent), which="input")
+    on_a_terminal(shell, ("resume", identity, *agent), which="output")
+
+    found = ["-t" in call["argv"] for call in shell.commands.calls() if agent[-1] in call["argv"]]
+    expect(
+        f"whether the agent on {engine} gets a terminal, when the launcher has one for its input "
+        "and for its output, at starts and at resumes",
+        [True, False] * 2,
+        found,
     )
 
 

@@ -34,6 +34,18 @@ ROWS: Final = (
     LiteralRow(id="double-quotes", env={"QUOTED": '"a"', "ONE": 'a"b'}),
     LiteralRow(id="single-quotes", env={"QUOTED": "'a'", "ONE": "it's"}),
     LiteralRow(id="dollar", env={"NAME": "$HOME", "CALL": "$(id)", "BACK": "`id`", "LAST": "5$"}),
+    # An entry is a variable of the host when it is nothing else, and a prompt when it begins as one.
+    LiteralRow(
+        id="nearly-a-variable",
+        env={
+            "BEFORE": "a${HOST_ONLY}", "BEHIND": "${HOST_ONLY}/b", "BOTH": "a${HOST_ONLY}b",
+            "TWO": "${HOST_ONLY}${HOST_ONLY}", "LINE": "${HOST_ONLY}\n", "SPACE": " ${HOST_ONLY}",
+            "SPACE_BEHIND": "${HOST_ONLY} ", "NO_END": "${HOST_ONLY", "NO_NAME": "${}",
+            "DEFAULT": "${HOST_ONLY:-x}", "NESTED": "${${HOST_ONLY}}", "BARE": "$HOST_ONLY",
+            "DOUBLED": "$${HOST_ONLY}", "NOT_THERE": "${NOT_THERE}/b", "PERCENT": "%HOST_ONLY%",
+        },
+    ),
+    LiteralRow(id="nearly-a-prompt", env={"SPACE": " ?Token", "INSIDE": "a?", "LINE": "\n?", "TILDE": "~"}),
     LiteralRow(id="backslash", env={"PATHLIKE": "C:\\new\\table", "LAST": "a\\", "N": "a\\nb"}),
     LiteralRow(id="equals", env={"PAIR": "a=b=c", "FIRST": "=a", "LAST": "a="}),
     LiteralRow(id="hash", env={"COMMENT": "# not one", "INSIDE": "a # b", "COLOUR": "#fff"}),
@@ -131,20 +143,3 @@ def test_a_child_manifest_inherits(sides: Sides, backend: Backend, name: str) ->
         return {"env": {key: inside[key] for key in ("A", "B", "C") if key in inside}}
 
     sides.check_side(backend, f"forwarded-env/extends-{name}", body, expected={"env": expected})
-
-
-def test_a_literal_around_a_variable_is_alike(sides: Sides, backend: Backend) -> None:
-    """Whatever ``a${VAR}b`` means, it means the same on every backend."""
-
-    def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.environ["VAR"] = "from-the-host"
-        world.write_bottle("dev", {"image": world.image, "env": {"MIXED": "a${VAR}b"}})
-        seen: dict[str, Any] = {}
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend) as bottle,
-        ):
-            seen = read_environment(bottle.exec(ENVIRONMENT).stdout)
-        return {"outcome": outcome.happened, "value": seen.get("MIXED")}
-
-    sides.check_side(backend, "forwarded-env/around-a-variable", body, expected={})

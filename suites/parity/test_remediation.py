@@ -6,6 +6,7 @@ anything down. The adapter says which is which (``applies_proposals``).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import pytest
 
+from suites.parity.bottles import AROUND
 from suites.parity.launcher import Backend, Bottle, Launcher
 from suites.parity.sides import Sides
 from suites.parity.tools.docker import image_environment
@@ -24,6 +26,9 @@ pytestmark = pytest.mark.covers("PARITY-REMEDIATION")
 
 #: More commands than applying a proposal takes.
 _STEPS: Final = 8
+
+#: Resumes after an approval; what the first of them forgets shows in the second.
+_ROUNDS: Final = 3
 
 
 def lives(bottle: Bottle) -> bool:
@@ -114,7 +119,7 @@ def test_an_approved_proposal_goes_to_its_own_backend(sides: Sides, backend: Bac
 
 @pytest.mark.simulated("guests are counted by image")
 def test_what_was_approved_outlives_the_guest(sides: Sides, backend: Backend) -> None:
-    """A preserved bottle comes back with the image that was approved, or with its own."""
+    """A preserved bottle comes back with the image that was approved, or with its own, ever again."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         write_bottle(world)
@@ -124,12 +129,19 @@ def test_what_was_approved_outlives_the_guest(sides: Sides, backend: Backend) ->
             with world.may_refuse(launcher.errors):
                 launcher.approve(proposal)
             launcher.preserve(identity)
-        with launcher.resume(identity) as bottle:
-            return {"images": images(world), "bottle lives": lives(bottle)}
+        seen: dict[str, list[Any]] = {"images": [], "bottle lives": []}
+        for _ in range(_ROUNDS):
+            with sides.open(world).resume(identity) as bottle:
+                seen["images"] += images(world)
+                seen["bottle lives"].append(lives(bottle))
+        return seen
 
     # A bottle of bubblewrap has no image.
     image = [by_kind(backend, applies=OTHER_IMAGE, refuses=IMAGE)]
-    expected = {"images": [] if backend.tool == "bwrap" else image, "bottle lives": True}
+    expected = {
+        "images": [] if backend.tool == "bwrap" else image * _ROUNDS,
+        "bottle lives": [True] * _ROUNDS,
+    }
     seen = of_its_kind(sides, backend, sides.observe("remediation/resumed", body))
     kept = {
         name: each
@@ -371,6 +383,51 @@ def test_a_proposal_needs_an_image_and_a_justification(
     expected = {"outcome": "refused", "pending": [], "lives": True}
     name = f"remediation/empty-{image!r}-{justification!r}"
     sides.check_side(backend, name, body, expected=expected)
+
+
+def strings_kept(world: World) -> set[str]:
+    """Texts that are kept in the home: of files as they are, and each string of those that are JSON."""
+    found: set[str] = set()
+
+    def take(value: Any) -> None:
+        if isinstance(value, str):
+            found.add(value)
+        elif isinstance(value, list | dict):
+            for each in value.values() if isinstance(value, dict) else value:
+                take(each)
+
+    for path in (world.home / ".bot-bottle").rglob("*"):
+        if path.is_file():
+            take(path.read_bytes().decode(errors="surrogateescape"))
+            with contextlib.suppress(ValueError):
+                take(json.loads(path.read_bytes()))
+    return found
+
+
+def test_a_justification_is_kept_as_it_is(sides: Sides, backend: Backend) -> None:
+    """Who approves reads what was written: no blank and no end of a line is folded or trimmed."""
+    texts = {
+        shape: f"{before}it  needs\n\n gcc{behind}" for shape, (before, behind) in AROUND.items()
+    }
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        write_bottle(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            made = [
+                launcher.propose(bottle.identity, image=world.other_image, justification=text)
+                for text in texts.values()
+            ]
+            waiting = sides.open(world).pending()
+            kept = strings_kept(world)
+        return {
+            "all wait": sorted(waiting) == sorted(made),
+            "changed": [
+                shape for shape, text in texts.items() if not any(text in each for each in kept)
+            ],
+        }
+
+    expected = {"all wait": True, "changed": []}
+    sides.check_side(backend, "remediation/justifications", body, expected=expected)
 
 
 @pytest.mark.parametrize("identity", ["nothing-here", "../dev", ""])

@@ -146,6 +146,37 @@ def test_old_metadata_means_docker(sides: Sides, backend: Backend, how: str) -> 
     sides.check_side(backend, f"resume/old-metadata-{how}", body, expected=expected)
 
 
+def test_a_record_of_the_contracts_fields_is_enough(sides: Sides, backend: Backend) -> None:
+    """What a launcher keeps beyond them may be missing, as in a record of before: all goes on as ever."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        identity = preserved(world, launcher)
+        record = {key: world.metadata(identity)[key] for key in _KEYS}
+        (world.state / identity / "metadata.json").write_text(json.dumps(record))
+        outcomes = []
+        inside: dict[str, str] = {}
+        for _ in range(2):
+            launcher = sides.open(world)
+            launcher.cleanup()
+            with world.may_refuse(launcher.errors) as outcome, launcher.resume(identity) as bottle:
+                inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+                launcher.propose(identity, image=world.other_image, justification="gcc")
+            outcomes.append(f"{outcome.happened} {outcome.text}".strip())
+        after = world.metadata(identity)
+        return {
+            "resumes": outcomes,
+            "GREETING": inside.get("GREETING"),
+            "record kept": {key: after.get(key) == record[key] for key in sorted(_KEYS)},
+        }
+
+    expected = {
+        "resumes": ["done", "done"],
+        "GREETING": "hello",
+        "record kept": dict.fromkeys(sorted(_KEYS), True),
+    }
+    sides.check_side(backend, "resume/fields-of-the-contract", body, expected=expected)
+
+
 def damage(change: Callable[[dict[str, Any]], Any]) -> Callable[[World, str], None]:
     """Change the record of a bottle; what comes back is written instead of it."""
 
