@@ -10,9 +10,11 @@ import json
 import os
 import pty
 import select
+import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,10 +38,16 @@ pytestmark = [
 #: What a process of a test may take; only a broken launcher needs all of it.
 _PATIENCE_S: Final = 120.0
 
+#: Between two looks at what a launcher has run.
+_GLANCE_S: Final = 0.01
+
 #: What is killed with the launcher is gone at once.
 _ENDS_S: Final = 20.0
 
 BACKENDS: Final = ("docker", "smolmachines")
+
+#: The tool of a backend.
+TOOLS: Final = {"docker": "docker", "smolmachines": "smolvm"}
 
 SECRET: Final = "canary-given 'of' =the= host\nand a second line, Zürich \udcff"
 
@@ -245,7 +253,7 @@ def test_a_bottle_runs_what_follows(shell: Shell, engine: str) -> None:
     }
     expect("places where a value can be read", {}, exposures({"TOKEN": SECRET}, texts))
     calls = shell.commands.calls()
-    tool = {"docker": "docker", "smolmachines": "smolvm"}[engine]
+    tool = TOOLS[engine]
     expect("tools that were run", {tool}, {call["argv"][0] for call in calls})
     for call in calls:
         expect("HOME of a tool", str(shell.home), call["env"].get("HOME"))
@@ -479,6 +487,55 @@ def test_its_processes_end_with_the_launcher(
     expect("files where a value can be read", {}, exposures({"TOKEN": SECRET}, left))
 
 
+def ended(pid: int, *, after_s: float = _ENDS_S) -> bool:
+    """Whether a process that is no child of ours ends in this time; it is killed if not."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        if select.select([descriptor], [], [], after_s)[0]:
+            return True
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    finally:
+        os.close(descriptor)
+    return False
+
+
+@pytest.mark.parametrize("engine", BACKENDS)
+def test_a_tool_that_makes_a_guest_ends_with_the_launcher(shell: Shell, engine: str) -> None:
+    """Not the agent's command alone: one that is making a guest when the launcher is killed, too."""
+    manifest = shell.home / ".bot-bottle" / "bottles" / "slow.md"
+    manifest.write_text(f"---\nimage: {json.dumps(STAYS)}\n---\n")
+    launched = subprocess.Popen(
+        [bot_bottle(), "start", "slow", "--backend", engine],
+        env=shell.environ(),
+        cwd=shell.cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until = time.monotonic() + _ENDS_S
+        descriptor = os.pidfd_open(launched.pid)
+        making: list[int] = []
+        while not making and time.monotonic() < until:
+            making = [call["pid"] for call in shell.commands.calls() if STAYS in call["argv"]]
+            if select.select([descriptor], [], [], _GLANCE_S)[0]:
+                break
+        os.close(descriptor)
+    finally:
+        launched.kill()
+        launched.wait()
+    expect(f"commands of {engine} that make a guest", 1, len(making))
+    assert ended(making[0]), (
+        f"a launcher is killed while {TOOLS[engine]} makes a guest: expected that {TOOLS[engine]} "
+        "ends with it, found it there still"
+    )
+    expect("exit status of cleanup", 0, shell.run("cleanup").returncode)
+    expect("recorded bottles", [], shell.recorded())
+
+
 @pytest.mark.parametrize("engine", BACKENDS)
 def test_a_closed_terminal_is_an_end_like_any_other(shell: Shell, engine: str) -> None:
     """What is left of a launch, its guest and its record, is the same whichever signal ends it in peace."""
@@ -519,9 +576,32 @@ def test_cleanup_names_what_it_removes(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("engine", BACKENDS)
+def test_a_tool_that_cannot_be_run_is_named(shell: Shell, engine: str) -> None:
+    """One that may not be run, or not with a value that is longer than Linux takes: no traceback, no value."""
+    tool = TOOLS[engine]
+    manifest = shell.home / ".bot-bottle" / "bottles" / "dev.md"
+    text = MANIFEST.replace("canary-literal", "canary-literal" * 20_000)
+    (manifest.with_name("long.md")).write_text(text)
+    long = shell.run("start", "long", "--backend", engine)
+    (shell.commands.folder / tool).chmod(0o644)
+    closed = shell.run("start", "dev", "--backend", engine, PATH=str(shell.commands.folder))
+
+    for what, done in (("a long value", long), (f"a {tool} that may not be run", closed)):
+        said = done.stderr.decode(errors="surrogateescape")
+        expect(f"exit status with {what}", 1, done.returncode)
+        last = said.strip().splitlines()[-1:]
+        assert tool in "".join(last), f"the refusal with {what} names {tool}: found {last}"
+        for word in ("Traceback", "canary"):
+            assert word not in said, f"{what}: expected a refusal without {word}, found {last}"
+    (shell.commands.folder / tool).chmod(0o755)
+    expect("exit status of cleanup", 0, shell.run("cleanup").returncode)
+    expect("recorded bottles", [], shell.recorded())
+
+
+@pytest.mark.parametrize("engine", BACKENDS)
 def test_a_tool_that_is_not_installed_is_named(shell: Shell, engine: str) -> None:
     """Status 1 and its name; nothing is left once it is there again."""
-    tool = {"docker": "docker", "smolmachines": "smolvm"}[engine]
+    tool = TOOLS[engine]
     command = shell.commands.folder / tool
     command.rename(command.with_name("elsewhere"))
     done = shell.run("start", "dev", "--backend", engine, PATH=str(shell.commands.folder))
@@ -644,3 +724,30 @@ def test_a_command_runs_in_the_bottle_it_names(shell: Shell) -> None:
     assert b"canary-literal" in done.stderr, f"errors of the agent: found {done.stderr!r}"
     expect("guests that are left", [], list((shell.home / ".bot-bottle" / "guests").iterdir()))
     expect("recorded bottles", [], shell.recorded())
+
+
+@pytest.mark.requires("bubblewrap")
+def test_a_sandbox_sees_nothing_of_its_host(shell: Shell) -> None:
+    """The home of its user, other bottles and the host's processes are not there for an agent."""
+    private = shell.home / "private.txt"
+    private.write_text("canary-private")
+    looks = {
+        "a file of the user": f"cat -- {shlex.quote(str(private))}",
+        "the manifests": f"ls -- {shlex.quote(str(shell.home / '.bot-bottle'))}",
+        "the launcher's process": f"cat /proc/{os.getpid()}/environ",
+        "writing to /usr": "touch /usr/canary-file",
+        "the host's processes": f'test "$(readlink /proc/self/ns/pid)" = {own_namespace()!r}',
+        "its own home": "touch ~/there && test -e ~/there",
+    }
+    script = "; ".join(f"{{ {look}; }} >/dev/null 2>&1; echo $?" for look in looks.values())
+    done = shell.run("start", "dev", "--backend", "bubblewrap", "--", "sh", "-c", script)
+
+    statuses = dict(zip(looks, done.stdout.decode().split(), strict=False))
+    reached = [what for what, status in statuses.items() if status == "0"]
+    expect("looks at the host that end", len(looks), len(statuses))
+    expect("what an agent in a sandbox can do", ["its own home"], reached)
+
+
+def own_namespace() -> str:
+    """The namespace of processes that this test is in."""
+    return str(Path("/proc/self/ns/pid").readlink())

@@ -312,6 +312,7 @@ BENT: Final = {
     "a-folder-in-it": ({"/tmp/there/deep": "{outside}"}, "", "/tmp/there"),
     "a-file-in-it": ({"/tmp/there/kept.txt": "{outside}/kept.txt"}, "", "/tmp/there"),
     "a-circle": ({"/tmp/x": "y", "/tmp/y": "x"}, "kept.txt", "/tmp/x"),
+    "not-at-all-to-a-folder": ({}, "kept.txt", "/tmp/there"),
 }
 
 
@@ -338,8 +339,8 @@ def a_folder(folder: Path, files: Mapping[str, str]) -> Path:
     return folder
 
 
-#: A real `docker cp` nests a folder in one that is there, so that nothing is where the guest bends it.
-NESTED: Final = ("a-folder-in-it", "a-file-in-it")
+#: A real `docker cp` nests what it copies in a folder that is there, so that nothing is where it is said.
+NESTED: Final = ("a-folder-in-it", "a-file-in-it", "not-at-all-to-a-folder")
 
 
 @pytest.mark.parametrize(
@@ -374,6 +375,10 @@ def test_a_copy_does_not_leave_the_guest(sides: Sides, backend: Backend, how: st
             file = place + ("kept.txt" if place.endswith("/") else "" if name else "/kept.txt")
             inside = bottle.exec(script_that_reads(file)).stdout
             after = made_of(outside)
+            left = sum(
+                path.is_file() and path.read_bytes() == b"copied"
+                for path in (world.home / ".bot-bottle").rglob("*")
+            )
         launcher.cleanup()
         return {
             "links in the guest": linked,
@@ -384,6 +389,9 @@ def test_a_copy_does_not_leave_the_guest(sides: Sides, backend: Backend, how: st
             },
             "no traceback": outcome.happened in ("done", "refused"),
             "copied or refused": outcome.happened == "refused" or inside == "copied",
+            "left by a copy of one file that is refused": left
+            if name and outcome.happened == "refused"
+            else 0,
             "changed by its end": made_of(outside) != before,
         }
 
@@ -392,6 +400,7 @@ def test_a_copy_does_not_leave_the_guest(sides: Sides, backend: Backend, how: st
         "the host's files, changed": {},
         "no traceback": True,
         "copied or refused": True,
+        "left by a copy of one file that is refused": 0,
         "changed by its end": False,
     }
     sides.check_side(backend, f"lifecycle/cp-by-a-link-{how}", body, expected=expected)

@@ -9,7 +9,7 @@ import pytest
 from suites.parity.launcher import Backend, Launcher
 from suites.parity.sides import Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment
-from suites.parity.world import OTHER_IMAGE, Refusal, World
+from suites.parity.world import IMAGE, OTHER_IMAGE, Refusal, World
 
 pytestmark = pytest.mark.covers("PARITY-MANIFEST")
 
@@ -92,6 +92,14 @@ MANIFESTS: Final = {
     "env-value-is-a-mapping": ("---\nenv:\n  WRONG: {canary: canary-4711}\n---\n", "WRONG"),
     "a-second-unknown-key": ("---\nimage: x\nenv: {}\nports: []\n---\n", "ports"),
     "key-in-another-case": ("---\nImage: x\n---\n", "Image"),
+    "key-is-a-number": ("---\n4747: x\n---\n", "4747"),
+    "key-is-a-list": ("---\n? [image]\n: x\n---\n", "dev.md"),
+    "key-is-a-mapping": ("---\n? {image: x}\n: x\n---\n", "dev.md"),
+    "egress-key-is-a-number": ("---\negress:\n  4747: []\n---\n", "4747"),
+    "env-name-is-empty": ('---\nenv:\n  "": canary-4711\n---\n', "env"),
+    "env-name-is-a-list": ("---\nenv:\n  ? [WRONG]\n  : canary-4711\n---\n", "dev.md"),
+    "env-name-ends-in-a-newline": ('---\nenv:\n  "WRONG\\n": canary-4711\n---\n', "WRONG"),
+    "deeper-than-can-be-read": (f"---\ngit: {{a: {'[' * 3_000}{']' * 3_000}}}\n---\n", "dev.md"),
 }
 
 #: What a value that stands under `env` here has in it, as it is written or as a program has it.
@@ -183,6 +191,68 @@ def test_an_entry_is_not_shown(sides: Sides, backend: Backend, what: str) -> Non
     sides.check_side(backend, f"manifest/entry-{what}", body, expected=expected)
 
 
+def test_a_manifest_ends_where_its_front_matter_does(sides: Sides, backend: Backend) -> None:
+    """What follows is text for people, whatever it looks like; in the front matter all is taken."""
+    front_matter = [
+        "---",
+        f"image: {IMAGE}",
+        "env:",
+        "  LINES: |",
+        "    one",
+        "    ---",
+        "    two",
+        "  INSIDE: one --- two",
+        '  LAST: "---"',
+        "--- ",
+        "A bottle.",
+        "---",
+        "image: harness/bottle:other",
+        "env: {LAST: other, TOKEN: '?'}",
+        "---",
+    ]
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        lines = [line.replace(IMAGE, world.image) for line in front_matter]
+        world.write_manifest("dev", "\n".join(lines))
+        with launcher.start("dev", backend=world.backend) as bottle:
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        names = ("LINES", "INSIDE", "LAST", "TOKEN")
+        return {"env": {name: inside[name] for name in names if name in inside}}
+
+    expected = {"env": {"LINES": "one\n---\ntwo\n", "INSIDE": "one --- two", "LAST": "---"}}
+    sides.check_side(backend, "manifest/front-matter", body, expected=expected)
+
+
+@pytest.mark.covers("PARITY-FORWARDED-ENV")
+def test_a_manifest_that_is_no_utf_8_is_not_read_as_another(sides: Sides, backend: Backend) -> None:
+    """It is refused by its file, or its values are the bytes that stand there; none is shown."""
+    text = "---\nimage: {image}\nenv:\n  WRONG: canary-Z\udcfcrich\n---\n"
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        path = world.write_manifest("dev", "")
+        path.write_bytes(text.format(image=world.image).encode(errors="surrogateescape"))
+        value = ""
+        with (
+            world.may_refuse(launcher.errors) as outcome,
+            launcher.start("dev", backend=world.backend) as bottle,
+        ):
+            value = read_environment(bottle.exec(ENVIRONMENT).stdout).get("WRONG", "")
+        return {
+            "no traceback": outcome.happened in ("done", "refused"),
+            "names the file, or has the bytes": "dev.md" in outcome.text
+            if outcome.happened == "refused"
+            else value == "canary-Z\udcfcrich",
+            "values shown in error or log": values_shown(outcome, world),
+        }
+
+    expected = {
+        "no traceback": True,
+        "names the file, or has the bytes": True,
+        "values shown in error or log": [],
+    }
+    sides.check_side(backend, "manifest/no-utf-8", body, expected=expected)
+
+
 def test_a_cycle_of_manifests_is_refused(sides: Sides, backend: Backend) -> None:
     """Manifests that extend each other are named, not followed for ever."""
 
@@ -258,7 +328,15 @@ def test_a_whole_manifest_of_three_generations(sides: Sides, backend: Backend) -
                 "agent_provider": "one",
                 "git": {"user": "a", "deep": {"b": "c"}},
                 "egress": {"routes": ["a.example", "b.example:443"]},
-                "env": {"OLD": "old", "ALL": "old", "GIVEN": "${H_OLD}", "TYPED": "?Of old"},
+                "env": {
+                    "OLD": "old",
+                    "ALL": "old",
+                    "GIVEN": "${H_OLD}",
+                    "TYPED": "?Of old",
+                    "ONCE_TYPED": "?Nobody asks for this",
+                    "ONCE_GIVEN": "${H_NOT_THERE}",
+                    "ONCE_PLAIN": "old",
+                },
             },
         )
         world.write_bottle(
@@ -271,7 +349,14 @@ def test_a_whole_manifest_of_three_generations(sides: Sides, backend: Backend) -
                 "extends": "middle",
                 "agent_provider": "two",
                 "egress": {"routes": []},
-                "env": {"ALL": "dev", "GIVEN": "${H_NEW}", "DEV": "d"},
+                "env": {
+                    "ALL": "dev",
+                    "GIVEN": "${H_NEW}",
+                    "DEV": "d",
+                    "ONCE_TYPED": "dev",
+                    "ONCE_GIVEN": "dev",
+                    "ONCE_PLAIN": "${H_NEW}",
+                },
             },
         )
         world.answers.append("canary-typed")
@@ -295,6 +380,9 @@ def test_a_whole_manifest_of_three_generations(sides: Sides, backend: Backend) -
             "TYPED": "canary-typed",
             "MIDDLE": "m",
             "DEV": "d",
+            "ONCE_TYPED": "dev",
+            "ONCE_GIVEN": "dev",
+            "ONCE_PLAIN": "canary-new",
         },
         "image": True,
         "prompt": [True],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -332,6 +333,55 @@ def test_an_approval_that_is_killed_leaves_nothing(there: Sides, backend: Backen
         return {"problems": found}
 
     there.check_side(backend, "processes/approval-killed", body, expected={"problems": []})
+
+
+@pytest.mark.covers("PARITY-REMEDIATION")
+def test_an_approval_on_a_full_disk_costs_no_record(there: Sides, backend: Backend) -> None:
+    """No file can grow any more: record and proposal are as they were, and later all of it works."""
+
+    def approve_there(proposal: str) -> Act:
+        def act(_: World, launcher: Launcher, __: Callable[[str], None]) -> Any:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+            launcher.approve(proposal)
+            return "applied"
+
+        return act
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        # Without variables nothing needs to be written for a guest.
+        world.write_bottle("bare", {"image": world.image})
+        own = next(side for side in there.backends if side.name == world.backend)
+        with launcher.start("bare", backend=world.backend) as bottle:
+            identity = bottle.identity
+            launcher.preserve(identity)
+            proposal = launcher.propose(identity, image=OTHER_IMAGE, justification="gcc")
+            with in_a_process(there, world, approve_there(proposal)) as process:
+                process.advance()
+            world.errors.clear()
+            with world.may_refuse(launcher.errors) as reading:
+                record = world.metadata(identity)
+            waiting = launcher.pending()
+            with world.may_refuse(launcher.errors) as again:
+                launcher.approve(proposal)
+        with world.may_refuse(launcher.errors) as resuming, launcher.resume(identity):
+            pass
+        wanted = "done" if own.applies_proposals else "refused"
+        return {
+            "reading the record": f"{reading.happened} {reading.text}".strip(),
+            "recorded backend": reading.happened == "done" and record["backend"] == world.backend,
+            "what waits": waiting in ([proposal], []),
+            "approving again": again.happened == (wanted if waiting else "refused"),
+            "resume": f"{resuming.happened} {resuming.text}".strip(),
+        }
+
+    expected = {
+        "reading the record": "done",
+        "recorded backend": True,
+        "what waits": True,
+        "approving again": True,
+        "resume": "done",
+    }
+    there.check_side(backend, "processes/full-disk", body, expected=expected)
 
 
 def beside(

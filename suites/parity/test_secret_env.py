@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -192,6 +193,31 @@ ROWS: Final = (
         },
     ),
     SecretRow(
+        id="more-names-of-the-tools",
+        env={
+            "DOCKER_CONTEXT": "?",
+            "DOCKER_CONFIG": "${HOST_TOKEN}",
+            "LD_LIBRARY_PATH": "?",
+            "HTTPS_PROXY": "?",
+            "https_proxy": "${HOST_PROXY}",
+            "TMPDIR": "${HOST_TMPDIR}",
+        },
+        host={
+            "HOST_TOKEN": "/canary-of-the-host",
+            "HOST_PROXY": "http://canary:3",
+            "HOST_TMPDIR": "/canary-tmp",
+        },
+        answers=("canary-context", "/canary/lib", "http://canary:2"),
+        guest={
+            "DOCKER_CONTEXT": "canary-context",
+            "DOCKER_CONFIG": "/canary-of-the-host",
+            "LD_LIBRARY_PATH": "/canary/lib",
+            "HTTPS_PROXY": "http://canary:2",
+            "https_proxy": "http://canary:3",
+            "TMPDIR": "/canary-tmp",
+        },
+    ),
+    SecretRow(
         id="every-kind-at-once",
         env={"LITERAL": "plain", "TYPED": "?", "GIVEN": "${HOST_TOKEN}", "LAST": "end"},
         host={"HOST_TOKEN": "canary-of-the-host"},
@@ -213,7 +239,10 @@ ROWS: Final = (
 )
 
 #: Variables of the host that decide what a tool itself does; a value for the guest must not.
-_OF_THE_TOOL: Final = ("DOCKER_HOST", "LD_PRELOAD", "HOME", "PATH")
+_OF_THE_TOOL: Final = (
+    *("DOCKER_HOST", "LD_PRELOAD", "HOME", "PATH", "DOCKER_CONTEXT", "DOCKER_CONFIG"),
+    *("LD_LIBRARY_PATH", "HTTPS_PROXY", "https_proxy", "TMPDIR"),
+)
 
 
 def hidden(row: SecretRow) -> dict[str, str]:
@@ -342,6 +371,68 @@ def test_an_empty_answer_is_alike(sides: Sides, backend: Backend) -> None:
         }
 
     sides.check_side(backend, "secret-env/empty-answer", body, expected={})
+
+
+def reprs(package: str) -> list[str]:
+    """How everything that a package has made, and that is there still, shows itself."""
+    return [
+        repr(each)
+        for each in gc.get_objects()
+        if str(type(each).__module__).partition(".")[0] == package and not isinstance(each, Exception)
+    ]
+
+
+def test_nothing_shows_a_value_when_it_is_printed(sides: Sides, backend: Backend) -> None:
+    """Whatever a launcher holds while a bottle runs, no repr of it has what was typed or given."""
+    values = {"TYPED": "canary-typed", "GIVEN": "canary-given"}
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.environ["HOST_TOKEN"] = values["GIVEN"]
+        world.answers.append(values["TYPED"])
+        env = {"TYPED": "?", "GIVEN": "${HOST_TOKEN}"}
+        world.write_bottle("dev", {"image": world.image, "env": env})
+        with launcher.start("dev", backend=world.backend) as bottle:
+            shown = reprs(type(bottle).__module__.partition(".")[0])
+        return {"looked at": bool(shown), "exposed": exposures(values, {"reprs": shown})}
+
+    expected = {"looked at": True, "exposed": {}}
+    sides.check_side(backend, "secret-env/reprs", body, expected=expected)
+
+
+#: Answers that no environment can hold → what is wrong with them.
+IMPOSSIBLE: Final = {"a-nul": "canary-4711\0b", "longer-than-any": "canary-4711" * 20_000}
+
+
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+def test_a_value_that_cannot_be_handed_on_is_refused(
+    sides: Sides, backend: Backend, what: str
+) -> None:
+    """No traceback, and nothing of it is shown or left; where it can be, the guest has all of it."""
+    value = IMPOSSIBLE[what]
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.answers.append(value)
+        world.write_bottle("dev", {"image": world.image, "env": {"TOKEN": "?"}})
+        inside: dict[str, str] = {}
+        with (
+            world.may_refuse(launcher.errors) as outcome,
+            launcher.start("dev", backend=world.backend) as bottle,
+        ):
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        there = inside.get("TOKEN") == value
+        return {
+            "refused, or there": outcome.happened == "refused" or there,
+            "shown": [
+                place
+                for place in ("log", "errors", "prompts", "state")
+                if any("canary-4711" in text for text in world.readable()[place])
+            ],
+            "guests": sorted(world.guests()),
+            "recorded": sorted(world.tree()) if world.state.is_dir() else [],
+        }
+
+    expected = {"refused, or there": True, "shown": [], "guests": [], "recorded": []}
+    sides.check_side(backend, f"secret-env/impossible-{what}", body, expected=expected)
 
 
 def test_a_closed_terminal_is_refused(sides: Sides, backend: Backend) -> None:

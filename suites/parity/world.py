@@ -103,8 +103,8 @@ class World:
 
     backend: str
     home: Path
-    environ: dict[str, str]
-    answers: list[str] = field(default_factory=list)
+    environ: dict[str, str] = field(repr=False)
+    answers: list[str] = field(default_factory=list, repr=False)
     asked: list[str] = field(default_factory=list)
     commands: Commands
     image: str = IMAGE

@@ -206,4 +206,5 @@ def _check_words(words: Sequence[str]) -> None:
             message = "embedded null byte"
             raise ValueError(message)
         if len(os.fsencode(word)) >= _WORD_BYTES:
-            raise OSError(errno.E2BIG, os.strerror(errno.E2BIG), word[:20])
+            # As Python's own: it names the command, and no word.
+            raise OSError(errno.E2BIG, os.strerror(errno.E2BIG), words[0])

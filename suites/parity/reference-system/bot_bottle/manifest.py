@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,10 @@ class _Loader(yaml.SafeLoader):
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key is a list, or a mapping", key_node.start_mark
+                )
             if key in seen:
                 raise _GivenTwiceError(
                     None, None, f"the key {key!r} is given twice", key_node.start_mark
@@ -105,21 +109,27 @@ class _Loader(yaml.SafeLoader):
 
 
 def _front_matter(path: Path) -> dict[str, Any]:
+    text, problem = "", ""
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise ManifestError(path, "", f"it is no UTF-8 ({error.reason})") from error
+        problem = f"it is no UTF-8 ({error.reason})"
+    if problem:
+        # Out here it has no context: that error holds all that was read.
+        raise ManifestError(path, "", problem)
     lines = text.split("\n")
     if lines[0].rstrip() != "---" or "---" not in [line.rstrip() for line in lines[1:]]:
         raise ManifestError(path, "", "found no front matter between two lines of ---")
     end = [line.rstrip() for line in lines].index("---", 1)
-    content, problem = None, ""
+    content = None
     try:
         content = yaml.load("\n".join(lines[1:end]), Loader=_Loader)  # noqa: S506 - a safe loader
     except yaml.YAMLError as error:
         problem = _problem_of(error)
     except ValueError:
         problem = "a number, or a date, is none (quote what is to be text)"
+    except RecursionError:
+        problem = "it is nested too deeply"
     if problem:
         # Out here it has no context: that error may quote a value.
         raise ManifestError(path, "", problem)
