@@ -598,6 +598,21 @@ def test_a_tool_that_cannot_be_run_is_named(shell: Shell, engine: str) -> None:
     expect("recorded bottles", [], shell.recorded())
 
 
+def test_a_refusal_has_the_words_of_the_tool(shell: Shell) -> None:
+    """What docker says on its errors is told, so that a user knows what to do; nothing is left."""
+    manifest = shell.home / ".bot-bottle" / "bottles" / "nowhere.md"
+    manifest.write_text("---\nimage: nowhere/to-be-found:1\n---\n")
+    done = shell.run("start", "nowhere", "--backend", "docker")
+
+    expect("exit status", 1, done.returncode)
+    said = "Unable to find image 'nowhere/to-be-found:1'"
+    assert said in show(done), (
+        f"the refusal says what docker says: expected {said} in {show(done)!r}"
+    )
+    expect("lines of the refusal", 1, len(show(done).strip().splitlines()))
+    expect("recorded bottles", [], shell.recorded())
+
+
 @pytest.mark.parametrize("engine", BACKENDS)
 def test_a_tool_that_is_not_installed_is_named(shell: Shell, engine: str) -> None:
     """Status 1 and its name; nothing is left once it is there again."""

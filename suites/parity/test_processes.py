@@ -493,6 +493,7 @@ def test_a_cleanup_beside_an_approval_takes_nothing(there: Sides, backend: Backe
                 proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
                 with in_a_process(there, left, approve(proposal)) as one:
                     at = one.advance(steps=steps)
+                    meanwhile = there.open(left).active(left.backend)
                     with in_a_process(there, left, clean_up) as two:
                         two.advance()
                         approved, cleaned = (str(end) for end in ends(one, two))
@@ -501,6 +502,7 @@ def test_a_cleanup_beside_an_approval_takes_nothing(there: Sides, backend: Backe
                     "cleanup": ("cleaned up", cleaned),
                     "approval": (wanted, wanted if approved.startswith(wanted) else approved),
                     "its environment": (RICH.env, look(bottle, RICH)["env"]),
+                    "listed meanwhile": ([bottle.identity], meanwhile),
                     "listed": ([bottle.identity], launcher.active(left.backend)),
                     "recorded": ([bottle.identity], recorded(left)),
                 }

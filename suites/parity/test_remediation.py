@@ -252,6 +252,36 @@ def test_a_failing_step_keeps_proposal_and_bottle(
     check_kind(sides, backend, f"remediation/step-{step}-fails", body, expected)
 
 
+@pytest.mark.simulated("labels are taken from a container")
+def test_a_guest_of_an_older_launcher_loses_nothing(sides: Sides, backend: Backend) -> None:
+    """Whichever label a container has not yet: it is changed whole, or refused and as it was."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        write_bottle(world)
+        problems: list[str] = []
+        with launcher.start("dev", backend=world.backend):
+            labels = sorted({each for guest in world.guests().values() for each in guest.labels})
+        for label in labels:
+            with launcher.start("dev", backend=world.backend) as bottle:
+                (guest,) = world.guests().values()
+                value = guest.labels.pop(label)
+                proposal = launcher.propose(
+                    bottle.identity, image=world.other_image, justification="gcc"
+                )
+                with world.may_refuse(launcher.errors) as outcome:
+                    launcher.approve(proposal)
+                if outcome.happened not in ("done", "refused"):
+                    problems.append(f"{label}: ends as {outcome.happened}")
+                if (outcome.happened == "done") != (images(world) == [world.other_image]):
+                    problems.append(f"{label}: {outcome.happened}, and runs on {images(world)}")
+                if not lives(bottle):
+                    problems.append(f"{label}: the bottle has lost its environment")
+                guest.labels[label] = value
+        return {"problems": problems}
+
+    sides.check_side(backend, "remediation/older", body, expected={"problems": []})
+
+
 #: An image that no bottle can run on → what it is called.
 UNFIT: Final = {
     "that-is-missing": "does-not/exist:1",

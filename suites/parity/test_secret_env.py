@@ -378,7 +378,8 @@ def reprs(package: str) -> list[str]:
     return [
         repr(each)
         for each in gc.get_objects()
-        if str(type(each).__module__).partition(".")[0] == package and not isinstance(each, Exception)
+        if str(type(each).__module__).partition(".")[0] == package
+        and not isinstance(each, Exception)
     ]
 
 

@@ -67,10 +67,10 @@ class DockerBackend:
             yield bottle
 
     def enumerate_active(self) -> list[str]:
-        return [identity for _, identity in self._containers()]
+        return self._identities()
 
     def leftovers(self) -> list[str]:
-        return [identity for _, identity in self._containers("-a")]
+        return self._identities("-a")
 
     def remove(self, identity: str) -> None:
         for name, whose in self._containers("-a"):
@@ -133,6 +133,10 @@ class DockerBackend:
                     if (name, identity) in self._containers("-a"):
                         self._docker(["rm", "-f", name], f"remove container {name}")
                 raise
+
+    def _identities(self, *flags: str) -> list[str]:
+        """Each once: a bottle whose image is being changed has two containers."""
+        return list(dict.fromkeys(identity for _, identity in self._containers(*flags)))
 
     def _containers(self, *flags: str) -> list[tuple[str, str]]:
         template = '{{.Names}}\t{{.Label "' + _IDENTITY + '"}}'
