@@ -100,6 +100,16 @@ def readable_by_others(world: World) -> dict[str, tuple[str, ...]]:
     return exposures(RICH.hidden, texts)
 
 
+def of_bottles(world: World, identities: list[str]) -> list[str]:
+    """What is called after one of these bottles, anywhere in the home."""
+    root = world.home / ".bot-bottle"
+    return [
+        str(path.relative_to(root))
+        for path in sorted(root.rglob("*"))
+        if any(path.name.startswith(identity) for identity in identities)
+    ]
+
+
 def use_again(world: World, number: int) -> None:
     """Let the number of a process that ended be that of one that lives, wherever it was written."""
     word = re.compile(rf"(?<![\w.:+-]){number}(?![\w.:+-])")
@@ -141,11 +151,11 @@ def test_a_start_that_is_killed_leaves_nothing(there: Sides, backend: Backend) -
     def body(world: World, _: Launcher) -> dict[str, Any]:
         found: list[str] = []
         for where, left in killed_at_each_step(there, lambda: (fresh(there, world), start)):
-            others = readable_by_others(left)
+            others, known = readable_by_others(left), recorded(left)
             launcher = there.open(left)
             with left.may_refuse(launcher.errors) as cleaning:
                 launcher.cleanup()
-            after = RICH.exposed(left)
+            after, remains = RICH.exposed(left), of_bottles(left, known)
             RICH.type_in(left)
             with (
                 left.may_refuse(launcher.errors) as again,
@@ -158,6 +168,7 @@ def test_a_start_that_is_killed_leaves_nothing(there: Sides, backend: Backend) -
                     "values in files that others may read": ({}, others),
                     "cleanup": ("done", cleaning.happened),
                     "values outside the guest after the cleanup": ({}, after),
+                    "files of the bottle after the cleanup": ([], remains),
                     "the next start": ("done", again.happened),
                     "its environment": (RICH.env, env),
                     "guests at the end": ([], sorted(left.guests())),
@@ -269,11 +280,14 @@ def test_a_cleanup_that_is_killed_is_made_up_for(there: Sides, backend: Backend)
 
         def make() -> tuple[World, Act]:
             made = fresh(there, world)
-            kept(there, made)
+            preserved.append(kept(there, made))
             with in_a_process(there, made, start) as process:
                 process.advance(point="runs")
+            dying.extend(each for each in recorded(made) if each not in preserved)
             return made, clean_up
 
+        preserved: list[str] = []
+        dying: list[str] = []
         for where, left in killed_at_each_step(there, make):
             launcher = there.open(left)
             with left.may_refuse(launcher.errors) as cleaning:
@@ -283,7 +297,8 @@ def test_a_cleanup_that_is_killed_is_made_up_for(there: Sides, backend: Backend)
                 {
                     "the next cleanup": ("done", cleaning.happened),
                     "guests at the end": ([], sorted(left.guests())),
-                    "bottles that are kept": (1, len(recorded(left))),
+                    "files of the bottle that was killed": ([], of_bottles(left, dying)),
+                    "bottles that are kept": (preserved[-1:], recorded(left)),
                     "bottles that are listed": ([], launcher.active(left.backend)),
                 },
             )

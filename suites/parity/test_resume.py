@@ -146,13 +146,28 @@ def test_old_metadata_means_docker(sides: Sides, backend: Backend, how: str) -> 
     sides.check_side(backend, f"resume/old-metadata-{how}", body, expected=expected)
 
 
-def test_a_record_of_the_contracts_fields_is_enough(sides: Sides, backend: Backend) -> None:
+#: Records that another version may have written → how they are made of the contract's fields.
+FORMS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
+    "the-contracts-fields": json.dumps,
+    "in-another-order": lambda record: json.dumps(
+        dict(reversed(record.items())), ensure_ascii=False, separators=(",", ":")
+    ),
+    "with-lines-of-dos": lambda record: json.dumps(record, indent=4).replace("\n", "\r\n"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_record_of_the_contracts_fields_is_enough(
+    sides: Sides, backend: Backend, form: str
+) -> None:
     """What a launcher keeps beyond them may be missing, as in a record of before: all goes on as ever."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         identity = preserved(world, launcher)
         record = {key: world.metadata(identity)[key] for key in _KEYS}
-        (world.state / identity / "metadata.json").write_text(json.dumps(record))
+        (world.state / identity / "metadata.json").write_text(
+            FORMS[form](record), encoding="utf-8", newline=""
+        )
         outcomes = []
         inside: dict[str, str] = {}
         for _ in range(2):
@@ -174,7 +189,29 @@ def test_a_record_of_the_contracts_fields_is_enough(sides: Sides, backend: Backe
         "GREETING": "hello",
         "record kept": dict.fromkeys(sorted(_KEYS), True),
     }
-    sides.check_side(backend, "resume/fields-of-the-contract", body, expected=expected)
+    sides.check_side(backend, f"resume/record-{form}", body, expected=expected)
+
+
+def test_a_field_of_a_later_version_is_no_crash(sides: Sides, backend: Backend) -> None:
+    """It is passed over, or the record is refused; nothing is lost."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        identity = preserved(world, launcher)
+        record = {**world.metadata(identity), "colour": "blue", "": None, "self": []}
+        (world.state / identity / "metadata.json").write_text(json.dumps(record))
+        before = world.tree()
+        with world.may_refuse(launcher.errors) as outcome, launcher.resume(identity):
+            pass
+        with world.may_refuse(launcher.errors) as cleaning:
+            launcher.cleanup()
+        return {
+            "no traceback": outcome.happened in ("done", "refused"),
+            "cleanup": cleaning.happened,
+            "state there": sorted(before) == sorted(world.tree()),
+        }
+
+    expected = {"no traceback": True, "cleanup": "done", "state there": True}
+    sides.check_side(backend, "resume/a-later-field", body, expected=expected)
 
 
 def damage(change: Callable[[dict[str, Any]], Any]) -> Callable[[World, str], None]:
