@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from suites.parity.compare import exposures
-from suites.parity.launcher import Bottle
+from suites.parity.launcher import Bottle, Launcher
 from suites.parity.tools.guest import ENVIRONMENT, read_environment
-from suites.parity.world import IMAGE, World
+from suites.parity.world import IMAGE, Refusal, World
 
-__all__ = ["AROUND", "LONG", "SHAPES", "Rich", "images", "look", "of_every_shape"]
+__all__ = ["AROUND", "LONG", "SHAPES", "Rich", "images", "look", "of_every_shape", "try_to_start"]
 
 #: What can stand around the middle of a value: class → before, behind.
 AROUND: Final[Mapping[str, tuple[str, str]]] = {
@@ -148,6 +148,19 @@ def of_every_shape(kind: str, *, shapes: tuple[str, ...] = SHAPES) -> dict[str, 
                 int(shape.rpartition("_")[2]), "0123456789"[len(middle) % 10]
             )
     return values
+
+
+def try_to_start(
+    world: World, launcher: Launcher, name: str = "dev"
+) -> tuple[Refusal, dict[str, str]]:
+    """Start a bottle on this world's backend, and end it: what became of it, what its guest saw."""
+    inside: dict[str, str] = {}
+    with (
+        world.may_refuse(launcher.errors) as outcome,
+        launcher.start(name, backend=world.backend) as bottle,
+    ):
+        inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+    return outcome, inside
 
 
 def look(bottle: Bottle, rich: Rich) -> dict[str, Any]:

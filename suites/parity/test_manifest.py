@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from suites.parity.bottles import try_to_start
 from suites.parity.launcher import Backend, Launcher
 from suites.parity.sides import Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment
@@ -119,11 +120,7 @@ def test_a_bad_manifest_is_refused(sides: Sides, backend: Backend, what: str) ->
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.write_manifest("dev", text)
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend),
-        ):
-            pass
+        outcome, _ = try_to_start(world, launcher)
         return {
             "outcome": outcome.happened,
             "mentions": outcome.mentions("dev.md", mention),
@@ -177,11 +174,7 @@ def test_an_entry_is_not_shown(sides: Sides, backend: Backend, what: str) -> Non
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.write_manifest("dev", text)
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend),
-        ):
-            pass
+        outcome, _ = try_to_start(world, launcher)
         return {
             "ends as": "done or refused" if outcome.happened in ("done", "refused") else outcome.happened,
             "values shown in error or log": values_shown(outcome, world),
@@ -231,17 +224,12 @@ def test_a_manifest_that_is_no_utf_8_is_not_read_as_another(sides: Sides, backen
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         path = world.write_manifest("dev", "")
         path.write_bytes(text.format(image=world.image).encode(errors="surrogateescape"))
-        value = ""
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend) as bottle,
-        ):
-            value = read_environment(bottle.exec(ENVIRONMENT).stdout).get("WRONG", "")
+        outcome, inside = try_to_start(world, launcher)
         return {
             "no traceback": outcome.happened in ("done", "refused"),
             "names the file, or has the bytes": "dev.md" in outcome.text
             if outcome.happened == "refused"
-            else value == "canary-Z\udcfcrich",
+            else inside.get("WRONG") == "canary-Z\udcfcrich",
             "values shown in error or log": values_shown(outcome, world),
         }
 
@@ -259,11 +247,7 @@ def test_a_cycle_of_manifests_is_refused(sides: Sides, backend: Backend) -> None
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.write_bottle("dev", {"extends": "base"})
         world.write_bottle("base", {"extends": "dev"})
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend),
-        ):
-            pass
+        outcome, _ = try_to_start(world, launcher)
         return {"outcome": outcome.happened, "mentions": outcome.mentions("extends", "base")}
 
     expected = {"outcome": "refused", "mentions": {"extends": True, "base": True}}
@@ -299,11 +283,7 @@ def test_a_bad_parent_is_refused(sides: Sides, backend: Backend, what: str) -> N
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         for name, front_matter in manifests.items():
             world.write_bottle(name, front_matter)
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend),
-        ):
-            pass
+        outcome, _ = try_to_start(world, launcher)
         return {
             "outcome": outcome.happened,
             "mentions": outcome.mentions(*mentions),
@@ -399,11 +379,7 @@ def test_a_name_that_is_none_is_refused(sides: Sides, backend: Backend, name: st
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.write_bottle("dev", {"image": world.image, "env": {"TOKEN": "?"}})
         world.answers.append("canary-4711")
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start(name, backend=world.backend),
-        ):
-            pass
+        outcome, _ = try_to_start(world, launcher, name)
         return {
             "outcome": outcome.happened,
             "mentions": name in outcome.text,

@@ -6,13 +6,14 @@ import os
 import re
 import resource
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from suites.parity.bottles import Rich, look
 from suites.parity.compare import exposures
-from suites.parity.launcher import Backend, Launcher
+from suites.parity.launcher import Backend, Bottle, Launcher
 from suites.parity.processes import Act, Process, in_a_process, settle
 from suites.parity.sides import Sides
 from suites.parity.world import OTHER_IMAGE, World
@@ -75,6 +76,23 @@ def approve(proposal: str) -> Act:
         return "applied"
 
     return act
+
+
+@contextmanager
+def approval(
+    sides: Sides, world: World, *, steps: int
+) -> Iterator[tuple[World, Launcher, Bottle, str, Process]]:
+    """A bottle that runs, and an approval for it that has taken so many steps.
+
+    In a home of its own: that, its launcher, the bottle, the proposal, and the process that approves.
+    """
+    left = fresh(sides, world)
+    launcher = sides.open(left)
+    with launcher.start("dev", backend=left.backend) as bottle:
+        proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
+        with in_a_process(sides, left, approve(proposal)) as process:
+            process.advance(steps=steps)
+            yield left, launcher, bottle, proposal, process
 
 
 def clean_up(_: World, launcher: Launcher, __: Callable[[str], None]) -> Any:
@@ -502,16 +520,12 @@ def test_a_cleanup_beside_an_approval_takes_nothing(there: Sides, backend: Backe
         found: list[str] = []
         own = next(side for side in there.backends if side.name == world.backend)
         for steps in range(_STEPS):
-            left = fresh(there, world)
-            launcher = there.open(left)
-            with launcher.start("dev", backend=left.backend) as bottle:
-                proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
-                with in_a_process(there, left, approve(proposal)) as one:
-                    at = one.advance(steps=steps)
-                    meanwhile = there.open(left).active(left.backend)
-                    with in_a_process(there, left, clean_up) as two:
-                        two.advance()
-                        approved, cleaned = (str(end) for end in ends(one, two))
+            with approval(there, world, steps=steps) as (left, launcher, bottle, _, one):
+                at = one.at
+                meanwhile = there.open(left).active(left.backend)
+                with in_a_process(there, left, clean_up) as two:
+                    two.advance()
+                    approved, cleaned = (str(end) for end in ends(one, two))
                 wanted = "applied" if own.applies_proposals else "refused"
                 checks = {
                     "cleanup": ("cleaned up", cleaned),
@@ -592,15 +606,11 @@ def test_two_approvals_in_the_same_instant_apply_once(there: Sides, backend: Bac
         own = next(side for side in there.backends if side.name == world.backend)
         expected_ends = ["applied", "refused"] if own.applies_proposals else ["refused"] * 2
         for steps in range(_STEPS):
-            left = fresh(there, world)
-            launcher = there.open(left)
-            with launcher.start("dev", backend=left.backend) as bottle:
-                proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="gcc")
-                with in_a_process(there, left, approve(proposal)) as one:
-                    at = one.advance(steps=steps)
-                    with in_a_process(there, left, approve(proposal)) as two:
-                        two.advance()
-                        came_to = sorted(str(each).partition(":")[0] for each in ends(one, two))
+            with approval(there, world, steps=steps) as (left, launcher, bottle, proposal, one):
+                at = one.at
+                with in_a_process(there, left, approve(proposal)) as two:
+                    two.advance()
+                    came_to = sorted(str(each).partition(":")[0] for each in ends(one, two))
                 checks = {
                     "how they end": (expected_ends, came_to),
                     "its environment": (RICH.env, look(bottle, RICH)["env"]),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from suites.parity.bottles import try_to_start
 from suites.parity.compare import exposures
 from suites.parity.launcher import Backend, Launcher
 from suites.parity.sides import Body, Sides
@@ -314,11 +315,7 @@ def test_a_missing_host_variable_is_refused(sides: Sides, backend: Backend) -> N
         world.environ["THERE"] = "canary-of-the-host"
         env = {"FIRST": "${THERE}", "TOKEN": "${NOT_THERE}"}
         world.write_bottle("dev", {"image": world.image, "env": env})
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend),
-        ):
-            pass
+        outcome, _ = try_to_start(world, launcher)
         return {
             "outcome": outcome.happened,
             "mentions": outcome.mentions("NOT_THERE"),
@@ -341,12 +338,7 @@ def test_an_empty_host_variable_is_there(sides: Sides, backend: Backend) -> None
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.environ["HOST_TOKEN"] = ""
         world.write_bottle("dev", {"image": world.image, "env": {"TOKEN": "${HOST_TOKEN}"}})
-        inside: dict[str, str] = {}
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend) as bottle,
-        ):
-            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        outcome, inside = try_to_start(world, launcher)
         return {"outcome": outcome.happened, "TOKEN": inside.get("TOKEN")}
 
     expected = {"outcome": "done", "TOKEN": ""}
@@ -359,12 +351,7 @@ def test_an_empty_answer_is_alike(sides: Sides, backend: Backend) -> None:
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.answers.append("")
         world.write_bottle("dev", {"image": world.image, "env": {"TOKEN": "?", "AFTER": "plain"}})
-        inside: dict[str, str] = {}
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend) as bottle,
-        ):
-            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        outcome, inside = try_to_start(world, launcher)
         return {
             "outcome": outcome.happened,
             "env": {name: inside[name] for name in ("TOKEN", "AFTER") if name in inside},
@@ -414,12 +401,7 @@ def test_a_value_that_cannot_be_handed_on_is_refused(
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.answers.append(value)
         world.write_bottle("dev", {"image": world.image, "env": {"TOKEN": "?"}})
-        inside: dict[str, str] = {}
-        with (
-            world.may_refuse(launcher.errors) as outcome,
-            launcher.start("dev", backend=world.backend) as bottle,
-        ):
-            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        outcome, inside = try_to_start(world, launcher)
         there = inside.get("TOKEN") == value
         return {
             "refused, or there": outcome.happened == "refused" or there,
