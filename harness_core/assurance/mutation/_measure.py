@@ -109,7 +109,7 @@ async def measured_map(  # noqa: PLR0913 - what a run of pytest needs
         raise HarnessError(
             f"mutate the product of {suite.name}",
             observed=f"none of {len(tests)} tests passes without a mutant",
-            next_step=f"See {evidence.path / 'control'}",
+            next_step=f"What they wrote: {_folders(evidence, sessions)}",
         )
     say(f"{suite.name}: {green} of {len(tests)} tests are green; what each executes is measured")
     folder = agent_folder()
@@ -149,6 +149,10 @@ async def measured_map(  # noqa: PLR0913 - what a run of pytest needs
             next_step="Name the product's code and its Python: --source DIR --python PATH",
         )
     return found
+
+
+def _folders(evidence: Evidence, sessions: Sequence[SuiteSession]) -> str:
+    return ", ".join(str(evidence.path / f"control-{session.name}") for session in sessions)
 
 
 def own_libraries() -> tuple[Path, ...]:
