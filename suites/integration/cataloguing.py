@@ -7,19 +7,21 @@ search must find.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from harness_core.base.errors import HarnessError
 from harness_core.doubles.http import HttpClient, Response
+from harness_core.front.skips import not_run
 from harness_core.infrastructure.databases import Database
 from harness_core.system.compose import Stack
 from harness_core.system.subject import Subject
 from suites.integration.stack import layout_of
 
-__all__ = ["FIELDS", "Catalogue", "decimals", "reader_of", "should_find"]
+__all__ = ["FIELDS", "Catalogue", "decimals", "later_version", "reader_of", "should_find"]
 
 #: What every candidate must have.
 FIELDS: Final = (
@@ -154,3 +156,46 @@ def reader_of(stack: Stack, subject: Subject) -> Database:
     real = urlsplit(stack.access.database_url)
     who = f"{quote(given.username, safe='')}:{quote(given.password, safe='')}"
     return Database(f"postgresql://{who}@{real.hostname}:{real.port}{real.path}")
+
+
+@asynccontextmanager
+async def later_version(
+    stack: Stack, subject: Subject, *, without: Collection[str]
+) -> AsyncIterator[int]:
+    """The next version of the catalogue is published for as long as the block lasts; its number.
+
+    It has every part of the one before but some. Its rows go where those of the one before lie: into each
+    table that the role which reads can read and that has a version; those without a part's id come first.
+
+    Args:
+        stack: whose catalogue it is.
+        subject: says who reads it.
+        without: ids of parts that have left.
+    """
+    async with reader_of(stack, subject) as reader:
+        tables = await reader.rows(
+            "select table_name as name, bool_or(column_name = 'part_id') as parts"
+            " from information_schema.columns where table_schema = 'public'"
+            " group by 1 having bool_or(column_name = 'version') order by 2, 1"
+        )
+    if not any(table["parts"] for table in tables):
+        not_run("subject", "no table of its catalogue has a part_id and a version")
+    names = {table["name"]: "part_id" if table["parts"] else "" for table in tables}
+    *_, last = names
+    [row] = await stack.rows(f'select max(version) as version from "{last}"')
+    version = row["version"] + 1
+    # No API publishes: migrations do. One statement: who reads meanwhile sees all of it or nothing.
+    steps = [
+        f'i{number} as (insert into "{name}" select (jsonb_populate_record(t, \'{{"version": {version}}}\')).*'
+        f' from "{name}" t where version = {version - 1}'
+        + (f" and not {column} = any(%(without)s))" if column else ")")
+        for number, (name, column) in enumerate(names.items())
+    ]
+    await stack.rows(f"with {', '.join(steps)} select 1", {"without": list(without)})
+    try:
+        yield version
+    finally:
+        for name in reversed(names):
+            await stack.rows(  # lint: allow writes-rows: no API takes a version back
+                f'delete from "{name}" where version = {version}'
+            )

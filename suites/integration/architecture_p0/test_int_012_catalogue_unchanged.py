@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 import trio
 
+from harness_core.base.errors import ChildExited
 from harness_core.doubles.http import HttpClient, Response, Unanswered
 from harness_core.doubles.turns import result, say, use
 from harness_core.system.compose import Stack
@@ -175,6 +176,60 @@ async def test_int_012_the_role_that_reads_can_only_read(
     private = {"episodes", "events", "traces", "assets", "alembic_version"} & set(readable)
     assert not private, f"the role that reads the catalogue reads {private} as well"
     expect_same(before, await _contents(stack), what="the database before and after the attempts")
+
+
+@pytest.mark.covers("INT-012")
+@pytest.mark.integration_p0
+async def test_int_012_a_role_that_may_do_more_is_not_taken(
+    breakable: Episodes, subject: Subject
+) -> None:
+    """A role that could write is named by the migration, which fails, or can only read afterwards.
+
+    So for one that was made a member of the tables' owner, one that may make roles, and one that was let
+    write.
+    """
+    stack = breakable.stack
+    async with reader_of(stack, subject) as reader:
+        [who] = await reader.rows("select current_user as name, quote_ident(current_user) as role")
+    [owner] = await stack.rows("select quote_ident(current_user) as name")
+    role, tables = who["role"], await stack.rows(_CATALOGUE, (who["name"],))
+    before = await _contents(stack)
+    for given, taken, tried in (
+        (f"grant {owner['name']} to {role}", f"revoke {owner['name']} from {role}", _AS_OWNER),
+        (f"alter role {role} createrole", f"alter role {role} nocreaterole", _MAKES_ROLES),
+        *(
+            (f"grant all on {table['name']} to {role}", "select 1", f"delete from {table['name']}")
+            for table in tables[:1]
+        ),
+    ):
+        await stack.rows(given)
+        try:
+            if await _migrated(stack):
+                async with reader_of(stack, subject) as reader:
+                    await reader.rows("set default_transaction_read_only = off")
+                    await _is_refused(reader, tried.format(owner=owner["name"]))
+        finally:
+            await stack.rows(taken)
+    assert await _migrated(stack), "expected a migration to end well with the role as it was"
+    expect_same(before, await _contents(stack), what="the database before and after those rights")
+
+
+#: What a role can read, quoted.
+_CATALOGUE: Final = (
+    "select oid::regclass::text as name from pg_class where relkind = 'r' and relnamespace ="
+    " 'public'::regnamespace and has_table_privilege(%s, oid, 'SELECT') order by 1"
+)
+_AS_OWNER: Final = "set role {owner}"
+_MAKES_ROLES: Final = "create role evil"
+
+
+async def _migrated(stack: Stack) -> bool:
+    """Run the migration again: whether it ended well."""
+    try:
+        await stack.restart("migrations")
+    except ChildExited:
+        return False
+    return True
 
 
 async def _is_refused(reader: Any, statement: str, *, warned: bool = False) -> None:

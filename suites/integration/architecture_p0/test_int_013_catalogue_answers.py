@@ -10,7 +10,14 @@ import pytest
 
 from harness_core.doubles.http import HttpClient
 from harness_core.doubles.turns import result, use
-from suites.integration.cataloguing import FIELDS, Catalogue, decimals, should_find
+from harness_core.system.subject import Subject
+from suites.integration.cataloguing import (
+    FIELDS,
+    Catalogue,
+    decimals,
+    later_version,
+    should_find,
+)
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.refusals import expect_refused
@@ -108,6 +115,40 @@ async def test_int_013_a_walk_goes_on_after_a_restart(breakable: Episodes) -> No
         page = await catalogue.search(**query, cursor=page["next_cursor"])
         found += [part["part_id"] for part in page["candidates"]]
     expect_same(whole[: len(found)], found, what="a walk with two restarts of the controller")
+
+
+@pytest.mark.covers("INT-013")
+@pytest.mark.integration_p0
+async def test_int_013_a_walk_is_of_one_version(breakable: Episodes, subject: Subject) -> None:
+    """A version that is published within a walk changes nothing of that walk; a new one is of the new version.
+
+    So are prices by id; parts that have left are in none of it, and a cursor of the new version is good
+    beside one of the old.
+    """
+    catalogue = Catalogue(breakable.controller)
+    query = {"category": "screw", "limit": 9}
+    old = await catalogue.walk(**query)
+    gone = [old[at]["part_id"] for at in (0, 8, 10, len(old) - 1)]
+    page = await catalogue.search(**query)
+    walked = page["candidates"]
+    async with later_version(breakable.stack, subject, without=gone) as version:
+        new = await catalogue.walk(**query)
+        while page["next_cursor"] is not None:
+            page = await catalogue.search(**query, cursor=page["next_cursor"])
+            told = (page["catalogue_version"], page["total"])
+            expect_same(
+                (version - 1, len(old)), told, what="version and total of a walk that went on"
+            )
+            walked += page["candidates"]
+        by_id = await catalogue.prices([gone[0], old[1]["part_id"]])
+
+    expect_same(old, walked, what="parts of a walk within which a version was published")
+    stayed = [each["part_id"] for each in old if each["part_id"] not in gone]
+    expect_same(stayed, [each["part_id"] for each in new], what="parts of the new version")
+    versions = {each["catalogue_version"] for each in new}
+    expect_same({version}, versions, what="the version that parts of a new walk tell")
+    expect_same(version, by_id["catalogue_version"], what="the version of prices by id")
+    expect_same(gone[:1], by_id["unknown"], what="ids without a price once their part has left")
 
 
 @pytest.mark.covers("INT-013")

@@ -11,8 +11,9 @@ from workbench_contract.findings import Stage
 
 from harness_core.doubles.http import Response
 from harness_core.doubles.turns import use
+from harness_core.system.subject import Subject
 from suites.integration.bundles import ESTIMATE, OBJECTIVES, PLAN, TODO, Bundle, changed, sound
-from suites.integration.cataloguing import Catalogue, decimals
+from suites.integration.cataloguing import Catalogue, decimals, later_version
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, calls
 from suites.integration.planners import Planner, expect_accepted, expect_found, planner_at_work
@@ -205,3 +206,30 @@ async def test_int_014_two_planners_and_two_rounds(episodes: Episodes) -> None:
         says = [screw["part_id"], bearing["part_id"]]
         expect_found(answer, Stage.AGREE, {PLAN}, what=what, says=says)
         expect_accepted(await one.judged(second), "another part in the second round")
+
+
+async def test_int_014_a_part_that_has_left_since_is_found(
+    breakable: Episodes, subject: Subject
+) -> None:
+    """What was accepted is refused once the part has left the catalogue, or a later version of it is there.
+
+    With the part and the version that it has now it is accepted again. The model provider is a stand-in: the
+    gateway holds the planner's model.
+    """
+    part = await _part(breakable, category="screw", q="m5")
+    stays = await _part(breakable, category="washer")
+    async with planner_at_work(breakable, number=146) as planner:
+        bundle = planner.sound(bought=[(part, 3)])
+        other = planner.sound(bought=[(stays, 3)])
+        expect_accepted(await planner.judged(bundle), "a part that the catalogue has")
+        async with later_version(breakable.stack, subject, without=[part["part_id"]]) as version:
+            answer = await planner.judged(bundle)
+            what = "a part that has left the catalogue"
+            says = [part["part_id"], "part_id"]
+            expect_found(answer, Stage.AGREE, {ESTIMATE}, what=what, says=says)
+            answer = await planner.judged(other)
+            what = "a part with the version before"
+            says = ["cots_parts[0].catalogue_version", str(version)]
+            expect_found(answer, Stage.AGREE, {ESTIMATE}, what=what, says=says)
+            now = planner.sound(bought=[({**stays, "catalogue_version": version}, 3)])
+            expect_accepted(await planner.judged(now), "a part with its version of now")

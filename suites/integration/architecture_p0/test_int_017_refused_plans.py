@@ -186,8 +186,8 @@ async def _simulated(turn: TurnAtWork, bundle: Bundle, number: int) -> str:
 async def test_int_017_as_often_as_may_be(episodes: Episodes) -> None:
     """Confirmed or rejected, refusals have a bound; at it the flow fails with that reason, the other goes on.
 
-    Two flows at once: the proof of one is none in the other. The model provider is a stand-in: the gateway
-    holds the models.
+    What else is decided between two of them makes it neither nearer nor farther. Two flows at once: the
+    proof of one is none in the other. The model provider is a stand-in: the gateway holds the models.
     """
     ways = {"confirmed": Decision.CONFIRM_PLAN_REFUSAL, "rejected": Decision.REJECT_PLAN_REFUSAL}
     async with flow_at_work(episodes) as one, flow_at_work(episodes) as two:
@@ -199,7 +199,9 @@ async def test_int_017_as_often_as_may_be(episodes: Episodes) -> None:
                     async with flow.turn("planner", number) as turn:
                         planned = await plan_handed(turn, (first + number) // 2)
                         bundles[way] = planned, (first + number) // 2
-            async with one.turn("coder", number) as left, two.turn("coder", number) as right:
+            # The flow whose refusals are rejected has had a design rejected between them.
+            later = number if number == 1 else number + 1
+            async with one.turn("coder", number) as left, two.turn("coder", later) as right:
                 turns = {"confirmed": left, "rejected": right}
                 prices = {way: await _priced(turn, *bundles[way]) for way, turn in turns.items()}
                 for way, turn in turns.items():
@@ -213,9 +215,11 @@ async def test_int_017_as_often_as_may_be(episodes: Episodes) -> None:
                     what = "a refusal with the proof of another flow"
                     expect_found(answer, Stage.AGREE, {REFUSAL}, what=what, says=["this episode"])
             for way, (flow, _) in flows.items():
-                async with flow.turn("reviewer", number) as turn:
+                async with flow.turn("reviewer", number if flow is one else later) as turn:
                     comment = f"Nr. {number}, {way}"
                     await decided(turn.session, ways[way], comment, paths=[REFUSAL])
+            if number == 1:
+                await _design_rejected(two, 2, *bundles["rejected"])
         for way, (flow, _) in flows.items():
             found = await flow.until("failed")
             for word in (f"was {way} 2 times", f"Nr. 2, {way}"):
@@ -225,3 +229,11 @@ async def test_int_017_as_often_as_may_be(episodes: Episodes) -> None:
             last = steps_of(found)[-1]
             expect_same(("rounds_used_up", None, None), last, what=f"the last step, {way}")
             expect_same(None, found.handover_id, what=f"what the flow has come to, {way}")
+
+
+async def _design_rejected(flow: FlowAtWork, number: int, bundle: Bundle, block: int) -> None:
+    """A round in which the coder builds what was planned, and the reviewer rejects that."""
+    async with flow.turn("coder", number) as turn:
+        await design_handed(turn, bundle, block_of(block))
+    async with flow.turn("reviewer", number) as turn:
+        await decided(turn.session, Decision.REJECTED, "Larger radii, please.", paths=[_MODEL])

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from harness_core.doubles.turns import use
+from harness_core.infrastructure.services import parse_s3_url, remove_bucket
 from suites.integration.comparing import expect_same, in_order, utc
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import EPISODE_S
@@ -23,12 +24,12 @@ async def test_int_056_uploads_are_retried_and_then_fail(breakable: Episodes) ->
     """A short outage of the object store ends in a stored object, a long one in a failed episode.
 
     Every attempt that failed is an event; no row claims an object that is not there. What was stored
-    before is not given out while the store is away, and is afterwards. The model provider is a
-    stand-in: the gateway does the turns.
+    before is not given out while the store is away, and is afterwards. A store that comes back without
+    its bucket is filled again. The model provider is a stand-in: the gateway does the turns.
     """
     began = datetime.now(UTC)
     before = {each.key for each in await breakable.stack.objects()}
-    tokens = {name: new_token() for name in ("earlier", "short", "long", "afterwards")}
+    tokens = {name: new_token() for name in ("earlier", "short", "long", "afterwards", "empty")}
     for name, token in tokens.items():
         report = use("fs_write", path="assets/report.md", content=f"{name} of {token}")
         await breakable.rehearse(token, report)
@@ -56,6 +57,15 @@ async def test_int_056_uploads_are_retried_and_then_fail(breakable: Episodes) ->
     stored = {each.key for each in await breakable.stack.objects()} - before
     rows = {asset["key"] for episode in (earlier, kept, new) for asset in episode["assets"]}
     expect_same(sorted(rows), sorted(stored), what="keys of rows beside those of new objects")
+    url = parse_s3_url(breakable.stack.access.s3_url, where=breakable.stack.title)
+    await remove_bucket(url, kept["assets"][0]["bucket"])
+    healed = await breakable.run_submitted(tokens["empty"])
+    again = await breakable.stored(healed["assets"][0])
+    expect_same(
+        f"empty of {tokens['empty']}".encode(),
+        again.body,
+        what="a report in a store that was empty",
+    )
 
 
 @pytest.mark.covers("INT-056")
