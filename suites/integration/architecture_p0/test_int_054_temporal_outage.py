@@ -39,16 +39,16 @@ _COMPARED: Final = 3
 async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, how: str) -> None:
     """What runs, and what is submitted, while Temporal is away fails: with state, reason and event.
 
-    It stays failed when Temporal is back and still knows of the workflow, its work has ended, and
-    new episodes run. The model provider is a stand-in: the gateway does the turns.
+    So does what is submitted to a controller that was started meanwhile. It stays failed when Temporal is
+    back and still knows of the workflow, its work has ended, and new episodes run. The model provider is a stand-in: the gateway does the turns.
     """
     began = datetime.now(UTC)
     running, late, afterwards = new_token(), new_token(), new_token()
     command = "while :; do echo x >> beats; sleep 0.05; done"
     beats = use("execute", command=command, timeout_s=COMMAND_S)
     await breakable.rehearse(running, beats, use("fs_write", path="after.txt", content="x"))
-    batched = [new_token() for _ in range(_BATCH)]
-    for token in (late, *batched):
+    batched, started = [new_token() for _ in range(_BATCH)], new_token()
+    for token in (late, started, *batched):
         await breakable.rehearse(token, use("fs_write", path="never.txt", content="x"))
     await breakable.rehearse(afterwards, use("fs_write", path="now.txt", content="x"))
     accepted = await breakable.submit(running)
@@ -64,6 +64,8 @@ async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, 
         cut = await breakable.until(accepted["episode_id"], "failed", seconds=SOON_S)
         await breakable.until_still(accepted["session_id"])
         never = [await _failed(breakable, token) for token in (late, *batched)]
+        if how == "kill":
+            never.append(await _failed_when_started(breakable, started))
     await breakable.run_submitted(afterwards)
     closed = await closed_workflow(breakable.stack, accepted["workflow_id"])
 
@@ -103,6 +105,31 @@ async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, 
         assert "never.txt" not in files, "an episode that was refused was run"
     files = await breakable.session(cut["session_id"]).files()
     assert "after.txt" not in files, "an episode that had failed went on"
+
+
+async def _failed_when_started(episodes: Episodes, token: str) -> dict[str, Any]:
+    """An episode that is submitted to a controller which was started without Temporal; both are back then."""
+    stack = episodes.stack
+    await stack.kill("controller")
+
+    async def serves() -> bool:
+        try:
+            return (await episodes.controller.get("/openapi.json")).status == 200
+        except Unanswered:
+            return False
+
+    async with trio.open_nursery() as nursery:
+        # It is not well before Temporal is back, which a start waits for.
+        nursery.start_soon(stack.start, "controller")
+        try:
+            await eventually(serves, seconds=SOON_S, expected="a controller that serves")
+            answer = await episodes.ask(token)
+            expect_refused(answer, 503, says="temporal|workflow")
+            failed = await _failed(episodes, token)
+        finally:
+            with trio.CancelScope(shield=True):
+                await stack.start("temporal")
+    return failed
 
 
 @pytest.mark.covers("INT-054")

@@ -13,6 +13,7 @@ from workbench_contract.flows import Flow, FlowRefused, FlowRequest
 from workbench_contract.handover import CONTEXT
 
 from harness_core.doubles.turns import use
+from harness_core.infrastructure.databases import Database
 from suites.integration.bundles import ESTIMATE, OBJECTIVES, PLAN, TODO, Bundle, milled, sound
 from suites.integration.comparing import consecutive, expect_same, in_order, utc
 from suites.integration.episodes import Episodes, calls
@@ -28,6 +29,7 @@ from suites.integration.flows import (
     steps_of,
     told_to,
 )
+from suites.integration.patience import SOON_S, eventually
 from suites.integration.planners import expect_found, handover
 from suites.integration.refusals import expect_refused
 from suites.integration.reviews import REVIEW, decided, front, review
@@ -258,6 +260,50 @@ async def test_int_033_a_restart_at_any_step(breakable: Episodes) -> None:
     about = (await decisions(episodes.controller, flow_id=flow.id)).decisions
     kept = [each.decision for each in about]
     expect_same([Decision.REJECTED, Decision.APPROVED], kept, what="decisions after restarts")
+
+
+async def test_int_033_a_turn_that_was_written_down_is_begun_once(breakable: Episodes) -> None:
+    """Killed between the row of a turn and its workflow, the controller-worker begins that turn and no other.
+
+    The model provider is a stand-in: the gateway holds the models.
+    """
+    episodes, stack = breakable, breakable.stack
+    async with flow_at_work(episodes) as flow, Database(stack.access.database_url) as other:
+        async with flow.turn("planner", 1) as turn:
+            bundle = await plan_handed(turn, 339)
+            await other.rows("begin")
+            await other.rows("select 1 from flows where flow_id = %s for update", (flow.id,))
+        await episodes.until(turn.episode_id, "completed")
+
+        async def is_written() -> bool:
+            return any(step[1] == "coder" for step in steps_of(await flow.get()))
+
+        async def waits() -> bool:
+            return bool(await stack.rows("select 1 from pg_locks where not granted"))
+
+        async def begins() -> bool:
+            return await waits() or await is_written()
+
+        await eventually(begins, seconds=SOON_S, expected="the row of the coder's turn written")
+        await stack.pause("temporal")
+        try:
+            await other.rows("rollback")
+            await eventually(is_written, seconds=SOON_S, expected="the row of the coder's turn")
+            await stack.kill("controller-worker")
+        finally:
+            await stack.resume("temporal")
+            await stack.mend()
+        async with flow.turn("coder", 1) as turn:
+            await design_handed(turn, bundle, block_of(339))
+        async with flow.turn("reviewer", 1) as turn:
+            await decided(turn.session, Decision.APPROVED, paths=[_MODEL])
+        found = await flow.until("completed")
+    turns = [(role, number) for _, role, number in steps_of(found) if role]
+    wanted = [("planner", 1), ("coder", 1), ("reviewer", 1)]
+    expect_same(wanted, turns, what="turns, one of which was written down before a restart")
+    listed = await episodes.controller.get("/episodes", params={"limit": "50"})
+    mine = [row["role"] for row in listed.json()["episodes"] if flow.token in row["task"]]
+    expect_same(["coder", "planner", "reviewer"], sorted(mine), what="episodes of the flow")
 
 
 async def test_int_033_without_temporal(breakable: Episodes) -> None:

@@ -54,9 +54,17 @@ def _png(number: int) -> bytes:
     return mark + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
-def _mp4(number: int) -> bytes:
-    """The head of a video: what there is to look at does not matter here."""
-    return struct.pack(">I", 24) + b"ftypmp42" + struct.pack(">I", number) + b"isommp42"
+def _mp4(number: int, *, last: int = 0) -> bytes:
+    """A video that no other number has in its head, and no other ``last`` in its end.
+
+    What there is to look at does not matter here.
+    """
+    head = struct.pack(">I", 24) + b"ftypmp42" + struct.pack(">I", number) + b"isommp42"
+    return head + struct.pack(">I", 8 + _FRAMES) + b"mdat" + bytes(_FRAMES - 1) + bytes([last])
+
+
+#: More than anything reads at once to know what a file is; what fits into a command when encoded.
+_FRAMES: Final = 70_000
 
 
 async def _put(session: Session, path: str, data: bytes) -> None:
@@ -233,6 +241,14 @@ async def test_int_034_what_was_not_viewed_is_no_evidence(episodes: Episodes) ->
         expect_found(answer, Stage.AGREE, {REVIEW}, what="an image of another kind", says=says)
         found = await decisions(episodes.controller, handover_id=design)
         expect_same((0, []), (found.total, found.decisions), what="decisions that were refused")
+        video = {_VIDEO: hashlib.sha256(_mp4(343)).hexdigest()}
+        await _put(session, _VIDEO, _mp4(343, last=1))
+        seen = await _viewed(session, _VIDEO)
+        other = hashlib.sha256(_mp4(343, last=1)).hexdigest()
+        expect_same(other, seen, what="the digest of a video with another end")
+        answer = await judged(session, front(_made(Decision.APPROVED, {}, video, files)))
+        says = ["evidence.videos_viewed[0]"]
+        expect_found(answer, Stage.AGREE, {REVIEW}, what="a video with another end", says=says)
         await _put(session, _IMAGE, _png(343))
         await _viewed(session, _IMAGE)
         (kept,) = await _decisions_of(episodes, design, [await _accepted(session, claimed)])

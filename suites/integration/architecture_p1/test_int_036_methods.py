@@ -37,7 +37,8 @@ def _nine(number: int) -> tuple[list[Made], str]:
 
     Milled: 40 by 30 by 10 mm of aluminium; a cylinder of radius 10, height 20 of steel; a brass plate with a
     hole of 6. Moulded, with 2 degrees of draft: plates of 3 and 2 mm, a disc of 2.5 mm. Printed: a block at
-    30 %, a cylinder at half, a cube without hollows.
+    30 %, a cylinder at half, a cube without hollows. One of each method is above the others: where a part
+    is in the design says nothing of how it is made.
     """
     cylinder, plate = math.pi * 100 * 20, 30 * 20 * 5 - math.pi * 9 * 5
     names = [f"{kind}-{place}-{number}" for kind in ("cnc", "mould", "print") for place in range(3)]
@@ -54,13 +55,13 @@ def _nine(number: int) -> tuple[list[Made], str]:
     ]  # fmt: skip
     shapes = [
         "Pos(21, 0, 5) * Box(40, 30, 10)",
-        "Pos(60, 0, 10) * Cylinder(10, 20)",
+        "Pos(60, 0, 60) * Cylinder(10, 20)",
         "Pos(90, 0, 2.5) * (Box(30, 20, 5) - Cylinder(3, 9))",
         "Pos(120, 0, 0) * extrude(Rectangle(30, 20), amount=3, taper=2)",
         "Pos(20, 30, 0) * extrude(Rectangle(24, 24), amount=2, taper=2)",
-        "Pos(50, 30, 0) * extrude(Circle(12), amount=2.5, taper=2)",
+        "Pos(50, 30, 40) * extrude(Circle(12), amount=2.5, taper=2)",
         "Pos(80, 30, 5) * Box(20, 20, 10)",
-        "Pos(105, 30, 6) * Cylinder(8, 12)",
+        "Pos(105, 30, 36) * Cylinder(8, 12)",
         "Pos(130, 30, 7.5) * Box(15, 15, 15)",
     ]
     rows = "\n".join(f'    "{name}": {shape},' for name, shape in zip(names, shapes, strict=True))

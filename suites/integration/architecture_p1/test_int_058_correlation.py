@@ -121,6 +121,14 @@ async def test_int_058_a_second_attempt_has_the_same_ids(breakable: Episodes) ->
     )
     for service in _SERVICES:
         await _logged(breakable, service, ids, second)
+    async with breakable.stack.outage("worker", "kill"):
+        pass
+    # Whose the session is was said before, by whoever worked in it then.
+    await breakable.session(episode["session_id"]).files()
+    later = (await breakable.record(episode["session_id"]))[len(record) :]
+    assert later, "expected an event of a call after the worker was killed, found none"
+    strange = [event for event in later if ids != {key: event[key] for key in ids}]
+    assert not strange, f"expected events of {ids} after the worker was killed, found {strange[0]}"
 
 
 async def _logged(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import trio
@@ -16,7 +16,7 @@ from suites.integration.comparing import expect_same, in_order, utc
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.refusals import expect_refused
-from suites.integration.scenes import BROKEN_SCENE, scene
+from suites.integration.scenes import BROKEN_SCENE, PART_SCRIPT, scene
 from suites.integration.sessions import Session
 
 #: Physics of about a second, so that everything else is asked for while it runs.
@@ -96,6 +96,41 @@ async def test_int_004_one_simulation_at_a_time(episodes: Episodes) -> None:
     for index, session_id in enumerate(ids):
         record = await episodes.record(session_id)
         _is_recorded(record, index, asked, dict(zip(ran, runs, strict=True)))
+
+
+@pytest.mark.covers("INT-004")
+@pytest.mark.integration_p0
+async def test_int_004_a_place_in_the_queue_is_of_who_asked(episodes: Episodes) -> None:
+    """A design that takes long to build has the place of its request: what is asked for later runs later."""
+    token = new_token()
+    first, second = (episodes.session(f"{token}-{name}") for name in ("slow", "quick"))
+    await first.write("model.py", _GATED + PART_SCRIPT)
+    await second.write("scene.xml", scene())
+    answers: dict[int, Response] = {}
+    asked = [(first, _asked("model.py", 0.1)), (second, _asked("scene.xml", 0.1))]
+    async with trio.open_nursery() as nursery:
+        for number, (session, body) in enumerate(asked):
+            nursery.start_soon(_simulate, session, body, answers, number)
+            await _is_asked(episodes, session.id, f"{token}-{number}", body, number)
+        await first.write("go-on", "on")
+
+    for number, answer in answers.items():
+        assert 200 == answer.status, f"expected run {number}, found {answer}"
+    slow, quick = (_times(answers[number].json()) for number in (0, 1))
+    in_order([slow[0], quick[0]], what="times of queueing, in the order of the requests")
+    assert slow[2] <= quick[1], (
+        f"expected the design that was asked for first to run first: {slow}, the other {quick}"
+    )
+
+
+#: A script's beginning that lasts until the test lets it go on.
+_GATED: Final = """\
+import os
+import time
+
+while not os.path.exists("go-on"):
+    time.sleep(0.02)
+"""
 
 
 def _asked(model: str, duration_s: float) -> dict[str, Any]:

@@ -32,8 +32,8 @@ async def make_app(settings: Settings) -> App:
     """The controller, ready to be served; nothing it depends on need be there yet."""
     parts = Parts(
         settings=settings,
-        pool=await database.open_pool(settings.database_url),
-        catalogue=Catalogue(await database.open_pool(settings.catalogue_url)),
+        pool=await database.open_pool(settings.database_url, query_s=settings.query_s),
+        catalogue=Catalogue(await database.open_pool(settings.catalogue_url, query_s=settings.query_s)),
         worker=WorkerClient(
             settings.worker_url, key=settings.api_key, timeout_s=settings.worker_timeout_s
         ),

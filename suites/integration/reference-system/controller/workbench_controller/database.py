@@ -10,8 +10,6 @@ from typing import Any
 
 import asyncpg
 
-#: A query that takes longer hangs: the server is gone, or a lock is held for ever.
-_QUERY_S = 10.0
 _CONNECTIONS = 8
 
 #: What asking a database that is away raises.
@@ -20,19 +18,20 @@ AWAY = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
-async def open_pool(url: str) -> asyncpg.Pool:
+async def open_pool(url: str, *, query_s: float) -> asyncpg.Pool:
     """A pool that connects when it is used: a server that is away shows at its first use.
 
     Args:
         url: as SQLAlchemy takes it; the driver's name is not for the server.
+        query_s: a query that takes longer hangs: the server is gone, or a lock is held for ever.
     """
     plain = url.replace("postgresql+asyncpg://", "postgresql://", 1)
     return await asyncpg.create_pool(
         plain,
         min_size=0,
         max_size=_CONNECTIONS,
-        command_timeout=_QUERY_S,
-        timeout=_QUERY_S,
+        command_timeout=query_s,
+        timeout=query_s,
         init=_set_codecs,
     )
 

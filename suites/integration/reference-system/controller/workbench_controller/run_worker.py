@@ -33,8 +33,8 @@ async def _make() -> App:
     from workbench_foundation.openapi import describe_app
 
     settings: Settings = read_settings()
-    pool = await database.open_pool(settings.database_url)
-    catalogue = Catalogue(await database.open_pool(settings.catalogue_url))
+    pool = await database.open_pool(settings.database_url, query_s=settings.query_s)
+    catalogue = Catalogue(await database.open_pool(settings.catalogue_url, query_s=settings.query_s))
     worker = WorkerClient(
         settings.worker_url, key=settings.api_key, timeout_s=settings.worker_timeout_s
     )

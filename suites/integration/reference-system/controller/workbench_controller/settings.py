@@ -85,6 +85,7 @@ class Settings:
 
     Attributes:
         catalogue_url: the same database, as a role that can only read the catalogue.
+        query_s: the longest that the database may take for one query.
         tool_s: the longest that a tool call may take.
         heartbeat_s: an activity that is not heard of for longer is tried again elsewhere.
         pull_s: between two looks for new events.
@@ -100,6 +101,7 @@ class Settings:
     model: Model
     flows: Flows
     health_timeout_s: float
+    query_s: float
     worker_timeout_s: float
     tool_s: float
     heartbeat_s: float
@@ -136,6 +138,7 @@ def read_settings() -> Settings:
             run_s=env.timeout("WORKBENCH_FLOW_S", 24 * 3600.0),
         ),
         health_timeout_s=env.timeout("WORKBENCH_HEALTH_TIMEOUT_S", 2.0),
+        query_s=env.timeout("WORKBENCH_DATABASE_TIMEOUT_S", 10.0),
         worker_timeout_s=env.timeout("WORKBENCH_WORKER_TIMEOUT_S", 10.0),
         tool_s=env.timeout("WORKBENCH_TOOL_S", 300.0),
         heartbeat_s=env.timeout("WORKBENCH_HEARTBEAT_S", 10.0),
