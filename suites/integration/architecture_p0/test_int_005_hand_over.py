@@ -201,10 +201,12 @@ async def test_int_005_rounds(episodes: Episodes) -> None:
         first = planner.sound()
         one = expect_accepted(await planner.judged(first), "the first round")
         bad = changed(first.estimate, "totals", ...)
-        answer = await planner.judged(first.replaced(estimate=bad))
-        expect_found(
-            answer, Stage.VALID, {ESTIMATE}, what="an estimate without totals, second round"
-        )
+        await planner.leave(first.replaced(estimate=bad).files())
+        answers = [await planner.submit(job_id="round-2") for _ in range(2)]
+        for answer in answers:
+            expect_found(
+                answer, Stage.VALID, {ESTIMATE}, what="an estimate without totals, second round"
+            )
         await _is_kept(episodes.controller, one.handover_id, first.files())
         third = first.planned("A flap throws the ball", "In round 3 a flap throws the ball: ä😀")
         await planner.leave(third.files())

@@ -25,6 +25,7 @@ from suites.integration.bundles import (
     aiming,
     capped,
     changed,
+    milled,
     sound,
 )
 from suites.integration.cataloguing import Catalogue
@@ -317,3 +318,11 @@ async def test_int_010_each_round_and_each_session_has_its_own_price(episodes: E
         )
         ids = {repriced.price_id, again.price_id, *(each.price_id for each in found.values())}
         assert 4 == len(ids), f"expected an id for each of 4 pricings, found {ids}"
+        alone = first.sound(made=[milled("block-176", 12_000, (42, 32, 12), units=100)], units=100)
+        claimed = changed(alone.estimate, "totals.unit_cost_usd", 0.01)
+        await first.leave(alone.replaced(estimate=claimed).files())
+        _right(alone, await _priced(first))
+        written = yaml.safe_load((await first.session.read(ESTIMATE)).json()["content"])
+        what = "the estimate of one part, which nothing is put together of, once it is priced"
+        expect_same(alone.estimate["totals"], written["totals"], what=what)
+        expect_accepted(await first.submit(), what)

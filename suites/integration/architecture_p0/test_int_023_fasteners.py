@@ -89,6 +89,10 @@ def _other(connections: Mapping[str, Any], path: str, value: object) -> dict[str
     return made
 
 
+def _joint(movement: str, at_mm: tuple[float, ...], axis: tuple[float, ...]) -> dict[str, Any]:
+    return {"name": movement, "part": _BASE, "movement": movement, "at_mm": at_mm, "axis": axis}
+
+
 #: What is wrong with the connections, and what findings name.
 _WRONG: Final[dict[str, tuple[dict[str, object], list[str]]]] = {
     "one fastener": ({"pairs.0.fasteners.1": ...}, ["pairs[0].fasteners", "at least 2"]),
@@ -111,8 +115,23 @@ _WRONG: Final[dict[str, tuple[dict[str, object], list[str]]]] = {
     ),
     "too short a screw": ({"pairs.0.fasteners.0.length_mm": 8.0}, ["pairs[0].fasteners[0]"]),
     "a joint from nothing": (
-        {"joints": [{"name": "hinge", "part": _BASE, "movement": "revolute", "at_mm": (35.0, 0.0, 10.0), "axis": (0.0, 1.0, 0.0)}]},
+        {"joints": [_joint("revolute", (35.0, 0.0, 10.0), (0.0, 1.0, 0.0))]},
         ["joints[0]"],
+    ),
+    "a joint across its hole": (
+        {"joints": [_joint("revolute", (15.0, 0.0, 16.0), (1.0, 0.0, 0.0))]},
+        ["joints[0]"],
+    ),
+    "a screw that ends before one diameter": (
+        {"pairs.0.fasteners.0.length_mm": 8.99},
+        ["pairs[0].fasteners[0]"],
+    ),
+    "two screws in one hole": (
+        {
+            "pairs.0.fasteners.1.holes.0.at_mm": (15.0, 0.0, 22.5),
+            "pairs.0.fasteners.1.holes.1.at_mm": (15.0, 0.0, 18.0),
+        },
+        ["pairs[0].fasteners[1]"],
     ),
 }  # fmt: skip
 
@@ -155,7 +174,7 @@ async def test_int_023_what_holds_parts_together(episodes: Episodes) -> None:
         for name, script, says in (
             ("holes of two widths", _script(cover_mm=4.02), ["pairs[0].fasteners[0]"]),
             ("a hole beside the other", _script(shift_mm=0.5), ["pairs[0].fasteners"]),
-            ("holes that lean", _script(tilt_deg=1), ["pairs[0].fasteners"]),
+            ("holes that lean", _script(tilt_deg=0.6), ["pairs[0].fasteners"]),
             (
                 "no holes there",
                 _script().replace("base -= Pos(x,", "base -= Pos(x - 6,"),
@@ -163,6 +182,19 @@ async def test_int_023_what_holds_parts_together(episodes: Episodes) -> None:
             ),
         ):
             await _does_not_hold(coder, script, sound_pair, name, says)
+        edge = _other(sound_pair, "pairs.0.fasteners.0.length_mm", 9.0)
+        edge["joints"] = [
+            _joint("revolute", (15.0, 0.0, 16.0), (0.0, 0.0, 1.0)),
+            _joint("prismatic", (35.0, 19.0, 10.0), (1.0, 0.0, 0.0)),
+        ]
+        Connections.model_validate(edge)
+        for script, connections in (
+            (_script(cover_mm=4.008), edge),
+            (_script(tilt_deg=0.4), sound_pair),
+        ):
+            judged = await _judged(coder, script, connections)
+            held = [each for each in judged.findings if each.where.startswith(("pairs", "joints"))]
+            assert not held, f"expected what is just within each bound to hold, found {held}"
         through = _other(sound_pair, "pairs.0.fasteners.0.length_mm", 30.0)
         through["pairs"][0]["fasteners"][0]["holes"][1]["at_mm"] = (15.0, 0.0, 10.0)
         through["pairs"][0]["fasteners"][1]["holes"][1]["at_mm"] = (55.0, 0.0, 10.0)
