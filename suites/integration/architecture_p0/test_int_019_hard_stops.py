@@ -85,13 +85,15 @@ async def test_int_019_each_excess_is_a_hard_stop(episodes: Episodes) -> None:
         await _stopped(coder, heavy, {"totals.weight_g": "32.81"})
         outside = await coder.judged(_script(at="50.001, 0, 5"))
         await _stopped(coder, outside, {f"block-{_NUMBER}.max_mm.x": "70.001"})
-        below = await coder.judged(_script(at="30, -5.5, 4.9"))
-        both = {f"block-{_NUMBER}.min_mm.y": "-20.5", f"block-{_NUMBER}.min_mm.z": "-0.1"}
-        await _stopped(coder, below, both)
-        all_three = _script(size="41, 31, 11", at="60, 0, 5.5")
-        judged = await coder.judged(all_three)
-        over = {"totals.weight_g": "37.75", f"block-{_NUMBER}.max_mm.x": "80.5"}
-        await _stopped(coder, judged, over)
+        name = f"block-{_NUMBER}"
+        below = await coder.judged(_script(at="19.5, -5.5, 4.9"))
+        sides = {"min_mm.x": "-0.5", "min_mm.y": "-20.5", "min_mm.z": "-0.1"}
+        await _stopped(coder, below, {f"{name}.{side}": said for side, said in sides.items()})
+        all_four = _script(size="41, 31, 11", at="60, 5, 55")
+        judged = await coder.judged(all_four)
+        sides = {"max_mm.x": "80.5", "max_mm.y": "20.5", "max_mm.z": "60.5"}
+        over = {f"{name}.{side}": said for side, said in sides.items()}
+        await _stopped(coder, judged, {"totals.weight_g": "37.75", **over})
         await _goes_on(coder, await coder.judged(_script()), "the design, mended")
         again = await coder.judged(_script(less=hole))
         await _stopped(coder, again, {"totals.unit_cost_usd": "1.95"})

@@ -25,7 +25,7 @@ _BATCH: Final = 30
 
 #: How long an episode has run when Temporal goes away for a moment: longer than the outage that a stack
 #: with short timeouts takes for the end.
-_AGE_S: Final = 6.0
+_AGE_S: Final = 5.0
 
 #: How much longer than until health names Temporal a short outage lasts, for whoever else looks for it,
 #: and how many of it new episodes meet.
