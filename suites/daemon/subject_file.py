@@ -54,6 +54,7 @@ class Knobs(Table, frozen=True):
 
     allow_shutdown: Variables = field(default_factory=dict)
     check_s: Variables = field(default_factory=dict)
+    command_s: Variables = field(default_factory=dict)
     connections: Variables = field(default_factory=dict)
     depth: Variables = field(default_factory=dict)
     frame_characters: Variables = field(default_factory=dict)
@@ -61,6 +62,7 @@ class Knobs(Table, frozen=True):
     idle_s: Variables = field(default_factory=dict)
     output_characters: Variables = field(default_factory=dict)
     refuse_shutdown: Variables = field(default_factory=dict)
+    waiting: Variables = field(default_factory=dict)
     workers: Variables = field(default_factory=dict)
     write_s: Variables = field(default_factory=dict)
 

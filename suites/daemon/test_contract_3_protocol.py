@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness_core.base.slowness import patience
+from harness_core.base.wait import until
 from harness_core.front.skips import not_run
 from suites.daemon.daemon import HEALTH_S, Daemon, Settings, health_on
 from suites.daemon.hostile import (
@@ -27,11 +28,13 @@ from suites.daemon.hostile import (
     frame,
 )
 from suites.daemon.messages import (
+    ANSWER_S,
     HEALTH_CHECK,
     ask,
     expect_health,
     expect_message,
     expect_refusal,
+    shell,
     user_input,
 )
 from suites.daemon.unharmed import unharmed
@@ -360,6 +363,73 @@ async def test_a_client_that_takes_no_answer_is_ended(start) -> None:
             await settled(daemon.pid, descriptors=before, seconds=END_S)
             expect_health(await daemon.health())
             nursery.cancel_scope.cancel()
+
+
+#: What waits behind a slow request in the test below: frames of so many characters, so many times.
+WAITING = 2
+BEHIND = 160
+LONG = 250_000
+
+#: A sender that gets no byte further for so long is held back, or its machine is busy: both end the wait.
+HELD_S = 1.0
+
+
+@pytest.mark.knob("waiting")
+@pytest.mark.knob("frame_characters")
+@pytest.mark.capability("shell-reply")
+async def test_what_waits_is_bounded(start) -> None:
+    """What one client sends behind a slow request is read no further than so many requests, and kept in order.
+
+    The sender is held back, or all of it is in the daemon's memory: the most that it ever had is told.
+    """
+    padding = "x" * LONG
+    sent = frame(f'(:TYPE :EVENT :PAYLOAD (:SENSOR :HEARTBEAT :PADDING "{padding}"))')
+    settings = Settings(knobs={"waiting": WAITING, "frame_characters": LONG * 2})
+    async with start(settings) as daemon:
+        async with daemon.connect() as connection:
+            for _ in range(4):
+                await connection.send_bytes(sent)
+            expect_health(await health_on(connection))
+        before = daemon.vitals()
+        async with daemon.connect() as slow, daemon.connect() as other:
+            waits = "until [ -e go-on ]; do sleep 0.05; done; echo went on"
+            await slow.send(shell(waits, timeout=50))
+            frames = 0
+
+            async def send_behind() -> None:
+                nonlocal frames
+                for _ in range(BEHIND):
+                    await slow.send_bytes(sent)
+                    frames += 1
+                await slow.send(HEALTH_CHECK)
+
+            async def held_back() -> bool:
+                was = frames
+                await trio.sleep(HELD_S)  # noqa: TID251 # lint: allow sleep: a sender that gets no further
+                return was in {frames, BEHIND}
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(send_behind)
+                await until(held_back)
+                # Others are answered meanwhile.
+                expect_health(await health_on(other))
+                most = daemon.vitals().most_memory_kib
+                (daemon.root / "go-on").touch()
+                outcome = await slow.receive("the end of what was slow", seconds=ANSWER_S)
+                health = await slow.receive("the answer to the last", seconds=ANSWER_S * 2)
+
+        assert outcome.get("PAYLOAD", "STDOUT") == "went on\n", (
+            f"contract 3: answers come in the order of requests: expected that of what was slow, found "
+            f"{outcome.payload[:200]}"
+        )
+        expect_health(health)
+        grown = most - before.most_memory_kib
+
+        assert grown < BEHIND * LONG // 1024 // 2, (
+            f"contract 3: {WAITING} requests of a client may wait: expected it to be read no further, "
+            f"found {grown} KiB more in memory after {frames} frames of {LONG // 1024} KiB behind a slow "
+            "request"
+        )
 
 
 async def ask_for_ever(stream: trio.SocketStream, message: str) -> None:

@@ -22,6 +22,7 @@ class Vitals:
         descriptors: open files, sockets among them.
         threads: its own.
         memory_kib: resident memory.
+        most_memory_kib: the most of it that there ever was.
         children: processes it has started that still run.
     """
 
@@ -30,6 +31,7 @@ class Vitals:
     descriptors: int
     threads: int
     memory_kib: int
+    most_memory_kib: int
     children: tuple[int, ...]
 
     @property
@@ -49,7 +51,8 @@ def read_vitals(pid: int) -> Vitals:
     assert started is not None, f"the daemon (pid {pid}) is gone"
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
-        memory = [line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:")]
+        lines = [line.split() for line in status.splitlines()]
+        memory = {line[0]: int(line[1]) for line in lines if line[0] in {"VmRSS:", "VmHWM:"}}
 
         assert memory, f"the daemon (pid {pid}) has ended and was not reaped"
         descriptors = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
@@ -61,7 +64,8 @@ def read_vitals(pid: int) -> Vitals:
         started=started,
         descriptors=descriptors,
         threads=sum(1 for _ in Path(f"/proc/{pid}/task").iterdir()),
-        memory_kib=int(memory[0]),
+        memory_kib=memory["VmRSS:"],
+        most_memory_kib=memory["VmHWM:"],
         children=below(pid),
     )
 
