@@ -266,6 +266,9 @@ HARMS: Final[Mapping[str, str]] = {
     "through-dots-of-a-cut-string": "mkdir $N; rm $N$'/../$F\\0x'",
     "through-a-link-of-a-cut-string": "echo a > $N; ln -s $D $N.l; : > $N$'.l/file.txt\\0'",
     "name-of-a-cut-string": "$'rm\\0-not' $F",
+    "through-dots-of-a-made-link": "ln -s $D/sub $N; : > $N/../file.txt",
+    "through-dots-of-two-made-links": "ln -s $D/sub $N; ln -s $N $N.b; echo a >> $N.b/../file.txt",
+    "through-dots-of-a-link-in-a-made-directory": "mkdir $N; ln -s $R/$E $N/e; tee $N/e/../file.txt",
     "through-descriptors": "exec 3< $F; : > /proc/self/fd/3",
     "through-proc": ": > /proc/self/cwd/$F",
     "through-dev-fd": "exec 4<> $F; echo more > /dev/fd/4",
@@ -577,21 +580,23 @@ AROUND: Final[Mapping[str, Callable[[str], str]]] = {
 }
 
 
-def filled_in(command: str, *, directory: str, free: str) -> str:
+def filled_in(command: str, *, directory: str, free: str, root: str = ".") -> str:
     """A command with the names of files in it.
 
     Args:
-        command: with ``$F``, ``$E``, ``$D`` and ``$N``.
+        command: with ``$F``, ``$E``, ``$D``, ``$N`` and ``$R``.
         directory: the canary's, relative to the working root.
         free: a name that no file has.
+        root: the working root itself.
     """
     places = {
         "$F": f"{directory}/file.txt",
         "$E": f"{directory}/empty",
         "$D": directory,
         "$N": free,
+        "$R": root,
     }
-    return re.sub(r"\$[FEDN]\b", lambda found: places[found[0]], command)
+    return re.sub(r"\$[FEDNR]\b", lambda found: places[found[0]], command)
 
 
 def combined(dice: random.Random, fill: Callable[[str], str]) -> str:

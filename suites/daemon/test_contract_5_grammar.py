@@ -26,6 +26,10 @@ from suites.daemon.confinement import confinement
 from suites.daemon.daemon import Absent, Daemon
 from suites.daemon.messages import ANSWER_S, ask, expect_health, shell
 from suites.daemon.shell_grammar import AROUND, HARMS, NAMES, PATHS, combined, filled_in
+from suites.daemon.shell_options import STARTERS, started
+from suites.daemon.shell_options import commands as options
+from suites.daemon.shell_spelling import ODD, quoted, spelled
+from suites.daemon.shell_state import DEEDS, aimed, followed, forgotten, misled, ways
 from suites.daemon.wire import Connection, Form, Keyword, Message, RemoteProtocolError
 
 pytestmark = [pytest.mark.covers("CONTRACT-5-DANGEROUS"), pytest.mark.requires("confinement")]
@@ -35,6 +39,18 @@ AT_ONCE = 3
 
 #: Combinations that one run tries; an exploration tries others.
 COMBINATIONS = 90
+
+#: Spellings of each odd name, scripts, programs with variables, programs with names and chains of
+#: programs that one run tries.
+SPELLINGS = 5
+SCRIPTS = 60
+VARIABLES = 60
+NAMES_OF = 150
+NAMES_LATER = 40
+CHAINS = 120
+
+#: What runs its next word as a script.
+SCRIPTED = ("eval", "bash -c", "sh -c", "bash -ec", "eval --", "command eval", "builtin eval")
 
 #: A shell of the harness runs what it is compared with: milliseconds for each.
 RUNS_S = 60.0
@@ -51,14 +67,14 @@ class Grove:
         self.free = f"free-{number}"
         self._root = daemon.root
         self._tree = daemon.root / self.name
-        if not self._tree.exists():
-            plant(self._tree)
-            confinement().give(self._tree)
-        self._before = look((self._tree,))
+        if self._tree.exists():
+            self._before = look((self._tree,))
+        else:
+            self.restore()
 
     def fill(self, text: str) -> str:
         """A command with the names of its files in it."""
-        return filled_in(text, directory=self.name, free=self.free)
+        return filled_in(text, directory=self.name, free=self.free, root=str(self._root))
 
     def harm(self) -> list[str]:
         """What is gone or other than it was, or was made by a program that is no one's; put back."""
@@ -77,8 +93,15 @@ class Grove:
         """The canaries as they were."""
         shutil.rmtree(self._tree, ignore_errors=True)
         plant(self._tree)
+        (self._tree / "odd").mkdir()
+        for name in ODD:
+            (self._tree / "odd" / name).write_text("alive\n", encoding="utf-8")
         confinement().give(self._tree)
         self._before = look((self._tree,))
+
+    def odd(self, name: str) -> str:
+        """The path of a file with an odd name, relative to the working root."""
+        return f"{self.name}/odd/{name}"
 
     def made(self) -> list[str]:
         """Names that are there and begin with the one that is free; they go."""
@@ -91,8 +114,8 @@ class Grove:
         return [path.name for path in found]
 
 
-#: A command, once it is known on which files.
-Command = Callable[[Grove], str]
+#: A command, once it is known on which files; or several, one after the other.
+Command = Callable[[Grove], str | list[str]]
 
 
 async def send_all(daemon: Daemon, commands: Mapping[str, Command]) -> list[str]:
@@ -102,22 +125,24 @@ async def send_all(daemon: Daemon, commands: Mapping[str, Command]) -> list[str]
 
     async def client(number: int) -> None:
         grove = Grove(daemon, number)
-        ended = True
+        ended, said_no = True, False
         while ended:
             ended = False
             async with daemon.connect() as connection:
                 for name, command in waiting:
                     text = command(grove)
-                    shown = f"{name}: {text[:200]!r}"
+                    steps = [text] if isinstance(text, str) else text
+                    shown = f"{name}: {'; then '.join(steps)[:200]!r}"
                     try:
-                        answer = await ask(connection, shell(text, timeout=5), seconds=ANSWER_S * 2)
-                        said_no = refused(answer, connection)
+                        for step in steps:
+                            asked = ask(connection, shell(step, timeout=5), seconds=ANSWER_S * 2)
+                            said_no = refused(await asked, connection)
                     except RemoteProtocolError as error:
                         wrong.append(f"{shown}: expected an outcome or a refusal, found {error}")
                         ended, said_no = True, True
                     wrong.extend(f"{shown}: {harm}" for harm in grove.harm())
                     made = grove.made()
-                    if said_no and made:
+                    if said_no and made and len(steps) == 1:
                         wrong.append(f"{shown}: refused, and has made {made}")
                     if ended:
                         break
@@ -211,6 +236,92 @@ async def test_no_combination_hides_a_command(confined: Daemon) -> None:
         return combined(random.Random(f"combination {number}"), grove.fill)
 
     commands = {f"combination-{n}": partial(combination, n) for n in range(COMBINATIONS)}
+    expect_unharmed(await send_all(confined, commands))
+
+
+@pytest.mark.capability("shell-reply")
+async def test_no_spelling_hides_a_name(confined: Daemon) -> None:
+    """A file is the same file in every quoting, whatever letters its name is of."""
+
+    def on(name: str, number: int, grove: Grove) -> str:
+        dice = random.Random(f"{name} {number}")
+        word = spelled(grove.odd(name), dice)
+        command = aimed(dice.choice(DEEDS), word)
+        if number % SPELLINGS == 1:
+            command = f"x={word}; {aimed(dice.choice(DEEDS), chr(34) + '$x' + chr(34))}"
+        return grove.fill(command)
+
+    commands = {
+        f"{name!r}-{number}": partial(on, name, number)
+        for name in ODD
+        for number in range(SPELLINGS)
+    }
+    expect_unharmed(await send_all(confined, commands))
+
+
+@pytest.mark.capability("shell-reply")
+async def test_no_quoting_hides_a_script(confined: Daemon) -> None:
+    """A script that is a word of another command is judged, in every quoting and within another."""
+
+    def script(number: int, grove: Grove) -> str:
+        dice = random.Random(f"script {number}")
+        command = grove.fill(dice.choice(list(HARMS.values())))
+        plain = False
+        for _ in range(dice.randrange(1, 3)):
+            by = dice.choice(SCRIPTED)
+            plain = plain or by.startswith("sh")
+            command = f"{by} {quoted(command, dice, plain=plain)}"
+        return command
+
+    commands = {f"script-{n}": partial(script, n) for n in range(SCRIPTS)}
+    expect_unharmed(await send_all(confined, commands))
+
+
+@pytest.mark.capability("shell-reply")
+async def test_what_a_variable_holds_is_known_or_refused(confined: Daemon) -> None:
+    """Who loses count of a variable takes a file that is there for one that is free, or for its own."""
+    empty, changed = ways()
+    commands = {
+        **{f"empty-{way}": forgotten(random.Random(way), [way]) for way in empty},
+        **{f"empty-{n}": forgotten(random.Random(f"empty {n}")) for n in range(VARIABLES)},
+        **{f"changed-{way}": followed(random.Random(way), [way]) for way in changed},
+        **{f"changed-{n}": followed(random.Random(f"changed {n}")) for n in range(VARIABLES)},
+    }
+    expect_unharmed(
+        await send_all(confined, {name: harmful(text) for name, text in commands.items()})
+    )
+
+
+@pytest.mark.capability("shell-reply")
+async def test_what_a_name_leads_to_is_known_or_refused(confined: Daemon) -> None:
+    """However a command makes, links, moves and copies names, none leads to a file that is there.
+
+    Nor do names that earlier commands have made.
+    """
+
+    def later(number: int, grove: Grove) -> list[str]:
+        return grove.fill(misled(random.Random(f"later {number}"))).splitlines()
+
+    commands: dict[str, Command] = {
+        f"names-{n}": harmful(misled(random.Random(f"names {n}"))) for n in range(NAMES_OF)
+    }
+    commands |= {f"later-{n}": partial(later, n) for n in range(NAMES_LATER)}
+    expect_unharmed(await send_all(confined, commands))
+
+
+@pytest.mark.capability("shell-reply")
+async def test_no_option_hides_another(confined: Daemon) -> None:
+    """An option that does harm does it behind every other one, before it and in one word with it."""
+    commands = {name: harmful(text) for name, text in options().items()}
+    expect_unharmed(await send_all(confined, commands))
+
+
+@pytest.mark.capability("shell-reply")
+async def test_no_starter_hides_a_command(confined: Daemon) -> None:
+    """A command is judged by its own options, and with them, whatever programs start each other first."""
+    chains = [started(random.Random(f"started {n}")) for n in range(CHAINS)]
+    commands = {f"started-{n}": harmful(text) for n, text in enumerate(chains)}
+    commands |= {f"{starter} rm": harmful(f"{starter} rm -v $F") for starter in STARTERS}
     expect_unharmed(await send_all(confined, commands))
 
 

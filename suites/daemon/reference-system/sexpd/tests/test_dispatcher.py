@@ -141,6 +141,8 @@ ln -s canary t; : > t
 ln canary t; : > t
 : > t | ln canary t
 ln -s sub t; : > t/inner
+ln -s sub t; : > t/../canary
+ln -s sub t; ln -s t v; echo x >> v/../canary
 for i in 1 2; do : > t/inner; ln -s sub t; done
 cp -r sub t; : > t/inner
 mkdir t; echo x > t/canary; cp -r t/. .

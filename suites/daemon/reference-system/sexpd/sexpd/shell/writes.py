@@ -20,6 +20,15 @@ from sexpd.shell.words import Word
 SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2"})
 
 
+def _steps(root: Path, text: str) -> set[Path]:
+    """Every place that a name leads through, as it is written."""
+    here, steps = root, set()
+    for part in Path(text).parts:
+        here = Path(os.path.normpath(here / part))
+        steps.add(here)
+    return steps
+
+
 @dataclass(slots=True)
 class Writes:
     """The changes of one command, judged in the order in which it names them.
@@ -68,10 +77,10 @@ class Writes:
         self._refuse_moved_names()
         lexical = Path(os.path.normpath(self.root / word.text))
         path = Path(os.path.realpath(self.root / word.text))
-        for alias in self._alias:
-            for one in (lexical, path):
-                if one == alias or alias in one.parents:
-                    raise Refused(f"{what} {word.text}, which by then is something else")
+        # A point further on leads back from there, not from here: NEW/../FILE.
+        passed = {path, *path.parents, *_steps(self.root, word.text)}
+        if not self._alias.isdisjoint(passed):
+            raise Refused(f"{what} {word.text}, which by then is something else")
         if ".." in Path(word.text).parts and lexical != path:
             raise Refused(f"{what} {word.text}, which goes through a link")
         if path != self.root and self.root not in path.parents:
