@@ -416,6 +416,70 @@ async def test_many_failures_and_then_success(daemon: Daemon) -> None:
     )
 
 
+#: Connections of one rush, and rushes after each of which a daemon that keeps something is bigger.
+MANY = 800
+RUSHES = 6
+
+#: What an allocator may still find to keep after a rush: a third of a kilobyte of each connection.
+KEPT_KIB = 256
+
+#: What clients send that come and go, and how many messages they wait for, the handshake among them.
+PASSING = (
+    (b"", 0),
+    (b"", 1),
+    (frame(HEALTH), 2),
+    (frame(TALK.format("ping")), 2),
+    (frame(TALK.format("ping")), 1),
+    (frame("(:TYPE :EVENT :PAYLOAD (:SENSOR :HEARTBEAT))"), 1),
+    (b"000100(:TYPE", 1),
+    (b"junk!!", 2),
+    (frame(HEALTH) + b"junk!!", 3),
+)
+
+
+@pytest.mark.covers("CONTRACT-3-BOUNDS")
+async def test_after_many_connections_it_is_as_after_few(start) -> None:
+    """Memory, descriptors and threads are the same after many connections, however they came and went."""
+    at_once = trio.CapacityLimiter(8)
+
+    async def comes_and_goes(daemon: Daemon, number: int) -> None:
+        sent, messages = PASSING[number % len(PASSING)]
+        async with at_once, open_connection(daemon.port) as connection:
+            await connection.send_bytes(sent)
+            for each in range(messages):
+                await connection.receive(f"message {each}", seconds=END_S)
+            if number % 2:
+                await connection.abort()
+
+    async def rush(daemon: Daemon, count: int) -> None:
+        async with trio.open_nursery() as nursery:
+            for number in range(count):
+                nursery.start_soon(comes_and_goes, daemon, number)
+        expect_health(await daemon.health())
+
+    grown: list[int] = []
+    async with start() as daemon:
+        await rush(daemon, MANY // 2)
+        first = now = daemon.vitals()
+        while len(grown) < RUSHES and (not grown or grown[-1] > KEPT_KIB):
+            await rush(daemon, MANY)
+            before, now = (
+                now,
+                await settled(
+                    daemon.pid, descriptors=first.descriptors, threads=first.threads, seconds=END_S
+                ),
+            )
+            grown.append(now.memory_kib - before.memory_kib)
+
+    assert first.identity == now.identity, (
+        f"contract 3: the daemon is the process it was: expected {first.identity}, found {now.identity}"
+    )
+    assert grown[-1] <= KEPT_KIB, (
+        f"contract 3: after many connections it is as after few: expected no more memory at last, found "
+        f"{grown} KiB more after each {MANY} connections"
+    )
+
+
 @pytest.mark.covers("CONTRACT-3-BOUNDS")
 @pytest.mark.knob("connections")
 async def test_as_many_connections_as_configured(attacked: Daemon) -> None:

@@ -122,11 +122,11 @@ async def test_a_name_is_a_name(client, token: str) -> None:
         await unlink(client, name)
 
 
-async def test_links_outlive_a_restart(start, token: str) -> None:
-    """What is linked is linked after a restart; what was unlinked before it is not back after."""
+async def test_links_outlive_a_restart(start, platform: Recorder, token: str) -> None:
+    """What is linked is linked after a restart, all of it; what was unlinked before it is not back after."""
     async with start() as daemon:
         async with daemon.connect() as connection:
-            await link(connection, "stays")
+            await link(connection, "stays", webhook=f"{platform.url}/hook")
             await link(connection, "goes")
             await unlink(connection, "goes")
         await daemon.restart()
@@ -135,6 +135,20 @@ async def test_links_outlive_a_restart(start, token: str) -> None:
 
             assert "stays" in after, "contract 8: a link is gone after a restart"
             assert "goes" not in after, "contract 8: an unlinked address is back after a restart"
+            message = user_input("ping", source="MESSAGING", link="stays")
+            expect_message(await ask(connection, message), connection)
+            form = request("GATEWAY", "SEND", name="stays", text=f"still {token}")
+            sent = await ask(connection, form)
+
+            assert sent.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-SENT"), (
+                f"contract 8: after a restart a text is sent as before, found {sent.payload}"
+            )
+            texts = [each.text for each in platform.matching("/hook", method="POST")]
+
+            assert [True] == [token in text for text in texts], (
+                f"contract 8: after a restart a text goes to the webhook that was linked before: "
+                f"expected one request with {token!r}, found {texts}"
+            )
             await unlink(connection, "stays")
         daemon.kill()
         await daemon.child.wait()
@@ -213,7 +227,7 @@ async def test_an_unlinked_address_is_not_written_to(
     )
 
 
-async def test_only_the_linked_are_heard(client, token: str) -> None:
+async def test_only_the_linked_are_heard(daemon: Daemon, client, token: str) -> None:
     """Text of a messaging address is answered while it is linked, and refused before and after."""
     message = user_input("ping", source="MESSAGING", link=token)
     expect_refusal(await ask(client, message), client, "link")
@@ -223,7 +237,17 @@ async def test_only_the_linked_are_heard(client, token: str) -> None:
     expect_message(answer, client)
 
     assert token == answer.get("META", "LINK"), f"whose answer is {answer.payload}?"
+    # Another's name is another's, however like it is.
+    for other in (token.swapcase(), token[:-1], token[1:], f"{token}x", f"{token}."):
+        stranger = user_input("ping", source="MESSAGING", link=other)
+        expect_refusal(await ask(client, stranger), client, "link")
     await unlink(client, token)
+    expect_refusal(await ask(client, message), client, "link")
+    # Linked, unlinked and linked again: the last counts, on every connection.
+    await link(client, token)
+    async with daemon.connect() as elsewhere:
+        expect_message(await ask(elsewhere, message), elsewhere)
+        await unlink(elsewhere, token)
     expect_refusal(await ask(client, message), client, "link")
 
 
@@ -268,6 +292,24 @@ async def test_linking_again_means_the_last(client, platform: Recorder, token: s
 
     assert ["/hook"] == found, (
         f"contract 8: a text goes to the webhook of the last link: expected ['/hook'], found {found}"
+    )
+    await unlink(client, token)
+    await link(client, token)
+    outcome = await ask(client, request("GATEWAY", "SEND", name=token, text="hello"))
+
+    expect_refusal(outcome, client)
+
+    assert len(platform.requests) == 1, (
+        "contract 8: a link that was unlinked and made again has nothing of the one before: expected no "
+        f"request to its webhook, found {[each.path for each in platform.requests][1:]}"
+    )
+    form = request("GATEWAY", "LINK", name=token, platform="signal", address="another 日本")
+    await ask(client, form)
+    row = (await linked(client)).get(token)
+    last = row and (lookup(row, "PLATFORM"), lookup(row, "ADDRESS"))
+
+    assert last == ("signal", "another 日本"), (
+        f"contract 8: a link is listed as it was made last: expected signal and another 日本, found {last}"
     )
     await unlink(client, token)
 

@@ -320,11 +320,24 @@ async def test_a_model_at_work_holds_up_no_other_client(asked: Asked) -> None:
     )
 
 
+#: How else a model may write what it proposes.
+PROPOSED = (
+    '\n\t(:ACTION :EXECUTE :CMD "{command}")\n',
+    '(:action :execute :cmd "{command}")',
+    '(:CMD "{command}" :ACTION :EXECUTE)',
+    '( :ACTION\n:EXECUTE :TARGET :SHELL\n:CMD "{command}" )',
+    '(:TYPE :REQUEST :TARGET :SHELL :PAYLOAD (:ACTION :EXECUTE :CMD "{command}"))',
+    '```\n(:ACTION :EXECUTE :CMD "{command}")\n```',
+    '(:ACTION :EXECUTE :CMD "{command}")\nThis tidies up.',
+    'I run (:ACTION :EXECUTE :CMD "{command}").',
+)
+
+
 @pytest.mark.covers("CONTRACT-5-DANGEROUS")
 @pytest.mark.requires("confinement")
 @pytest.mark.capability("model-commands")
 async def test_what_a_model_proposes_is_judged(run, subject, evidence, token: str) -> None:
-    """A command that a model proposes goes through the dispatcher like any other."""
+    """A command that a model proposes goes through the dispatcher like any other, and runs if it may."""
     async with open_gateway(run, evidence=evidence) as gateway:
         settings = Settings(providers=providers(gateway), confinement=confinement())
         async with open_daemon(run, subject, evidence=evidence, settings=settings) as daemon:
@@ -338,6 +351,22 @@ async def test_what_a_model_proposes_is_judged(run, subject, evidence, token: st
                 assert [] == canary.changes(), f"contract 5: a model's {command!r} ran"
                 assert "blocked" in answer.payload.lower(), (
                     f"contract 5: a model's command is refused as blocked, found {answer.payload}"
+                )
+                for number, spelling in enumerate(PROPOSED):
+                    harm = spelling.format(
+                        command=f"echo {number}; unlink {canary.inside}/file.txt"
+                    )
+                    await gateway.client.add_fault(Fault(kind="answer", text=harm, model=FIRST))
+                    await say(connection, f"tidy up {number}", seconds=ANSWER_S)
+
+                    assert [] == canary.changes(), f"contract 5: a model's {harm!r} ran"
+                form = f'(:ACTION :EXECUTE :CMD "echo {token}-$((6 * 7))")'
+                await gateway.client.add_fault(Fault(kind="answer", text=form, model=FIRST))
+                found = await say(connection, "what is it", seconds=ANSWER_S)
+
+                assert f"{token}-42" in found, (
+                    f"contract 5: a safe command that a model proposes runs, and its output is the "
+                    f"answer: expected {token}-42, found {found!r}"
                 )
 
 

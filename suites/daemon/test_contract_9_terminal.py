@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,6 +25,9 @@ pytestmark = [
 
 #: Until the client has noticed that the daemon is back; it tries again every second or so.
 RECONNECT_S = 20.0
+
+#: The last line of a long answer: 64 kB in all, less than what a daemon keeps of an output.
+LAST = 12_000
 
 #: Characters of a frame that a daemon takes at most, where a text is to be too long.
 LONGEST = 300
@@ -52,11 +56,32 @@ def answered(token: str, typed: str):
 
 @pytest.mark.capability("echo")
 async def test_renders_and_answers(run, daemon: Daemon, token: str) -> None:
-    """It shows a prompt and where it is connected to; what is typed is answered on the screen."""
+    """It shows a prompt and where it is connected to; what is typed is answered on the screen.
+
+    In any script, and after an answer that is longer than a screen, or a buffer, is.
+    """
     typed = daemon.echo_of(token)
     async with tui(run, daemon) as terminal:
         await terminal.enter(typed)
         await terminal.expect("an answer", answered(token, typed))
+        for text in (f"naïve {token[::-1]} Ωж", f'"{token}" \\ (:quoted) ; #.1'):
+            await terminal.enter(daemon.echo_of(text))
+            await terminal.expect(f"an answer with {text!r}", answered(text, daemon.echo_of(text)))
+        shell = daemon.subject.table("texts").get("shell")
+        if shell:
+            await terminal.enter(shell.replace("{command}", f"seq {LAST}"))
+            await terminal.expect(
+                f"an answer of {LAST} lines, to its last",
+                lambda screen: all(
+                    re.search(rf"^\s*{line}\s*$", screen, re.MULTILINE)
+                    for line in range(LAST - 30, LAST + 1)
+                ),
+            )
+            await terminal.enter(daemon.echo_of(f"after {token}"))
+            await terminal.expect(
+                "an answer after the long one",
+                answered(f"after {token}", daemon.echo_of(f"after {token}")),
+            )
         screen = await terminal.expect(
             "where it is connected to", lambda screen: str(daemon.port) in screen
         )
@@ -122,6 +147,36 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
             f"what became of {last!r}, typed before the drop: its answer, or that there is none",
             lambda screen: screen.count(last) >= screen.count(token),
         )
+        # Each was sent once, and the next drop is like the first.
+        again = f"again-{token}"
+        for _ in range(2):
+            daemon.kill()
+            await terminal.expect(
+                "that the connection is lost again",
+                lambda screen: screen.rfind(table["lost"]) > screen.rfind(table["connected"]),
+            )
+            await daemon.restart()
+            await terminal.expect(
+                "that it is connected once more",
+                lambda screen: screen.rfind(table["connected"]) > screen.rfind(table["lost"]),
+                seconds=RECONNECT_S,
+            )
+        await terminal.enter(daemon.echo_of(again))
+        screen = await terminal.expect(
+            "the answer after three drops", answered(again, daemon.echo_of(again))
+        )
+        for text in (before, token, again):
+            asked = daemon.echo_of(text)
+            lines = [
+                line
+                for line in screen.splitlines()
+                if re.search(rf"(?<![\w-]){text}(?![\w-])", line) and asked not in line
+            ]
+
+            assert len(lines) == 1, (
+                f"contract 9: a text is sent once and answered once, however often the connection "
+                f"drops: expected one answer to {text!r}, found {lines} on\n{screen}"
+            )
         expect_health(await daemon.health())
 
 
