@@ -325,6 +325,50 @@ async def test_no_starter_hides_a_command(confined: Daemon) -> None:
     expect_unharmed(await send_all(confined, commands))
 
 
+def _linked(path: Path, canary: Path) -> None:
+    path.symlink_to(canary)
+
+
+def _linked_hard(path: Path, canary: Path) -> None:
+    path.hardlink_to(canary)
+
+
+def _led(path: Path, canary: Path) -> None:
+    path.symlink_to(canary.parent)
+
+
+#: What an operator puts where a command made a file or a directory, and what is then done to it.
+REPLACED = {
+    "link": (": > $N", _linked, ("echo more >> $N", "cp /dev/null $N", "chmod 600 $N")),
+    "hard-link": (": > $N", _linked_hard, ("echo more >> $N", "tee $N", "chmod 600 $N")),
+    "directory": ("mkdir $N", _led, (": > $N/file.txt", "rm $N/file.txt", "mv $N/file.txt $N.b")),
+    "parent": ("mkdir -p $N; : > $N/file.txt", _led, (": > $N/file.txt", "rm -f $N/file.txt")),
+}
+
+
+@pytest.mark.capability("shell-reply")
+@pytest.mark.parametrize("way", REPLACED)
+async def test_what_was_made_here_and_replaced_is_no_more_ours(confined: Daemon, way: str) -> None:
+    """A name that a command made, and that somebody made a link of since, is what it is now."""
+    making, replace, deeds = REPLACED[way]
+    grove = Grove(confined, 8)
+    canary = confined.root / grove.fill("$F")
+    path = confined.root / grove.free
+    async with confined.connect() as connection:
+        for deed in deeds:
+            refused(await ask(connection, shell(grove.fill(making))), connection)
+            grove.made()
+            replace(path, canary)
+            refused(await ask(connection, shell(grove.fill(deed), timeout=5)), connection)
+            harm = grove.harm()
+            grove.made()
+
+            assert not harm, (
+                f"contract 5: {grove.fill(making)!r}, then {path.name} is put there as a {way}, then "
+                f"{grove.fill(deed)!r} left traces: {harm}"
+            )
+
+
 @pytest.mark.capability("shell-reply")
 async def test_two_commands_at_once_make_no_third(confined: Daemon) -> None:
     """A name that is free when a command is judged is no link to a canary when it is written.

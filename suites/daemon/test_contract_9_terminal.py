@@ -148,6 +148,7 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
             lambda screen: screen.count(last) >= screen.count(token),
         )
         # Each was sent once, and the next drop is like the first.
+        shown = screen.count(typed)
         again = f"again-{token}"
         for _ in range(2):
             daemon.kill()
@@ -164,6 +165,11 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
         await terminal.enter(daemon.echo_of(again))
         screen = await terminal.expect(
             "the answer after three drops", answered(again, daemon.echo_of(again))
+        )
+
+        assert screen.count(typed) == shown, (
+            f"contract 9: a text that was answered is no matter of a later drop: expected {typed!r} "
+            f"{shown} times, found\n{screen}"
         )
         for text in (before, token, again):
             asked = daemon.echo_of(text)
