@@ -256,6 +256,55 @@ HARMS: Final[Mapping[str, str]] = {
     "run-by-bash": "echo 'rm $F' > $N; bash $N",
     "run-by-bash-input": "echo 'rm $F' > $N; bash < $N",
     "run-by-bash-env": "echo 'rm $F' > $N; BASH_ENV=$N bash -c true",
+    # Not the first operand alone, and not the last one.
+    **{
+        f"{name}-of-two{turned}": f"{before}; {deed.format(*names)}"
+        for name, before, deed in (
+            ("rm", ": > $N", "rm {} {}"),
+            ("rm-options", ": > $N", "rm -f -- {} {}"),
+            ("tee", ":", "echo more | tee {} {}"),
+            ("tee-append", ": > $N", "echo more | tee -a {} {}"),
+            ("chmod", ": > $N", "chmod 600 {} {}"),
+            ("xargs", ": > $N", "echo {} {} | xargs rm"),
+            ("xargs-words", ": > $N", "echo | xargs rm {} {}"),
+            ("command", ": > $N", "command rm {} {}"),
+            ("loop", ": > $N", "for x in {} {}; do rm $x; done"),
+            ("redirection", ":", "echo more > {} > {}"),
+            ("redirection-of-errors", ":", "echo more > {} 2> {}"),
+            ("redirection-around", ":", "> {} echo more > {}"),
+        )
+        for turned, names in (("", ("$N", "$F")), ("-turned", ("$F", "$N")))
+    },
+    "rmdir-of-two": "mkdir $N; rmdir $N $E",
+    "rmdir-of-two-turned": "mkdir $N; rmdir $E $N",
+    **{
+        f"{by}-two{turned}": f"mkdir $N; : > $N/file.txt; : > $N/new.txt; {by} {names} $D"
+        for by in ("cp", "cp -r", "cp -v", "mv", "mv -v")
+        for turned, names in (
+            ("", "$N/new.txt $N/file.txt"),
+            ("-turned", "$N/file.txt $N/new.txt"),
+        )
+    },
+    # Variables that change how the shell works, also behind one that does not.
+    "prompt-of-a-trace": "PS4='$(rm $F)'; set -x; echo a",
+    "prompt-of-a-trace-beside": "A=1 PS4='$(rm $F)'; set -x; echo a",
+    "prompt-of-a-trace-exported": "export A=1 PS4='$(rm $F)'; bash -xc 'echo a'",
+    "prompt-of-a-trace-by-env": "env A=1 PS4='$(rm $F)' bash -xc 'echo a'",
+    "prompt-of-a-trace-for-one": "A=1 PS4='$(rm $F)' bash -xc 'echo a'",
+    "environment-file-by-env": "echo 'rm $F' > $N; env A=1 BASH_ENV=$N bash -c true",
+    "environment-file-exported": "echo 'rm $F' > $N; export A=1 BASH_ENV=$N; bash -c true",
+    "environment-file-declared": "echo 'rm $F' > $N; declare -x BASH_ENV=$N; bash -c true",
+    "environment-file-of-all": "echo 'rm $F' > $N; set -a; BASH_ENV=$N; bash -c true",
+    "environment-file-read": "echo 'rm $F' > $N; export BASH_ENV; read BASH_ENV <<< $N; bash -c :",
+    "environment-file-looped": "echo 'rm $F' > $N; for BASH_ENV in $N; do export BASH_ENV; done; bash -c :",
+    "path-beside": "A=1 PATH=$D/bin:$PATH; env echo x",
+    "path-beside-by-env": "env A=1 PATH=$D/bin echo x",
+    "path-joined": "PATH+=:$D/bin; PATH=$D/bin:$PATH env echo x",
+    "path-read": "read PATH <<< $D/bin:$PATH; env echo x",
+    "path-looped": "for PATH in $D/bin:$PATH; do env echo x; done",
+    "path-by-default": "unset PATH; : ${PATH:=$D/bin:/usr/bin}; env echo x",
+    "path-by-printf": "printf -v PATH %s $D/bin:$PATH; env echo x",
+    "old-directory": "OLDPWD=$R/$D; cd - > /dev/null; : > file.txt",
     "through-a-link": "ln -s $D $N; : > $N/file.txt",
     "through-a-link-file": "ln -s $F $N; : > $N",
     "through-a-hard-link": "ln $F $N; : > $N",
@@ -442,6 +491,17 @@ PATHS: Final[Mapping[str, Callable[[str], str]]] = {
     "question": lambda path: path[:-1] + "?",
     "set": lambda path: path[:-1] + f"[{path[-1]}]",
     "brace": lambda path: path[:-1] + f"{{{path[-1]},}}",
+    "brace-range": lambda path: path[:-1] + f"{{{path[-1]}..{path[-1]}}}",
+    "set-class": lambda path: path[:-1] + "[[:alpha:]]",
+    "set-negated": lambda path: path[:-1] + "[!.]",
+    "set-range": lambda path: path[:-1] + f"[{path[-1]}-{path[-1]}]",
+    "set-in-quotes": lambda path: path[:-1] + f"['{path[-1]}']",
+    "pattern-and-quotes": lambda path: f'"{path[:-2]}"?"{path[-1]}"',
+    "star-inside": lambda path: path.replace("-", "*", 1),
+    "home-now": lambda path: f"~+/{path}",
+    "home-in-a-value": lambda path: f"$(x=~/{path}; echo $x)",
+    "dots-further": lambda path: f"{path.partition('/')[0]}/sub/../{path.partition('/')[2]}",
+    "slash-dot": lambda path: path.replace("/", "/./"),
     "substituted": lambda path: f"$(echo {path})",
     "found": lambda path: f"$(find {path} -maxdepth 0)",
     "decoded": lambda path: f"$(base64 -d <<< {base64.b64encode(path.encode()).decode()})",

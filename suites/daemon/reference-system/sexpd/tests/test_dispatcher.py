@@ -142,6 +142,8 @@ ln canary t; : > t
 : > t | ln canary t
 ln -s sub t; : > t/inner
 ln -s sub t; : > t/../canary
+: > canar['y']
+echo x >> canar["y"]
 ln -s sub t; ln -s t v; echo x >> v/../canary
 for i in 1 2; do : > t/inner; ln -s sub t; done
 cp -r sub t; : > t/inner

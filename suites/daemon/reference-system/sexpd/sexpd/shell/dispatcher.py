@@ -268,6 +268,8 @@ class _Walk:
     # --- Words ---
 
     def _word(self, node: Node, *, splits: bool = True) -> Word:
+        if _literal(node) == "[":  # the command; within a longer word it begins a pattern
+            return fixed("[")
         builder = Builder()
         for part in node.get("Parts") or []:
             self._part(part, builder, splits=splits)

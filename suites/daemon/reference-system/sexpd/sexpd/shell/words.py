@@ -97,8 +97,6 @@ def _becomes_something(raw: str, at: int) -> bool:
     """Whether a pattern character at this place can be expanded."""
     if raw[at] == "{":  # find's {} stays what it is
         return raw[at : at + 2] != "{}"
-    if raw[at] == "[":  # the command [ stays what it is
-        return raw != "["
     return True
 
 
