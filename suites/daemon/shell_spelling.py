@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["ODD", "quoted", "spelled"]
+__all__ = ["ODD", "patterned", "quoted", "spelled"]
 
 #: Names of files that quoting, expansion or an option can get wrong; each is a file in a canary tree.
 ODD: Final = (
@@ -124,6 +124,31 @@ def spelled(text: str, dice: random.Random) -> str:
         if dice.randrange(5) == 0:
             pieces.append(dice.choice(["''", '""', "$''", "\\\n"]))
     return "".join(pieces)
+
+
+#: Patterns that a letter of a name matches; ``@`` is the letter.
+_PATTERNS: Final = (
+    *("?", "*", "[@]", "['@']", '["@"]', "[\\@]", "[!z]", "[^z]", "[@-@]", "[[:alnum:]]", "@*"),
+    *("*@", "['@'-'@']", "[@'@']", "['z'@]", '[!"z"]', "{@..@}", '["@"@]', "[$'@']", "[@$x]"),
+)
+
+
+def patterned(path: str, dice: random.Random) -> str:
+    """A word that becomes a path because the file is there: one or two letters of it are patterns.
+
+    Args:
+        path: of letters, digits and what stands between the parts of a name.
+        dice: which letters, and how the rest is spelled.
+    """
+    places = [at for at, letter in enumerate(path) if letter.isalpha() and at > path.rfind("/")]
+    chosen = sorted(dice.sample(places, dice.randrange(1, 3)))
+    out, before = "", 0
+    for at in chosen:
+        between = path[before:at]
+        out += spelled(between, dice) if between else ""
+        out += dice.choice(_PATTERNS).replace("@", path[at])
+        before = at + 1
+    return out + (spelled(path[before:], dice) if path[before:] else "")
 
 
 def quoted(command: str, dice: random.Random, *, plain: bool = False) -> str:

@@ -28,7 +28,7 @@ from suites.daemon.messages import ANSWER_S, ask, expect_health, shell
 from suites.daemon.shell_grammar import AROUND, HARMS, NAMES, PATHS, combined, filled_in
 from suites.daemon.shell_options import STARTERS, started
 from suites.daemon.shell_options import commands as options
-from suites.daemon.shell_spelling import ODD, quoted, spelled
+from suites.daemon.shell_spelling import ODD, patterned, quoted, spelled
 from suites.daemon.shell_state import DEEDS, aimed, followed, forgotten, misled, ways
 from suites.daemon.wire import Connection, Form, Keyword, Message, RemoteProtocolError
 
@@ -40,9 +40,10 @@ AT_ONCE = 3
 #: Combinations that one run tries; an exploration tries others.
 COMBINATIONS = 90
 
-#: Spellings of each odd name, scripts, programs with variables, programs with names and chains of
+#: Spellings of each odd name, patterns, scripts, programs with variables, programs with names and chains of
 #: programs that one run tries.
 SPELLINGS = 5
+PATTERNS = 120
 SCRIPTS = 60
 VARIABLES = 60
 NAMES_OF = 150
@@ -256,6 +257,18 @@ async def test_no_spelling_hides_a_name(confined: Daemon) -> None:
         for name in ODD
         for number in range(SPELLINGS)
     }
+    expect_unharmed(await send_all(confined, commands))
+
+
+@pytest.mark.capability("shell-reply")
+async def test_no_pattern_hides_a_name(confined: Daemon) -> None:
+    """What a pattern becomes because a file is there is that file, whatever in it is in quotes."""
+
+    def on(number: int, grove: Grove) -> str:
+        dice = random.Random(f"pattern {number}")
+        return grove.fill(aimed(dice.choice(DEEDS), patterned(grove.fill("$F"), dice)))
+
+    commands = {f"pattern-{n}": partial(on, n) for n in range(PATTERNS)}
     expect_unharmed(await send_all(confined, commands))
 
 
