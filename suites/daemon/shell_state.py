@@ -20,6 +20,7 @@ _WRITING: Final = (
     "echo more >> @",
     "echo more >| @",
     "echo more &> @",
+    "echo more >& @",
     "echo more | tee -a @",
     "echo more | tee @ > /dev/null",
     "cp /dev/null @",

@@ -255,7 +255,7 @@ class _Walk:
             self._word(redirect["Hdoc"])
         if operator in {"<<", "<<-", "<<<"}:
             return
-        if operator in {">&", "<&"} and re.fullmatch(r"\d*-?", word.text or ""):
+        if operator in {">&", "<&"} and word.text is not None and re.fullmatch(r"\d*-?", word.text):
             return
         if operator in _OUTPUT or operator == ">&":
             self.writes.create(word, what="it writes")
