@@ -18,6 +18,7 @@ from harness_core.base.wait import deadline, until
 from harness_core.front.skips import not_run
 from harness_core.ports import listeners
 from harness_core.process import Run, descendants
+from harness_core.system.parts import ServiceFailed
 from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import open_ecosystem, roster_directory
 from suites.e2e.ecosystem.handle import ALL_BUTLERS, Ecosystem
@@ -33,6 +34,10 @@ SERVES_S = 60.0
 
 #: Ports of nobody: the switchboard that a butler.toml names, where the environment names another.
 NOBODY = 9
+
+#: Whose tables a butler of another name has as well, and what is to stay in its own.
+MODEL = "general"
+KEPT = {"key": "up/庭", "value": [1, None]}
 
 #: Names and descriptions that have nothing in common but their place in the roster.
 ADDED = {
@@ -71,6 +76,7 @@ def test_up_finds_what_the_harness_finds(
     try:
         with harness_loop.hold(manager) as ecosystem:
             harness_loop.run(lambda: expect_those(ecosystem))
+            harness_loop.run(lambda: ecosystem["garden-2"].call("state_set", **KEPT))
             harness_loop.run(lambda: expect_an_end(ecosystem))
             harness_loop.run(lambda: expect_only(ecosystem, roster, ["switchboard", "a"]))
             harness_loop.run(lambda: expect_a_failure_is_told(ecosystem, "garden-2"))
@@ -94,6 +100,12 @@ def write_roster(roster: Path, *, source: Path) -> None:
             f'[butler.switchboard]\nurl = "http://127.0.0.1:{NOBODY + number}/sse"\n',
             encoding="utf-8",
         )
+    # A chain of migrations of its own, at each of its starts.
+    for file in ("migrations", "tools.py"):
+        if (original := source / MODEL / file).is_dir():
+            shutil.copytree(original, roster / "garden-2" / file)
+        elif original.exists():
+            shutil.copy(original, roster / "garden-2" / file)
     for folder, file in (
         ("backup", "butler.toml.bak"),
         ("shouting", "BUTLER.TOML"),
@@ -130,7 +142,17 @@ async def expect_an_end(ecosystem: Ecosystem) -> None:
     child = ecosystem.switchboard.child
     await ecosystem.parts.stop(ALL_BUTLERS)
     expect_ended_well("the command that starts a roster", child.stop_report)
-    await ecosystem.parts.start(ALL_BUTLERS)
+    try:
+        await ecosystem.parts.start(ALL_BUTLERS)
+    except ServiceFailed as error:
+        raise AssertionError(
+            f"what was stopped is started again, on the databases that it has made: {error}"
+        ) from error
+    kept = await ecosystem["garden-2"].database.rows("SELECT key, value FROM state")
+
+    assert [KEPT] == [dict(row) for row in kept], (
+        f"acknowledged means kept, also by a second start: expected {KEPT}, found {kept}"
+    )
     await ecosystem.parts.kill(ALL_BUTLERS)
     outlived = ecosystem.parts.outlived(ALL_BUTLERS)
 

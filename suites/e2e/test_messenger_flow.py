@@ -560,6 +560,28 @@ async def test_a_refused_mail_is_reported_as_failed(connected: Connected, token:
     await expect_failed(connected, token, attempts=1)
 
 
+async def test_a_mail_that_was_taken_has_arrived(connected: Connected, token: str) -> None:
+    """What the server took is delivered, also when it hangs up before it has said goodbye."""
+    mark = connected.mail.mark()
+    connected.mail.hang_up(at_goodbye=True)
+    try:
+        result = await connected.butlers["health"].try_call(
+            "notify",
+            {"channel": "email", "message": f"taken {token}", "recipient": f"{token}@example.org"},
+            seconds=DELIVERY_S,
+        )
+    finally:
+        connected.mail.hang_up(at_goodbye=False)
+    arrived = [mail.recipients for mail in connected.mail.mails if mail.sequence > mark]
+
+    expect_same("a mail arrives once", expected=[(f"{token}@example.org",)], found=arrived)
+    assert not result.is_error, (
+        f"books agree with what arrived outside: the server took the mail, and the answer is "
+        f"{result.text}"
+    )
+    await expect_booked(connected, token, channel="email", recipient=f"{token}@example.org")
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -13,6 +13,9 @@ from harness_core.base.errors import BadInput
 #: A final reply of SMTP that is no success (RFC 5321, 4.2).
 _REPLY: Final = re.compile(r"[45]\d\d [ -~]+")
 
+#: A file beside the refusals: while it is there, the server hangs up instead of saying goodbye.
+HANGS_UP: Final = "hangs-up"
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:

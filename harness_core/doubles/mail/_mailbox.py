@@ -20,7 +20,7 @@ from harness_core.base import limits
 from harness_core.base.bridge import anywhere
 from harness_core.base.evidence import Evidence
 from harness_core.base.wait import deadline, until
-from harness_core.doubles.mail._mail import Mail, Refusal
+from harness_core.doubles.mail._mail import HANGS_UP, Mail, Refusal
 from harness_core.ports import Probe, Stage, await_ready, reason_of
 from harness_core.process import Child, Run
 
@@ -56,6 +56,7 @@ class Mailbox:
         self.child = child
         self._spool = spool
         self._refusals = refusals
+        self._hanging_up = refusals.with_name(HANGS_UP)
         self._refused: list[tuple[str, Refusal]] = []
 
     @property
@@ -117,6 +118,16 @@ class Mailbox:
         """End a refusal; nothing happens when it is not there."""
         self._refused = [pair for pair in self._refused if pair[1] is not refusal]
         self._write()
+
+    def hang_up(self, *, at_goodbye: bool) -> None:
+        """From now on hang up at ``QUIT`` without an answer, or answer it again.
+
+        What was taken before stays taken (RFC 5321, 4.1.1.10).
+        """
+        if at_goodbye:
+            self._hanging_up.touch()
+        else:
+            self._hanging_up.unlink(missing_ok=True)
 
     def _write(self) -> None:
         rows = [{"key": key, **dataclasses.asdict(refusal)} for key, refusal in self._refused]

@@ -19,6 +19,7 @@ from typing import Any, Final
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from harness_core.base.bridge import serve_protocol
+from harness_core.doubles.mail._mail import HANGS_UP
 
 #: Handed over in the environment: the arguments of a process are readable by every user.
 PASSWORD_VARIABLE: Final = "HARNESS_MAIL_PASSWORD"  # noqa: S105 - a name
@@ -87,6 +88,14 @@ class _Handler:
             }
         )
         return _TAKEN
+
+    async def handle_QUIT(  # noqa: N802 - the library's name
+        self, server: SMTP, session: Session, envelope: Envelope
+    ) -> str:
+        """Say goodbye, or hang up."""
+        if self._refusals.with_name(HANGS_UP).exists():
+            server.transport.abort()
+        return "221 2.0.0 bye"
 
     def _write(self, event: dict[str, object]) -> None:
         with self._spool.open("a", encoding="utf-8") as file:

@@ -106,6 +106,25 @@ async def test_a_refusal_can_be_withdrawn(mailbox):
     assert 1 == len(mailbox.mails)
 
 
+async def test_a_server_that_hangs_up_keeps_what_it_took(mailbox):
+    """Asked to, it hangs up at the goodbye; the mail before it is there, and later ones end well."""
+
+    def send() -> tuple[int, bytes]:
+        client = smtplib.SMTP(mailbox.host, mailbox.port, timeout=10)
+        client.login(mailbox.account, mailbox.password)
+        client.send_message(a_mail())
+        return client.quit()
+
+    mailbox.hang_up(at_goodbye=True)
+    with pytest.raises(smtplib.SMTPServerDisconnected):
+        await trio.to_thread.run_sync(send)
+    mailbox.hang_up(at_goodbye=False)
+    code, _ = await trio.to_thread.run_sync(send)
+
+    assert 221 == code
+    assert 2 == len(mailbox.mails)
+
+
 async def test_waiting_for_mail_that_does_not_come_says_what_came(mailbox):
     """The wait counts only what it is asked for, and its error names what there was."""
     await sent(mailbox, a_mail(to="b@example.test"))

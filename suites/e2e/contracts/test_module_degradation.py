@@ -6,19 +6,30 @@ does not refuse its credentials on request.
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import shutil
 import tomllib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from harness_core.doubles.http import Answer, Rule
 from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
+from suites.e2e.ecosystem.mcp import CannotReach
+from suites.e2e.worlds.beside import open_beside
+from suites.e2e.worlds.chaos import expect_soon
 from suites.e2e.worlds.credentialed import Connected, variables_of
 
 pytestmark = [pytest.mark.covers("E2E-DEGRADATION"), pytest.mark.capability("modules")]
 
+
+#: From the command line to a butler that serves, or that has given up.
+START_S: Final = 60.0
 
 #: Modules whose credentials this harness never provides.
 WITHOUT_CREDENTIALS = frozenset({"telegram", "email", "calendar"})
@@ -115,6 +126,93 @@ async def test_what_depends_on_a_failed_module_fails_in_cascade(connected: Conne
     assert "ok" == (await relationship.status())["health"], (
         "with its credentials back the butler is ok again"
     )
+
+
+#: Chains of three that no order but the topological one gets right both: not the one of the names, nor
+#: that of the file, nor how many each needs. Module → what it depends on.
+CHAINS: Final[tuple[Mapping[str, Sequence[str]], ...]] = (
+    {"calendar": ["email"], "email": ["telegram"], "telegram": []},
+    {"telegram": ["email"], "email": ["calendar"], "calendar": []},
+)
+
+
+@pytest.mark.disturbs
+async def test_modules_start_after_those_they_depend_on(
+    connected: Connected, tmp_path: Path
+) -> None:
+    """In a chain of three, with credentials, all are active; without the first, the rest cascade.
+
+    A chain without a first one is a mistake in the file: the butler says so, and does not start.
+    """
+    relationship = connected.butlers["relationship"]
+    folder = tmp_path / "relationship"
+    shutil.copytree(relationship.config.directory, folder)
+    other = dataclasses.replace(relationship, command=relocated(relationship, folder))
+    file = folder / "butler.toml"
+    head = file.read_text(encoding="utf-8").partition("[modules.")[0]
+    await relationship.stop()
+    try:
+        for chain in CHAINS:
+            file.write_text(head + tables(chain), encoding="utf-8")
+            async with open_beside(other) as process:
+                status = await served(relationship, process)
+            found = {name: module["status"] for name, module in status["modules"].items()}
+
+            assert found == dict.fromkeys(chain, "active"), (
+                f"modules start after those they depend on: with the credentials of all and "
+                f"{dict(chain)} all are active, found {status['modules']}"
+            )
+            assert status["health"] == "ok", f"all modules are active, and {status['health']!r}"
+        last, middle, first = chain
+        without = dict.fromkeys(variables_of(connected.butlers.subject, first), "")
+        async with open_beside(other, environment=without) as process:
+            status = await served(relationship, process)
+        found = {name: module["status"] for name, module in status["modules"].items()}
+
+        assert found == {first: "failed", middle: "cascade_failed", last: "cascade_failed"}, (
+            f"what depends on a failed module is cascade_failed, over all steps of {dict(chain)}: "
+            f"found {status['modules']}"
+        )
+        file.write_text(head + tables({**chain, first: [last]}), encoding="utf-8")
+        returncode, output = await other.attempt(seconds=START_S)
+    finally:
+        await relationship.start()
+
+    assert returncode != 0, (
+        f"modules that depend on each other in a circle cannot be resolved, and a butler with such "
+        f"modules ended as if all were well\n{output}"
+    )
+    assert "Traceback" not in output, f"a mistake of the operator is a traceback\n{output}"
+
+
+def relocated(butler: Butler, folder: Path) -> list[str]:
+    """The command line that starts a butler from another folder."""
+    own = str(butler.config.directory)
+    if own not in butler.command:
+        not_run("subject", "its command line does not name the folder of a butler")
+    return [str(folder) if word == own else word for word in butler.command]
+
+
+def tables(chain: Mapping[str, Sequence[str]]) -> str:
+    """The tables of modules in a ``butler.toml``."""
+    return "".join(
+        f"[modules.{name}]\ndepends_on = {json.dumps(list(needed))}\n"
+        for name, needed in chain.items()
+    )
+
+
+async def served(butler: Butler, process: Any) -> Mapping[str, Any]:
+    """The status of a butler whose process was just started beside its own, or instead of it."""
+
+    async def answer() -> Mapping[str, Any] | None:
+        assert process.returncode is None, (
+            f"{butler.name} ended with {process.returncode} instead of serving\n{process.tail()}"
+        )
+        with suppress(CannotReach):
+            return await butler.status()
+        return None
+
+    return await expect_soon(f"{butler.name} serves", answer, seconds=START_S, story=process.tail())
 
 
 async def test_a_degraded_butler_keeps_its_tools(ecosystem: Ecosystem) -> None:

@@ -35,7 +35,8 @@ REGISTERED_S: Final = 20.0
 async def test_quarantine_holds_on_every_path(connected: Connected, token: str) -> None:
     """A butler in quarantine gets no message, and stays there when it renews its lease or restarts.
 
-    What else it says of itself is kept: its description is the new one. Released, it gets messages.
+    What else it says of itself is kept: description and capabilities are the new ones. Released, it
+    gets messages.
     """
     butlers = connected.butlers
     relationship = butlers["relationship"]
@@ -44,12 +45,13 @@ async def test_quarantine_holds_on_every_path(connected: Connected, token: str) 
     before = file.read_text(encoding="utf-8")
     described = relationship.config.description
     described_anew = f"{described} Ünï 'q' {token}"
+    able_anew = f"Fähigkeit 'q' {token}"
     try:
         async with quarantined(butlers, "relationship"):
             file.write_text(
                 before.replace(
                     json.dumps(described), json.dumps(described_anew, ensure_ascii=False)
-                ),
+                ).replace("capabilities = [", f'capabilities = ["{able_anew}", '),
                 encoding="utf-8",
             )
             await expect_renewed(butlers, relationship, restart=True)
@@ -59,6 +61,10 @@ async def test_quarantine_holds_on_every_path(connected: Connected, token: str) 
                 "a butler in quarantine renews its lease and stays where it is", row,
                 eligibility_state="quarantined", description=described_anew,
             )  # fmt: skip
+            assert able_anew in row["capabilities"], (
+                f"a later registration says what a butler can do now: expected {able_anew!r} among "
+                f"its capabilities, found {row['capabilities']}"
+            )
             journey = await follow(
                 butlers, await butlers.send(text, model=[route("relationship"), say("Done.")])
             )

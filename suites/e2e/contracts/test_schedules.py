@@ -32,8 +32,10 @@ from suites.e2e.ecosystem.boot import link_butlers, open_ecosystem
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.conversation import Conversation, open_conversation
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.mcp import CannotReach
 from suites.e2e.observe.journey import Row
 from suites.e2e.observe.sentences import expect_columns, expect_moment, expect_same
+from suites.e2e.worlds.chaos import expect_soon
 from suites.e2e.worlds.schedules import (
     fall_due,
     oversleep,
@@ -344,6 +346,7 @@ async def test_a_restart_loses_no_task(ecosystem: Ecosystem, token: str) -> None
     """What fell due while a butler was down runs once at the first tick of its new life.
 
     Its state, its disabled tasks and its sessions are what they were, after a second restart too.
+    One that is killed at a task says afterwards that the task does not run.
     """
     general = ecosystem["general"]
     async with scheduled(general, f"{token}off") as off, scheduled(general, token) as name:
@@ -384,6 +387,51 @@ async def test_a_restart_loses_no_task(ecosystem: Ecosystem, token: str) -> None
             f"what state_set acknowledged is there after two restarts; found {kept}"
         )
         await general.call("state_delete", key=token)
+        await _killed_at_work(ecosystem, general, name, token)
+
+
+async def _killed_at_work(ecosystem: Ecosystem, general: Butler, name: str, token: str) -> None:
+    """A task whose butler is killed in its session does not count as running for ever."""
+    before = await sessions_of(general, name)
+    client = ecosystem.gateway.client
+    async with (
+        trio.open_nursery() as nursery,
+        client.fault(Fault(kind="hold", contains=token, times=20)) as number,
+    ):
+        await fall_due(general, name)
+
+        async def tick() -> None:
+            with suppress(CannotReach):
+                await general.try_call("tick", seconds=TICK_S)
+
+        async def held() -> bool:
+            return await client.fault_met(number) > 0
+
+        nursery.start_soon(tick)
+        await expect_soon("the session of a task asks its model", held, seconds=TICK_S)
+        await general.kill()
+    await general.start()
+    task = await schedule_row(general, name)
+    cut = [row for row in await sessions_of(general, name) if row not in before]
+
+    expect_same(
+        "a session that was killed is closed as failed",
+        expected=[(False, True)],
+        found=[(row["success"], row["completed_at"] is not None) for row in cut],
+    )
+    for where, shown in (
+        ("its row", task["last_result"]),
+        ("the list", (await _listed(general))[name].get("last_result")),
+    ):
+        assert "running" not in str(shown).casefold(), (
+            f"a row says what happened: the butler was killed at the task's work, nothing of it runs "
+            f"any more, and {where} says {shown}"
+        )
+    await fall_due(general, name)
+    await _tick(general)
+    ran = [row["success"] for row in await sessions_of(general, name) if row not in before + cut]
+
+    assert ran == [True], f"what was killed once runs at its next time, once; found {ran}"
 
 
 async def test_a_failed_run_is_written_down_and_comes_again(

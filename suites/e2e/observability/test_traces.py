@@ -9,19 +9,25 @@ from __future__ import annotations
 import secrets
 
 import pytest
+import trio
 
 from harness_core.doubles.http import Answer, Rule
 from harness_core.doubles.model import Fault
 from harness_core.doubles.telemetry import Span, Trace
 from suites.e2e.ecosystem.handle import Ecosystem, Sent
+from suites.e2e.observe.expect_broken_journey import expect_one_session
 from suites.e2e.observe.expect_journey import expect_journey
 from suites.e2e.observe.journey import Journey, follow, recorded_calls
+from suites.e2e.worlds.chaos import expect_soon, refuses
 
 pytestmark = [pytest.mark.covers("E2E-TRACING"), pytest.mark.capability("tracing")]
 
 #: Exporters send in batches; the usual interval between two is 5 s, and the end of a session and
 #: its last span lie apart.
 ARRIVE_S = 12.0
+
+#: Until a session asks its model, and from SIGTERM to the first refusal.
+ASKS_S = 30.0
 
 #: Clocks of one machine agree; the start of a span and that of its parent are read moments apart.
 CLOCK_NS = 5_000_000
@@ -211,23 +217,41 @@ async def test_every_message_has_a_trace(ecosystem: Ecosystem, token: str, given
 
 @pytest.mark.disturbs
 async def test_spans_are_not_lost_when_a_butler_stops(ecosystem: Ecosystem, token: str) -> None:
-    """A butler that is asked to stop right after its work still sends the spans of it."""
+    """A butler that is asked to stop in the middle of its work still sends the spans of it.
+
+    Its session ends in the time it has for that, and the process right after.
+    """
     health = ecosystem["health"]
-    sent, caller = await send(ecosystem, f"I have a headache, severity 1 ({token})")
-    journey = await follow(ecosystem, sent)
+    client = ecosystem.gateway.client
+    hold = Fault(kind="hold", contains=token, also="symptom_log", times=20)
     try:
-        await health.stop()
+        async with trio.open_nursery() as nursery:
+            async with client.fault(hold) as number:
+                sent, caller = await send(ecosystem, f"I have a headache, severity 1 ({token})")
+
+                async def held() -> bool:
+                    return await client.fault_met(number) > 0
+
+                await expect_soon("the session asks the model", held, seconds=ASKS_S)
+                nursery.start_soon(health.stop)
+                await expect_soon(
+                    "a butler that shuts down refuses work", lambda: refuses(health), seconds=ASKS_S
+                )
+            journey = await follow(ecosystem, sent)
+        session = expect_one_session(journey, "health")
+
+        assert session["success"] is True, (
+            f"a session that ends in time is drained\n{journey.text()}"
+        )
+        assert recorded_calls(session), f"the session called its tool\n{journey.text()}"
         trace = await ecosystem.collector.settled(
             sent.trace_id, where=has_all(journey, caller, "health"), seconds=ARRIVE_S
         )
     finally:
-        await health.start()
+        await health.restart()
 
-    assert recorded_calls(journey.of_message("health")[0]), (
-        f"the session called its tool\n{journey.text()}"
-    )
     expect_connected(trace, caller, "health")
-    for call in recorded_calls(journey.of_message("health")[0]):
+    for call in recorded_calls(session):
         assert of_tool(trace, "health", call["name"]), (
             f"the span of {call['name']} was lost\n{trace.text()}"
         )

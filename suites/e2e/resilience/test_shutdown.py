@@ -90,7 +90,10 @@ async def test_a_session_that_ends_in_time_is_drained(fragile: Ecosystem, chaos:
 
 @pytest.mark.knob("shutdown_s")
 async def test_a_session_that_does_not_end_is_cut_off(fragile: Ecosystem, chaos: Chaos) -> None:
-    """When the time is up the session is cancelled and closed as failed, with the reason."""
+    """When the time is up the session is cancelled and closed as failed, with the reason.
+
+    No time at all is a time, too.
+    """
     held = await chaos.hold(TOOL_OF["health"])
     message = to_health()
     sent = await fragile.send(message.text)
@@ -115,12 +118,36 @@ async def test_a_session_that_does_not_end_is_cut_off(fragile: Ecosystem, chaos:
         f"a session that was cut off did its work after its end\n{story}"
     )
 
+    await chaos.start("health", **turned(fragile.subject, "health", shutdown_s=0))
+    message = to_health()
+    held = await chaos.hold(message.token)
+    async with trio.open_nursery() as nursery:
+
+        async def trigger() -> None:
+            with suppress(CannotReach):
+                await fragile["health"].try_call(
+                    "trigger", {"prompt": message.text}, seconds=CALL_S
+                )
+
+        nursery.start_soon(trigger)
+        await chaos.until_met(held)
+        report = await chaos.stop_well("health")
+
+    expect_in_time("a shutdown without time", report.waited_s, deadline_s=0, slack_s=SLACK_S)
+    rows = await fragile["health"].database.rows(
+        "SELECT success, error, completed_at FROM sessions WHERE prompt LIKE %s",
+        (f"%{message.token}%",),
+    )
+
+    assert len(rows) == 1, f"one trigger is one session on record, found {rows}"
+    expect_failed_session(rows[0], butler="health", story=str(rows))
+
 
 @pytest.mark.knob("queue_depth", "shutdown_s")
 async def test_what_waits_when_a_shutdown_begins(fragile: Ecosystem, chaos: Chaos) -> None:
-    """A trigger that waits in the queue then is refused and leaves nothing, or is done and says so.
+    """A trigger that waits in the queue then is new work: it is refused, and leaves nothing.
 
-    Never is it begun and abandoned: no row stays open, and nothing is paid for that is on no record.
+    The running session is drained. No row stays open, and nothing is paid for that is on no record.
     """
     await chaos.start(
         "relationship", **turned(fragile.subject, "relationship", shutdown_s=patience(DRAINS_S))
@@ -158,22 +185,25 @@ async def test_what_waits_when_a_shutdown_begins(fragile: Ecosystem, chaos: Chao
         await chaos.release(held)
     await expect_no_open_session(relationship)
     rows = await relationship.database.rows(
-        "SELECT success, error FROM sessions WHERE prompt LIKE %s", (f"%{waiting.token}%",)
+        "SELECT started_at, success, error FROM sessions WHERE prompt LIKE %s",
+        (f"%{waiting.token}%",),
     )
     calls = await fragile.gateway.client.ledger(since=mark)
     asked = [call for call in calls if waiting.token in call.prompt]
-    done = await waiting.left_its_row(fragile, "relationship")
     answer = answers.get(waiting.token)
     what = f"the trigger that waited was answered with {answer.text if answer else None!r}"
 
-    assert bool(asked) == bool(rows), (
-        f"{what}: its session asked the model {len(asked)} times, on record are {rows}"
+    assert not rows, (
+        f"a butler that shuts down refuses new work: expected no session of what waited then, found "
+        f"{rows}; {what}"
     )
-    if answer is not None and not answer.is_error and answer.value.get("success") is not False:
-        assert done, f"{what}, and nothing was done"
-        assert [True] == [row["success"] for row in rows], f"{what}, on record are {rows}"
-    else:
-        assert not done, f"{what}, and it was done all the same: {rows}"
+    assert not asked, f"{what}, and the model was asked {len(asked)} times for it"
+    assert answer is None or answer.is_error or answer.value.get("success") is False, (
+        f"{what}, and its session is not on record"
+    )
+    assert not await waiting.left_its_row(fragile, "relationship"), (
+        f"{what}, and it was done all the same"
+    )
     await running.expect_row(fragile, "relationship")
 
 
