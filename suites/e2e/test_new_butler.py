@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,14 +10,14 @@ import pytest
 
 from harness_core.base.bridge import Loop
 from harness_core.base.evidence import Evidence
-from harness_core.doubles.turns import route, say
+from harness_core.doubles.turns import route, say, use
 from harness_core.infrastructure.databases import Contains
 from harness_core.process import Run
 from harness_core.system.subject import Subject
-from suites.e2e.ecosystem.boot import link_butlers, open_ecosystem
+from suites.e2e.ecosystem.boot import link_butlers, open_ecosystem, roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
-from suites.e2e.observe.journey import follow
+from suites.e2e.observe.journey import follow, recorded_calls
 
 pytestmark = pytest.mark.covers("E2E-NEW-BUTLER")
 
@@ -24,9 +25,25 @@ GARDEN = """
 [butler]
 name = "garden"
 port = 8177
-description = "Garden: plants, seeds, sowing, watering, tomatoes, roses and the greenhouse."
+description = "Garden: plants, seeds, sowing, watering, ${GARDEN_WORD}, roses and the greenhouse."
 capabilities = ["plants", "watering", "sowing"]
 """
+
+#: What stands for ``${GARDEN_WORD}``, as it is.
+WORD = 'tomatoes "Öchsle" \\ ${HOME}'
+
+#: What a butler thinks with that names no model (contract, ``roster/<name>/``).
+MODEL = "claude-haiku-4-5-20251001"
+
+#: One with code and tables of its own, which are those of another.
+SHED = """
+[butler]
+name = "shed-2"
+port = 8178
+description = "Shed: tools, ladders, buckets."
+"""
+CODE_OF = "general"
+ASKS = "${GARDEN_WORD}"
 
 
 @pytest.mark.slow
@@ -39,24 +56,38 @@ def test_a_new_folder_is_booted_registered_and_reached(
     token: str,
     progress: Callable[[str], None],
 ) -> None:
-    """In a copy of the roster, one new folder is booted, registered, and gets its messages."""
+    """In a copy of the roster, a new folder is booted, registered, and gets its messages.
+
+    So is one with tools and tables of its own, and a hyphen in its name.
+    """
     roster = tmp_path / "roster"
     link_butlers(subject, roster, ["switchboard"])
     (roster / "garden").mkdir()
     (roster / "garden" / "butler.toml").write_text(GARDEN, encoding="utf-8")
-    manager = open_ecosystem(harness_run, subject, evidence=evidence, roster=roster, say=progress)
+    shutil.copytree(roster_directory(subject) / CODE_OF, roster / "shed-2")
+    (roster / "shed-2" / "butler.toml").write_text(SHED, encoding="utf-8")
+    manager = open_ecosystem(
+        harness_run,
+        subject,
+        evidence=evidence,
+        roster=roster,
+        environment={"GARDEN_WORD": WORD},
+        say=progress,
+    )
     with harness_loop.hold(manager) as ecosystem:
         harness_loop.run(lambda: expect_reached(ecosystem, token))
+        harness_loop.run(lambda: expect_code_used(ecosystem, token))
 
 
 async def expect_reached(ecosystem: Ecosystem, token: str) -> None:
     """The new butler serves, is listed, and runs the one session of its message."""
-    assert set(ecosystem.butlers) == {"garden", "switchboard"}, (
-        f"the roster has garden and switchboard, found {sorted(ecosystem.butlers)}"
+    assert set(ecosystem.butlers) == {"garden", "shed-2", "switchboard"}, (
+        f"the roster has garden, shed-2 and switchboard, found {sorted(ecosystem.butlers)}"
     )
     await ecosystem.switchboard.database.expect_row(
         "butler_registry",
         where={"name": "garden", "endpoint_url": Contains(f":{ecosystem['garden'].port}/")},
+        columns={"description": ecosystem["garden"].config.description.replace(ASKS, WORD)},
     )
     status = await ecosystem["garden"].status()
 
@@ -69,3 +100,28 @@ async def expect_reached(ecosystem: Ecosystem, token: str) -> None:
     expect_inbox(journey, ["garden"])
     expect_routing(journey, ["garden"])
     expect_sessions(journey, ["garden"])
+    models = {row["model"] for row in journey.of_message("garden")}
+
+    assert models == {MODEL}, (
+        f"a butler whose file names no model has {MODEL}, found {models}\n{journey.text()}"
+    )
+
+
+async def expect_code_used(ecosystem: Ecosystem, token: str) -> None:
+    """The one with code is asked, and its tool's call and row are on record under their names."""
+    text = f"Put the ladder {token} into the shed"
+    given = {"collection": "ladders", "name": f"ladder {token}"}
+    sent = await ecosystem.send(
+        text, model=[route("shed-2"), use("entity_create", **given), say("It is there.")]
+    )
+    journey = await follow(ecosystem, sent)
+    expect_inbox(journey, ["shed-2"])
+    expect_routing(journey, ["shed-2"])
+    expect_sessions(journey, ["shed-2"])
+    called = [call["name"] for row in journey.of_message("shed-2") for call in recorded_calls(row)]
+
+    assert called == ["entity_create"], (
+        f"tool calls are recorded by the tool's own name: expected entity_create, found {called}\n"
+        f"{journey.text()}"
+    )
+    await ecosystem["shed-2"].database.expect_row("entities", where={"name": f"ladder {token}"})

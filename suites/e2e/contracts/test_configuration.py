@@ -70,12 +70,35 @@ async def test_a_file_that_is_wrong_starts_nothing(
     assert not cut, f"an error says what was found and what was expected; this one ends in {cut}"
 
 
-async def test_the_good_file_is_not_refused(ecosystem: Ecosystem, tmp_path: Path) -> None:
-    """The file whose variations are refused is read: what is left to fail is the busy port."""
+#: A value that is text, whatever it would mean in a file.
+ODD: Final = 'say "hi"\n[butler.shutdown]\ntimeout_s = "x" \\ ${HARNESS_ABSENT} $HARNESS_ABSENT'
+
+#: Files in which nothing is wrong.
+RIGHT: Final = {
+    "the-good-one": GOOD,
+    "a-value-with-quotes": 'description = "${HARNESS_ODD}"\n' + GOOD,
+    "a-value-in-a-task": GOOD.replace("look", "${HARNESS_ODD} and ${HARNESS_ODD}"),
+    "a-variable-in-a-comment": f"# of ${{HARNESS_ABSENT}}\n{GOOD}",
+    "a-dollar": GOOD.replace("look", "spend $5, $HARNESS_ABSENT or {HARNESS_ABSENT}, 100 %"),
+    "without-an-optional-one": f'[butler.env]\noptional = ["HARNESS_ABSENT"]\n{GOOD}',
+}
+
+
+@pytest.mark.parametrize("content", RIGHT.values(), ids=RIGHT)
+async def test_the_good_file_is_not_refused(
+    ecosystem: Ecosystem, tmp_path: Path, content: str
+) -> None:
+    """The file whose variations are refused is read: what is left to fail is the busy port.
+
+    A variable stands for its value, as text and once; what does not ask for one lacks none.
+    """
     folder = tmp_path / "general"
     folder.mkdir()
-    (folder / "butler.toml").write_text(HEAD + GOOD, encoding="utf-8")
-    returncode, output = await attempt_with(ecosystem["general"], folder)
+    (folder / "butler.toml").write_text(HEAD + content, encoding="utf-8")
+    returncode, output = await attempt_with(ecosystem["general"], folder, HARNESS_ODD=ODD)
 
     assert returncode == 1, f"a busy port ends with status 1; found {returncode}\n{output}"
-    assert str(ecosystem["general"].port) in output, f"the busy port is not named\n{output}"
+    assert str(ecosystem["general"].port) in output, (
+        f"nothing is wrong with the file, and the busy port is not named\n{output}"
+    )
+    assert "HARNESS_ABSENT" not in output, f"a variable that is not asked for is missed\n{output}"

@@ -213,6 +213,81 @@ async def test_a_later_call_changes_nothing_beside(
         )
 
 
+#: A call that makes a thing, the same with less, and with another value. Butler, tool, what it is told
+#: first, what again; the table, and the column that holds the token.
+AGAIN: Final[Mapping[str, tuple[str, str, Mapping[str, Any], Mapping[str, Any], str, str]]] = {
+    "medicine": (
+        "health",
+        "medication_add",
+        {"name": _DRUG, "dosage": "5 mg", "frequency": "twice a day"},
+        {"name": _DRUG, "dosage": "10 mg"},
+        "medications",
+        "name",
+    ),
+    "person": (
+        "relationship",
+        "contact_create",
+        {"name": _PERSON, "email": "{token}@example.org", "phone": "+977 1", "relation": "aunt"},
+        {"name": _PERSON, "phone": "+977 2"},
+        "contacts",
+        "name",
+    ),
+    "date": (
+        "relationship",
+        "important_date_add",
+        {"contact_name": _PERSON, "label": "day {token}", "month": 2, "day": 29, "year": 2000},
+        {"contact_name": _PERSON, "label": "day {token}", "month": 3, "day": 1},
+        "important_dates",
+        "label",
+    ),
+    "collection": (
+        "general",
+        "collection_create",
+        {"name": _SHELF, "description": "old maps, unfolded"},
+        {"name": _SHELF},
+        "collections",
+        "name",
+    ),
+}
+
+
+@pytest.mark.parametrize("again", AGAIN.values(), ids=AGAIN)
+async def test_what_is_not_mentioned_again_stays(
+    ecosystem: Ecosystem, token: str, again: tuple[Any, ...]
+) -> None:
+    """A thing that is told of once more, with less, keeps what is not mentioned then."""
+    name, tool, first, later, table, where = again
+    butler = ecosystem[name]
+    await _offers(butler, tool)
+
+    async def rows() -> list[dict[str, Any]]:
+        return [
+            {key: value for key, value in row.items() if key != "updated_at"}
+            for row in await butler.database.rows(
+                f"SELECT * FROM {table} WHERE {where} LIKE %s ORDER BY created_at", (f"%{token}",)
+            )
+        ]
+
+    await butler.call(tool, **fill(first, token))
+    before = await rows()
+
+    assert len(before) == 1, f"{tool} made one row in {table}, found {before}"
+    answer = await butler.try_call(tool, fill(later, token))
+    # A product may keep two, or refuse the second: what the first one said stands all the same.
+    found = (await rows())[0]
+    given = set() if answer.is_error else {key for key in later if key in found}
+    changed = {
+        key: (before[0][key], found[key])
+        for key in before[0]
+        if key not in given and before[0][key] != found.get(key)
+    }
+
+    assert not changed, (
+        f"updating one thing changes no other: {tool} with {fill(later, token)} was answered with "
+        f"{answer.text}, and changed (before, after) {changed}"
+    )
+
+
 async def test_changes_at_once_lose_nothing(ecosystem: Ecosystem, token: str) -> None:
     """Of many changes of one thing at a time, each of another key, every one is there afterwards."""
     general = ecosystem["general"]

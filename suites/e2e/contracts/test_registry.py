@@ -35,6 +35,7 @@ REGISTERED_S: Final = 20.0
 async def test_quarantine_holds_on_every_path(connected: Connected, token: str) -> None:
     """A butler in quarantine gets no message, and stays there when it renews its lease or restarts.
 
+    So it does when the switchboard restarts.
     What else it says of itself is kept: description and capabilities are the new ones. Released, it
     gets messages.
     """
@@ -54,6 +55,7 @@ async def test_quarantine_holds_on_every_path(connected: Connected, token: str) 
                 ).replace("capabilities = [", f'capabilities = ["{able_anew}", '),
                 encoding="utf-8",
             )
+            await butlers.switchboard.restart()
             await expect_renewed(butlers, relationship, restart=True)
             row = await _entry(butlers, "relationship")
 

@@ -145,6 +145,19 @@ async def test_when_all_hops_fail_nothing_is_claimed(ecosystem: Ecosystem, token
         (failed,) = journey.of_message(butler)
         expect_failed_session(failed, butler=butler, story=story)
         expect_finished(failed, butler=butler, story=story)
+    # What has failed is not new because it comes again.
+    again = await ecosystem.switchboard.call("ingest", **sent.arguments)
+
+    assert (sent.request_id, True) == (str(again.get("request_id")), again.get("duplicate")), (
+        f"the same event is the same message, also when it failed: it was {sent.request_id}, and "
+        f"the answer is {again}"
+    )
+    after = await follow(ecosystem, sent)
+
+    assert len(after.routing) == len(journey.routing), (
+        f"a message is dispatched once, also when that failed and it is delivered again\n"
+        f"{after.text()}"
+    )
 
 
 async def test_a_second_attempt_has_the_same_names(ecosystem: Ecosystem, token: str) -> None:

@@ -247,17 +247,19 @@ async def test_a_target_that_hangs_beyond_the_deadline(fragile: Ecosystem, chaos
 async def test_many_hops_to_a_target_that_hangs(fragile: Ecosystem, chaos: Chaos) -> None:
     """A hop that has to wait for others has the same deadline: its wait is a part of it.
 
-    However many messages are before it, it ends in time, and says how.
+    However many messages are before it, it ends in time, and says how. A message for another target
+    has nothing to wait for.
     """
     await chaos.start(
         "switchboard",
         **turned(fragile.subject, "switchboard", hop_deadline_s=HOP_S, in_flight=1),
     )
     held = await chaos.provider(Fault(kind="hold", contains=TOOL_OF["health"], times=2 * WAITING))
-    journeys = [
-        await follow(fragile, sent)
-        for sent in [await fragile.send(to_health().text) for _ in range(WAITING)]
-    ]
+    waiting = [await fragile.send(to_health().text) for _ in range(WAITING)]
+    elsewhere = to_relationship()
+    await expect_carried_out(fragile, await fragile.send(elsewhere.text), "relationship")
+    await elsewhere.expect_row(fragile, "relationship")
+    journeys = [await follow(fragile, sent) for sent in waiting]
     for journey in journeys:
         expect_outcome(journey, "health", {"timeout", "overload_rejected"})
     took = {
