@@ -82,7 +82,9 @@ def test_a_new_folder_is_booted_registered_and_reached(
     except ServiceFailed as error:
         if not {"garden", "shed-2"} & set(str(error).replace(":", " ").split()):
             raise
-        raise AssertionError(f"a folder with a butler.toml is a butler, and starts: {error}") from error
+        raise AssertionError(
+            f"a folder with a butler.toml is a butler, and starts: {error}"
+        ) from error
 
 
 async def expect_reached(ecosystem: Ecosystem, token: str) -> None:

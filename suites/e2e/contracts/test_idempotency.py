@@ -270,10 +270,14 @@ async def test_a_long_message_is_kept_whole_or_refused(ecosystem: Ecosystem, tok
 
 
 async def test_a_duplicate_changes_nothing(ecosystem: Ecosystem, token: str) -> None:
-    """What is delivered again with another text is the first message: the text stays as it was."""
+    """What is delivered again with another text is the first message: the text stays as it was.
+
+    It is kept as it came, blanks and all.
+    """
     event_id = _fresh("event")
-    text = f"I have a fever, severity 3 ({token})"
-    first = await ecosystem.send(text, event_id=event_id)
+    text = f"  I have a fever,\n\tseverity 3 ({token}) \n"
+    fever = use("symptom_log", name="fever", severity=3, notes=token)
+    first = await ecosystem.send(text, [route("health"), fever], event_id=event_id)
     again = await ecosystem.send(f"Add {token} to my list of books", event_id=event_id)
 
     expect_same(

@@ -165,6 +165,15 @@ async def test_what_is_due_runs_once_and_is_armed_again(ecosystem: Ecosystem, to
 
         assert len(again) == 1, f"it ran again without being due: {len(again)} sessions"
         expect_unchanged("a tick that finds nothing due", after, await schedule_row(general, name))
+        later = f" another {token}\n\t茶 "
+        await _change(general, name, "schedule_update", prompt=later)
+        changed = await schedule_row(general, name)
+
+        expect_columns("an update is kept, blanks and all", changed, prompt=later)
+        expect_unchanged("an update of the prompt after a run", after, changed, but=["prompt"])
+        await _change(general, name, "schedule_update", enabled=False)
+        disabled = await schedule_row(general, name)
+        expect_unchanged("to disable it after a run", changed, disabled, but=["enabled"])
 
 
 @pytest.mark.slow
