@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +57,7 @@ def read_vitals(pid: int) -> Vitals:
 
         assert memory, f"the daemon (pid {pid}) has ended and was not reaped"
         descriptors = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+        threads = sum(1 for _ in Path(f"/proc/{pid}/task").iterdir())
     except (FileNotFoundError, PermissionError, ProcessLookupError) as error:
         # The files of a process that has ended are for root alone to see.
         raise AssertionError(f"the daemon (pid {pid}) has ended while it was read") from error
@@ -63,7 +65,7 @@ def read_vitals(pid: int) -> Vitals:
         pid=pid,
         started=started,
         descriptors=descriptors,
-        threads=sum(1 for _ in Path(f"/proc/{pid}/task").iterdir()),
+        threads=threads,
         memory_kib=memory["VmRSS:"],
         most_memory_kib=memory["VmHWM:"],
         children=below(pid),
@@ -71,13 +73,16 @@ def read_vitals(pid: int) -> Vitals:
 
 
 def below(pid: int) -> tuple[int, ...]:
-    """The processes that a process has started and that still run, and theirs."""
+    """The processes that a process has started and that still run, and theirs.
+
+    Any of them may end while they are read, the one that was asked for too: it has none then.
+    """
     found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found += [int(child) for child in task.read_text(encoding="ascii").split()]
-        except (FileNotFoundError, ProcessLookupError):
-            continue
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                children = (task / "children").read_text(encoding="ascii")
+                found += [int(child) for child in children.split()]
     return tuple(found + [deeper for child in found for deeper in below(child)])
 
 

@@ -1,6 +1,7 @@
 """How a command is ended: all of it, and nothing that would have followed is begun."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,14 @@ def test_a_shell_is_killed_before_its_command(tmp_path, monkeypatch, number):
     early = [pid for pid, parent in started_by.items() if order.index(pid) < order.index(parent)]
     assert not early, f"killed before the shells that wait for them: {early} of {order}"
     assert not Path(tmp_path / "reached").exists(), "a shell went on after its command was killed"
+
+
+def test_what_ends_meanwhile():
+    """Processes may come and go while a command's tree is read; it is read all the same."""
+    busy = subprocess.Popen(["sh", "-c", "for i in $(seq 300); do (true & true); done"])
+    try:
+        while busy.poll() is None:
+            assert busy.pid in actuator._below(os.getpid()) or busy.poll() is not None
+    finally:
+        busy.kill()
+        busy.wait()

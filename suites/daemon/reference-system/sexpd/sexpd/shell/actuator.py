@@ -302,9 +302,10 @@ def _session(leader: int) -> set[int]:
 def _below(pid: int) -> set[int]:
     """The processes that a process has started and that are its children still, and theirs."""
     found: set[int] = set()
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found.update(map(int, task.read_text().split()))
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                found.update(map(int, (task / "children").read_text().split()))
     return found.union(*map(_below, found))
 
 
