@@ -94,7 +94,8 @@ class _Handler:
     ) -> str:
         """Say goodbye, or hang up."""
         if self._refusals.with_name(HANGS_UP).exists():
-            server.transport.abort()
+            transport: Any = server.transport
+            transport.abort()
         return "221 2.0.0 bye"
 
     def _write(self, event: dict[str, object]) -> None:
