@@ -69,6 +69,10 @@ _WRONG: Final = {
     "steps as bullets": ("1. Press the flap onto the shaft.\n2. Screw", "- Press the flap onto the shaft.\n- Screw", ["3. Assembly Strategy"]),
     "steps as prose": ("1. Press the flap onto the shaft.\n2. Screw", "First press the flap onto the shaft, then screw", ["3. Assembly Strategy"]),
     "risks as prose": ("- The ball may miss", "The ball may miss", ["5. Risk Assessment"]),
+    "risks in a table of a header": ("- The ball may miss: the flap is adjustable.", "| risk |\n|---|", ["5. Risk Assessment"]),
+    "risks in a table of an empty row": ("- The ball may miss: the flap is adjustable.", "| risk |\n|---|\n| |", ["5. Risk Assessment"]),
+    "risks in a list of empty entries": ("- The ball may miss: the flap is adjustable.", "-\n-", ["5. Risk Assessment"]),
+    "steps in empty entries": ("1. Press the flap onto the shaft.\n2. Screw the base down", "1.\n2.", ["3. Assembly Strategy"]),
     "a placeholder": ("- The ball may miss: the flap is adjustable.", "- TODO", ["TODO"]),
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -105,6 +106,58 @@ async def test_int_018_blocked_until_it_has_passed(episodes: Episodes) -> None:
         await _both_taken(coder, "the second round")
         await session.write("model.py", script)
         await _both_refused(coder, "the first design again", says=r"model\.py")
+
+
+#: A design that imports in every way; what each file holds is part of its size, which is 40.
+_IMPORTED: Final = {
+    "kit/__init__.py": "from kit.seven import SEVEN\n",
+    "kit/one.py": "ONE = 3\n",
+    "kit/two.py": "from . import six\nfrom .deep.eight import EIGHT as MORE\nTWO = 4 + six.SIX + MORE\n",
+    "kit/three.py": "THREE = 5\n",
+    "kit/four.py": "FOUR = 6\n",
+    "kit/five.py": "FIVE = 7\n",
+    "kit/six.py": "SIX = 2\n",
+    "kit/seven.py": "SEVEN = 1\n",
+    "kit/deep/__init__.py": "",
+    "kit/deep/eight.py": "EIGHT = 9\n",
+    "nine.py": "NINE = 3\n",
+}
+_IMPORTS: Final = """
+import kit
+import kit.one as one
+import kit.five
+from kit import two, three as third
+from nine import *
+
+def inner():
+    from kit import four
+    return four.FOUR
+
+SIZE = one.ONE + two.TWO + third.THREE + inner() + kit.five.FIVE + kit.SEVEN + NINE
+"""
+
+
+async def test_int_018_every_way_of_importing(episodes: Episodes) -> None:
+    """However a script imports a file of the session, the verdict is about that file too.
+
+    The model provider is a stand-in: the gateway holds the models.
+    """
+    async with coder_at_work(episodes, number=187, plan=_plan(187)) as coder:
+        session = coder.session
+        for path, content in _IMPORTED.items():
+            await session.write(path, content)
+        await session.write("model.py", _script(187, "SIZE", _IMPORTS))
+        judged = await _passed(coder, "a design that imports in every way")
+        planned = coder.bundle.estimate["totals"]["unit_cost_usd"]
+        assert judged.totals is not None, f"a design that passed has no price: {judged}"
+        expect_same(planned, float(judged.totals.unit_cost_usd), what="USD of a block as planned")
+        for path, content in _IMPORTED.items():
+            await session.write(path, content.replace(" = ", " = 1 + ") + "# changed\n")
+            await _both_refused(
+                coder, f"a design whose {path} is another", says=re.escape(path), file=path
+            )
+            await session.write(path, content)
+        await _both_taken(coder, "the design as it was when it passed")
 
 
 async def test_int_018_what_a_verdict_is_about_is_what_is_built(episodes: Episodes) -> None:
