@@ -6,6 +6,7 @@ disposable home it runs in, where the canaries show it (``test_confinement.py`` 
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import cast
@@ -186,16 +187,56 @@ async def test_a_safe_command_has_its_effect(confined: Daemon, token: str) -> No
 @pytest.mark.covers("CONTRACT-5-SAFE")
 @pytest.mark.capability("shell-reply")
 async def test_stderr_and_status_come_back(confined: Daemon) -> None:
-    """A command's stderr and its exit status come back apart from its stdout."""
+    """A command's stderr and its exit status come back apart from its stdout, blanks and all."""
+    command = r"printf '\n  out \n'; printf ' \n err\t\n\n' >&2; exit 3"
+    expected = ("\n  out \n", " \n err\t\n\n", 3)
     async with confined.connect() as connection:
-        outcome = await ask(connection, shell("echo out; echo err >&2; exit 3"))
-        stdout, exit_code = expect_outcome(outcome, connection, "echo out; echo err >&2; exit 3")
+        outcome = await ask(connection, shell(command))
+        stdout, exit_code = expect_outcome(outcome, connection, command)
 
-    assert ("out\n", "err\n", 3) == (stdout, outcome.get("PAYLOAD", "STDERR"), exit_code), (
+    assert expected == (stdout, outcome.get("PAYLOAD", "STDERR"), exit_code), (
         "contract 5: stdout, stderr and status of a command: expected "
-        + repr(("out\n", "err\n", 3))
+        + repr(expected)
         + ", found "
         + repr((stdout, outcome.get("PAYLOAD", "STDERR"), exit_code))
+    )
+
+
+#: Signals that end a program that does not expect them; those between them stop it, or do nothing.
+DEADLY = (*range(1, 17), *range(24, 28), *range(29, 32), 34, 64)
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+async def test_the_status_says_which_signal_ended_it(daemon: Daemon) -> None:
+    """The status of a command that a signal ends is that of any shell: 128 and the signal's number."""
+    expected = {number: 128 + number for number in DEADLY}
+    found: dict[int, object] = {}
+    async with daemon.connect() as connection:
+        for number in DEADLY:
+            # Longer than any deadline of this test, and another's command it is not.
+            wait = f"3141.{random.randrange(10**9):09}"
+
+            async def at_work(wait: str = wait) -> int | None:
+                lines = {pid: " ".join(command_line(pid)) for pid in below(daemon.pid)}
+                return next((pid for pid in lines if lines[pid] == f"sleep {wait}"), None)
+
+            command = f"sleep {wait}"
+            await connection.send(shell(command, timeout=ANSWER_S * 2))
+            pid: int | None = None
+            with trio.move_on_after(patience(ANSWER_S)):
+                pid = await until(at_work)
+
+            assert pid, f"contract 5: the safe command {command!r} does not run"
+            os.kill(pid, number)
+            outcome = await connection.receive("its outcome", seconds=ANSWER_S * 3)
+            _, found[number] = expect_outcome(outcome, connection, command)
+
+    wrong = {n: found[n] for n in DEADLY if found[n] != expected[n]}
+
+    assert not wrong, (
+        "contract 5: the status of a command that signal n ended is 128 + n; found, by signal: "
+        f"{wrong}"
     )
 
 
@@ -332,16 +373,22 @@ async def test_text_is_judged_too(confined: Daemon, canary: Canary, source: str)
 @pytest.mark.capability("shell-text")
 async def test_text_is_run_as_it_is_written(confined: Daemon, token: str) -> None:
     """A command that is typed as text is the same command: blanks, tabs, lines and quotes are kept."""
-    command = f"printf '<%s>' 'a   b' \"c\t d\"   e '{token}\n  f'"
-    text = confined.subject.table("texts")["shell"].replace("{command}", command)
-    expected = f"<a   b><c\t d><e><{token}\n  f>"
+    rows = {
+        f"printf '<%s>' 'a   b' \"c\t d\"   e '{token}\n  f'": f"<a   b><c\t d><e><{token}\n  f>",
+        # What is printed comes back from its first blank to its last; of the last newline nothing is said.
+        f"printf '\\n\\n \\t {token} \\t \\n'": f"\n\n \t {token} \t ",
+        f"printf '  err {token} \\n' >&2": f"  err {token} ",
+        f"echo; echo ' {token}'; echo; echo": f"\n {token}",
+    }
+    asking = confined.subject.table("texts")["shell"]
     async with confined.connect() as connection:
-        answer = await ask(connection, user_input(text))
-        found = expect_message(answer, connection)
+        for command, expected in rows.items():
+            answer = await ask(connection, user_input(asking.replace("{command}", command)))
+            found = expect_message(answer, connection)
 
-        assert expected in found, (
-            f"contract 5: typed as text, {command!r} prints {expected!r}, found {found!r}"
-        )
+            assert expected in found, (
+                f"contract 5: typed as text, {command!r} prints {expected!r}, found {found!r}"
+            )
 
 
 async def test_skills_are_judged_too(confined: Daemon, canary: Canary) -> None:

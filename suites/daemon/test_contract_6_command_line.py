@@ -100,6 +100,14 @@ async def test_a_command_runs_or_is_refused(daemon: Daemon, typed: Typed, token:
     ran = await typed(daemon, "shell", command=f"echo out {token}; echo err {token} >&2; exit 7")
     expect_printed(ran, f"out {token}\n", f"err {token}\n", status=7)
     expect_printed(await typed(daemon, "shell", command="true"))
+    margins = rf"printf '\n \t{token} \n\n'; printf ' \n err \t\n' >&2"
+    outcome = await typed(daemon, "shell", command=margins)
+    expect_printed(outcome, f"\n \t{token} \n\n", " \n err \t\n")
+    for status in (126, 127, 128, 129, 137, 254):
+        outcome = await typed(daemon, "shell", command=f"bash -c 'exit {status}'")
+        expect_printed(outcome, status=status)
+    outcome = await typed(daemon, "shell", command="timeout -s KILL 0.1 sleep 5")
+    expect_printed(outcome, status=137)
     # Of what is not there: nothing is lost where a product runs it.
     dangerous = f"rm -rf /nothing-{token}"
     expect_printed(await typed(daemon, "shell", command=dangerous), "blocked", status=1)
