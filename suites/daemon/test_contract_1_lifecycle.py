@@ -373,12 +373,38 @@ async def test_without_its_setup(start, subject) -> None:
                 f"contract 1: without its setup it calls itself healthy: {answer.payload}"
             )
             said += "\n".join(daemon.child.tail())
+            await expect_no_skill_to_be_said(daemon)
     except AssertionError as error:
         if error.__cause__ is None:
             raise
         said = str(error)  # it did not start
 
     assert "setup" in said.lower(), f"contract 1: nothing names the missing setup: {said}"
+
+
+async def expect_no_skill_to_be_said(daemon: Daemon) -> None:
+    """Where the place of skills is there and holds none, that is no setup either, and is said."""
+    table = daemon.subject.table("skills")
+    if "directory" not in table:
+        return
+    directory = Path(daemon.fill(table["directory"]))
+    for what in ("is empty", "holds no skill"):
+        directory.mkdir(parents=True, exist_ok=True)
+        if what == "holds no skill":
+            (directory / "notes").write_text("bring milk\n", encoding="utf-8")
+        await daemon.restart()
+        answer = await daemon.health()
+
+        assert expect_health(answer) != Keyword("HEALTHY"), (
+            f"contract 1: never set up, its directory of skills {what}, and it calls itself healthy: "
+            f"{answer.payload}"
+        )
+        said = answer.payload + "\n".join(daemon.child.tail())
+
+        assert "setup" in said.lower(), (
+            f"contract 1: never set up, its directory of skills {what}: nothing names the missing "
+            f"setup: {said}"
+        )
 
 
 @pytest.mark.capability("shell-reply")

@@ -91,6 +91,38 @@ async def test_renders_and_answers(run, daemon: Daemon, token: str) -> None:
         )
 
 
+#: Characters of one line of output, and of what is written, that a daemon of this test keeps.
+LINES = (65_537, 1_048_577)
+ROOM = 1 << 22
+
+
+@pytest.mark.knob("frame_characters", "output_characters")
+@pytest.mark.capability("echo", "shell-text")
+async def test_answers_of_any_size_are_shown(run, start, token: str) -> None:
+    """An answer that is longer than any buffer is shown to its end, and the connection goes on."""
+    knobs = {"frame_characters": ROOM, "output_characters": ROOM}
+    async with start(Settings(knobs=knobs)) as daemon, tui(run, daemon) as terminal:
+        table = daemon.subject.table("tui")
+        asking = daemon.subject.table("texts")["shell"]
+        for number, characters in enumerate(LINES):
+            command = f"printf '%0{characters}d' {number + 7}; echo; echo end of {number}"
+            await terminal.enter(asking.replace("{command}", command))
+            last = re.compile(rf"0{{200}}{number + 7}\s*\n\s*end of {number}\s*$", re.MULTILINE)
+            screen = await terminal.expect(
+                f"an answer of {characters} characters, to its last", last.search, seconds=30
+            )
+
+            assert table["lost"] not in screen, (
+                f"contract 9: an answer of {characters} characters costs no connection, found:\n"
+                f"{screen[-2000:]}"
+            )
+            typed = daemon.echo_of(f"after-{number}-{token}")
+            await terminal.enter(typed)
+            await terminal.expect(
+                "an answer after the long one", answered(f"after-{number}-{token}", typed)
+            )
+
+
 async def test_evaluates(run, daemon: Daemon) -> None:
     """/eval prints the value of an expression, which could not have been written beforehand."""
     first, second = random.randrange(10_000, 99_999), random.randrange(10_000, 99_999)
