@@ -39,6 +39,7 @@ class Defaults(Table, frozen=True):
     """``[defaults]``."""
 
     root: str
+    start: tuple[str, ...] = ()
 
 
 class Emacs(Table, frozen=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+from fractions import Fraction
 from pathlib import Path
 from typing import cast
 
@@ -23,7 +24,7 @@ from harness_core.process import command_line
 from suites.daemon.canary import Canary, open_canary
 from suites.daemon.commands import DANGEROUS, HARMLESS, Dangerous, Harmless
 from suites.daemon.confinement import confinement
-from suites.daemon.daemon import Absent, Daemon
+from suites.daemon.daemon import Absent, Daemon, Settings
 from suites.daemon.messages import (
     ANSWER_S,
     HEALTH_CHECK,
@@ -31,11 +32,21 @@ from suites.daemon.messages import (
     expect_health,
     expect_message,
     expect_refusal,
+    request,
     shell,
     user_input,
 )
 from suites.daemon.vitals import below, running
-from suites.daemon.wire import Connection, Keyword, Message, RemoteProtocolError, Violation
+from suites.daemon.wire import (
+    NIL,
+    Connection,
+    Form,
+    Keyword,
+    Message,
+    RemoteProtocolError,
+    T,
+    Violation,
+)
 
 pytestmark = [pytest.mark.covers("CONTRACT-5-DANGEROUS"), pytest.mark.requires("confinement")]
 
@@ -200,6 +211,123 @@ async def test_stderr_and_status_come_back(confined: Daemon) -> None:
         + ", found "
         + repr((stdout, outcome.get("PAYLOAD", "STDERR"), exit_code))
     )
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+async def test_each_command_begins_anew(confined: Daemon, token: str) -> None:
+    """A command begins in the working root with nothing to read and nothing of those before it.
+
+    On whatever connection: where one has gone, what it has set and what it was given is its own.
+    """
+    rows = (
+        ("cd / && pwd", "/\n", "", 0),
+        ("pwd", f"{confined.root}\n", "", 0),
+        ("pwd", f"{confined.root}\n", "", 0),
+        (f"x={token}; export y={token}; echo $x$y", f"{token}{token}\n", "", 0),
+        ("echo [$x$y]", "[]\n", "", 0),
+        ("echo [$x$y]", "[]\n", "", 0),
+        ("set -eu; echo set", "set\n", "", 0),
+        ("false; echo [$nothing]", "[]\n", "", 0),
+        ("cat; echo nothing to read", "nothing to read\n", "", 0),
+        ("exit 4", "", "", 4),
+        ("echo $?", "0\n", "", 0),
+        (f"echo {token} >&2", "", f"{token}\n", 0),
+        ("echo out", "out\n", "", 0),
+        ("true", "", "", 0),
+    )
+    async with confined.connect() as one, confined.connect() as two:
+        for number, (command, *expected) in enumerate(rows):
+            connection = (one, two)[number // 2 % 2]
+            outcome = await ask(connection, shell(command))
+            stdout, exit_code = expect_outcome(outcome, connection, command)
+            found = [stdout, outcome.get("PAYLOAD", "STDERR"), exit_code]
+
+            assert found == expected, (
+                f"contract 5: {command!r} after {[row[0] for row in rows[:number]]}: expected "
+                f"stdout, stderr and status {expected}, found {found}"
+            )
+
+
+#: What stands for a time: none of it, a name, a text, a list, more than there is.
+TIMES: tuple[Form, ...] = (0, -1, Fraction(-1, 2), "5", "soon", (), (1, 2), Keyword("SOON"), 10**30)
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+async def test_a_timeout_that_means_nothing_is_an_error(daemon: Daemon, client, token: str) -> None:
+    """A :TIMEOUT that is no time is refused with a reason, or none; the command is not left to run on."""
+    wait = f"3145.{random.randrange(10**9):09}"
+    for value in TIMES:
+        command = f"echo {token}"
+        answer = await ask(client, shell(command, timeout=value))
+        if answer.get("TYPE") == Keyword("LOG"):
+            expect_refusal(answer, client)
+        else:
+            expect_outcome(answer, client, command)
+    for value in (Fraction(1, 4), 1):
+        command = f"sleep {wait}"
+        answer = await ask(client, shell(command, timeout=value), seconds=ANSWER_S * 2)
+        if answer.get("TYPE") != Keyword("LOG"):
+            _, exit_code = expect_outcome(answer, client, command)
+
+            assert exit_code != 0, f"contract 5: it was ended, and has failed: {answer.payload}"
+
+    for command in ("", " ", "\n", "#"):
+        answer = await ask(client, shell(command))
+        if answer.get("TYPE") != Keyword("LOG"):
+            nothing = expect_outcome(answer, client, command)
+
+            assert nothing == ("", 0), (
+                f"contract 5: {command!r} does nothing, found {answer.payload}"
+            )
+    texts: tuple[Form, ...] = (7, Keyword("LS"), (), ("ls", "-l"), NIL, T)
+    for value in texts:
+        refusal = await ask(client, request("SHELL", "EXECUTE", cmd=value))
+        expect_refusal(refusal, client)
+    stdout, _ = expect_outcome(await ask(client, shell("echo on")), client, "echo on")
+
+    assert stdout == "on\n", f"contract 5: after what means nothing it goes on, found {stdout!r}"
+
+    async def ended() -> bool:
+        return not running(wait)
+
+    with trio.move_on_after(patience(ANSWER_S)):
+        await until(ended)
+
+    assert not running(wait), f"contract 5: a timed-out command left {running(wait)}"
+    expect_health(await daemon.health())
+
+
+#: Characters that are kept of an output, where that can be told.
+KEPT = 1000
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+@pytest.mark.knob("output_characters")
+async def test_as_much_output_is_kept_as_configured(start) -> None:
+    """Of an output as much comes back as is configured: in characters, of each stream, from its start."""
+    settings = Settings(knobs={"output_characters": KEPT})
+    async with start(settings) as daemon, daemon.connect() as connection:
+        for letter in "x日😀":
+            for count in (1, KEPT - 1, KEPT, KEPT + 1, 3 * KEPT, 100 * KEPT):
+                line = f"seq {count} | sed 's/.*/{letter}/' | tr -d '\\n'"
+                command = f"{line}; {line} >&2; exit 5"
+                outcome = await ask(connection, shell(command))
+                stdout, exit_code = expect_outcome(outcome, connection, command)
+                found = (stdout, outcome.get("PAYLOAD", "STDERR"))
+                expected = letter * min(count, KEPT)
+
+                assert found == (expected, expected), (
+                    f"contract 5: of {count} characters {letter} to both streams expected "
+                    f"{len(expected)} of each, found {[len(str(each)) for each in found]}: "
+                    f"{str(found)[:100]}"
+                )
+                assert exit_code == 5, (
+                    f"contract 5: a command of which more is printed than is kept ends as it "
+                    f"ends: expected status 5, found {exit_code}"
+                )
 
 
 #: Signals that end a program that does not expect them; those between them stop it, or do nothing.

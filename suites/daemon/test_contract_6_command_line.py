@@ -92,8 +92,15 @@ async def listed(daemon: Daemon, target: str, key: str) -> list[Form]:
 @pytest.mark.capability("echo")
 async def test_a_text_is_answered(daemon: Daemon, typed: Typed, token: str) -> None:
     """A text that is typed is answered as over the wire, in any script."""
-    text = daemon.echo_of(f"naïve 日本 😀 {token}")
-    expect_printed(await typed(daemon, "say", text=text), f"naïve 日本 😀 {token}")
+    for text in (
+        f"naïve 日本 😀 {token}",
+        f"-x --port 1 {token} -- --help",
+        f"'q' \"d\" $HOME `x` \\ \\n %s {{}} {token}",
+        f"a   b\n\t\n  {token}",
+        f"(:TYPE :EVENT :X {token})",
+    ):
+        outcome = await typed(daemon, "say", text=daemon.echo_of(text))
+        expect_printed(outcome, text)
 
 
 @pytest.mark.capability("shell-reply")
@@ -113,6 +120,25 @@ async def test_a_command_runs_or_is_refused(daemon: Daemon, typed: Typed, token:
     # Of what is not there: nothing is lost where a product runs it.
     dangerous = f"rm -rf /nothing-{token}"
     expect_printed(await typed(daemon, "shell", command=dangerous), "blocked", status=1)
+
+
+async def test_a_daemon_that_was_killed_is_not_there(start, typed: Typed, token: str) -> None:
+    """After a crash a command says that there is no daemon; after the next start it asks that one."""
+    async with start() as daemon:
+        for _ in range(2):
+            expect_printed(await typed(daemon, "status"), str(daemon.pid), str(daemon.port))
+            daemon.kill()
+            await daemon.child.wait()
+            for verb, fields in (("status", {}), ("say", {"text": token}), ("gateways", {})):
+                refused = await typed(daemon, verb, **fields)
+
+                assert refused[0] != 0, (
+                    f"contract 6: the daemon was killed, and {verb} claims success:\n{refused[1]}"
+                )
+                expect_printed(refused, status=refused[0])
+                assert refused[1].strip(), f"contract 6: the error of {verb} has no text"
+            await daemon.restart()
+        expect_printed(await typed(daemon, "status"), str(daemon.pid), str(daemon.port))
 
 
 @pytest.mark.capability("shell-reply")

@@ -102,6 +102,39 @@ NONSENSE: Final = {
 }
 
 
+#: A sound answer in both shapes at once, which is none where the status says so.
+_SOUND: Final = message("says who failed").json | {
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "says who failed"}}]
+}
+STATUSES: Final = {
+    f"status-{status}": Answer(status=status, json=_SOUND)
+    for status in (
+        *(
+            300,
+            301,
+            302,
+            303,
+            305,
+            307,
+            308,
+            399,
+            400,
+            402,
+            403,
+            404,
+            405,
+            406,
+            408,
+            409,
+            410,
+            413,
+            415,
+        ),
+        *(422, 424, 425, 429, 451, 498, 499, 500, 501, 502, 503, 504, 507, 520, 529, 599),
+    )
+}
+
+
 #: What a provider complains about with the keys in it, wherever an answer has room for words.
 _COMPLAINT: Final = f"no such key: {' '.join(KEYS.values())}"
 REPEATING: Final = {
@@ -340,7 +373,7 @@ async def test_nonsense_is_no_answer(start, cast: Cast, token: str) -> None:
         cast.answers = well
         await expect_cascade(daemon, cast, "warm up", by="alpha", order=["alpha"])
         before = daemon.vitals()
-        for name, nonsense in (NONSENSE | REPEATING).items():
+        for name, nonsense in (NONSENSE | REPEATING | STATUSES).items():
             cast.answers = well | {"alpha": nonsense, "beta": nonsense}
             question = f"What of {name}, {token}?"
             order = ["alpha", "beta", "gamma"]

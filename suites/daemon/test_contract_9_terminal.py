@@ -218,6 +218,83 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
         expect_health(await daemon.health())
 
 
+#: Lines that are typed faster than they are answered: more than a connection's queue holds.
+TYPED = 40
+
+
+@pytest.mark.capability("echo")
+async def test_begins_before_the_daemon(run, start, token: str) -> None:
+    """It waits for a daemon that is not there yet, evaluates meanwhile, and is connected when it is.
+
+    Stopped and started, the daemon is the same to it; what is typed at once is answered in its order.
+    """
+    async with start(Settings(same_port=True)) as daemon:
+        table = daemon.subject.table("tui")
+        await daemon.stop()
+        argv, typed = daemon.client("tui"), daemon.echo_of(token)
+        async with open_terminal(run, argv, environment=daemon.environment()) as terminal:
+            await terminal.expect(
+                "its prompt without a daemon", lambda screen: table["prompt"] in screen
+            )
+            first, second = random.randrange(10_000, 99_999), random.randrange(10_000, 99_999)
+            await terminal.enter(f"/eval (+ {first} {second})")
+            screen = await terminal.expect(
+                "the value of an expression without a daemon",
+                lambda screen: str(first + second) in screen,
+            )
+
+            assert table["connected"] not in screen, (
+                f"contract 9: no daemon is there, and it shows that it is connected:\n{screen}"
+            )
+            await terminal.enter(typed)
+            await expect_calls(daemon.port, CALLS)
+            await daemon.start()
+            await terminal.expect(
+                "that it is connected to the daemon that came later",
+                lambda screen: table["connected"] in screen,
+                seconds=RECONNECT_S,
+            )
+            await terminal.expect(
+                "the answer to what was typed before the daemon was there", answered(token, typed)
+            )
+            await daemon.stop()
+            await terminal.expect(
+                "that the daemon has stopped", lambda screen: table["lost"] in screen
+            )
+            await daemon.start()
+            await terminal.expect(
+                "that it is connected after a stop",
+                lambda screen: screen.rfind(table["connected"]) > screen.rfind(table["lost"]),
+                seconds=RECONNECT_S,
+            )
+            words = [f"n{number:02}-{token}" for number in range(TYPED)]
+            await terminal.enter("\n".join(daemon.echo_of(word) for word in words))
+            screen = await terminal.expect(
+                f"the answers to {TYPED} lines",
+                lambda screen: all(answered(word, daemon.echo_of(word))(screen) for word in words),
+            )
+            lines = [line for line in screen.splitlines() if daemon.echo_of("n") not in line]
+            found = re.findall(rf"n\d\d-{token}", "\n".join(lines))
+
+            assert found == words, (
+                f"contract 9: each of {TYPED} lines is answered once, in their order; found {found}"
+            )
+            await daemon.stop()
+            await terminal.expect(
+                "that the daemon has stopped again",
+                lambda screen: screen.rfind(table["lost"]) > screen.rfind(table["connected"]),
+            )
+            await terminal.enter("/quit")
+            with trio.move_on_after(patience(RECONNECT_S)):
+                await until(terminal.ended)
+
+            assert await terminal.ended(), (
+                f"contract 9: /quit ends it without a daemon too, found:\n{await terminal.screen()}"
+            )
+        await daemon.start()
+        expect_health(await daemon.health())
+
+
 async def expect_calls(port: int, times: int) -> None:
     """Something that is no daemon listens and hangs up; the client comes again so many times."""
     calls = 0
