@@ -7,6 +7,7 @@ which headers and which body, is on record. The keys are looked for wherever the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -156,16 +157,19 @@ REPEATING: Final = {
 
 @dataclass(slots=True)
 class Cast:
-    """Three providers, and how each of them answers now."""
+    """Three providers, and how each of them answers now: always so, or as it is asked."""
 
     answers: dict[str, Answer] = field(default_factory=dict)
     recorders: tuple[Recorder, ...] = ()
+    respond: dict[str, Callable[[Recorded], Answer]] = field(default_factory=dict)
 
     def rules(self, **paths: str) -> list[Rule]:
         """Rules for a recorder: name of a provider → path."""
 
         def answer(name: str) -> Callable[[Recorded], Answer]:
-            return lambda _request: self.answers[name]
+            return lambda request: (
+                self.respond[name](request) if name in self.respond else self.answers[name]
+            )
 
         return [
             Rule(path=path, method="POST", answer=answer(name), name=name)
@@ -528,6 +532,84 @@ async def test_a_sound_answer_arrives_whole_in_every_shape(start, cast: Cast, to
                 )
                 at = found + len(text)
         expect_health(await daemon.health())
+
+
+#: Questions that are asked at the same time, one to a client.
+AT_ONCE: Final = 12
+
+
+async def test_each_question_has_its_own_answer(start, cast: Cast, evidence, token: str) -> None:
+    """Whoever asks gets the answer to what he asked, among others and after one that came too late."""
+
+    def of(request: Recorded) -> str:
+        asked = re.findall(rf"q\d+-{token}", request.text)
+        return f"This is of {' and '.join(asked)}."
+
+    async with asking(start, cast, "abg") as daemon:
+
+        async def one(number: int) -> None:
+            async with daemon.connect() as connection:
+                for turn in range(3):
+                    mine = f"q{number}{turn}-{token}"
+                    asked = user_input(f"What of {mine}?")
+                    answer = await ask(connection, asked, seconds=ANSWER_S)
+                    reply = expect_message(answer, connection)
+
+                    assert reply == f"This is of {mine}.", (
+                        f"contract 8: asked of {mine}, a client is answered of that alone; found "
+                        f"{reply!r}"
+                    )
+
+        cast.respond = {
+            "alpha": lambda request: message(of(request)),
+            "beta": lambda request: completion(of(request)),
+            "gamma": lambda request: message(of(request)),
+        }
+        async with trio.open_nursery() as nursery:
+            for number in range(AT_ONCE):
+                nursery.start_soon(one, number)
+        # The first comes too late with one answer; the next question is another.
+        well = dict(cast.respond)
+        cast.respond["alpha"] = lambda request: replace(
+            message(of(request)), latency_s=patience(SOON_S) * 2
+        )
+        await one(AT_ONCE + 10)
+        cast.respond = well
+        for number in range(3):
+            await one(AT_ONCE + 20 + number)
+
+
+async def test_what_is_secret_in_an_address_is_shown_nowhere(start, evidence, token: str) -> None:
+    """A password or a token in the address of a provider is in no frame, log or error."""
+    secrets = ("pp4passWq81Zd", "tt6tokenLm27Bv")
+    async with open_recorder("secretive", evidence=evidence) as there:
+        places = (
+            f"http://u:{secrets[0]}@127.0.0.1:1/{secrets[1]}",
+            f"http://u:{secrets[0]}@127.0.0.1:{there.port}/{secrets[1]}",
+        )
+        order = [
+            Provider(
+                name=name, shape=shape, url=url, key=KEYS["alpha"], model="m", timeout_s=LATER_S
+            )
+            for name, shape, url in zip(
+                ("alpha", "beta"), ("anthropic", "openai"), places, strict=True
+            )
+        ]
+        async with start(Settings(providers=order)) as daemon, daemon.connect() as connection:
+            said: dict[str, str] = {}
+            for number in range(2):
+                answer = await ask(connection, user_input(f"{number} {token}"), seconds=ANSWER_S)
+                expect_message(answer, connection)
+                said[f"answer {number}"] = answer.payload
+            health = await daemon.health()
+            expect_health(health)
+            said["its health"] = health.payload
+            asked = len(there.requests)
+            said["its log"] = daemon.child.log.read_text(encoding="utf-8", errors="replace")
+    leaked = [f"{where}: {line}" for where, text in said.items() for line in shown(text, secrets)]
+
+    assert asked >= 1, f"contract 8: the provider that is there is asked, found {said}"
+    assert not leaked, "contract 8: a secret is shown nowhere, found:\n" + "\n".join(leaked)
 
 
 #: Keys that no HTTP header can carry, as they are pasted or read from a file: what is around and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,12 @@ async def test_inserts_a_flight_plan(emacs: Emacs, tmp_path: Path, token: str) -
 
     assert properties.get("ID"), f"contract 9: the node has no ID: {properties}"
     assert properties.get("CREATED"), f"contract 9: the node has no date: {properties}"
+    now = datetime.now(tz=UTC)
+    days = {f"{now + timedelta(days=days):%Y-%m-%d}" for days in (-1, 0, 1)}
+
+    assert any(day in properties["CREATED"] for day in days), (
+        f"contract 9: the node was created today, {now:%Y-%m-%d}; found {properties}"
+    )
     assert properties["ID"] in output, (
         f"the ID {properties['ID']} is not the one reported: {output!r}"
     )

@@ -320,6 +320,13 @@ async def test_after_a_text_that_is_too_long_the_next_is_answered(run, start, to
         table = daemon.subject.table("tui")
         await terminal.enter(daemon.echo_of("x" * LONGEST))
         await terminal.expect("that the connection is lost", lambda screen: table["lost"] in screen)
+        # Of the daemon's error LOG, which comes before the end, its user learns what was wrong.
+        await terminal.expect(
+            "the reason that the daemon gave",
+            lambda screen: (
+                re.search(rf"malformed|too l(ong|arge)|\b{LONGEST}\b", screen) is not None
+            ),
+        )
         await terminal.expect(
             "that it is connected again",
             lambda screen: screen.rfind(table["connected"]) > screen.rfind(table["lost"]),
