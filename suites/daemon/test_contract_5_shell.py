@@ -313,11 +313,12 @@ async def test_as_much_output_is_kept_as_configured(start) -> None:
         for letter in "x日😀":
             for count in (1, KEPT - 1, KEPT, KEPT + 1, 3 * KEPT, 100 * KEPT):
                 line = f"seq {count} | sed 's/.*/{letter}/' | tr -d '\\n'"
-                command = f"{line}; {line} >&2; exit 5"
+                whole = f"{{ printf A; {line}; printf Z; }}"
+                command = f"{whole}; {whole} >&2; exit 5"
                 outcome = await ask(connection, shell(command))
                 stdout, exit_code = expect_outcome(outcome, connection, command)
                 found = (stdout, outcome.get("PAYLOAD", "STDERR"))
-                expected = letter * min(count, KEPT)
+                expected = f"A{letter * count}Z"[:KEPT]
 
                 assert found == (expected, expected), (
                     f"contract 5: of {count} characters {letter} to both streams expected "

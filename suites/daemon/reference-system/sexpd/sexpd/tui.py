@@ -162,8 +162,8 @@ class Terminal:
                 self._unanswered.popleft()
             if kind == "LOG":
                 print(f"! {level.lower()}: {payload.get('TEXT')}")
-            elif "TEXT" in payload:
-                print(f"sexpd: {payload['TEXT']}")
+            elif payload.get("TEXT"):
+                print("sexpd: " + str(payload["TEXT"])[:100_000])
 
 
 class _Frames:
