@@ -386,29 +386,30 @@ async def test_without_its_setup(start, subject) -> None:
 DEFAULT_PORT = 9105
 
 
-async def test_the_port_that_is_the_default(daemon: Daemon, run, subject) -> None:
+async def test_the_port_that_is_the_default(start, run, subject) -> None:
     """A daemon that is told of no port takes the one of the contract, or says that it is taken."""
     if "start" not in subject.table("defaults"):
         not_run("subject", f"{subject.path.name} does not say how it is started without a port")
-    argv = daemon.client("defaults", "start")
-    environment = daemon.environment()
-    async with run.child(argv, name="default", env=environment, cwd=daemon.home) as child:
+    async with start() as daemon:
+        await daemon.stop()
+        argv, environment = daemon.client("defaults", "start"), daemon.environment()
+        async with run.child(argv, name="default", env=environment, cwd=daemon.home) as child:
 
-        async def known() -> bool:
-            ours = {child.pid, *below(child.pid)}
-            return child.returncode is not None or any(row.pid in ours for row in listeners())
+            def ports() -> list[int]:
+                ours = {child.pid, *below(child.pid)}
+                return [row.port for row in listeners() if row.pid in ours]
 
-        with trio.move_on_after(patience(STOP_S)):
-            await until(known)
-        ours = {child.pid, *below(child.pid)}
-        ports = [row.port for row in listeners() if row.pid in ours]
-        output = "\n".join(child.tail())
+            async def known() -> bool:
+                return child.returncode is not None or bool(ports())
 
-        assert ports == [DEFAULT_PORT] or (not ports and str(DEFAULT_PORT) in output), (
+            with trio.move_on_after(patience(STOP_S)):
+                await until(known)
+            found, output = ports(), "\n".join(child.tail())
+
+        assert found == [DEFAULT_PORT] or (not found and str(DEFAULT_PORT) in output), (
             f"contract 1: told of no port it listens on {DEFAULT_PORT}, or says that this one is "
-            f"taken; found {ports}:\n{output}"
+            f"taken; found {found}:\n{output}"
         )
-    expect_health(await daemon.health())
 
 
 async def expect_no_skill_to_be_said(daemon: Daemon) -> None:

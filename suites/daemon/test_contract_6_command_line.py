@@ -193,6 +193,8 @@ async def test_an_option_says_which_daemon_is_asked(
         expect_printed(refused, status=refused[0])
         expect_printed(await typed(daemon, "stop", port=own.port))
         await own.child.wait()
+        # No daemon of this home runs, and the variable says where another one is.
+        expect_printed(await typed(own, "status"), str(daemon.pid), str(daemon.port))
         expect_health(await daemon.health())
 
 
