@@ -92,7 +92,7 @@ async def test_renders_and_answers(run, daemon: Daemon, token: str) -> None:
 
 
 #: What is printed in answers that are longer than a buffer, and how the screen ends then: one line that
-#: is that long, and many. A terminal takes no more than that at once without loss.
+#: is that long, and many. How much more a terminal takes at once is its own; the command line prints more.
 LONG = (
     ("printf '%065537d' 7; echo; echo end of one line", r"0{200}7\s*\n\s*end of one line\s*$"),
     ("seq 13200", r"^13199\s*\n\s*13200\s*$"),
