@@ -91,11 +91,12 @@ async def test_renders_and_answers(run, daemon: Daemon, token: str) -> None:
         )
 
 
-#: What is printed in answers that are longer than a buffer, and how the screen ends then: one line that
-#: is that long, and many. How much more a terminal takes at once is its own; the command line prints more.
+#: What is printed in answers that are longer than buffers, and how the screen ends then: one line that
+#: is that long, and many.
 LONG = (
     ("printf '%065537d' 7; echo; echo end of one line", r"0{200}7\s*\n\s*end of one line\s*$"),
-    ("seq 13200", r"^13199\s*\n\s*13200\s*$"),
+    ("printf '%0262145d' 7; echo; echo end of a line", r"0{200}7\s*\n\s*end of a line\s*$"),
+    ("seq 170000", r"^169999\s*\n\s*170000\s*$"),
 )
 ROOM = 1 << 22
 

@@ -162,8 +162,8 @@ class Terminal:
                 self._unanswered.popleft()
             if kind == "LOG":
                 print(f"! {level.lower()}: {payload.get('TEXT')}")
-            elif payload.get("TEXT"):
-                print("sexpd: " + str(payload["TEXT"])[:100_000])
+            elif "TEXT" in payload:
+                print(f"sexpd: {payload['TEXT']}")
 
 
 class _Frames:
