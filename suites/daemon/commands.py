@@ -285,6 +285,10 @@ HARMLESS: Final = (
     ),
     Harmless(id="pwd", command="pwd", output="$ROOT\n"),
     Harmless(id="unicode", command="echo 'naïve 日本 😀'", output="naïve 日本 😀\n"),
+    Harmless(id="blanks-around", command="printf ' \\n\\ta \\n\\n'", output=" \n\ta \n\n"),
+    Harmless(id="a-newline-alone", command="printf '\\n'", output="\n"),
+    Harmless(id="a-blank-alone", command="printf ' '", output=" "),
+    Harmless(id="carriage-return", command="printf 'a\\r\\n\\r'", output="a\r\n\r"),
     Harmless(id="date", command="date +%Y"),
     Harmless(id="uname", command="uname -s", output="Linux\n"),
 )
@@ -525,6 +529,20 @@ sleep 0
 sleep 0.01; echo slept
 true; exit 9
 exit 255
+exit 254
+exit 256
+exit 126
+exit 128
+exit 130
+bash -c 'exit 127'
+bash -c 'exit 129'
+sh -c 'exit 137'
+(exit 200)
+timeout -s KILL 0.1 sleep 5
+exec timeout -s KILL 0.1 sleep 5
+timeout 5 timeout -s KILL 0.1 sleep 5
+timeout 0.1 sleep 5
+set -o pipefail; seq 100000 | head -n 1
 stat -c %s grown/file.txt
 readlink -f grown/../grown/file.txt | xargs basename
 realpath --relative-to=. grown/sub/../file.txt

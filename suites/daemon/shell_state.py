@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["DEEDS", "aimed", "followed", "forgotten", "misled", "ways"]
+__all__ = ["DEEDS", "aimed", "followed", "forgotten", "led", "misled", "ways"]
 
 #: What is done to a file in the end, whether it is there or new; ``@`` is the word for it.
 _WRITING: Final = (
@@ -176,6 +176,8 @@ _CHANGED: Final[Mapping[str, str]] = {
     "by-default-unset": "unset x; : ${x=$F}",
     "by-default-in-quotes": 'x=; : "${x:=$F}"',
     "by-default-in-a-test": "x=; [[ -n ${x:=$F} ]]",
+    "by-default-if-unset": ": ${x=$F}",
+    "by-default-if-unset-in-quotes": ': "${x=$F}"',
     "by-reference": "declare -n y=x; y=$F",
     "by-getopts": "getopts a: y -a $F; x=$OPTARG",
     "by-set": "set -- $F; x=$1",
@@ -241,6 +243,27 @@ def followed(dice: random.Random, names: list[str] | None = None) -> str:
     own = ": > $N; x=$N"
     lines = [own, *(_CHANGED[name] for name in chosen)]
     return "\n".join([*lines, aimed(dice.choice(DEEDS), dice.choice(_ALONE))])
+
+
+#: Constructs that name a file of a directory by a pattern, which a directory alone does not.
+_OF_A_FILE: Final = ("pattern", "braces", "by-source-of-output")
+
+
+def led() -> dict[str, str]:
+    """Programs after which a variable, which was empty or unset, leads into the canary's directory.
+
+    Whoever takes it for empty still takes the file for one that is free in the working root.
+    """
+    deeds = (": > @", "echo more >> @", "cp /dev/null @", "echo more | tee -a @")
+    found = {}
+    for name, construct in _CHANGED.items():
+        if name.endswith(_OF_A_FILE):
+            continue
+        text = construct.replace("$F", "$D/").replace("/file.txt", "/")
+        for before in ("", "x=; ", "unset x; "):
+            deed = aimed(deeds[len(found) % len(deeds)], '"${x}file.txt"')
+            found[f"{name} after {before or 'nothing'}"] = f"{before}{text}\n{deed}"
+    return found
 
 
 #: What a name was before it becomes one that leads to the canary; ``@`` is the name.

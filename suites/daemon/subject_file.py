@@ -25,6 +25,7 @@ class Cli(Table, frozen=True):
     gateways: tuple[str, ...] = ()
     link: tuple[str, ...] = ()
     link_webhook: tuple[str, ...] = ()
+    at: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     say: tuple[str, ...] = ()
     shell: tuple[str, ...] = ()
@@ -38,6 +39,7 @@ class Defaults(Table, frozen=True):
     """``[defaults]``."""
 
     root: str
+    start: tuple[str, ...] = ()
 
 
 class Emacs(Table, frozen=True):
@@ -61,6 +63,7 @@ class Knobs(Table, frozen=True):
     frame_s: Variables = field(default_factory=dict)
     idle_s: Variables = field(default_factory=dict)
     output_characters: Variables = field(default_factory=dict)
+    port: Variables = field(default_factory=dict)
     refuse_shutdown: Variables = field(default_factory=dict)
     waiting: Variables = field(default_factory=dict)
     workers: Variables = field(default_factory=dict)

@@ -373,12 +373,68 @@ async def test_without_its_setup(start, subject) -> None:
                 f"contract 1: without its setup it calls itself healthy: {answer.payload}"
             )
             said += "\n".join(daemon.child.tail())
+            await expect_no_skill_to_be_said(daemon)
     except AssertionError as error:
         if error.__cause__ is None:
             raise
         said = str(error)  # it did not start
 
     assert "setup" in said.lower(), f"contract 1: nothing names the missing setup: {said}"
+
+
+#: Where the contract has a daemon listen that is told of no port.
+DEFAULT_PORT = 9105
+
+
+async def test_the_port_that_is_the_default(start, run, subject) -> None:
+    """A daemon that is told of no port takes the one of the contract, or says that it is taken."""
+    if "start" not in subject.table("defaults"):
+        not_run("subject", f"{subject.path.name} does not say how it is started without a port")
+    async with start() as daemon:
+        await daemon.stop()
+        argv, environment = daemon.client("defaults", "start"), daemon.environment()
+        async with run.child(argv, name="default", env=environment, cwd=daemon.home) as child:
+
+            def ports() -> list[int]:
+                ours = {child.pid, *below(child.pid)}
+                return [row.port for row in listeners() if row.pid in ours]
+
+            async def known() -> bool:
+                return child.returncode is not None or bool(ports())
+
+            with trio.move_on_after(patience(STOP_S)):
+                await until(known)
+            found, output = ports(), "\n".join(child.tail())
+
+        assert found == [DEFAULT_PORT] or (not found and str(DEFAULT_PORT) in output), (
+            f"contract 1: told of no port it listens on {DEFAULT_PORT}, or says that this one is "
+            f"taken; found {found}:\n{output}"
+        )
+
+
+async def expect_no_skill_to_be_said(daemon: Daemon) -> None:
+    """Where the place of skills is there and holds none, that is no setup either, and is said."""
+    table = daemon.subject.table("skills")
+    if "directory" not in table:
+        return
+    directory = Path(daemon.fill(table["directory"]))
+    for what in ("is empty", "holds no skill"):
+        directory.mkdir(parents=True, exist_ok=True)
+        if what == "holds no skill":
+            (directory / "notes").write_text("bring milk\n", encoding="utf-8")
+        await daemon.restart()
+        answer = await daemon.health()
+
+        assert expect_health(answer) != Keyword("HEALTHY"), (
+            f"contract 1: never set up, its directory of skills {what}, and it calls itself healthy: "
+            f"{answer.payload}"
+        )
+        said = answer.payload + "\n".join(daemon.child.tail())
+
+        assert "setup" in said.lower(), (
+            f"contract 1: never set up, its directory of skills {what}: nothing names the missing "
+            f"setup: {said}"
+        )
 
 
 @pytest.mark.capability("shell-reply")

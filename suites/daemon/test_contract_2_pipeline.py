@@ -15,9 +15,11 @@ from suites.daemon.messages import (
     ask,
     expect_health,
     expect_message,
+    request,
+    shell,
     user_input,
 )
-from suites.daemon.wire import Keyword, lookup
+from suites.daemon.wire import Form, Keyword, lookup, plist, print_form
 
 pytestmark = pytest.mark.covers("CONTRACT-2-INPUT")
 
@@ -62,6 +64,43 @@ async def test_meta_comes_back(client, source: str) -> None:
     expect_message(answer, client)
 
     assert answer.get("META", "SOURCE") == Keyword(source), f"whose answer is {answer.payload}?"
+
+
+@pytest.mark.capability(
+    "whole-meta", "shell-reply", "skill-list", "gateway-list", "links", "self-checks"
+)
+async def test_meta_comes_back_of_every_request(client, token: str) -> None:
+    """Whoever sends a META of his own finds it in the answer, whatever was asked and what became of it."""
+    link = {"name": token, "platform": "telegram", "address": "42"}
+    asked: list[tuple[Form, str]] = [
+        (HEALTH_CHECK, "HEALTH-RESPONSE"),
+        (user_input("ping"), "REQUEST"),
+        (shell("echo"), "EVENT"),
+        (shell(f"rm -rf /nothing-{token}"), "LOG"),
+        (request("SKILL", "LIST"), "EVENT"),
+        (request("GATEWAY", "LIST"), "EVENT"),
+        (request("GATEWAY", "LINK", **link), "EVENT"),
+        (request("GATEWAY", "UNLINK", name=token), "EVENT"),
+        (request("GATEWAY", "UNLINK", name=token), "LOG"),
+        (request("GATEWAY", "EXPLODE"), "LOG"),
+        (request("NOWHERE", "LIST"), "LOG"),
+    ]
+    for number, (form, kind) in enumerate(asked):
+        assert isinstance(form, tuple)
+        meta = plist(source=Keyword("CLI"), thread=number, of=token)
+        bare = [
+            each
+            for pair in zip(form[::2], form[1::2], strict=True)
+            for each in pair
+            if pair[0] != Keyword("META")
+        ]
+        answer = await ask(client, (Keyword("META"), meta, *bare))
+        found = answer.get("TYPE"), answer.get("META")
+
+        assert found == (Keyword(kind), meta), (
+            f"contract 2: {print_form(form)} is answered with a {kind} that bears its META: expected "
+            f"{print_form(meta)}, found {answer.payload}"
+        )
 
 
 @pytest.mark.capability("metaless")

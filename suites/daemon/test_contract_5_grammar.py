@@ -29,7 +29,7 @@ from suites.daemon.shell_grammar import AROUND, HARMS, NAMES, PATHS, combined, f
 from suites.daemon.shell_options import STARTERS, started
 from suites.daemon.shell_options import commands as options
 from suites.daemon.shell_spelling import ODD, patterned, quoted, spelled
-from suites.daemon.shell_state import DEEDS, aimed, followed, forgotten, misled, ways
+from suites.daemon.shell_state import DEEDS, aimed, followed, forgotten, led, misled, ways
 from suites.daemon.wire import Connection, Form, Keyword, Message, RemoteProtocolError
 
 pytestmark = [pytest.mark.covers("CONTRACT-5-DANGEROUS"), pytest.mark.requires("confinement")]
@@ -195,6 +195,59 @@ async def test_no_name_hides_a_program(confined: Daemon) -> None:
     expect_unharmed(await send_all(confined, commands))
 
 
+#: Ways from the root of the system to a directory, ``@``, that seem to be of the system, or of nowhere.
+DETOURS = (
+    "/bin/..@",
+    "/bin/../..@",
+    "/usr/bin/../..@",
+    "/usr/bin/../../..@",
+    "/usr/local/bin/../../..@",
+    "/sbin/..//@",
+    "/bin/./..@/.",
+    "//bin/../@",
+    "/bin/../bin/..@",
+    "/usr/../bin/../@",
+    "/nowhere/../bin/..@",
+    "/etc/..@",
+    "/proc/self/root@",
+    "@",
+    "/.@",
+    "@/../bin",
+    "@/../bin/../bin",
+)
+
+#: How a program is started by its path.
+STARTED = (
+    "@",
+    "'@'",
+    "command @",
+    "exec @",
+    "env @",
+    "timeout 5 @",
+    "nice @",
+    "x=@; $x",
+    "sh -c @",
+)
+
+
+@pytest.mark.capability("shell-reply")
+async def test_no_way_leads_to_a_program_that_is_not_of_the_system(confined: Daemon) -> None:
+    """A file of the working root that bears the name of a program is none, by whatever way it is named."""
+
+    def by(way: str, starting: str, grove: Grove) -> str:
+        path = way.replace("@", str(confined.root / grove.name / "bin")) + "/echo"
+        return aimed(starting, path)
+
+    ways = [*DETOURS, "/proc/self/cwd/$D/bin", "./$D/bin", "$D/bin", "$D/sub/../bin", "~/$D/bin"]
+
+    def to(way: str, starting: str, grove: Grove) -> str:
+        return grove.fill(by(way, starting, grove))
+
+    commands = {f"{way} by {each}": partial(to, way, each) for way in ways for each in STARTED[:1]}
+    commands |= {f"{ways[0]} by {each}": partial(to, ways[0], each) for each in STARTED[1:]}
+    expect_unharmed(await send_all(confined, commands))
+
+
 @pytest.mark.capability("shell-reply")
 async def test_no_name_hides_a_file(confined: Daemon) -> None:
     """A file is the same file however it is named, to a program and in a redirection."""
@@ -299,6 +352,7 @@ async def test_what_a_variable_holds_is_known_or_refused(confined: Daemon) -> No
         **{f"empty-{n}": forgotten(random.Random(f"empty {n}")) for n in range(VARIABLES)},
         **{f"changed-{way}": followed(random.Random(way), [way]) for way in changed},
         **{f"changed-{n}": followed(random.Random(f"changed {n}")) for n in range(VARIABLES)},
+        **led(),
     }
     expect_unharmed(
         await send_all(confined, {name: harmful(text) for name, text in commands.items()})

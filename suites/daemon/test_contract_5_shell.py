@@ -6,7 +6,9 @@ disposable home it runs in, where the canaries show it (``test_confinement.py`` 
 
 from __future__ import annotations
 
+import os
 import random
+from fractions import Fraction
 from pathlib import Path
 from typing import cast
 
@@ -22,7 +24,7 @@ from harness_core.process import command_line
 from suites.daemon.canary import Canary, open_canary
 from suites.daemon.commands import DANGEROUS, HARMLESS, Dangerous, Harmless
 from suites.daemon.confinement import confinement
-from suites.daemon.daemon import Absent, Daemon
+from suites.daemon.daemon import Absent, Daemon, Settings
 from suites.daemon.messages import (
     ANSWER_S,
     HEALTH_CHECK,
@@ -30,11 +32,21 @@ from suites.daemon.messages import (
     expect_health,
     expect_message,
     expect_refusal,
+    request,
     shell,
     user_input,
 )
 from suites.daemon.vitals import below, running
-from suites.daemon.wire import Connection, Keyword, Message, RemoteProtocolError, Violation
+from suites.daemon.wire import (
+    NIL,
+    Connection,
+    Form,
+    Keyword,
+    Message,
+    RemoteProtocolError,
+    T,
+    Violation,
+)
 
 pytestmark = [pytest.mark.covers("CONTRACT-5-DANGEROUS"), pytest.mark.requires("confinement")]
 
@@ -186,16 +198,174 @@ async def test_a_safe_command_has_its_effect(confined: Daemon, token: str) -> No
 @pytest.mark.covers("CONTRACT-5-SAFE")
 @pytest.mark.capability("shell-reply")
 async def test_stderr_and_status_come_back(confined: Daemon) -> None:
-    """A command's stderr and its exit status come back apart from its stdout."""
+    """A command's stderr and its exit status come back apart from its stdout, blanks and all."""
+    command = r"printf '\n  out \n'; printf ' \n err\t\n\n' >&2; exit 3"
+    expected = ("\n  out \n", " \n err\t\n\n", 3)
     async with confined.connect() as connection:
-        outcome = await ask(connection, shell("echo out; echo err >&2; exit 3"))
-        stdout, exit_code = expect_outcome(outcome, connection, "echo out; echo err >&2; exit 3")
+        outcome = await ask(connection, shell(command))
+        stdout, exit_code = expect_outcome(outcome, connection, command)
 
-    assert ("out\n", "err\n", 3) == (stdout, outcome.get("PAYLOAD", "STDERR"), exit_code), (
+    assert expected == (stdout, outcome.get("PAYLOAD", "STDERR"), exit_code), (
         "contract 5: stdout, stderr and status of a command: expected "
-        + repr(("out\n", "err\n", 3))
+        + repr(expected)
         + ", found "
         + repr((stdout, outcome.get("PAYLOAD", "STDERR"), exit_code))
+    )
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+async def test_each_command_begins_anew(confined: Daemon, token: str) -> None:
+    """A command begins in the working root with nothing to read and nothing of those before it.
+
+    On whatever connection: where one has gone, what it has set and what it was given is its own.
+    """
+    rows = (
+        ("cd / && pwd", "/\n", "", 0),
+        ("pwd", f"{confined.root}\n", "", 0),
+        ("pwd", f"{confined.root}\n", "", 0),
+        (f"x={token}; export y={token}; echo $x$y", f"{token}{token}\n", "", 0),
+        ("echo [$x$y]", "[]\n", "", 0),
+        ("echo [$x$y]", "[]\n", "", 0),
+        ("set -eu; echo set", "set\n", "", 0),
+        ("false; echo [$nothing]", "[]\n", "", 0),
+        ("cat; echo nothing to read", "nothing to read\n", "", 0),
+        ("exit 4", "", "", 4),
+        ("echo $?", "0\n", "", 0),
+        (f"echo {token} >&2", "", f"{token}\n", 0),
+        ("echo out", "out\n", "", 0),
+        ("true", "", "", 0),
+    )
+    async with confined.connect() as one, confined.connect() as two:
+        for number, (command, *expected) in enumerate(rows):
+            connection = (one, two)[number // 2 % 2]
+            outcome = await ask(connection, shell(command))
+            stdout, exit_code = expect_outcome(outcome, connection, command)
+            found = [stdout, outcome.get("PAYLOAD", "STDERR"), exit_code]
+
+            assert found == expected, (
+                f"contract 5: {command!r} after {[row[0] for row in rows[:number]]}: expected "
+                f"stdout, stderr and status {expected}, found {found}"
+            )
+
+
+#: What stands for a time: none of it, a name, a text, a list, more than there is.
+TIMES: tuple[Form, ...] = (0, -1, Fraction(-1, 2), "5", "soon", (), (1, 2), Keyword("SOON"), 10**30)
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+async def test_a_timeout_that_means_nothing_is_an_error(daemon: Daemon, client, token: str) -> None:
+    """A :TIMEOUT that is no time is refused with a reason, or none; the command is not left to run on."""
+    wait = f"3145.{random.randrange(10**9):09}"
+    for value in TIMES:
+        command = f"echo {token}"
+        answer = await ask(client, shell(command, timeout=value))
+        if answer.get("TYPE") == Keyword("LOG"):
+            expect_refusal(answer, client)
+        else:
+            expect_outcome(answer, client, command)
+    for value in (Fraction(1, 4), 1):
+        command = f"sleep {wait}"
+        answer = await ask(client, shell(command, timeout=value), seconds=ANSWER_S * 2)
+        if answer.get("TYPE") != Keyword("LOG"):
+            _, exit_code = expect_outcome(answer, client, command)
+
+            assert exit_code != 0, f"contract 5: it was ended, and has failed: {answer.payload}"
+
+    for command in ("", " ", "\n", "#"):
+        answer = await ask(client, shell(command))
+        if answer.get("TYPE") != Keyword("LOG"):
+            nothing = expect_outcome(answer, client, command)
+
+            assert nothing == ("", 0), (
+                f"contract 5: {command!r} does nothing, found {answer.payload}"
+            )
+    texts: tuple[Form, ...] = (7, Keyword("LS"), (), ("ls", "-l"), NIL, T)
+    for value in texts:
+        refusal = await ask(client, request("SHELL", "EXECUTE", cmd=value))
+        expect_refusal(refusal, client)
+    stdout, _ = expect_outcome(await ask(client, shell("echo on")), client, "echo on")
+
+    assert stdout == "on\n", f"contract 5: after what means nothing it goes on, found {stdout!r}"
+
+    async def ended() -> bool:
+        return not running(wait)
+
+    with trio.move_on_after(patience(ANSWER_S)):
+        await until(ended)
+
+    assert not running(wait), f"contract 5: a timed-out command left {running(wait)}"
+    expect_health(await daemon.health())
+
+
+#: Characters that are kept of an output, where that can be told.
+KEPT = 1000
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+@pytest.mark.knob("output_characters")
+async def test_as_much_output_is_kept_as_configured(start) -> None:
+    """Of an output as much comes back as is configured: in characters, of each stream, from its start."""
+    settings = Settings(knobs={"output_characters": KEPT})
+    async with start(settings) as daemon, daemon.connect() as connection:
+        for letter in "x日😀":
+            for count in (1, KEPT - 1, KEPT, KEPT + 1, 3 * KEPT, 100 * KEPT):
+                line = f"seq {count} | sed 's/.*/{letter}/' | tr -d '\\n'"
+                whole = f"{{ printf A; {line}; printf Z; }}"
+                command = f"{whole}; {whole} >&2; exit 5"
+                outcome = await ask(connection, shell(command))
+                stdout, exit_code = expect_outcome(outcome, connection, command)
+                found = (stdout, outcome.get("PAYLOAD", "STDERR"))
+                expected = f"A{letter * count}Z"[:KEPT]
+
+                assert found == (expected, expected), (
+                    f"contract 5: of {count} characters {letter} to both streams expected "
+                    f"{len(expected)} of each, found {[len(str(each)) for each in found]}: "
+                    f"{str(found)[:100]}"
+                )
+                assert exit_code == 5, (
+                    f"contract 5: a command of which more is printed than is kept ends as it "
+                    f"ends: expected status 5, found {exit_code}"
+                )
+
+
+#: Signals that end a program that does not expect them; those between them stop it, or do nothing.
+DEADLY = (*range(1, 17), *range(24, 28), *range(29, 32), 34, 64)
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+async def test_the_status_says_which_signal_ended_it(daemon: Daemon) -> None:
+    """The status of a command that a signal ends is that of any shell: 128 and the signal's number."""
+    expected = {number: 128 + number for number in DEADLY}
+    found: dict[int, object] = {}
+    async with daemon.connect() as connection:
+        for number in DEADLY:
+            # Longer than any deadline of this test, and another's command it is not.
+            wait = f"3141.{random.randrange(10**9):09}"
+
+            async def at_work(wait: str = wait) -> int | None:
+                lines = {pid: " ".join(command_line(pid)) for pid in below(daemon.pid)}
+                return next((pid for pid in lines if lines[pid] == f"sleep {wait}"), None)
+
+            command = f"sleep {wait}"
+            await connection.send(shell(command, timeout=ANSWER_S * 2))
+            pid: int | None = None
+            with trio.move_on_after(patience(ANSWER_S)):
+                pid = await until(at_work)
+
+            assert pid, f"contract 5: the safe command {command!r} does not run"
+            os.kill(pid, number)
+            outcome = await connection.receive("its outcome", seconds=ANSWER_S * 3)
+            _, found[number] = expect_outcome(outcome, connection, command)
+
+    wrong = {n: found[n] for n in DEADLY if found[n] != expected[n]}
+
+    assert not wrong, (
+        "contract 5: the status of a command that signal n ended is 128 + n; found, by signal: "
+        f"{wrong}"
     )
 
 
@@ -332,16 +502,22 @@ async def test_text_is_judged_too(confined: Daemon, canary: Canary, source: str)
 @pytest.mark.capability("shell-text")
 async def test_text_is_run_as_it_is_written(confined: Daemon, token: str) -> None:
     """A command that is typed as text is the same command: blanks, tabs, lines and quotes are kept."""
-    command = f"printf '<%s>' 'a   b' \"c\t d\"   e '{token}\n  f'"
-    text = confined.subject.table("texts")["shell"].replace("{command}", command)
-    expected = f"<a   b><c\t d><e><{token}\n  f>"
+    rows = {
+        f"printf '<%s>' 'a   b' \"c\t d\"   e '{token}\n  f'": f"<a   b><c\t d><e><{token}\n  f>",
+        # What is printed comes back from its first blank to its last; of the last newline nothing is said.
+        f"printf '\\n\\n \\t {token} \\t \\n'": f"\n\n \t {token} \t ",
+        f"printf '  err {token} \\n' >&2": f"  err {token} ",
+        f"echo; echo ' {token}'; echo; echo": f"\n {token}",
+    }
+    asking = confined.subject.table("texts")["shell"]
     async with confined.connect() as connection:
-        answer = await ask(connection, user_input(text))
-        found = expect_message(answer, connection)
+        for command, expected in rows.items():
+            answer = await ask(connection, user_input(asking.replace("{command}", command)))
+            found = expect_message(answer, connection)
 
-        assert expected in found, (
-            f"contract 5: typed as text, {command!r} prints {expected!r}, found {found!r}"
-        )
+            assert expected in found, (
+                f"contract 5: typed as text, {command!r} prints {expected!r}, found {found!r}"
+            )
 
 
 async def test_skills_are_judged_too(confined: Daemon, canary: Canary) -> None:

@@ -17,7 +17,7 @@ import trio
 from harness_core.base.wait import deadline
 from harness_core.doubles.http import Recorder, Rule, open_recorder
 from harness_core.front.skips import not_run
-from suites.daemon.daemon import Daemon
+from suites.daemon.daemon import Daemon, Settings
 from suites.daemon.messages import ask, expect_health, request, shell
 from suites.daemon.wire import Form, Keyword, lookup
 
@@ -40,6 +40,8 @@ def typed(run) -> Typed:
 
     async def output(daemon: Daemon, verb: str, /, **fields: object) -> tuple[int, str]:
         argv = daemon.client("cli", verb, **fields)
+        if "port" in fields:
+            argv += daemon.client("cli", "at", **fields)
         name = f"{verb}-{next(numbers)}"
         environment = daemon.environment()
         async with run.child(argv, name=name, env=environment, cwd=daemon.home) as child:
@@ -90,8 +92,15 @@ async def listed(daemon: Daemon, target: str, key: str) -> list[Form]:
 @pytest.mark.capability("echo")
 async def test_a_text_is_answered(daemon: Daemon, typed: Typed, token: str) -> None:
     """A text that is typed is answered as over the wire, in any script."""
-    text = daemon.echo_of(f"naïve 日本 😀 {token}")
-    expect_printed(await typed(daemon, "say", text=text), f"naïve 日本 😀 {token}")
+    for text in (
+        f"naïve 日本 😀 {token}",
+        f"-x --port 1 {token} -- --help",
+        f"'q' \"d\" $HOME `x` \\ \\n %s {{}} {token}",
+        f"a   b\n\t\n  {token}",
+        f"(:TYPE :EVENT :X {token})",
+    ):
+        outcome = await typed(daemon, "say", text=daemon.echo_of(text))
+        expect_printed(outcome, text)
 
 
 @pytest.mark.capability("shell-reply")
@@ -100,9 +109,36 @@ async def test_a_command_runs_or_is_refused(daemon: Daemon, typed: Typed, token:
     ran = await typed(daemon, "shell", command=f"echo out {token}; echo err {token} >&2; exit 7")
     expect_printed(ran, f"out {token}\n", f"err {token}\n", status=7)
     expect_printed(await typed(daemon, "shell", command="true"))
+    margins = rf"printf '\n \t{token} \n\n'; printf ' \n err \t\n' >&2"
+    outcome = await typed(daemon, "shell", command=margins)
+    expect_printed(outcome, f"\n \t{token} \n\n", " \n err \t\n")
+    for status in (126, 127, 128, 129, 137, 254):
+        outcome = await typed(daemon, "shell", command=f"bash -c 'exit {status}'")
+        expect_printed(outcome, status=status)
+    outcome = await typed(daemon, "shell", command="timeout -s KILL 0.1 sleep 5")
+    expect_printed(outcome, status=137)
     # Of what is not there: nothing is lost where a product runs it.
     dangerous = f"rm -rf /nothing-{token}"
     expect_printed(await typed(daemon, "shell", command=dangerous), "blocked", status=1)
+
+
+async def test_a_daemon_that_was_killed_is_not_there(start, typed: Typed, token: str) -> None:
+    """After a crash a command says that there is no daemon; after the next start it asks that one."""
+    async with start() as daemon:
+        for _ in range(2):
+            expect_printed(await typed(daemon, "status"), str(daemon.pid), str(daemon.port))
+            daemon.kill()
+            await daemon.child.wait()
+            for verb, fields in (("status", {}), ("say", {"text": token}), ("gateways", {})):
+                refused = await typed(daemon, verb, **fields)
+
+                assert refused[0] != 0, (
+                    f"contract 6: the daemon was killed, and {verb} claims success:\n{refused[1]}"
+                )
+                expect_printed(refused, status=refused[0])
+                assert refused[1].strip(), f"contract 6: the error of {verb} has no text"
+            await daemon.restart()
+        expect_printed(await typed(daemon, "status"), str(daemon.pid), str(daemon.port))
 
 
 @pytest.mark.capability("shell-reply")
@@ -117,6 +153,84 @@ async def test_a_command_may_take_its_time(daemon: Daemon, typed: Typed, token: 
         nursery.start_soon(slow)
         expect_printed(await typed(daemon, "shell", command="exit 3"), status=3)
         expect_printed(await typed(daemon, "shell", command="exit 255"), status=255)
+
+
+@pytest.mark.knob("port")
+@pytest.mark.capability("shell-reply", "echo")
+async def test_an_option_says_which_daemon_is_asked(
+    daemon: Daemon, start, typed: Typed, token: str
+) -> None:
+    """Every command asks the daemon of the port it is given, whatever a file or a variable says.
+
+    So does the daemon itself: the port of its command line is where it listens.
+    """
+    if "at" not in daemon.subject.table("cli"):
+        not_run("subject", f"{daemon.subject.path.name} does not say how a command is given a port")
+    # Its variable names the port of another daemon, which is taken.
+    async with start(Settings(knobs={"port": daemon.port})) as own:
+        assert own.port != daemon.port, (
+            f"contract 1: started with port 0, it listens on a free port; found {own.port}"
+        )
+        for there in (daemon, own):
+            at = {"port": there.port}
+            told = await typed(own, "status", **at)
+            expect_printed(told, str(there.pid), str(there.port))
+            outcome = await typed(own, "shell", command="pwd", **at)
+            expect_printed(outcome, f"{there.root}\n")
+            expect_printed(await typed(own, "say", text=own.echo_of(token), **at), token)
+            sources = await typed(own, "skills", **at), await typed(own, "gateways", **at)
+            for printed in sources:
+                expect_printed(printed)
+        # Without the option it is the daemon of this home.
+        expect_printed(await typed(own, "status"), str(own.pid), str(own.port))
+        # A port where nobody listens is an error, whoever listens elsewhere.
+        refused = await typed(own, "say", text=own.echo_of(token), port=1)
+
+        assert refused[0] != 0, (
+            f"contract 6: nothing listens on the port that say was given, and it claims success:\n"
+            f"{refused[1]}"
+        )
+        expect_printed(refused, status=refused[0])
+        expect_printed(await typed(daemon, "stop", port=own.port))
+        await own.child.wait()
+        # No daemon of this home runs, and the variable says where another one is.
+        expect_printed(await typed(own, "status"), str(daemon.pid), str(daemon.port))
+        expect_health(await daemon.health())
+
+
+#: Characters of an output: the least, and those around what programs buffer by.
+SIZES = (1, 4_096, 65_535, 65_536, 65_537, 262_145, 1_048_577, 3_145_728)
+
+#: What a daemon keeps of an output, and reads in a frame, so that each of them comes back whole.
+ROOM = 1 << 22
+
+
+@pytest.mark.knob("frame_characters", "output_characters")
+@pytest.mark.capability("shell-reply", "shell-text", "echo")
+async def test_answers_of_any_size_are_printed_whole(start, typed: Typed, token: str) -> None:
+    """What a command prints is printed again, to its last character, and so is a text's answer."""
+    knobs = {"frame_characters": ROOM, "output_characters": ROOM}
+    async with start(Settings(knobs=knobs)) as daemon:
+        asking = daemon.subject.table("texts")["shell"]
+
+        def expect_all(outcome: tuple[int, str], text: str, what: str) -> None:
+            status, printed = outcome
+
+            assert (status, text in printed) == (0, True), (
+                f"contract 6: {what}: expected status 0 and {len(text)} characters, found status "
+                f"{status} and {len(printed)}: {printed[:200]!r} … {printed[-200:]!r}"
+            )
+
+        for size in SIZES:
+            command, text = f"printf '%0{size}d' 7", "7".zfill(size)
+            expect_all(await typed(daemon, "shell", command=command), text, command)
+        command, text = f"printf '%0{SIZES[-1]}d' 7", "7".zfill(SIZES[-1])
+        said = await typed(daemon, "say", text=asking.replace("{command}", command))
+        expect_all(said, text, f"say {command}")
+        # As long as an operator's system lets a word be, and of letters of several bytes.
+        for text in (f"<{'x' * 120_000}{token}>", f"<{'日' * 40_000}{token}>"):
+            said = await typed(daemon, "say", text=daemon.echo_of(text))
+            expect_all(said, text, f"a text of {len(text)} characters")
 
 
 @pytest.mark.covers("CONTRACT-4-SKILLS", "CONTRACT-7-GATEWAYS", "CONTRACT-3-HEALTH")

@@ -7,6 +7,7 @@ which headers and which body, is on record. The keys are looked for wherever the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -102,6 +103,39 @@ NONSENSE: Final = {
 }
 
 
+#: A sound answer in both shapes at once, which is none where the status says so.
+_SOUND: Final = message("says who failed").json | {
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "says who failed"}}]
+}
+STATUSES: Final = {
+    f"status-{status}": Answer(status=status, json=_SOUND)
+    for status in (
+        *(
+            300,
+            301,
+            302,
+            303,
+            305,
+            307,
+            308,
+            399,
+            400,
+            402,
+            403,
+            404,
+            405,
+            406,
+            408,
+            409,
+            410,
+            413,
+            415,
+        ),
+        *(422, 424, 425, 429, 451, 498, 499, 500, 501, 502, 503, 504, 507, 520, 529, 599),
+    )
+}
+
+
 #: What a provider complains about with the keys in it, wherever an answer has room for words.
 _COMPLAINT: Final = f"no such key: {' '.join(KEYS.values())}"
 REPEATING: Final = {
@@ -123,16 +157,19 @@ REPEATING: Final = {
 
 @dataclass(slots=True)
 class Cast:
-    """Three providers, and how each of them answers now."""
+    """Three providers, and how each of them answers now: always so, or as it is asked."""
 
     answers: dict[str, Answer] = field(default_factory=dict)
     recorders: tuple[Recorder, ...] = ()
+    respond: dict[str, Callable[[Recorded], Answer]] = field(default_factory=dict)
 
     def rules(self, **paths: str) -> list[Rule]:
         """Rules for a recorder: name of a provider → path."""
 
         def answer(name: str) -> Callable[[Recorded], Answer]:
-            return lambda _request: self.answers[name]
+            return lambda request: (
+                self.respond[name](request) if name in self.respond else self.answers[name]
+            )
 
         return [
             Rule(path=path, method="POST", answer=answer(name), name=name)
@@ -340,7 +377,7 @@ async def test_nonsense_is_no_answer(start, cast: Cast, token: str) -> None:
         cast.answers = well
         await expect_cascade(daemon, cast, "warm up", by="alpha", order=["alpha"])
         before = daemon.vitals()
-        for name, nonsense in (NONSENSE | REPEATING).items():
+        for name, nonsense in (NONSENSE | REPEATING | STATUSES).items():
             cast.answers = well | {"alpha": nonsense, "beta": nonsense}
             question = f"What of {name}, {token}?"
             order = ["alpha", "beta", "gamma"]
@@ -360,6 +397,219 @@ async def test_nonsense_is_no_answer(start, cast: Cast, token: str) -> None:
             f"{len(NONSENSE)} answers that were none"
         )
         expect_no_secret(daemon)
+
+
+def blocks(*parts: dict[str, Any], **changes: Any) -> Answer:
+    """An answer of the Messages API in several blocks."""
+    return message("", **({"content": list(parts)} | changes))
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def completed(text: str, *, more: Iterable[dict[str, Any]] = (), **members: Any) -> Answer:
+    """An answer of chat completions with members beside those that everyone sends."""
+    said = {"role": "assistant", "content": text} | members
+    choices = [{"index": 0, "message": said, "finish_reason": "length", "logprobs": None}]
+    return Answer(
+        json={
+            "id": "c",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "system_fingerprint": None,
+            "usage": {"total_tokens": 2},
+            "choices": [*choices, *more],
+        }
+    )
+
+
+def _as(answer: Answer, **changes: Any) -> Answer:
+    """An answer in other bytes or headers."""
+    body = json.dumps(answer.json, ensure_ascii=False, indent=3)
+    return replace(answer, json=None, body=changes.pop("body", body), **changes)
+
+
+#: Sound answers in every shape: who gives it, the answer, and texts that its reply holds in this order.
+SHAPED: Final[dict[str, tuple[str, Answer, tuple[str, ...]]]] = {
+    "two-texts": ("alpha", blocks(_text("one, "), _text("two.")), ("one,", "two.")),
+    "many-texts": (
+        "alpha",
+        blocks(*(_text(f"part {n};\n") for n in range(40))),
+        tuple(f"part {n};" for n in range(40)),
+    ),
+    "thoughts-before": (
+        "alpha",
+        blocks({"type": "thinking", "thinking": "hm", "signature": "s"}, _text("said")),
+        ("said",),
+    ),
+    "a-tool-between": (
+        "alpha",
+        blocks(
+            _text("before "),
+            {"type": "tool_use", "id": "t", "name": "n", "input": {"text": "x"}},
+            _text("behind"),
+        ),
+        ("before", "behind"),
+    ),
+    "an-unknown-block": ("alpha", blocks({"type": "news", "of": [1]}, _text("said")), ("said",)),
+    "an-empty-text-first": ("alpha", blocks(_text(""), _text("said")), ("said",)),
+    "cited": ("alpha", blocks(_text("said") | {"citations": [{"cited_text": "x"}]}), ("said",)),
+    "stopped-at-its-length": ("alpha", message("said", stop_reason="max_tokens"), ("said",)),
+    "stopped-at-a-word": (
+        "alpha",
+        message("said", stop_reason="stop_sequence", stop_sequence="x"),
+        ("said",),
+    ),
+    "without-what-is-not-needed": (
+        "alpha",
+        Answer(json={"type": "message", "role": "assistant", "content": [_text("said")]}),
+        ("said",),
+    ),
+    "members-of-its-own": ("alpha", message("said", news={"a": [1]}, error=None), ("said",)),
+    "of-blanks-within": ("alpha", message("a\n\n  b\t\tc"), ("a\n\n  b\t\tc",)),
+    "of-quotes": ("alpha", message('"q" \\ (:x "y") #.z ;'), ('"q" \\ (:x "y") #.z ;',)),
+    "of-every-script": ("alpha", message("é日😀\u202eא\x00\x7f."), ("é日😀\u202eא",)),
+    "in-raw-utf-8": ("alpha", _as(message("é日😀 said")), ("é日😀 said",)),
+    "in-another-type": (
+        "alpha",
+        _as(message("said"), headers={"Content-Type": "application/json; charset=utf-8"}),
+        ("said",),
+    ),
+    "of-a-type-unsaid": ("alpha", _as(message("said")), ("said",)),
+    "long": ("alpha", message("x" * 200_000 + " end"), ("x" * 1000 + " end",)),
+    "of-half-a-letter": (
+        "alpha",
+        _as(message("said"), body=json.dumps(message("a \ud83d said").json)),
+        ("a", "said"),
+    ),
+    "of-the-other-half": (
+        "alpha",
+        _as(message(""), body=json.dumps(message("b \udc00 said").json)),
+        ("b", "said"),
+    ),
+    "choices": (
+        "beta",
+        completed("the first", more=[{"index": 1, "message": {"content": "the other"}}]),
+        ("the first",),
+    ),
+    "no-refusal": ("beta", completed("said", refusal=None, tool_calls=None), ("said",)),
+    "other-members": ("beta", completed("said", audio=None, annotations=[]), ("said",)),
+    "choice-of-half-a-letter": (
+        "beta",
+        _as(completion(""), body=json.dumps(completion("c \udfff said").json)),
+        ("c", "said"),
+    ),
+    "choice-in-raw-utf-8": ("beta", _as(completion("é日😀 said")), ("é日😀 said",)),
+    "choice-long": ("beta", completion("y" * 200_000 + " end"), ("y" * 1000 + " end",)),
+    "choice-of-lines": ("beta", completion("a\n\n  b\r\nc"), ("a\n\n  b\r\nc",)),
+}
+
+
+async def test_a_sound_answer_arrives_whole_in_every_shape(start, cast: Cast, token: str) -> None:
+    """What a provider may answer reaches the client: all of its texts, in their order, of any letters."""
+    async with asking(start, cast, "abg") as daemon, daemon.connect() as connection:
+        for name, (by, answer, texts) in SHAPED.items():
+            cast.answers = {"alpha": Answer(status=500), "gamma": message("says gamma"), by: answer}
+            cast.answers.setdefault("beta", completion("says beta"))
+            since = len(cast.asked(0))
+            asked = user_input(f"What of {name}, {token}?")
+            reply = expect_message(await ask(connection, asked, seconds=ANSWER_S), connection)
+            last = [request.rule for request in cast.asked(since)][-1:]
+
+            assert last == [by], (
+                f"contract 8: {name}: {by} has answered, and no other is asked: expected {by} to be "
+                f"the last, found {last}, which says {reply[:200]!r}"
+            )
+            at = 0
+            for text in texts:
+                found = reply.find(text, at)
+
+                assert found >= 0, (
+                    f"contract 8: {name}: every text of an answer is in the reply, in its order: "
+                    f"expected {text[-100:]!r} in {reply[at : at + 300]!r}"
+                )
+                at = found + len(text)
+        expect_health(await daemon.health())
+
+
+#: Questions that are asked at the same time, one to a client.
+AT_ONCE: Final = 12
+
+
+async def test_each_question_has_its_own_answer(start, cast: Cast, evidence, token: str) -> None:
+    """Whoever asks gets the answer to what he asked, among others and after one that came too late."""
+
+    def of(request: Recorded) -> str:
+        asked = re.findall(rf"q\d+-{token}", request.text)
+        return f"This is of {' and '.join(asked)}."
+
+    async with asking(start, cast, "abg") as daemon:
+
+        async def one(number: int) -> None:
+            async with daemon.connect() as connection:
+                for turn in range(3):
+                    mine = f"q{number}{turn}-{token}"
+                    asked = user_input(f"What of {mine}?")
+                    answer = await ask(connection, asked, seconds=ANSWER_S)
+                    reply = expect_message(answer, connection)
+
+                    assert reply == f"This is of {mine}.", (
+                        f"contract 8: asked of {mine}, a client is answered of that alone; found "
+                        f"{reply!r}"
+                    )
+
+        cast.respond = {
+            "alpha": lambda request: message(of(request)),
+            "beta": lambda request: completion(of(request)),
+            "gamma": lambda request: message(of(request)),
+        }
+        async with trio.open_nursery() as nursery:
+            for number in range(AT_ONCE):
+                nursery.start_soon(one, number)
+        # The first comes too late with one answer; the next question is another.
+        well = dict(cast.respond)
+        cast.respond["alpha"] = lambda request: replace(
+            message(of(request)), latency_s=patience(SOON_S) * 2
+        )
+        await one(AT_ONCE + 10)
+        cast.respond = well
+        for number in range(3):
+            await one(AT_ONCE + 20 + number)
+
+
+async def test_what_is_secret_in_an_address_is_shown_nowhere(start, evidence, token: str) -> None:
+    """A password or a token in the address of a provider is in no frame, log or error."""
+    secrets = ("pp4passWq81Zd", "tt6tokenLm27Bv")
+    async with open_recorder("secretive", evidence=evidence) as there:
+        places = (
+            f"http://u:{secrets[0]}@127.0.0.1:1/{secrets[1]}",
+            f"http://u:{secrets[0]}@127.0.0.1:{there.port}/{secrets[1]}",
+        )
+        order = [
+            Provider(
+                name=name, shape=shape, url=url, key=KEYS["alpha"], model="m", timeout_s=LATER_S
+            )
+            for name, shape, url in zip(
+                ("alpha", "beta"), ("anthropic", "openai"), places, strict=True
+            )
+        ]
+        async with start(Settings(providers=order)) as daemon, daemon.connect() as connection:
+            said: dict[str, str] = {}
+            for number in range(2):
+                answer = await ask(connection, user_input(f"{number} {token}"), seconds=ANSWER_S)
+                expect_message(answer, connection)
+                said[f"answer {number}"] = answer.payload
+            health = await daemon.health()
+            expect_health(health)
+            said["its health"] = health.payload
+            asked = len(there.requests)
+            said["its log"] = daemon.child.log.read_text(encoding="utf-8", errors="replace")
+    leaked = [f"{where}: {line}" for where, text in said.items() for line in shown(text, secrets)]
+
+    assert asked >= 1, f"contract 8: the provider that is there is asked, found {said}"
+    assert not leaked, "contract 8: a secret is shown nowhere, found:\n" + "\n".join(leaked)
 
 
 #: Keys that no HTTP header can carry, as they are pasted or read from a file: what is around and
@@ -441,7 +691,7 @@ def misspelled(variable: str) -> list[str]:
 
 
 async def test_a_misplaced_key_is_shown_nowhere(start, run) -> None:
-    """A key in a variable whose name is misspelled is in no error."""
+    """A key in a variable whose name is misspelled, or in one beside its own, is in no error."""
     async with start() as daemon:
         await expect_unshown(daemon, run, KEYS["alpha"])
         expect_health(await daemon.health())
@@ -456,6 +706,24 @@ async def expect_unshown(daemon: Daemon, run: Run, secret: str) -> None:
         if "{key}" in value
     ]
     tried = [{name: secret} for holder in holders for name in misspelled(holder)]
+    sound = {
+        "name": "alpha",
+        "NAME": "ALPHA",
+        "shape": "anthropic",
+        "url": "http://127.0.0.1:9",
+        "key": "k",
+        "model": "m",
+        "timeout_s": "5",
+    }
+    each = {daemon.fill(k, **sound): daemon.fill(v, **sound) for k, v in table["each"].items()}
+    order = {daemon.fill(k): daemon.fill(v, names="alpha") for k, v in table["env"].items()}
+    # In the place of each of its neighbours: alone, behind what belongs there, and before it.
+    tried += [
+        {**order, **each, name: text}
+        for name, own in (order | each).items()
+        if name not in holders
+        for text in (secret, f"{own}{secret}", f"{secret}{own}", f"{own} {secret}", f" {secret}")
+    ]
     leaked: list[str] = []
     waiting = iter(tried)
 
@@ -472,7 +740,8 @@ async def expect_unshown(daemon: Daemon, run: Run, secret: str) -> None:
                 with trio.move_on_after(patience(ANSWER_S)):
                     await until(told)
             text = child.log.read_text(encoding="utf-8", errors="replace")
-            leaked.extend(f"{' '.join(variables)}: {line}" for line in shown(text, [secret]))
+            holding = [name for name, value in variables.items() if secret in value]
+            leaked.extend(f"{' '.join(holding)}: {line}" for line in shown(text, [secret]))
 
     async with trio.open_nursery() as nursery:
         for client in "ab":

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from harness_core.doubles.http import Answer, Recorder, Rule, open_recorder
+from harness_core.doubles.http import Answer, Recorded, Recorder, Rule, open_recorder
 from harness_core.process import command_line
 from suites.daemon.daemon import Daemon
 from suites.daemon.messages import (
@@ -211,6 +211,68 @@ async def test_a_platform_in_trouble_is_reported(
         await unlink(client, token)
 
 
+#: Statuses by which a platform takes a text, and those by which it does not.
+TAKEN = (200, 201, 202, 203, 204, 206, 226, 299)
+NOT_TAKEN = (
+    *(300, 301, 302, 303, 304, 305, 307, 308, 399),
+    *(400, 401, 402, 403, 404, 405, 407, 408, 409, 410, 413, 418, 422, 425, 429, 451, 499),
+    *(500, 501, 502, 503, 504, 507, 511, 529, 599),
+)
+
+
+async def test_what_a_platform_took_is_sent_and_nothing_else(client, evidence, token: str) -> None:
+    """A text is reported as sent where the platform says so, with its status, and nowhere else.
+
+    Each text is posted once, with what it says and whom it is for, and never to another place.
+    """
+    status = 0
+
+    def answer(_request: Recorded) -> Answer:
+        moved = 300 <= status < 400
+        return Answer(status=status, headers={"Location": "/elsewhere"} if moved else {})
+
+    rules = [Rule(path="/hook", method="POST", answer=answer), Rule(path="/elsewhere")]
+    wrong: list[str] = []
+    async with open_recorder("statuses", evidence=evidence, rules=rules) as platform:
+        await link(client, token, webhook=f"{platform.url}/hook")
+        # Trouble with one text is nothing to the next: each after another that went otherwise.
+        pairs = zip(NOT_TAKEN, TAKEN * len(NOT_TAKEN), strict=False)
+        for number, status in enumerate(each for pair in pairs for each in pair):
+            text = f"  {number} {token}\nnaïve 日本 "
+            outcome = await ask(client, request("GATEWAY", "SEND", name=token, text=text))
+            sent = outcome.get("PAYLOAD", "SENSOR") == Keyword("GATEWAY-SENT")
+            if sent != (status in TAKEN) or (sent and outcome.get("PAYLOAD", "STATUS") != status):
+                wrong.append(f"{status}: {outcome.payload}")
+            if not sent:
+                expect_refusal(outcome, client)
+            posted = [each for each in platform.requests if f"{number} {token}" in each.text]
+            found = [(each.method, each.path) for each in posted]
+
+            assert found == [("POST", "/hook")], (
+                f"contract 8: a text is posted once to its webhook: expected one POST to /hook, found "
+                f"{found} (the platform answers {status})"
+            )
+            try:
+                body = posted[0].json()
+            except ValueError:
+                body = posted[0].text
+            values = list(body.values()) if isinstance(body, dict) else [body]
+
+            assert any(text in str(each) for each in values), (
+                f"contract 8: the platform gets the text with its blanks and lines: expected {text!r}, "
+                f"found {values}"
+            )
+        elsewhere = [each.target for each in platform.matching("/elsewhere")]
+        await unlink(client, token)
+
+    assert not wrong, (
+        f"contract 8: a text is sent where the platform took it, {TAKEN}; found otherwise: {wrong}"
+    )
+    assert not elsewhere, (
+        f"contract 8: a text goes to the webhook of its link alone, found it at {elsewhere}"
+    )
+
+
 async def test_an_unlinked_address_is_not_written_to(
     client, platform: Recorder, token: str
 ) -> None:
@@ -312,6 +374,52 @@ async def test_linking_again_means_the_last(client, platform: Recorder, token: s
         f"contract 8: a link is listed as it was made last: expected signal and another 日本, found {last}"
     )
     await unlink(client, token)
+
+
+async def test_each_change_of_a_moment_is_the_last(
+    daemon: Daemon, client, platform: Recorder, token: str
+) -> None:
+    """Changes that follow each other at once, none longer or shorter than the other, each count.
+
+    Made on one connection, each is seen on another.
+    """
+    platforms = ("signal", "matrix", "signal", "telegram")
+    async with daemon.connect() as elsewhere:
+        for number in range(24):
+            address, hook = f"address-{number:02}", f"hook-{number:02}"
+            form = request(
+                "GATEWAY",
+                "LINK",
+                name=token,
+                platform=platforms[number % 4],
+                address=address,
+                webhook=f"{platform.url}/{hook}",
+            )
+            await ask(client if number % 3 else elsewhere, form)
+            row = (await linked(elsewhere if number % 3 else client)).get(token)
+            last = row and (lookup(row, "PLATFORM"), lookup(row, "ADDRESS"))
+
+            assert last == (platforms[number % 4], address), (
+                f"contract 8: a link is what it was made last: expected {platforms[number % 4]} and "
+                f"{address}, found {last}"
+            )
+            await ask(elsewhere, request("GATEWAY", "SEND", name=token, text="hello"))
+            paths = [each.path for each in platform.requests][number:]
+
+            assert paths == [f"/{hook}"], (
+                f"contract 8: a text goes to the webhook that was linked last: expected /{hook}, found "
+                f"{paths}"
+            )
+        for number in range(6):
+            one, other = f"{token}-{number}", f"{token}+{number}".replace("+", ".")
+            await link(client, one)
+            await unlink(elsewhere, one)
+            await link(client, other)
+            names = (await linked(elsewhere)).keys() & {one, other}
+
+            assert names == {other}, f"contract 8: expected the link {other} alone, found {names}"
+            await unlink(client, other)
+        await unlink(client, token)
 
 
 #: Parts of a webhook that let in whoever knows them.

@@ -360,14 +360,18 @@ async def test_what_a_model_proposes_is_judged(run, subject, evidence, token: st
                     await say(connection, f"tidy up {number}", seconds=ANSWER_S)
 
                     assert [] == canary.changes(), f"contract 5: a model's {harm!r} ran"
-                form = f'(:ACTION :EXECUTE :CMD "echo {token}-$((6 * 7))")'
-                await gateway.client.add_fault(Fault(kind="answer", text=form, model=FIRST))
-                found = await say(connection, "what is it", seconds=ANSWER_S)
+                for command, expected in (
+                    (f"echo {token}-$((6 * 7))", f"{token}-42"),
+                    (f"echo '   <{token} > '; echo", f"   <{token} > "),
+                ):
+                    form = f'(:ACTION :EXECUTE :CMD "{command}")'
+                    await gateway.client.add_fault(Fault(kind="answer", text=form, model=FIRST))
+                    found = await say(connection, "what is it", seconds=ANSWER_S)
 
-                assert f"{token}-42" in found, (
-                    f"contract 5: a safe command that a model proposes runs, and its output is the "
-                    f"answer: expected {token}-42, found {found!r}"
-                )
+                    assert expected in found, (
+                        f"contract 5: a safe command that a model proposes runs, and its output is "
+                        f"the answer: expected {expected!r}, found {found!r}"
+                    )
 
 
 @pytest.mark.aside("a check of the way to a real provider; the cascade is shown by the others")

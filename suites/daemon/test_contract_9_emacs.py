@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,12 @@ async def test_inserts_a_flight_plan(emacs: Emacs, tmp_path: Path, token: str) -
 
     assert properties.get("ID"), f"contract 9: the node has no ID: {properties}"
     assert properties.get("CREATED"), f"contract 9: the node has no date: {properties}"
+    now = datetime.now(tz=UTC)
+    days = {f"{now + timedelta(days=days):%Y-%m-%d}" for days in (-1, 0, 1)}
+
+    assert any(day in properties["CREATED"] for day in days), (
+        f"contract 9: the node was created today, {now:%Y-%m-%d}; found {properties}"
+    )
     assert properties["ID"] in output, (
         f"the ID {properties['ID']} is not the one reported: {output!r}"
     )
@@ -126,6 +133,102 @@ async def test_steps_are_kept_as_they_are_written(emacs: Emacs, tmp_path: Path, 
     found = re.findall(r"^\*\* (?:TODO )?(.+)$", text, re.MULTILINE)
 
     assert steps == found, f"contract 9: expected the steps {steps}, found {found}"
+
+
+#: What a file holds before, the heading to go under, and what it holds after; ``@`` is the node, whose
+#: steps stand below it.
+PLACES = {
+    "a new file": (None, "", "@"),
+    "an empty file": ("", "", "@"),
+    "no newline at its end": ("* Kept\nlast", "", "* Kept\nlast\n@"),
+    "another script": ("* Größe 日本 😀\n", "", "* Größe 日本 😀\n@"),
+    "blank lines": ("\n\n* Kept\n\n\n", "", "\n\n* Kept\n\n\n@"),
+    "an inner heading": ("* One\n** In\ntext\n* Two\n", "In", "* One\n** In\ntext\n@* Two\n"),
+    "a heading with more below it": (
+        "* One\n** In\n*** Deep\nx\n** Next\n* Two\n",
+        "In",
+        "* One\n** In\n*** Deep\nx\n@** Next\n* Two\n",
+    ),
+    "a heading that begins alike": ("* One more\n* One\n* O\n", "One", "* One more\n* One\n@* O\n"),
+    "a heading of another script": ("* Größe\n* Two\n", "Größe", "* Größe\n@* Two\n"),
+    "the last heading": ("* One\n* Two\ntext\n", "Two", "* One\n* Two\ntext\n@"),
+}
+
+
+async def test_a_node_goes_where_it_belongs(emacs: Emacs, tmp_path: Path, token: str) -> None:
+    """Whatever the file holds, it holds it after as before, with the node where it was to go, whole."""
+    for number, (what, (before, heading, after)) in enumerate(PLACES.items()):
+        plan = tmp_path / f"plan-{number}.org"
+        if before is not None:
+            plan.write_text(before, encoding="utf-8")
+        fields = {"file": plan, "text": f"Ship {token}: build it; test it"}
+        if heading:
+            status, output = await emacs("insert_under", heading=heading, **fields)
+        else:
+            status, output = await emacs("insert", **fields)
+
+        assert status == 0, f"contract 9: {what}: expected status 0, found {status}:\n{output}"
+        held = plan.read_text(encoding="utf-8") if plan.exists() else ""
+        left, right = after.split("@")
+
+        kept = held.startswith(left), held.endswith(right)
+
+        assert kept == (True, True), (
+            f"contract 9: {what}: the node stands where @ does in {after!r}, found:\n{held}"
+        )
+        node = held[len(left) : len(held) - len(right)]
+        headings = re.findall(r"^(\*+) (?:TODO )?(.+)$", node, re.MULTILINE)
+        above = [line for line in left.splitlines() if re.fullmatch(rf"\*+ {heading}", line)]
+        level = len(above[0].split()[0]) + 1 if heading else 1
+        expected = [
+            ("*" * level, f"Ship {token}"),
+            ("*" * (level + 1), "build it"),
+            ("*" * (level + 1), "test it"),
+        ]
+
+        assert headings == expected, (
+            f"contract 9: {what}: the headings of the node: expected {expected}, found {headings}"
+        )
+
+
+async def test_what_cannot_be_inserted_leaves_the_file(emacs: Emacs, tmp_path: Path) -> None:
+    """Without a plan, or the heading it is to go under, Emacs ends with an error and writes nothing."""
+    plan = tmp_path / "plan.org"
+    held = "* One\n* Two"
+    plan.write_text(held, encoding="utf-8")
+    rows = (
+        ("insert", {"text": ""}),
+        ("insert", {"text": " : ; ;"}),
+        ("insert_under", {"text": "Ship: build", "heading": "Three"}),
+        ("insert_under", {"text": "Ship: build", "heading": "O"}),
+    )
+    for key, fields in rows:
+        status, output = await emacs(key, file=plan, **fields)
+
+        assert status != 0, f"contract 9: {key} of {fields} claims success:\n{output}"
+        assert output.strip(), f"contract 9: the error of {fields} has no text"
+        assert plan.read_text(encoding="utf-8") == held, (
+            f"contract 9: {fields} cannot be inserted, and the file is touched: expected {held!r}, "
+            f"found {plan.read_text(encoding='utf-8')!r}"
+        )
+
+
+@pytest.mark.capability("echo")
+async def test_any_text_is_said_from_emacs(daemon: Daemon, emacs: Emacs, token: str) -> None:
+    """Quotes, backslashes, lines and long texts come back to Emacs as they were sent."""
+    for text in (
+        f'"{token}" \\ (:quoted . "x") ; #.1',
+        f"two\nlines {token}\tand a tab",
+        f"<{'日' * 30_000}{token}>",
+    ):
+        escaped = daemon.echo_of(text).replace("\\", "\\\\").replace('"', '\\"')
+        status, output = await emacs("say", text=escaped)
+
+        assert status == 0, f"contract 9: Emacs ends with status {status}:\n{output[:2000]}"
+        assert text in output, (
+            f"contract 9: expected all {len(text)} characters of {text[:60]!r}, found {len(output)}: "
+            f"{output[:300]!r}"
+        )
 
 
 async def test_two_plans_are_two_nodes(emacs: Emacs, tmp_path: Path, token: str) -> None:

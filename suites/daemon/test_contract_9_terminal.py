@@ -91,6 +91,43 @@ async def test_renders_and_answers(run, daemon: Daemon, token: str) -> None:
         )
 
 
+#: What is printed in answers that are longer than buffers, and how the screen ends then: one line that
+#: is that long, and many.
+LONG = (
+    ("printf '%065537d' 7; echo; echo end of one line", r"0{200}7\s*\n\s*end of one line\s*$"),
+    ("printf '%0262145d' 7; echo; echo end of a line", r"0{200}7\s*\n\s*end of a line\s*$"),
+    ("seq 170000", r"^169999\s*\n\s*170000\s*$"),
+)
+ROOM = 1 << 22
+
+
+@pytest.mark.knob("frame_characters", "output_characters")
+@pytest.mark.capability("echo", "shell-text")
+async def test_answers_of_any_size_are_shown(run, start, token: str) -> None:
+    """An answer that is longer than any buffer is shown to its end, and the connection goes on."""
+    knobs = {"frame_characters": ROOM, "output_characters": ROOM}
+    async with start(Settings(knobs=knobs)) as daemon, tui(run, daemon) as terminal:
+        table = daemon.subject.table("tui")
+        asking = daemon.subject.table("texts")["shell"]
+        for number, (command, end) in enumerate(LONG):
+            await terminal.enter(asking.replace("{command}", command))
+            shown = re.compile(end, re.MULTILINE)
+            screen = await terminal.expect(
+                f"the answer to {command!r}, to its last line",
+                lambda screen, shown=shown: shown.search(screen) is not None,
+                seconds=RECONNECT_S,
+            )
+
+            assert table["lost"] not in screen, (
+                f"contract 9: a long answer costs no connection, found:\n{screen[-2000:]}"
+            )
+            typed = daemon.echo_of(f"after-{number}-{token}")
+            await terminal.enter(typed)
+            await terminal.expect(
+                "an answer after the long one", answered(f"after-{number}-{token}", typed)
+            )
+
+
 async def test_evaluates(run, daemon: Daemon) -> None:
     """/eval prints the value of an expression, which could not have been written beforehand."""
     first, second = random.randrange(10_000, 99_999), random.randrange(10_000, 99_999)
@@ -186,6 +223,92 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
         expect_health(await daemon.health())
 
 
+#: Lines that are typed faster than they are answered: more than a connection's queue holds.
+TYPED = 40
+
+
+@pytest.mark.capability("echo")
+async def test_begins_before_the_daemon(run, start, token: str) -> None:
+    """It waits for a daemon that is not there yet, evaluates meanwhile, and is connected when it is.
+
+    Stopped and started, the daemon is the same to it; what is typed at once is answered in its order.
+    """
+    async with start(Settings(same_port=True)) as daemon:
+        table = daemon.subject.table("tui")
+        await daemon.stop()
+        argv = daemon.client("tui")
+        async with open_terminal(run, argv, environment=daemon.environment()) as terminal:
+            await terminal.expect(
+                "its prompt without a daemon", lambda screen: table["prompt"] in screen
+            )
+            first, second = random.randrange(10_000, 99_999), random.randrange(10_000, 99_999)
+            await terminal.enter(f"/eval (+ {first} {second})")
+            screen = await terminal.expect(
+                "the value of an expression without a daemon",
+                lambda screen: str(first + second) in screen,
+            )
+
+            assert table["connected"] not in screen, (
+                f"contract 9: no daemon is there, and it shows that it is connected:\n{screen}"
+            )
+            early = [f"e{number:02}-{token}" for number in range(TYPED)]
+            await terminal.enter("\n".join(daemon.echo_of(word) for word in early))
+            await expect_calls(daemon.port, CALLS)
+            await daemon.start()
+            await terminal.expect(
+                "that it is connected to the daemon that came later",
+                lambda screen: table["connected"] in screen,
+                seconds=RECONNECT_S,
+            )
+            await expect_each(terminal, daemon, early)
+            await daemon.stop()
+            await terminal.expect(
+                "that the daemon has stopped", lambda screen: table["lost"] in screen
+            )
+            await daemon.start()
+            await terminal.expect(
+                "that it is connected after a stop",
+                lambda screen: screen.rfind(table["connected"]) > screen.rfind(table["lost"]),
+                seconds=RECONNECT_S,
+            )
+            words = [f"n{number:02}-{token}" for number in range(TYPED)]
+            await terminal.enter("\n".join(daemon.echo_of(word) for word in words))
+            await expect_each(terminal, daemon, words)
+            await daemon.stop()
+            await terminal.expect(
+                "that the daemon has stopped again",
+                lambda screen: screen.rfind(table["lost"]) > screen.rfind(table["connected"]),
+            )
+            await terminal.enter("/quit")
+            with trio.move_on_after(patience(RECONNECT_S)):
+                await until(terminal.ended)
+
+            assert await terminal.ended(), (
+                f"contract 9: /quit ends it without a daemon too, found:\n{await terminal.screen()}"
+            )
+        await daemon.start()
+        expect_health(await daemon.health())
+
+
+async def expect_each(terminal: Terminal, daemon: Daemon, words: list[str]) -> None:
+    """Each of the words that were typed at once to be echoed is answered once, in their order."""
+    screen = await terminal.expect(
+        f"the answers to {len(words)} lines",
+        lambda screen: all(answered(word, daemon.echo_of(word))(screen) for word in words),
+        seconds=RECONNECT_S,
+    )
+    lines = [
+        line
+        for line in screen.splitlines()
+        if not any(daemon.echo_of(word) in line for word in words)
+    ]
+    found = [word for line in lines for word in words if word in line]
+
+    assert found == words, (
+        f"contract 9: each of {len(words)} lines is answered once, in their order; found {found}"
+    )
+
+
 async def expect_calls(port: int, times: int) -> None:
     """Something that is no daemon listens and hangs up; the client comes again so many times."""
     calls = 0
@@ -211,6 +334,13 @@ async def test_after_a_text_that_is_too_long_the_next_is_answered(run, start, to
         table = daemon.subject.table("tui")
         await terminal.enter(daemon.echo_of("x" * LONGEST))
         await terminal.expect("that the connection is lost", lambda screen: table["lost"] in screen)
+        # Of the daemon's error LOG, which comes before the end, its user learns what was wrong.
+        await terminal.expect(
+            "the reason that the daemon gave",
+            lambda screen: (
+                re.search(rf"malformed|too l(ong|arge)|\b{LONGEST}\b", screen) is not None
+            ),
+        )
         await terminal.expect(
             "that it is connected again",
             lambda screen: screen.rfind(table["connected"]) > screen.rfind(table["lost"]),

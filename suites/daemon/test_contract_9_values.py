@@ -167,8 +167,86 @@ def expressions(draw: st.DrawFn) -> Valued:
     return draw(EXPRESSIONS)
 
 
+#: Values at the edges of what each function takes.
+EDGES: Final[dict[str, Form]] = {
+    "(/= 1 2)": T,
+    "(/= 1 1)": NIL,
+    "(/= 1 2 1)": NIL,
+    "(/= 1 2 3)": T,
+    "(/= 1/2 2/4)": NIL,
+    "(= 1 1 2)": NIL,
+    "(< 1 3 2)": NIL,
+    "(< 1 1)": NIL,
+    "(<= 1 1 2)": T,
+    "(>= 2 2 3)": NIL,
+    "(> 3 2 1)": T,
+    "(+)": 0,
+    "(*)": 1,
+    "(- 5)": -5,
+    "(- 5 2 1)": 2,
+    "(/ 4)": Fraction(1, 4),
+    "(/ 6 4)": Fraction(3, 2),
+    "(/ 12 2 3)": 2,
+    "(/ -1 2)": Fraction(-1, 2),
+    "(and 1 2 3)": 3,
+    "(and 1 nil 3)": NIL,
+    "(and nil (car 7))": NIL,
+    "(or nil nil)": NIL,
+    "(or nil 2 3)": 2,
+    "(or 1 (car 7))": 1,
+    "(if nil 1)": NIL,
+    "(if t 1 (car 7))": 1,
+    "(if nil (car 7) 2)": 2,
+    "(progn 1 2 3)": 3,
+    "(let ((x 1)) )": NIL,
+    "(let ((x 1) (y 2)) (list y x))": (2, 1),
+    "(let ((x 1)) (let ((x 2)) x) x)": 1,
+    "(let ((x nil)) (not x))": T,
+    "(let ((X 7)) x)": 7,
+    "(car nil)": NIL,
+    "(cdr nil)": NIL,
+    "(cdr '(1))": NIL,
+    "(car '((1 2) 3))": (1, 2),
+    "(cons 1 nil)": (1,),
+    "(cons '(1) '(2))": ((1,), 2),
+    "(list)": NIL,
+    "(list nil nil)": (NIL, NIL),
+    "(length nil)": 0,
+    '(length "")': 0,
+    '(length "日本 😀")': 4,
+    "(length '(1 (2 3)))": 2,
+    "(not nil)": T,
+    "(not 0)": NIL,
+    "(equal '(1 (2)) '(1 (2)))": T,
+    "(equal '(1 2) '(1))": NIL,
+    '(equal "a" "A")': NIL,
+    "(equal 'a 'A)": T,
+    "(equal nil '())": T,
+    '(equal "1" 1)': NIL,
+    "''a": (Symbol("QUOTE"), Symbol("A")),
+    '"a \\" b"': 'a " b',
+    ":key": Keyword("KEY"),
+    "t": T,
+    "nil": NIL,
+    "()": NIL,
+    "-7": -7,
+    "+7": 7,
+    "6/4": Fraction(3, 2),
+}
+
 #: What has no value here.
 WITHOUT: Final = (
+    "(- t)",
+    "(/ t)",
+    "(/ 0)",
+    '(- "a")',
+    "(< 1 t)",
+    '(< "a" "b")',
+    "(not)",
+    "(cons 1)",
+    "(car '(1) '(2))",
+    "(let ((x 1)) y)",
+    "(if 1 2 3 4)",
     "(/ 1 0)",
     '(+ 1 "a")',
     "(car 1)",
@@ -226,6 +304,23 @@ async def test_values_are_those_of_lisp(daemon: Daemon, valued: list[Valued]) ->
         assert found == expected, (
             f"contract 9: the value of {each.text} is {expected}, found {answer!r}"
         )
+
+
+async def test_values_at_the_edges(daemon: Daemon) -> None:
+    """Each function has the value of Lisp at the edges: of no argument, of one, of many, of nothing."""
+    wrong: list[str] = []
+    for text, value in EDGES.items():
+        answer = await evaluated(daemon, text)
+        try:
+            found = canonical(read_form(answer.removeprefix("=> ")))
+        except RemoteProtocolError:
+            found = answer
+        if found != canonical(value):
+            wrong.append(f"{text}: expected {canonical(value)}, found {answer!r}")
+
+    assert not wrong, "contract 9: the values of expressions are those of Lisp:\n" + "\n".join(
+        wrong
+    )
 
 
 async def test_what_has_no_value_is_an_error(daemon: Daemon) -> None:

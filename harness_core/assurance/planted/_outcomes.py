@@ -68,6 +68,8 @@ def read_outcomes(path: Path) -> Outcomes:
         if "wanted" in row:
             selected[row["wanted"]] = tuple(row["nodeids"])
             continue
+        # A sentence may quote bytes of the product that are no text; who prints or keeps it takes text.
+        row["text"] = row["text"].encode("utf-8", "backslashreplace").decode()
         outcome = msgspec.convert(row, TestOutcome)
         seconds[row["nodeid"]] = seconds.get(row["nodeid"], 0.0) + outcome.duration_s
         earlier = tests.get(row["nodeid"])

@@ -15,6 +15,7 @@ from harness_core.assurance.planted import (
     run_faults,
     to_json,
 )
+from harness_core.assurance.planted._outcomes import read_outcomes
 from harness_core.base.errors import BadInput
 from harness_core.base.screen import plain
 from harness_core.system.suites import load_suite
@@ -324,3 +325,14 @@ def test_a_folder_of_files_is_one_plan(tmp_path):
     (folder / "c.toml").write_text(row("one", "test_total"))
     with pytest.raises(BadInput, match=r"c\.toml.*an id used once"):
         load_faults(folder)
+
+
+def test_a_sentence_that_quotes_what_is_no_text_can_be_printed(tmp_path):
+    """A product's name in Latin-1 stands in an assertion; it is told, and not lost with the run."""
+    row = {"nodeid": "a", "phase": "call", "outcome": "failed", "text": "found 'Z\udcfcrich'"}
+    row |= {"assertion": True, "duration_s": 0.1}
+    (tmp_path / "outcomes.jsonl").write_text(json.dumps(row) + "\n")
+
+    found = read_outcomes(tmp_path / "outcomes.jsonl").tests["a"].text
+
+    assert found.encode() == rb"found 'Z\udcfcrich'"

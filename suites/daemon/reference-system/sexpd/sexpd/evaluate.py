@@ -161,7 +161,8 @@ def _folded(function: Callable[[Any, Any], Any], start: int) -> Callable[..., An
 
 
 def _minus(first: Any, *rest: Any) -> Any:
-    return functools.reduce(operator.sub, map(_number, rest), _number(first)) if rest else -first
+    value = _number(first)
+    return functools.reduce(operator.sub, map(_number, rest), value) if rest else -value
 
 
 def _divide(first: Any, *rest: Any) -> Any:
@@ -178,6 +179,12 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[..., Any]:
     return check
 
 
+def _different(first: Any, *rest: Any) -> Any:
+    """Whether no two of some numbers are equal, however far apart they stand."""
+    values = [_number(first), *map(_number, rest)]
+    return len(set(values)) == len(values) or None
+
+
 def _items(value: Any) -> list[Any]:
     if value is None:
         return []
@@ -191,7 +198,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "+": _folded(operator.add, 0),
     "-": _minus,
     "/": _divide,
-    "/=": _ordered(operator.ne),
+    "/=": _different,
     "<": _ordered(operator.lt),
     "<=": _ordered(operator.le),
     "=": _ordered(operator.eq),
