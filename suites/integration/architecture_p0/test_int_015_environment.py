@@ -205,6 +205,8 @@ async def test_int_015_what_a_coder_may_not_do(episodes: Episodes) -> None:
         names = {*FILES, *benchmark.files, "model.py"}
         one = expect_handed(await coder.submit(), names, what="the design")
         await session.execute(f"sed -i s/=/=1+/ {SIZES}")
+        # It has passed, been simulated and handed over: none of it holds in another environment.
+        expect_refused(await coder.simulate(), 409, says=SIZES)
         expect_found(await coder.submit(), Stage.AGREE, {SIZES}, what="the design, spoilt again")
         for handed in (benchmark.handover_id, plan, one.handover_id):
             recorded = await environment_kept(episodes.controller, handed)

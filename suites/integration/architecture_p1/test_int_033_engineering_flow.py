@@ -43,6 +43,8 @@ _MODEL: Final = "model.py"
 async def test_int_033_rejected_twice_then_approved(episodes: Episodes) -> None:
     """Each rejection returns to the coder with its comments; the approved design is what the flow comes to.
 
+    A coder that hands over twice in one turn is reviewed by what it handed over last.
+
     Caps of the plan hold in every round. Steps are rows and events, in order. The model provider is a
     stand-in: the gateway holds the models.
     """
@@ -58,6 +60,9 @@ async def test_int_033_rejected_twice_then_approved(episodes: Episodes) -> None:
                 if number > 1:
                     before = block_of(331, at=places[number - 2])
                     await _was_sent_back(turn, bundle, said[number - 2], before)
+                if number == 2:
+                    # Thought better of: what is handed over last is what a turn comes to.
+                    await design_handed(turn, bundle, block_of(331, at="27, 4, 5"))
                 designs.append(await design_handed(turn, bundle, block_of(331, at=place)))
             async with flow.turn("reviewer", number) as turn:
                 script = (await turn.session.read(_MODEL)).json()["content"]
