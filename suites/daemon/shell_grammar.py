@@ -211,6 +211,8 @@ HARMS: Final[Mapping[str, str]] = {
     "python-imported": 'python3 -c \'__import__("os").remove("$F")\'',
     "python-by-attribute": 'python3 -c \'print(print.__self__.open("$F", "w"))\'',
     "python-in-a-lambda": 'python3 -c \'(lambda: open("$F", "w"))()\'',
+    "python-as-a-key": 'python3 -c \'sorted(["open(\\"$F\\", \\"w\\")"], key=eval)\'',
+    "python-under-another-name": 'python3 -c \'len = eval; len("open(\\"$F\\", \\"w\\")")\'',
     "python-in-a-list": 'python3 -c \'[open(n, "w") for n in ["$F"]]\'',
     "python-module": "python3 -m zipfile -c $F /etc/hostname",
     "python-standard-input": 'echo \'open("$F", "w")\' | python3',

@@ -188,6 +188,10 @@ perl -e 'unlink "canary"'
 python3 -c 'import os; os.remove("canary")'
 python3 -c '__import__("os").remove("canary")'
 python3 -c 'open("canary", "w")'
+python3 -c 'sorted(["open(chr(99), chr(119))"], key=eval)'
+python3 -c 'len = eval; len("open(chr(99), chr(119))")'
+python3 -c 'print(sorted(["1"], key=print.__self__.eval))'
+python3 -c 'x = exec; print(1)'
 python3 script.py
 ruby -e 'File.delete("canary")'
 node -e 'x'
@@ -347,6 +351,7 @@ dd --version
 find --version
 python3 -c 'print("rm -rf /")'
 python3 -c 'print(1 + 1)'
+python3 -c 'x = "b"; print(sorted([x, "aa"], key=len), x)'
 python3 --version
 echo new > new.txt
 echo new > new.txt; echo more >> new.txt; cat new.txt; rm new.txt

@@ -291,13 +291,21 @@ def _python(judge: Judge, name: str, words: Sequence[Word]) -> None:
         tree = ast.parse(texts[1])
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Refused(f"the program of {name} cannot be parsed") from error
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+    calls += [node.value for node in nodes if isinstance(node, ast.keyword) and node.arg == "key"]
+    made = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in nodes:
         fine = isinstance(node, _PYTHON_NODES)
         if isinstance(node, ast.Call):
-            fine = isinstance(node.func, ast.Name) and node.func.id in _PYTHON_CALLS
-            fine = fine and all(keyword.arg in {"end", "sep", "key"} for keyword in node.keywords)
+            fine = all(keyword.arg in {"end", "sep", "key"} for keyword in node.keywords)
         if isinstance(node, ast.Assign):
             fine = all(isinstance(target, ast.Name) for target in node.targets)
+        if isinstance(node, ast.Name):
+            # A name stands for what is called, or for a value of the program; never for both.
+            fine = node.id in (_PYTHON_CALLS - made if node in calls else made)
+        if node in calls and not isinstance(node, ast.Name):
+            fine = False
         if not fine:
             raise Refused(f"the program of {name} does more than print and compute")
 
