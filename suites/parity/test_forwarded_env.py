@@ -143,3 +143,21 @@ def test_a_child_manifest_inherits(sides: Sides, backend: Backend, name: str) ->
         return {"env": {key: inside[key] for key in ("A", "B", "C") if key in inside}}
 
     sides.check_side(backend, f"forwarded-env/extends-{name}", body, expected={"env": expected})
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029"], ids=["line", "paragraph"])
+def test_a_separator_of_unicode_ends_no_line(
+    sides: Sides, backend: Backend, separator: str
+) -> None:
+    """A manifest's lines end by a newline; Unicode's separators in a value are characters of it."""
+    value = f"one{separator}two{separator}"
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        front = f'image: {world.image}\nenv:\n  POEM: "{value}"\n  AFTER: x\n'
+        world.write_manifest("dev", f"---\n{front}---\n\nA bottle.\n")
+        with launcher.start("dev", backend=world.backend) as bottle:
+            inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        return {name: inside.get(name) for name in ("POEM", "AFTER")}
+
+    name = f"forwarded-env/separator-{ord(separator):x}"
+    sides.check_side(backend, name, body, expected={"POEM": value, "AFTER": "x"})

@@ -271,7 +271,16 @@ def test_a_relative_path_is_copied_in(sides: Sides, backend: Backend, name: str)
 
 def test_a_folder_is_copied_in(sides: Sides, backend: Backend) -> None:
     """With all that is in it; a second copy of a file takes the place of the first."""
-    tree = {"a.txt": b"one", "deep er/b.bin": bytes(range(256)), "deep er/still/empty": b""}
+    tree = {
+        "a.txt": b"one",
+        "deep er/b.bin": bytes(range(256)),
+        "deep er/still/empty": b"",
+        ".hidden": b"dot",
+        ".dot er/.deep/x": b"dots",
+        "-n": b"dash",
+        "a  b\tc": b"blanks",
+        "Z\u00fcrich \u65e5\u672c": b"any script",
+    }
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.write_bottle("dev", {"image": world.image})
@@ -312,6 +321,10 @@ BENT: Final = {
     "a-folder-in-it": ({"/tmp/there/deep": "{outside}"}, "", "/tmp/there"),
     "a-file-in-it": ({"/tmp/there/kept.txt": "{outside}/kept.txt"}, "", "/tmp/there"),
     "a-circle": ({"/tmp/x": "y", "/tmp/y": "x"}, "kept.txt", "/tmp/x"),
+    "by-dots-from-the-guests-home": ({}, "kept.txt", "/home/node/../../outside/kept.txt"),
+    "by-dots-to-a-file-to-be": ({}, "kept.txt", "/tmp/../../../../outside/new.txt"),
+    "by-dots-and-all-of-the-path": ({}, "kept.txt", "/tmp/{up}{outside}/kept.txt"),
+    "by-dots-a-folder": ({}, "", "/home/node/{up}{outside}"),
     "not-at-all-to-a-folder": ({}, "kept.txt", "/tmp/there"),
 }
 
@@ -354,7 +367,7 @@ NESTED: Final = ("a-folder-in-it", "a-file-in-it", "not-at-all-to-a-folder")
 )
 def test_a_copy_does_not_leave_the_guest(sides: Sides, backend: Backend, how: str) -> None:
     """Whatever a guest has linked, nothing of the host is changed; what is not refused is there."""
-    links, name, place = BENT[how]
+    links, name, bent = BENT[how]
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.write_bottle("dev", {"image": world.image})
@@ -363,6 +376,7 @@ def test_a_copy_does_not_leave_the_guest(sides: Sides, backend: Backend, how: st
         source = a_folder(world.home / "source", dict.fromkeys(names, "copied"))
         first = a_folder(world.home / "first", {"other.txt": ""})
         words = {"outside": outside, "up": "../" * 9 + ".."}
+        place = bent.format(**words)
         before = made_of(outside)
         with launcher.start("dev", backend=world.backend) as bottle:
             bottle.cp_in(first, "/tmp/there")

@@ -29,7 +29,8 @@ _KEYS: Final = {
 
 def preserved(world: World, launcher: Launcher) -> str:
     """Start a bottle, write into its transcript, preserve it, end it; its identity."""
-    world.write_bottle("dev", {"image": world.image, "env": {"GREETING": "hello"}})
+    manifest = {"image": world.image, "agent_provider": "claude", "env": {"GREETING": "hello"}}
+    world.write_bottle("dev", manifest)
     with launcher.start("dev", backend=world.backend) as bottle:
         identity = bottle.identity
         transcript = world.state / identity / "transcript"
@@ -80,6 +81,15 @@ def test_a_preserved_bottle_comes_back(sides: Sides, backend: Backend) -> None:
         "tools": 1,
     }
     sides.check_side(backend, "resume/round-trip", body, expected=expected)
+
+
+def test_a_record_names_its_bottle(sides: Sides, backend: Backend) -> None:
+    """By the name of the manifest, whoever provides the agent: a resume looks for it by that name."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        return {"agent_name": world.metadata(preserved(world, launcher))["agent_name"]}
+
+    sides.check_side(backend, "resume/names", body, expected={"agent_name": "dev"})
 
 
 def test_cleanup_leaves_what_is_preserved(sides: Sides, backend: Backend) -> None:

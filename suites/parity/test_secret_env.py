@@ -40,6 +40,12 @@ class SecretRow:
     prompts: tuple[str, ...] = ()
 
 
+#: Names that only begin like those of variables by which docker or its own libraries are steered.
+_ALIKE: Final = (
+    *("USER_TOKEN", "HOMEPAGE_KEY", "PATHS", "SHELL_X", "GOOGLE_API_KEY", "LDAP_PASSWORD"),
+    *("SSLKEY", "NO_PROXY_KEY"),
+)
+
 ROWS: Final = (
     SecretRow(
         id="prompt",
@@ -219,6 +225,13 @@ ROWS: Final = (
         },
     ),
     SecretRow(
+        id="names-that-begin-like-those-of-the-tools",
+        env=dict.fromkeys(_ALIKE, "?") | {"GOAL": "${HOST_TOKEN}"},
+        host={"HOST_TOKEN": "canary-of\nthe-host"},
+        answers=tuple(f"canary-{name}" for name in _ALIKE),
+        guest={name: f"canary-{name}" for name in _ALIKE} | {"GOAL": "canary-of\nthe-host"},
+    ),
+    SecretRow(
         id="every-kind-at-once",
         env={"LITERAL": "plain", "TYPED": "?", "GIVEN": "${HOST_TOKEN}", "LAST": "end"},
         host={"HOST_TOKEN": "canary-of-the-host"},
@@ -272,6 +285,12 @@ def launch_and_use(row: SecretRow) -> Body:
             "env": {name: inside[name] for name in row.env if name in inside},
             "exposed": while_running,
             "exposed afterwards": exposures(hidden(row), world.readable()),
+            "in the file for literals": [
+                name
+                for name, value in hidden(row).items()
+                if name not in _OF_THE_TOOL
+                and any(value in text for _, text in world.docker.env_files)
+            ],
             "host environment as before": world.environ == before,
             "prompts": len(world.asked),
             "prompts mention": [
@@ -299,6 +318,7 @@ def test_secrets_reach_the_guest_alone(sides: Sides, backend: Backend, row: Secr
         "env": dict(row.guest),
         "exposed": {},
         "exposed afterwards": {},
+        "in the file for literals": [],
         "host environment as before": True,
         "prompts": len(row.answers),
         "prompts mention": [True] * len(row.prompts),
@@ -372,12 +392,12 @@ def reprs(package: str) -> list[str]:
 
 def test_nothing_shows_a_value_when_it_is_printed(sides: Sides, backend: Backend) -> None:
     """Whatever a launcher holds while a bottle runs, no repr of it has what was typed or given."""
-    values = {"TYPED": "canary-typed", "GIVEN": "canary-given"}
+    values = {"TYPED": "canary-typed", "GIVEN": "canary-given", "WRITTEN": "canary-written"}
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.environ["HOST_TOKEN"] = values["GIVEN"]
         world.answers.append(values["TYPED"])
-        env = {"TYPED": "?", "GIVEN": "${HOST_TOKEN}"}
+        env = {"TYPED": "?", "GIVEN": "${HOST_TOKEN}", "WRITTEN": values["WRITTEN"]}
         world.write_bottle("dev", {"image": world.image, "env": env})
         with launcher.start("dev", backend=world.backend) as bottle:
             shown = reprs(type(bottle).__module__.partition(".")[0])

@@ -34,7 +34,7 @@ class Manifest:
     name: str
     path: Path
     image: str
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)
     agent_provider: str = ""
     git: Mapping[str, Any] = field(default_factory=dict)
     routes: tuple[str, ...] = ()
