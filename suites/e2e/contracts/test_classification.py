@@ -129,6 +129,22 @@ async def test_a_debatable_answer_is_used_or_fallen_back_from(
     )
 
 
+@pytest.mark.parametrize("between", ["\n", " and\n"], ids=["one-by-one", "with-words-between"])
+async def test_of_two_answers_in_one_none_is_dropped_in_silence(
+    ecosystem: Ecosystem, token: str, between: str
+) -> None:
+    """Two arrays are two parts of the message: both are routed, or it falls back openly."""
+    meal = {"butler": "relationship", "prompt": "note that Ana called", "segment": "Ana called"}
+    answers = [json.dumps([part], indent=1) for part in (HEALTH, meal)]
+    journey = await _mislead(ecosystem, token, between.join(answers))
+
+    assert journey.inbox, f"an accepted message has an inbox row\n{journey.text()}"
+    if fallback_reason(journey.inbox[0]["decomposition"]) is not None:
+        expect_fallback(journey)
+        return
+    expect_routing(journey, ["health", "relationship"])
+
+
 async def test_a_refused_classification_falls_back_and_says_so(
     ecosystem: Ecosystem, token: str
 ) -> None:

@@ -33,6 +33,7 @@ from suites.e2e.observe.expect_journey import (
     words_of,
 )
 from suites.e2e.observe.journey import Row, as_data, follow
+from suites.e2e.observe.sentences import expect_same
 from suites.e2e.worlds.chaos import expect_soon
 
 pytestmark = pytest.mark.covers("E2E-CONCURRENCY")
@@ -106,6 +107,7 @@ async def test_a_full_queue_refuses_in_the_open(ecosystem: Ecosystem, token: str
     words = [f"{token}{number:02}" for number in range(FLOOD)]
     first = f"{token}first"
     salt = new_token()
+    before = await general.call("sessions_summary")
     answers: dict[str, ToolResult] = {}
 
     async def trigger(word: str, *, says: str = "Say hello to") -> None:
@@ -123,6 +125,14 @@ async def test_a_full_queue_refuses_in_the_open(ecosystem: Ecosystem, token: str
     ):
         nursery.start_soon(lambda: trigger(first, says="Hold on for"))
         await running()
+        during = await general.call("sessions_summary")
+        counts = {"sessions": 1, "succeeded": 0, "failed": 0, "running": 1}
+        shown = {key: during[key] - before[key] for key in counts if key in during}
+        expect_same(
+            "the summary counts a session that runs as running, and neither as failed nor as done",
+            expected={key: counts[key] for key in shown},
+            found=shown,
+        )
         for word in words:
             nursery.start_soon(trigger, word)
         # While the first session is held: a queue without an end would refuse none before its end.

@@ -6,6 +6,8 @@ provider, whose calls cannot be held.
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import trio
 
@@ -145,6 +147,40 @@ async def test_what_a_full_queue_refuses_is_due_again(fragile: Ecosystem, chaos:
     await tick()
     done = [row for row in await sessions_of(relationship, name) if row["success"]]
     assert len(done) == 1, f"a task that fell due once runs once: found {done}"
+
+
+@pytest.mark.covers("E2E-CHAOS", "E2E-CONCURRENCY")
+@pytest.mark.knob("queue_depth")
+async def test_who_goes_away_takes_no_place_with_him(fragile: Ecosystem, chaos: Chaos) -> None:
+    """Callers that are gone before their session's end are more than the queue holds; the next runs."""
+    relationship = fragile["relationship"]
+
+    async def ended(token: str) -> bool:
+        found = await relationship.database.rows(
+            "SELECT completed_at FROM sessions WHERE prompt LIKE %s", (f"%{token}%",)
+        )
+        return bool(found) and all(row["completed_at"] for row in found)
+
+    for _ in range(4):
+        gone = to_relationship()
+        held = await chaos.hold(gone.token)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(relationship.try_call, "trigger", {"prompt": gone.text})
+            await chaos.until_met(held)
+            nursery.cancel_scope.cancel()
+        await chaos.release(held)
+        await expect_soon(
+            "the session of a caller that is gone ends",
+            partial(ended, gone.token),
+            seconds=REFUSED_S,
+        )
+    last = to_relationship()
+    answer = await relationship.try_call("trigger", {"prompt": last.text})
+
+    assert "overload_rejected" not in answer.text, (
+        f"nobody waits, so a trigger is taken; it was refused: {answer.text}"
+    )
+    await last.expect_row(fragile, "relationship")
 
 
 @pytest.mark.covers("E2E-CHAOS", "E2E-CONCURRENCY")
