@@ -376,10 +376,13 @@ HARMS: Final[Mapping[str, str]] = {
     "option-by-output-alone": "sort $(echo -o$F) $D/table.txt",
     "mode-by-output": "chmod $(echo 000) $F",
     "test-compares": "[[ 'a[$(rm $F)]' -eq 1 ]]",
-    **{f"test-compares{op}": f"[[ 1 {op} 'a[$(rm $F)]' ]]" for op in ("-ne", "-lt", "-le", "-gt", "-ge")},
+    **{
+        f"test-compares{op}": f"[[ 1 {op} 'a[$(rm $F)]' ]]"
+        for op in ("-ne", "-lt", "-le", "-gt", "-ge")
+    },
     "braces-around-quotes": "sort {'-o'$F,} /etc/hostname",
     "braces-after-quotes": "sort {'-o',$F} /etc/hostname",
-    "braces-of-quotes": "sort {\"-o$F\",\"-r\"} /etc/hostname",
+    "braces-of-quotes": 'sort {"-o$F","-r"} /etc/hostname',
     "braces-in-pieces": "sort -{'r','o'$F} /etc/hostname",
     "unset-evaluates": "unset 'a[$(rm $F)]'",
     "read-evaluates": "read 'a[$(rm $F)]' <<< x",

@@ -478,6 +478,12 @@ SHAPED: Final[dict[str, tuple[str, Answer, tuple[str, ...]]]] = {
         ("said",),
     ),
     "of-a-type-unsaid": ("alpha", _as(message("said")), ("said",)),
+    **{
+        f"of-parentheses-{number}": ("alpha", message(text), (text,))
+        for number, text in enumerate(
+            ("(as I said)", "(1 2 3)", "(said", "(a . b)", '("said" "so")')
+        )
+    },
     "long": ("alpha", message("x" * 200_000 + " end"), ("x" * 1000 + " end",)),
     "of-half-a-letter": (
         "alpha",
