@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +17,42 @@ _CONNECTIONS = 8
 AWAY = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
+class _Connection(asyncpg.Connection):
+    """One that is given up as soon as a query of it took too long.
+
+    Otherwise its driver asks the server to cancel the query and waits for that just as long before
+    anybody is told: of a server that hangs, twice in vain.
+    """
+
+    async def fetch(self, *args: Any, **options: Any) -> list[asyncpg.Record]:
+        """As its parent's."""
+        with self._given_up_when_late():
+            return await super().fetch(*args, **options)
+
+    async def fetchrow(self, *args: Any, **options: Any) -> asyncpg.Record | None:
+        """As its parent's."""
+        with self._given_up_when_late():
+            return await super().fetchrow(*args, **options)
+
+    async def fetchval(self, *args: Any, **options: Any) -> Any:
+        """As its parent's."""
+        with self._given_up_when_late():
+            return await super().fetchval(*args, **options)
+
+    async def execute(self, *args: Any, **options: Any) -> str:
+        """As its parent's; also what begins and ends a transaction."""
+        with self._given_up_when_late():
+            return await super().execute(*args, **options)
+
+    @contextmanager
+    def _given_up_when_late(self) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError:
+            self.terminate()
+            raise
 
 
 async def open_pool(url: str, *, query_s: float) -> asyncpg.Pool:
@@ -33,6 +70,7 @@ async def open_pool(url: str, *, query_s: float) -> asyncpg.Pool:
         command_timeout=query_s,
         timeout=query_s,
         init=_set_codecs,
+        connection_class=_Connection,
     )
 
 
