@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench_contract.base import Model
 from workbench_contract.files import PATH_CHARS
-from workbench_contract.problem import Problem
+from workbench_contract.simulation import JOB_PATTERN, Body, Outcome
 
 _MODEL = Field(
     default="model.py",
@@ -17,15 +17,7 @@ _MODEL = Field(
     max_length=PATH_CHARS,
     description="a build123d script that leaves a solid in `part`, or an MJCF file (.xml)",
 )
-_JOB = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
-
-
-class Outcome(StrEnum):
-    """How a simulated run ended."""
-
-    TIMEOUT = "timeout"
-    OUT_OF_BOUNDS = "out_of_bounds"
-    INSTABILITY = "instability"
+_JOB = Field(default=None, pattern=JOB_PATTERN)
 
 
 class SimulateRequest(Model):
@@ -42,13 +34,6 @@ class SimulateRequest(Model):
     seed: int = Field(default=0, ge=0, lt=2**31)
     duration_s: float = Field(default=1.0, gt=0, le=600)
     job_id: str | None = _JOB
-
-
-class Body(Model):
-    """Where a body came to rest, in metres."""
-
-    name: str
-    position_m: list[float]
 
 
 class Simulated(Model):
@@ -114,11 +99,3 @@ class ReviewDecision(StrEnum):
     REJECTED = "rejected"
     CONFIRM_PLAN_REFUSAL = "confirm_plan_refusal"
     REJECT_PLAN_REFUSAL = "reject_plan_refusal"
-
-
-class SimulationRefused(Problem):
-    """A run that has no result, tracked as one that has."""
-
-    job_id: str
-    variant: str
-    seed: int

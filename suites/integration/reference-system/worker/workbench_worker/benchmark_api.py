@@ -20,11 +20,11 @@ from workbench_contract.benchmark import (
     ModelRequest,
     Simulated,
     SimulateRequest,
-    SimulationRefused,
     Validated,
 )
 from workbench_contract.events import EventKind
 from workbench_contract.problem import Problem
+from workbench_contract.simulation import SimulationRefused
 from workbench_foundation import faults
 from workbench_worker import validity
 from workbench_worker.asked import CurrentSession, Worker, refusals

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from workbench_contract.benchmark import Outcome
+from workbench_contract.simulation import Outcome
 from workbench_worker.geometry import ModelError
 
 _STEP_S = 0.002

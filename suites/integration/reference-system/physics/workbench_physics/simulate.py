@@ -1,0 +1,119 @@
+"""All runs of a request, in a process that has run none of the session's code."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from workbench_contract.objectives import Control, Objectives
+from workbench_contract.simulation import Body, SimulatedRun, Trajectory
+from workbench_physics import randomization, runs, scene, statistics, trajectory
+from workbench_physics.errors import SceneError
+
+#: Of a scene without objectives: where its free bodies begin, sideways.
+_JITTER_M = 0.02
+_MOST_STEPS = 2_000_000
+#: An answer has a place for each body of each run.
+_MOST_PLACES = 20_000
+_MOST_NUMBERS = 50_000_000
+
+
+def simulate(
+    xml: str,
+    *,
+    objectives: Objectives | None,
+    variant: str,
+    seed: int,
+    count: int,
+    duration_s: float,
+    controls: dict[str, Control],
+    kept_in: tuple[str, str] | None,
+) -> dict[str, Any]:
+    """Run a scene.
+
+    Args:
+        count: runs.
+        kept_in: folder of the trajectories, and its path in the session; none leaves no files.
+
+    Returns:
+        ``runs`` and ``aggregate``, as JSON.
+
+    Raises:
+        SceneError: it cannot be run.
+    """
+    spec = scene.read(xml)
+    done: list[SimulatedRun] = []
+    for number, one in enumerate(statistics.seeds_from(seed, count)):
+        start = None
+        if objectives is not None:
+            start = randomization.start_of(objectives.moved_object, variant=variant, seed=one)
+        # The object may begin elsewhere in each run; nothing else of the scene differs.
+        ready = scene.prepared(spec.copy(), objectives, start, controls)
+        if not number:
+            _bounded(ready, duration_s, count)
+        data = mujoco.MjData(ready.model)
+        if objectives is None:
+            _jitter(ready.model, data, one)
+        found = runs.run(ready, data, duration_s)
+        kept = None
+        if kept_in is not None:
+            name = f"run-{number}.csv"
+            digest = trajectory.write(f"{kept_in[0]}/{name}", ready, found.track)
+            kept = Trajectory(path=f"{kept_in[1]}/{name}", sha256=digest)
+        done.append(_told(ready, found, one, kept))
+    together = statistics.aggregate(
+        [each.outcome for each in done], has_goal=objectives is not None
+    )
+    return {
+        "runs": [each.model_dump(mode="json") for each in done],
+        "aggregate": together.model_dump(mode="json"),
+    }
+
+
+def _bounded(ready: scene.Scene, duration_s: float, count: int) -> None:
+    """Raises SceneError for more than is run in one go."""
+    steps = runs.steps_of(ready, duration_s)
+    if steps * count > _MOST_STEPS:
+        detail = f"{count} runs of {steps} steps are more than {_MOST_STEPS} together"
+        raise SceneError(f"{detail}. Ask for fewer runs, or less time")
+    if len(ready.bodies) * count > _MOST_PLACES:
+        detail = f"{count} runs of {len(ready.bodies)} bodies have more than {_MOST_PLACES} together"
+        raise SceneError(f"{detail}. Ask for fewer runs")
+    if steps * (ready.model.nsensordata + ready.model.nq + ready.model.nv) > _MOST_NUMBERS:
+        raise SceneError(f"{steps} steps of this scene are more than is kept. Ask for less time")
+
+
+def _jitter(model: Any, data: Any, seed: int) -> None:
+    drawn = np.random.default_rng(seed)
+    for joint in range(model.njnt):
+        if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE:
+            at = model.jnt_qposadr[joint]
+            data.qpos[at : at + 2] += drawn.uniform(-_JITTER_M, _JITTER_M, size=2)
+
+
+def _told(
+    ready: scene.Scene, found: runs.Run, seed: int, kept: Trajectory | None
+) -> SimulatedRun:
+    places = found.track.positions_m[-1].reshape(-1, 3)
+    return SimulatedRun(
+        seed=seed,
+        outcome=found.outcome,
+        reason=found.reason,
+        steps=found.steps,
+        simulated_s=round(found.simulated_s, 6),
+        energy_j=_finite(found.energy_j),
+        bodies=[
+            Body(name=name, position_m=[_finite(value) for value in place])
+            for name, place in zip(ready.bodies, places.tolist(), strict=True)
+        ],
+        goal_gap_mm=None if found.goal_gap_mm is None else _finite(found.goal_gap_mm),
+        trajectory=kept,
+    )
+
+
+def _finite(value: float) -> float:
+    """JSON has no infinity; what is not a number shows in the outcome."""
+    return round(value, 9) if math.isfinite(value) else 0.0
