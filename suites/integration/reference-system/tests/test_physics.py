@@ -186,13 +186,16 @@ def test_the_file_of_a_run_shows_what_its_motor_was_told(tmp_path: Path) -> None
     assert rows[-1]["shaft.command"] == ""
 
 
-def test_instability_is_no_reset() -> None:
+def test_instability_is_no_reset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     xml = (
         '<mujoco><option timestep="0.01"/><worldbody><body name="one" pos="0 0 1">'
         '<joint type="slide" axis="0 0 1" stiffness="1e9" springref="1"/>'
         '<geom type="sphere" size=".01" density="1"/></body></worldbody></mujoco>'
     )
+    monkeypatch.chdir(tmp_path)
+
     assert _run(xml)["runs"][0]["outcome"] == "instability"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_same_seed_is_the_same_run_and_each_seed_begins_elsewhere(tmp_path: Path) -> None:

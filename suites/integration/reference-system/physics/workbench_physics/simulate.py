@@ -44,6 +44,8 @@ def simulate(
     Raises:
         SceneError: it cannot be run.
     """
+    # Else MuJoCo writes them to a file in the working folder, which is the session's.
+    mujoco.set_mju_user_warning(_unwritten)
     spec = scene.read(xml)
     done: list[SimulatedRun] = []
     for number, one in enumerate(statistics.seeds_from(seed, count)):
@@ -71,6 +73,10 @@ def simulate(
         "runs": [each.model_dump(mode="json") for each in done],
         "aggregate": together.model_dump(mode="json"),
     }
+
+
+def _unwritten(_text: str) -> None:
+    """A warning; what it means is read from the run's data."""
 
 
 def _bounded(ready: scene.Scene, duration_s: float, count: int) -> None:
