@@ -278,7 +278,7 @@ def test_a_servo_follows_its_waypoints_in_degrees(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("xml", "asked", "says"),
     [
-        ("<mujoco", {}, ""),
+        ("<mujoco", {}, "XML"),
         (_STUCK, {"controls": {"other": {"mode": "constant", "level": 1}}}, "other.*shaft"),
         (_STUCK, {"controls": {"shaft": {"mode": "hold", "position": {"deg": 1}}}}, "position"),
         (_STUCK, {"duration_s": 600.0, "count": 100}, "fewer runs"),
