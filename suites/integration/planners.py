@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from workbench_contract.benchmark import SimulateRequest
 from workbench_contract.design import DesignJudged, DesignRequest
 from workbench_contract.findings import Finding, Stage
 from workbench_contract.handover import (
@@ -19,6 +18,7 @@ from workbench_contract.handover import (
     SubmitRequest,
     Submitted,
 )
+from workbench_contract.simulation import SimulateRequest
 
 from harness_core.base.slowness import patience
 from harness_core.doubles.http import HttpClient, Response

@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 from workbench_contract.benchmark import ReviewDecision as Decision
-from workbench_contract.benchmark import Simulated
 from workbench_contract.findings import Stage
 from workbench_contract.review import ProofKind
+from workbench_contract.simulation import Simulated
 
 from suites.integration.bundles import PLAN, TODO, Bundle
 from suites.integration.comparing import expect_same

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from workbench_contract.benchmark import SimulateRequest
 from workbench_contract.findings import Stage
+from workbench_contract.simulation import SimulateRequest
 
 from suites.integration.bundles import ESTIMATE, Bundle, changed, milled, printed, sound
 from suites.integration.comparing import expect_same

@@ -281,7 +281,7 @@ def test_a_servo_follows_its_waypoints_in_degrees(tmp_path: Path) -> None:
         ("<mujoco", {}, "XML"),
         (_STUCK, {"controls": {"other": {"mode": "constant", "level": 1}}}, "other.*shaft"),
         (_STUCK, {"controls": {"shaft": {"mode": "hold", "position": {"deg": 1}}}}, "position"),
-        (_STUCK, {"duration_s": 600.0, "count": 100}, "fewer runs"),
+        (_STUCK, {"duration_s": 600.0, "count": 1_000}, "fewer runs"),
         ('<mujoco><worldbody><body name="ball"/></worldbody></mujoco>',
          {"objectives": _objectives()}, "moved object"),
         (_EMPTY, {"objectives": _objectives(

@@ -15,6 +15,7 @@ from workbench_contract import (
     files,
     handover,
     pricing,
+    simulation,
 )
 from workbench_contract.episodes import AgentRole
 from workbench_controller.roles import TOOLS
@@ -88,7 +89,7 @@ ALL: dict[str, Tool] = {
     ),
     "simulate": Tool(
         path="/benchmark/simulate",
-        request=benchmark.SimulateRequest,
+        request=simulation.SimulateRequest,
         description="Drop a model onto the floor and watch.",
         jobs=True,
         tracked=True,

@@ -43,7 +43,7 @@ class Run:
     Attributes:
         steps: that were taken.
         energy_j: kinetic and potential, at the end.
-        track: all of it.
+        track: all of it, or its last piece.
         goal_gap_mm: how near the object came to the goal; none without one, at least 0.
     """
 
@@ -80,11 +80,12 @@ def steps_of(scene: Scene, duration_s: float) -> int:
     return max(1, round(duration_s / scene.model.opt.timestep))
 
 
-def run(scene: Scene, data: Any, duration_s: float) -> Run:
+def run(scene: Scene, data: Any, duration_s: float, *, recorded: bool = True) -> Run:
     """Step a scene until something ends it.
 
     Args:
         data: the state that it begins with.
+        recorded: whether its whole track is kept, or the last state alone.
 
     Raises:
         SceneError: MuJoCo warns of what is no instability.
@@ -94,7 +95,7 @@ def run(scene: Scene, data: Any, duration_s: float) -> Run:
     mujoco.mj_forward(model, data)
     state = np.empty(mujoco.mj_stateSize(model, _FULL))
     mujoco.mj_getState(model, data, state, _FULL)
-    judge = _Judge(scene, steps)
+    judge = _Judge(scene, steps, recorded=recorded)
     ending = judge.first(state, data.sensordata)
     while ending is None and judge.steps < steps:
         count = min(_STEPS_AT_ONCE, steps - judge.steps)
@@ -131,7 +132,8 @@ class _Judge:
         steps: taken so far.
     """
 
-    def __init__(self, scene: Scene, steps: int) -> None:
+    def __init__(self, scene: Scene, steps: int, *, recorded: bool) -> None:
+        self._recorded = recorded
         self.steps = 0
         self._scene = scene
         self._most = steps
@@ -206,6 +208,10 @@ class _Judge:
     def _keep(
         self, states: Floats, sensors: Floats, count: int, forces: Floats | None = None
     ) -> None:
+        if not self._recorded and count:
+            self._times.clear()
+            self._positions.clear()
+            self._forces.clear()
         self._times.append(states[:count, 0].copy())
         self._positions.append(sensors[:count, self._scene.positions].copy())
         if forces is not None:

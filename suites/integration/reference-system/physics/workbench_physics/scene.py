@@ -6,6 +6,7 @@ the object's geometry is from each is measured by MuJoCo at every step.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,14 +96,17 @@ class Scene:
     moved: tuple[int, Floats, Any] | None = None
 
 
-def read(xml: str) -> Any:
+def read(xml: str, assets: Mapping[str, bytes] | None = None) -> Any:
     """A model's specification.
+
+    Args:
+        assets: files that it names, besides those in the working folder.
 
     Raises:
         SceneError: it is none.
     """
     try:
-        return mujoco.MjSpec.from_string(xml)
+        return mujoco.MjSpec.from_string(xml, assets=dict(assets or {}))
     except ValueError as error:
         raise SceneError(_told(error)) from error
 

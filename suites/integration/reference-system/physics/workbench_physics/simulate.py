@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -15,7 +16,7 @@ from workbench_physics.errors import SceneError
 
 #: Of a scene without objectives: where its free bodies begin, sideways.
 _JITTER_M = 0.02
-_MOST_STEPS = 2_000_000
+_MOST_STEPS = 100_000_000
 #: An answer has a place for each body of each run.
 _MOST_PLACES = 20_000
 _MOST_NUMBERS = 50_000_000
@@ -31,11 +32,13 @@ def simulate(
     duration_s: float,
     controls: dict[str, Control],
     kept_in: tuple[str, str] | None,
+    assets: Mapping[str, bytes] | None = None,
 ) -> dict[str, Any]:
     """Run a scene.
 
     Args:
         count: runs.
+        assets: files that the scene names.
         kept_in: folder of the trajectories, and its path in the session; none leaves no files.
 
     Returns:
@@ -46,7 +49,7 @@ def simulate(
     """
     # Else MuJoCo writes them to a file in the working folder, which is the session's.
     mujoco.set_mju_user_warning(_unwritten)
-    spec = scene.read(xml)
+    spec = scene.read(xml, assets)
     done: list[SimulatedRun] = []
     for number, one in enumerate(statistics.seeds_from(seed, count)):
         start = None
@@ -55,11 +58,11 @@ def simulate(
         # The object may begin elsewhere in each run; nothing else of the scene differs.
         ready = scene.prepared(spec.copy(), objectives, start, controls)
         if not number:
-            _bounded(ready, duration_s, count)
+            _bounded(ready, duration_s, count, recorded=kept_in is not None)
         data = mujoco.MjData(ready.model)
         if objectives is None:
             _jitter(ready.model, data, one)
-        found = runs.run(ready, data, duration_s)
+        found = runs.run(ready, data, duration_s, recorded=kept_in is not None)
         kept = None
         if kept_in is not None:
             name = f"run-{number}.csv"
@@ -79,7 +82,7 @@ def _unwritten(_text: str) -> None:
     """A warning; what it means is read from the run's data."""
 
 
-def _bounded(ready: scene.Scene, duration_s: float, count: int) -> None:
+def _bounded(ready: scene.Scene, duration_s: float, count: int, *, recorded: bool) -> None:
     """Raises SceneError for more than is run in one go."""
     steps = runs.steps_of(ready, duration_s)
     if steps * count > _MOST_STEPS:
@@ -88,7 +91,7 @@ def _bounded(ready: scene.Scene, duration_s: float, count: int) -> None:
     if len(ready.bodies) * count > _MOST_PLACES:
         detail = f"{count} runs of {len(ready.bodies)} bodies have more than {_MOST_PLACES} together"
         raise SceneError(f"{detail}. Ask for fewer runs")
-    if steps * (ready.model.nsensordata + ready.model.nq + ready.model.nv) > _MOST_NUMBERS:
+    if recorded and steps * (ready.model.nsensordata + 1) > _MOST_NUMBERS:
         raise SceneError(f"{steps} steps of this scene are more than is kept. Ask for less time")
 
 

@@ -18,16 +18,16 @@ from workbench_contract.benchmark import (
     Analyzed,
     AnalyzeRequest,
     ModelRequest,
-    Simulated,
-    SimulateRequest,
     Validated,
 )
 from workbench_contract.events import EventKind
 from workbench_contract.problem import Problem
-from workbench_contract.simulation import SimulationRefused
+from workbench_contract.simulation import Simulated, SimulateRequest, SimulationRefused
 from workbench_foundation import faults
+from workbench_planning import objectives as objectives_file
 from workbench_worker import validity
 from workbench_worker.asked import CurrentSession, Worker, refusals
+from workbench_worker.files_api import read_bytes
 from workbench_worker.geometry import BREP, STL
 from workbench_worker.jobs import Job
 from workbench_worker.opening import purpose_of
@@ -43,6 +43,11 @@ router = APIRouter(prefix="/benchmark")
 _BUILT = "/tmp/built"
 #: Where those files are that a script is built with, when they are not the session's.
 _MADE_OF = "/tmp/made-of"
+
+#: Where runs leave their files.
+_KEPT_RUNS = "simulations"
+#: What an answer says of its first run, beside all runs.
+_OF_FIRST = ("outcome", "reason", "steps", "simulated_s", "energy_j", "bodies")
 
 #: Findings that a refused simulation tells.
 _SHOWN = 10
@@ -61,6 +66,7 @@ async def simulate(
     with tool_call(session, "simulate", request) as details:
         is_there(session, request.model)
         density = await asyncio.to_thread(_valid, session, request.model)
+        objectives = await asyncio.to_thread(_objectives, session, request)
         async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
             details["job_id"] = job.id
             known = {"job_id": job.id, "variant": request.variant, "seed": request.seed}
@@ -72,8 +78,13 @@ async def simulate(
                     _built(job, worker, request.model) as model,
                 ):
                     arguments: dict[str, Any] = {
+                        "variant": request.variant,
                         "seed": request.seed,
+                        "runs": request.runs,
                         "duration_s": request.duration_s,
+                        "controls": request.model_dump(mode="json")["controls"],
+                        "objectives": objectives,
+                        "kept_in": f"{_KEPT_RUNS}/{job.id}" if request.trajectories else None,
                     }
                     if density is not None:
                         arguments["density_kg_m3"] = density
@@ -90,11 +101,17 @@ async def simulate(
             if faults.on("seed-from-clock"):
                 known["seed"] = int(turn.started_at.timestamp()) % 2**31
             times = _times(turn)
-            shown_result = {key: found[key] for key in ("outcome", "reason", "steps", "simulated_s")}
+            first = {key: found["runs"][0][key] for key in _OF_FIRST}
+            shown_result = {key: first[key] for key in ("outcome", "reason", "steps", "simulated_s")}
+            shown_result["outcomes"] = [
+                {key: run[key] for key in ("seed", "outcome", "reason", "steps", "simulated_s")}
+                for run in found["runs"]
+            ]
+            shown_result["aggregate"] = found["aggregate"]
             if faults.on("variant-untracked"):
                 known = known | {"variant": "default"}
             session.record(EventKind.SIMULATION_RESULT, known | times | shown_result | {"ok": True})
-            return Simulated.model_validate(known | times | found)
+            return Simulated.model_validate(known | times | first | found)
 
 
 @router.post("/validate", responses=refusals(403, 404, 409, 503))
@@ -176,6 +193,26 @@ def _valid(session: Session, model: str) -> float | None:
         _last[:] = _last or [density]
         return _last[0]
     return density
+
+
+def _objectives(session: Session, request: SimulateRequest) -> str | None:
+    """The objectives that judge a scene, as JSON.
+
+    Raises:
+        Refused: 409 for those of a file that are none, or that judge no scene.
+    """
+    if request.objectives is None:
+        return None
+    if not request.model.endswith(".xml"):
+        detail = f"cannot hold {request.model!r} against {request.objectives!r}: it is no scene"
+        raise Refused(409, f"{detail}. Name an MJCF file (.xml)")
+    found, findings = objectives_file.read_objectives(read_bytes(session, request.objectives))
+    if found is None or findings:
+        wrong = findings[0]
+        where = f"{wrong.where}: " if wrong.where else ""
+        detail = f"{where}found {wrong.found}, expected {wrong.expected}"
+        raise Refused(409, f"cannot judge by {request.objectives!r}: {detail}. Correct it")
+    return found.model_dump_json()
 
 
 def is_there(session: Session, model: str) -> None:

@@ -1,23 +1,24 @@
-"""A model dropped onto a floor, by MuJoCo.
-
-MuJoCo resets a simulation that has become unstable and goes on; here that is switched off, and its
-warnings end the run.
-"""
+"""A session's model as a scene, let run by MuJoCo: an MJCF file, or a solid dropped onto a floor."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from workbench_contract.simulation import Outcome
+from pydantic import TypeAdapter
+
+from workbench_contract.objectives import Control, Objectives
+from workbench_physics.errors import SceneError
+from workbench_physics.simulate import simulate as runs_of
 from workbench_worker.geometry import ModelError
+from workbench_worker.walls import WORKSPACE
+
+_CONTROLS = TypeAdapter(dict[str, Control])
 
 _STEP_S = 0.002
 #: From the middle of the floor; what is further away has left the scene.
 _BOUND_M = 5.0
-_JITTER_M = 0.02
 _START_M = 0.05
-_STEPS_AT_ONCE = 50
 
 
 #: Of a part whose material nobody has named: aluminium.
@@ -69,57 +70,50 @@ def validate(model: str) -> dict[str, Any]:
 
 
 def simulate(
-    model: str, seed: int, duration_s: float, density_kg_m3: float = _DENSITY_KG_M3
+    model: str,
+    *,
+    variant: str,
+    seed: int,
+    runs: int,
+    duration_s: float,
+    controls: dict[str, Any],
+    objectives: str | None = None,
+    kept_in: str | None = None,
+    density_kg_m3: float = _DENSITY_KG_M3,
 ) -> dict[str, Any]:
-    """Step a model for a time; the seed jitters where its free bodies begin.
+    """Let a model run, and judge every step of each run.
 
     Args:
+        controls: by the name of their actuator, as JSON.
+        objectives: as JSON; none for a model that has no goal.
+        kept_in: where each run leaves its file, below the session's files.
         density_kg_m3: of what is no scene but a mesh.
+
+    Raises:
+        ModelError: it cannot be run.
     """
-    import mujoco
-    import numpy as np
-
-    scene = compiled(model, density_kg_m3)
-    scene.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
-    scene.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
-    data = mujoco.MjData(scene)
-    random = np.random.default_rng(seed)
-    for joint in range(scene.njnt):
-        if scene.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE:
-            at = scene.jnt_qposadr[joint]
-            data.qpos[at : at + 2] += random.uniform(-_JITTER_M, _JITTER_M, size=2)
-    outcome, reason = Outcome.TIMEOUT, f"nothing ended it within {duration_s:g} s"
-    unstable = (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL,
-                mujoco.mjtWarning.mjWARN_BADQACC)  # fmt: skip
-    left, steps = max(1, round(duration_s / scene.opt.timestep)), 0
-    while left > 0:
-        count = min(left, _STEPS_AT_ONCE)
-        mujoco.mj_step(scene, data, nstep=count)
-        steps, left = steps + count, left - count
-        if any(data.warning[kind].number for kind in unstable):
-            outcome, reason = Outcome.INSTABILITY, f"the physics became unstable at {data.time:.3f} s"
-            break
-        if scene.nbody > 1 and float(np.abs(data.xpos[1:]).max()) > _BOUND_M:
-            outcome, reason = Outcome.OUT_OF_BOUNDS, f"a body left the scene at {data.time:.3f} s"
-            break
-    mujoco.mj_energyPos(scene, data)
-    mujoco.mj_energyVel(scene, data)
-    bodies = [
-        {"name": scene.body(index).name or f"body-{index}", "position_m": _finite(data.xpos[index])}
-        for index in range(1, scene.nbody)
-    ]
-    return {
-        "outcome": outcome.value,
-        "reason": reason,
-        "steps": steps,
-        "simulated_s": round(float(data.time), 6),
-        "energy_j": _finite([data.energy[0] + data.energy[1]])[0],
-        "bodies": bodies,
-    }
-
-
-def _finite(values: Any) -> list[float]:
-    """JSON has no infinity; what is not a number shows in the outcome."""
-    import math
-
-    return [round(float(v), 9) if math.isfinite(v) else 0.0 for v in values]
+    name = os.path.basename(model)
+    assets: dict[str, bytes] = {}
+    try:
+        if model.endswith(".stl"):
+            xml, assets = scene_of_mesh(model, density_kg_m3)
+        else:
+            with open(model, encoding="utf-8") as file:
+                xml = file.read()
+        return runs_of(
+            xml,
+            objectives=Objectives.model_validate_json(objectives, strict=False)
+            if objectives
+            else None,
+            variant=variant,
+            seed=seed,
+            count=runs,
+            duration_s=duration_s,
+            controls=_CONTROLS.validate_python(controls),
+            kept_in=(f"{WORKSPACE}/{kept_in}", kept_in) if kept_in else None,
+            assets=assets,
+        )
+    except UnicodeDecodeError as error:
+        raise ModelError(f"cannot simulate {name}: {error}. Correct it") from error
+    except SceneError as error:
+        raise ModelError(f"cannot simulate {name}: {error}") from error
