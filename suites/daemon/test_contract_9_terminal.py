@@ -182,7 +182,9 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
         # As often as the text that was answered: typed, and one time more.
         await terminal.expect(
             f"what became of {last!r}, typed before the drop: its answer, or that there is none",
-            lambda screen: _told(screen, last, daemon.echo_of(last)) >= _told(screen, token, typed),
+            lambda screen: (
+                _lines_with(screen, last, daemon.echo_of(last)) >= _lines_with(screen, token, typed)
+            ),
         )
         # Each was sent once, and the next drop is like the first.
         shown = screen.count(typed)
@@ -374,6 +376,6 @@ async def test_quits(run, daemon: Daemon) -> None:
     assert daemon.vitals().descriptors <= before, "the client's connection is still held"
 
 
-def _told(screen: str, token: str, typed: str) -> int:
+def _lines_with(screen: str, token: str, typed: str) -> int:
     """Lines with a token, but for what the terminal itself echoes of a text typed before its prompt."""
     return sum(token in line and line.strip() != typed for line in screen.splitlines())

@@ -7,21 +7,12 @@ from enum import StrEnum
 from pydantic import Field
 
 from workbench_contract.base import Model
-from workbench_contract.files import PATH_CHARS
-from workbench_contract.simulation import JOB_PATTERN
-
-_MODEL = Field(
-    default="model.py",
-    min_length=1,
-    max_length=PATH_CHARS,
-    description="a build123d script that leaves a solid in `part`, or an MJCF file (.xml)",
-)
-_JOB = Field(default=None, pattern=JOB_PATTERN)
+from workbench_contract.simulation import JOB, MODEL
 
 
 class ModelRequest(Model):
-    model: str = _MODEL
-    job_id: str | None = _JOB
+    model: str = MODEL
+    job_id: str | None = JOB
 
 
 class Validated(Model):

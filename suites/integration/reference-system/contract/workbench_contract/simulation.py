@@ -14,7 +14,14 @@ from workbench_contract.files import PATH_CHARS
 from workbench_contract.objectives import Control
 from workbench_contract.problem import Problem
 
-JOB_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+#: Of a request: what it is about, and the id by which its job may be cancelled.
+MODEL = Field(
+    default="model.py",
+    min_length=1,
+    max_length=PATH_CHARS,
+    description="a build123d script that leaves a solid in `part`, or an MJCF file (.xml)",
+)
+JOB = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
 
 
 class Outcome(StrEnum):
@@ -37,18 +44,13 @@ class SimulateRequest(Model):
         seed: of the jitter of the first run; those of the others follow from it.
         duration_s: simulated seconds.
         runs: how many.
-        objectives: path of the file whose zones judge a run and whose object is moved. Not needed where
-            objectives were handed over: those count. Without any the scene has no goal and ends 5 m away.
+        objectives: path of the file whose zones judge a run and whose object is moved; of an MJCF scene
+            alone. Without any the scene has no goal and ends 5 m away.
         controls: what actuators are told, by their names.
         trajectories: whether each run leaves a file.
     """
 
-    model: str = Field(
-        default="model.py",
-        min_length=1,
-        max_length=PATH_CHARS,
-        description="a build123d script that leaves a solid in `part`, or an MJCF file (.xml)",
-    )
+    model: str = MODEL
     variant: str = Field(default="default", min_length=1, max_length=100)
     seed: int = Field(default=0, ge=0, lt=2**31)
     duration_s: float = Field(default=1.0, gt=0, le=600)
@@ -56,7 +58,7 @@ class SimulateRequest(Model):
     objectives: str | None = Field(default=None, min_length=1, max_length=PATH_CHARS)
     controls: dict[str, Control] = Field(default_factory=dict, max_length=100)
     trajectories: bool = False
-    job_id: str | None = Field(default=None, pattern=JOB_PATTERN)
+    job_id: str | None = JOB
 
 
 class Body(Model):
@@ -73,22 +75,30 @@ class Trajectory(Model):
     sha256: Sha256
 
 
-class SimulatedRun(Model):
-    """One run.
+class Ending(Model):
+    """How a run ended.
 
     Attributes:
         steps: physics steps taken.
         energy_j: total energy at the end.
-        goal_gap_mm: how near the object came to the goal; 0 where it was reached, none without a goal.
     """
 
-    seed: int
     outcome: Outcome
     reason: str
     steps: int
     simulated_s: float
     energy_j: float
     bodies: list[Body]
+
+
+class SimulatedRun(Ending):
+    """One run.
+
+    Attributes:
+        goal_gap_mm: how near the object came to the goal; 0 where it was reached, none without a goal.
+    """
+
+    seed: int
     goal_gap_mm: float | None = None
     trajectory: Trajectory | None = None
 
@@ -118,27 +128,19 @@ class Aggregate(Model):
     interval: Interval | None = None
 
 
-class Simulated(Model):
-    """Runs, and when they waited and ran. What stands beside ``runs`` is of the first run.
+class Simulated(Ending):
+    """Runs, and when they waited and ran; its ending is that of the first.
 
     Attributes:
         queued_at: when it was asked for.
         started_at: when its turn came; no other simulation of the worker runs from then on
         finished_at: until then.
-        steps: physics steps taken.
-        energy_j: total energy at the end.
         runs: all of them, the first included.
     """
 
     job_id: str
     variant: str
     seed: int
-    outcome: Outcome
-    reason: str
-    steps: int
-    simulated_s: float
-    energy_j: float
-    bodies: list[Body]
     runs: list[SimulatedRun]
     aggregate: Aggregate
     queued_at: datetime

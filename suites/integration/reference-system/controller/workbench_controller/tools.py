@@ -90,7 +90,7 @@ ALL: dict[str, Tool] = {
     "simulate": Tool(
         path="/benchmark/simulate",
         request=simulation.SimulateRequest,
-        description="Drop a model onto the floor and watch.",
+        description="Let a model run, once or several times, and watch how each run ends.",
         jobs=True,
         tracked=True,
     ),

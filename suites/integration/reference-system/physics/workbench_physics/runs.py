@@ -95,12 +95,12 @@ def run(scene: Scene, data: Any, duration_s: float, *, recorded: bool = True) ->
     mujoco.mj_forward(model, data)
     state = np.empty(mujoco.mj_stateSize(model, _FULL))
     mujoco.mj_getState(model, data, state, _FULL)
-    judge = _Judge(scene, steps, recorded=recorded)
+    judge = _Judge(scene, recorded=recorded)
     ending = judge.first(state, data.sensordata)
     while ending is None and judge.steps < steps:
         count = min(_STEPS_AT_ONCE, steps - judge.steps)
         times = (judge.steps + np.arange(count)) * model.opt.timestep
-        ending, state = judge.more(data, state, _controls(scene, times))
+        ending, state = judge.more(data, state, count, _controls(scene, times))
     mujoco.mj_energyPos(model, data)
     mujoco.mj_energyVel(model, data)
     if ending is None:
@@ -132,11 +132,10 @@ class _Judge:
         steps: taken so far.
     """
 
-    def __init__(self, scene: Scene, steps: int, *, recorded: bool) -> None:
+    def __init__(self, scene: Scene, *, recorded: bool) -> None:
         self._recorded = recorded
         self.steps = 0
         self._scene = scene
-        self._most = steps
         self._stepping = rollout.Rollout(nthread=0)
         self._times: list[Floats] = []
         self._positions: list[Floats] = []
@@ -152,11 +151,10 @@ class _Judge:
         return ending
 
     def more(
-        self, data: Any, state: Floats, controls: Floats | None
+        self, data: Any, state: Floats, count: int, controls: Floats | None
     ) -> tuple[_Ending | None, Floats]:
         """Steps from a state on; afterwards ``data`` is at the last one that counts."""
         model = self._scene.model
-        count = min(_STEPS_AT_ONCE, self._most - self.steps)
         found, read = self._stepping.rollout(
             model, [data], state[None], None if controls is None else controls[None], nstep=count
         )
@@ -179,7 +177,9 @@ class _Judge:
             ending = _Ending(done, Outcome.INSTABILITY, reason)
             self._keep(states[:done], sensors[:done], done, forces[:done])
             self.steps += done
-            return ending, states[max(0, done - 1)]
+            state = states[done - 1] if done else state
+            self._look(data, state)
+            return ending, state
         last = count if ending is None else ending.row + 1
         self._keep(states[:last], sensors[:last], last, forces[:last])
         self.steps += last

@@ -22,7 +22,7 @@ from workbench_contract.benchmark import (
 )
 from workbench_contract.events import EventKind
 from workbench_contract.problem import Problem
-from workbench_contract.simulation import Simulated, SimulateRequest, SimulationRefused
+from workbench_contract.simulation import Ending, Simulated, SimulateRequest, SimulationRefused
 from workbench_foundation import faults
 from workbench_planning import objectives as objectives_file
 from workbench_worker import validity
@@ -47,7 +47,7 @@ _MADE_OF = "/tmp/made-of"
 #: Where runs leave their files.
 _KEPT_RUNS = "simulations"
 #: What an answer says of its first run, beside all runs.
-_OF_FIRST = ("outcome", "reason", "steps", "simulated_s", "energy_j", "bodies")
+_OF_FIRST = tuple(Ending.model_fields)
 
 #: Findings that a refused simulation tells.
 _SHOWN = 10

@@ -9,7 +9,6 @@ from pydantic import TypeAdapter
 
 from workbench_contract.objectives import Control, Objectives
 from workbench_physics.errors import SceneError
-from workbench_physics.simulate import simulate as runs_of
 from workbench_worker.geometry import ModelError
 from workbench_worker.walls import WORKSPACE
 
@@ -92,6 +91,9 @@ def simulate(
     Raises:
         ModelError: it cannot be run.
     """
+    # Imported by the warm process, once it has told that it begins.
+    from workbench_physics.simulate import simulate as runs_of
+
     name = os.path.basename(model)
     assets: dict[str, bytes] = {}
     try:

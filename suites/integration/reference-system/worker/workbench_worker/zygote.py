@@ -42,7 +42,7 @@ def main() -> None:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
     control = socket.socket(fileno=0)
-    import mujoco  # noqa: F401
+    import workbench_physics.simulate  # noqa: F401
 
     control.send(b"physics")
     import build123d  # noqa: F401
