@@ -125,6 +125,32 @@ def test_leaves_the_bounds_with_its_geometry(floor_mm: float, outcome: str) -> N
     assert one["outcome"] == outcome
 
 
+@pytest.mark.parametrize(
+    ("start_mm", "least_s", "most_s"),
+    [([0, 0, 3.6], 0.003, 0.008), ([195, 0, 300], 0.0, 0.0), ([193.9, 0, 3.6], 0.003, 0.008)],
+)
+def test_a_cylinder_leaves_with_its_end_or_its_side(
+    start_mm: list[float], least_s: float, most_s: float
+) -> None:
+    moved = _moved(shape="cylinder", size={"radius_mm": 6, "height_mm": 7}, start_mm=start_mm)
+    one = _run(objectives=_objectives(moved_object=moved))["runs"][0]
+
+    assert one["outcome"] == "out_of_bounds"
+    assert least_s <= one["simulated_s"] <= most_s
+
+
+def test_each_line_of_a_file_is_of_its_own_time(tmp_path: Path) -> None:
+    goal = _objectives(goal_zone={"min_mm": [90, 90, 0], "max_mm": [99, 99, 9]})
+    _run(objectives=goal, kept_in=(str(tmp_path), "a"))
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "run-0.csv").read_text())))
+
+    assert len(rows) > 200
+    for step, row in enumerate(rows):
+        fallen_m = _G * 0.001**2 * step * (step + 1) / 2
+        assert float(row["time_s"]) == pytest.approx(step * 0.001, abs=1e-9)
+        assert float(row["ball.z_m"]) == pytest.approx(0.3 - fallen_m, abs=1e-9)
+
+
 _HINGE = (
     '<mujoco><option timestep="0.002"/><worldbody><body name="arm" pos="0 0 1">'
     '<joint name="shaft" type="hinge" axis="0 1 0" {joint}/>'
