@@ -157,6 +157,10 @@ _HINGE = (
     '<geom type="capsule" fromto="0 0 0 0 0 -.2" size=".01"/></body></worldbody>'
     '<actuator><motor name="shaft" joint="shaft" forcerange="-2 2"/></actuator></mujoco>'
 )
+_SERVO = _HINGE.format(joint='damping="0.05"').replace(
+    '<motor name="shaft" joint="shaft" forcerange="-2 2"/>',
+    '<position name="shaft" joint="shaft" kp="40" kv="0.1" forcerange="-20 20"/>',
+)
 _STUCK = _HINGE.format(joint='limited="true" range="-1 1"')
 
 
@@ -209,6 +213,23 @@ def test_the_file_of_a_run_shows_what_its_motor_was_told(tmp_path: Path) -> None
         assert float(row["shaft.command"]) == pytest.approx(share, abs=1e-9)
         assert float(row["shaft.force"]) == pytest.approx(2 * share, abs=1e-9)
     assert rows[-1]["shaft.command"] == ""
+
+
+def test_the_last_line_before_an_instability_is_of_its_own_time(tmp_path: Path) -> None:
+    """The ball falls beside a spring whose swing grows tenfold with each step of 10 ms."""
+    xml = (
+        '<mujoco><option timestep="0.01" integrator="Euler"/><worldbody><body pos="1 1 1">'
+        '<joint type="slide" axis="0 0 1" stiffness="0.5" springref="1"/>'
+        '<geom type="sphere" size=".01" density="1"/></body></worldbody></mujoco>'
+    )
+    one = _run(xml, objectives=_objectives(), kept_in=(str(tmp_path), "a"))["runs"][0]
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "run-0.csv").read_text())))
+
+    assert one["outcome"] == "instability"
+    assert one["steps"] > 3
+    for step in (one["steps"] - 1, one["steps"]):
+        fallen_m = _G * 0.01**2 * step * (step + 1) / 2
+        assert float(rows[step]["ball.z_m"]) == pytest.approx(0.3 - fallen_m, abs=1e-9)
 
 
 def test_instability_is_no_reset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,6 +290,8 @@ def test_seeds_and_counts() -> None:
     [
         ({"mode": "square", "level": 0.4, "period_s": 0.3, "duty": 0.5},
          [0, 0.149, 0.15, 0.299, 0.3, 0.6], [0.4, 0.4, -0.4, -0.4, 0.4, 0.4]),
+        ({"mode": "square", "level": 0.7, "period_s": 1.26, "duty": 0.2},
+         [0.25, 0.252, 1.26, 1.512, 2.518], [0.7, -0.7, 0.7, -0.7, -0.7]),
         ({"mode": "trapezoidal", "level": -1.0, "rise_s": 1.0, "hold_s": 2.0, "fall_s": 0.5},
          [0, 0.5, 1, 3, 3.25, 3.5, 9], [0, -0.5, -1, -1, -0.5, 0, 0]),
         ({"mode": "waypoint", "waypoints": [{"at_s": 1, "deg": 10}, {"at_s": 2, "deg": -30}]},
@@ -285,13 +308,9 @@ def test_commands(told: dict[str, Any], times: list[float], values: list[float])
 
 
 def test_a_servo_follows_its_waypoints_in_degrees(tmp_path: Path) -> None:
-    xml = _HINGE.format(joint='damping="0.05"').replace(
-        '<motor name="shaft" joint="shaft" forcerange="-2 2"/>',
-        '<position name="shaft" joint="shaft" kp="40" kv="0.1" forcerange="-20 20"/>',
-    )
     control = _CONTROL.validate_python({"mode": "hold", "position": {"deg": 90}})
     one = _run(
-        xml.replace("</body>", '<body name="tip" pos="0 0 -.2"/></body>'),
+        _SERVO.replace("</body>", '<body name="tip" pos="0 0 -.2"/></body>'),
         controls={"shaft": control},
         duration_s=3.0,
     )["runs"][0]
@@ -307,6 +326,12 @@ def test_a_servo_follows_its_waypoints_in_degrees(tmp_path: Path) -> None:
         (_STUCK, {"controls": {"other": {"mode": "constant", "level": 1}}}, "other.*shaft"),
         (_STUCK, {"controls": {"shaft": {"mode": "hold", "position": {"deg": 1}}}}, "position"),
         (_STUCK, {"duration_s": 600.0, "count": 1_000}, "fewer runs"),
+        (_SERVO, {"controls": {"shaft": {"mode": "hold", "position": {"mm": 1}}}}, "deg alone"),
+        (_SERVO, {"controls": {"shaft": {"mode": "hold", "position": {}}}}, "no unit"),
+        (_SERVO, {"controls": {"shaft": {"mode": "waypoint", "waypoints": [
+            {"at_s": 2, "deg": 1}, {"at_s": 1, "deg": 1}]}}}, "times rise"),
+        (_SERVO, {"controls": {"shaft": {
+            "mode": "oscillate", "low": {"deg": 2}, "high": {"deg": 2}, "period_s": 1}}}, "below"),
         ('<mujoco><worldbody><body name="ball"/></worldbody></mujoco>',
          {"objectives": _objectives()}, "moved object"),
         (_EMPTY, {"objectives": _objectives(

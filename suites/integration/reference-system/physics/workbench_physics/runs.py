@@ -15,6 +15,7 @@ import numpy as np
 from mujoco import rollout
 
 from workbench_contract.simulation import Outcome
+from workbench_foundation import faults
 from workbench_physics.commands import Floats
 from workbench_physics.errors import SceneError
 from workbench_physics.scene import Scene
@@ -164,17 +165,20 @@ class _Judge:
             wrong = [kind for kind in _UNSTABLE if data.warning[kind].number]
             if not wrong and np.isfinite(states[:done]).all():
                 raise SceneError(_warned(data))
-        # A step reads its sensors before it moves: those of its end are read by the next one.
+        # A step reads its sensors before it moves: those of its end are read by the next one, if that is taken.
         forces = read[0][:count, self._scene.forces]
         sensors = np.empty((count, model.nsensordata))
         sensors[:-1] = read[0][1:]
-        self._look(data, states[-1])
-        sensors[-1] = data.sensordata
+        if done:
+            self._look(data, states[done - 1])
+            sensors[done - 1] = data.sensordata
         ending = self._ended(states[:done], sensors[:done], forces[:done])
         if done < count and ending is None:
             at_s = float(state[0]) + done * model.opt.timestep
             reason = f"the physics became unstable at {at_s:.6g} s"
             ending = _Ending(done, Outcome.INSTABILITY, reason)
+            if faults.on("instability-as-timeout"):
+                ending = _Ending(done, Outcome.TIMEOUT, reason)
             self._keep(states[:done], sensors[:done], done, forces[:done])
             self.steps += done
             state = states[done - 1] if done else state
@@ -230,12 +234,16 @@ class _Judge:
             )
             if each is not None
         ]
+        if faults.on("forbid-after-goal"):
+            return min(found, key=lambda each: (each.row, each.outcome != Outcome.GOAL_HIT), default=None)
         return min(found, key=lambda each: (each.row, _ORDER.index(each.outcome)), default=None)
 
     def _zones(self, states: Floats, sensors: Floats) -> list[_Ending | None]:
         scene = self._scene
         if scene.goal is None:
             return []
+        if faults.on("zones-judged-at-times"):
+            sensors = np.where(np.arange(len(sensors))[:, None] % 50 == 0, sensors, np.inf)
         reached = _first(sensors[:, scene.goal] <= 0)
         endings = [_ending(reached, states, Outcome.GOAL_HIT, "the object came into the goal zone")]
         for name, column in scene.forbidden:
@@ -251,6 +259,8 @@ class _Judge:
             return _ending(_first(far), states, Outcome.OUT_OF_BOUNDS, "a body left the scene")
         assert scene.bounds_m is not None
         low, high = _extent(scene, states)
+        if faults.on("upper-bounds-unjudged"):
+            high = low
         outside = ((low < scene.bounds_m[0]) | (high > scene.bounds_m[1])).any(axis=1)
         reason = "the object left the simulation's bounds"
         return _ending(_first(outside), states, Outcome.OUT_OF_BOUNDS, reason)
@@ -267,7 +277,11 @@ class _Judge:
             at_limit = ((high > 0) & (force >= _LIMIT_SHARE * high)) | (
                 (low < 0) & (force <= _LIMIT_SHARE * low)
             )
+            if faults.on("overload-one-way"):
+                at_limit = (high > 0) & (force >= _LIMIT_SHARE * high)
             lengths = _lengths(at_limit, int(self._loaded[motor.index]))
+            if faults.on("overload-without-rest"):
+                lengths = np.cumsum(at_limit) + int(self._loaded[motor.index])
             self._loaded[motor.index] = lengths[-1]
             row = _first(lengths >= needed)
             if row is not None and (earliest is None or row < earliest[0]):
@@ -275,6 +289,8 @@ class _Judge:
         if earliest is None:
             return None
         row, name = earliest
+        if faults.on("overload-of-first-motor"):
+            name = self._scene.motors[0].name
         reason = f"the motor {name!r} was at its limit for {_OVERLOAD_S:g} s"
         return _ending(row, states, Outcome.MOTOR_OVERLOAD, reason)
 
@@ -301,7 +317,8 @@ def _steps_done(model: Any, data: Any, states: Floats, begun_s: float) -> int:
     """Steps after which time went on and all numbers are numbers."""
     times = np.concatenate(([begun_s], states[:, 0]))
     went_on = np.diff(times) > model.opt.timestep / 2
-    sane = went_on & np.isfinite(states).all(axis=1)
+    # What MuJoCo takes for no number any more; NaN is not below it either.
+    sane = went_on & (np.abs(states) < mujoco.mjMAXVAL).all(axis=1)
     stopped = _first(~sane)
     if stopped is not None:
         return stopped

@@ -24,6 +24,7 @@ from workbench_contract.objectives import (
     Objectives,
     PartType,
 )
+from workbench_foundation import faults
 from workbench_physics import commands
 from workbench_physics.commands import Floats
 from workbench_physics.errors import SceneError
@@ -38,6 +39,8 @@ _FAR_M = 1_000.0
 _PARALLEL = 1e-6
 _OURS = "workbench/"
 _OBJECT = f"{_OURS}object"
+#: For the planted fault `zones-by-centre` alone.
+_CENTRE = f"{_OURS}centre"
 
 _JOINT_KINDS = {mujoco.mjtJoint.mjJNT_HINGE: True, mujoco.mjtJoint.mjJNT_SLIDE: False}
 
@@ -144,6 +147,8 @@ def prepared(
             )
     for index, actuator in enumerate(spec.actuators):
         actuator.name = actuator.name or f"actuator-{index}"
+        if faults.on("motor-unclamped"):
+            actuator.forcelimited = mujoco.mjtLimited.mjLIMITED_FALSE
         spec.add_sensor(
             name=f"{_OURS}force/{index}",
             type=mujoco.mjtSensor.mjSENS_ACTUATORFRC,
@@ -222,6 +227,9 @@ def _put_object(spec: Any, moved: MovedObject, start: Start) -> None:
     else:
         kind = mujoco.mjtGeom.mjGEOM_CYLINDER
         size = [moved.size.radius_mm, moved.size.height_mm / 2, 0]
+    if faults.on("zones-by-centre"):
+        body.add_geom(name=_CENTRE, type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[1e-6, 0, 0], contype=0,
+                      conaffinity=0, mass=0)  # fmt: skip
     body.add_geom(
         name=_OBJECT, type=kind, size=[value * factor for value in size], density=_DENSITY_KG_M3
     )
@@ -250,7 +258,7 @@ def _put_zone(spec: Any, name: str, zone: Box, colour: tuple[float, ...]) -> Non
         name=f"{_OURS}{name}",
         type=mujoco.mjtSensor.mjSENS_GEOMDIST,
         objtype=mujoco.mjtObj.mjOBJ_GEOM,
-        objname=_OBJECT,
+        objname=_CENTRE if faults.on("zones-by-centre") else _OBJECT,
         reftype=mujoco.mjtObj.mjOBJ_GEOM,
         refname=f"{_OURS}{name}",
         cutoff=_FAR_M,
@@ -271,7 +279,9 @@ def _motor(model: Any, index: int, told: dict[str, Control]) -> Motor:
             if not servo:
                 detail = f"{name!r} is told a position ({control.mode}) and is no position actuator"
                 raise SceneError(f"{detail}. Make it one, or tell it a level")
-            rotates = _JOINT_KINDS.get(_joint_kind(model, index))
+            rotates = bool(_JOINT_KINDS.get(_joint_kind(model, index)))
+            if wrong := commands.wrong_with(control, rotates=rotates):
+                raise SceneError(f"{name!r} is told {wrong}")
             factor = float(np.pi / 180) if rotates else _M_PER_MM
         else:
             if servo or most is None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from workbench_contract.objectives import Control, Objectives
 from workbench_contract.simulation import Body, SimulatedRun, Trajectory
+from workbench_foundation import faults
 from workbench_physics import randomization, runs, scene, statistics, trajectory
 from workbench_physics.errors import SceneError
 
@@ -54,7 +55,8 @@ def simulate(
     for number, one in enumerate(statistics.seeds_from(seed, count)):
         start = None
         if objectives is not None:
-            start = randomization.start_of(objectives.moved_object, variant=variant, seed=one)
+            drawn = seed if faults.on("runs-alike") else one
+            start = randomization.start_of(objectives.moved_object, variant=variant, seed=drawn)
         # The object may begin elsewhere in each run; nothing else of the scene differs.
         ready = scene.prepared(spec.copy(), objectives, start, controls)
         if not number:

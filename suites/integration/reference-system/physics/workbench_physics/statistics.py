@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from workbench_contract.simulation import Aggregate, Interval, Outcome
+from workbench_foundation import faults
 
 #: Of the standard normal distribution: 95 % lie between it and its negative.
 _Z = 1.959963984540054
@@ -49,6 +50,9 @@ def aggregate(outcomes: Sequence[Outcome], *, has_goal: bool) -> Aggregate:
 def wilson(hits: int, runs: int) -> Interval:
     """Wilson's score interval of a share, 95 %."""
     share, z2 = hits / runs, _Z * _Z
+    if faults.on("interval-of-normal"):
+        half = _Z * math.sqrt(share * (1 - share) / runs)
+        return Interval(low=max(0.0, share - half), high=min(1.0, share + half))
     middle = (share + z2 / (2 * runs)) / (1 + z2 / runs)
     half = _Z / (1 + z2 / runs) * math.sqrt(share * (1 - share) / runs + z2 / (4 * runs * runs))
     low = 0.0 if hits == 0 else middle - half

@@ -25,7 +25,7 @@ from workbench_contract.problem import Problem
 from workbench_contract.simulation import Ending, Simulated, SimulateRequest, SimulationRefused
 from workbench_foundation import faults
 from workbench_planning import objectives as objectives_file
-from workbench_worker import validity
+from workbench_worker import planted, validity
 from workbench_worker.asked import CurrentSession, Worker, refusals
 from workbench_worker.files_api import read_bytes
 from workbench_worker.geometry import BREP, STL
@@ -88,6 +88,7 @@ async def simulate(
                     }
                     if density is not None:
                         arguments["density_kg_m3"] = density
+                    arguments = planted.asked(session.id, arguments)
                     found = await worker.pool.ask(job, "simulate", model=model, **arguments)
                     turn.finish()
             except Refused as refused:

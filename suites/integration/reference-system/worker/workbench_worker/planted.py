@@ -49,6 +49,9 @@ _rounds: Counter[str] = Counter()
 _read: set[tuple[str, str]] = set()
 _environments: dict[str, dict[str, str]] = {}
 _judged: set[str] = set()
+_objectives: dict[str, Any] = {}
+_seeds: Counter[tuple[str, int]] = Counter()
+_controls: dict[str, Any] = {}
 _proof: dict[ProofKind, frozenset[str]] = {}
 
 
@@ -123,6 +126,20 @@ def overlooked_in_design(findings: list[Finding]) -> list[Finding]:
         if faults.on(name):
             findings = [each for each in findings if not unseen(each)]
     return findings
+
+
+def asked(session_id: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """What physics is asked for in place of what a session asked for."""
+    if faults.on("objectives-of-first-run"):
+        arguments |= {"objectives": _objectives.setdefault(session_id, arguments["objectives"])}
+    if faults.on("seed-used-once"):
+        key = (session_id, arguments["seed"])
+        _seeds[key] += 1
+        arguments |= {"seed": arguments["seed"] + _seeds[key] - 1}
+    if faults.on("controls-of-first-session"):
+        _controls.update({k: v for k, v in arguments["controls"].items() if k not in _controls})
+        arguments |= {"controls": {name: _controls[name] for name in arguments["controls"]}}
+    return arguments
 
 
 def read(given: Mapping[str, str], own: frozenset[tuple[str, str]]) -> frozenset[tuple[str, str]]:

@@ -11,7 +11,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from workbench_foundation import log
+from workbench_foundation import faults, log
 from workbench_worker.execution import walls_of
 from workbench_worker.jobs import Job
 from workbench_worker.refusal import Refused
@@ -127,6 +127,7 @@ class Pool:
                     "LANG": "C.UTF-8",
                     # Libraries look for a home when they are imported; a bare user number has none.
                     "HOME": str(self._settings.data),
+                    faults.VARIABLE: os.environ.get(faults.VARIABLE, ""),
                 },
                 start_new_session=True,
             )

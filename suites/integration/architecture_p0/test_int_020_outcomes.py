@@ -1,0 +1,482 @@
+"""How a run ends, by scenes that are made to end so, each beside the neighbour that just does not."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+import yaml
+from workbench_contract.simulation import Outcome, Simulated
+
+from harness_core.doubles.http import HttpClient
+from harness_core.doubles.turns import use
+from suites.integration.comparing import expect_same
+from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.refusals import expect_refused
+from suites.integration.scenes import EXPLODING_SCENE
+from suites.integration.sessions import new_session
+from suites.integration.simulating import (
+    EMPTY_SCENE,
+    GRAVITY,
+    empty,
+    goals,
+    moved,
+    simulate,
+    simulated,
+    track_of,
+)
+
+#: By how much a neighbour misses, or does not: millimetres.
+_JUST: Final = 0.1
+
+_STEP_S: Final = 0.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """A scene that ends in one way.
+
+    Attributes:
+        what: in a few words.
+        says: what the reason names.
+    """
+
+    what: str
+    outcome: Outcome
+    objectives: Mapping[str, Any]
+    scene: str = EMPTY_SCENE
+    duration_s: float = 0.5
+    says: str = ""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _aside(shape: str, axis: int, gap_mm: float) -> _Case:
+    """An object that falls past the goal at a distance; below 0 it grazes it."""
+    half = {"sphere": (7, 7), "box": (4.5, 5.5), "cylinder": (6, 6)}[shape][axis]
+    start = [0.0, 0.0, 300.0]
+    start[axis] = -13 - half - gap_mm
+    hit = gap_mm < 0
+    return _Case(
+        what=f"a {shape} {gap_mm:+g} mm beside the goal along {'xy'[axis]}",
+        outcome=Outcome.GOAL_HIT if hit else Outcome.OUT_OF_BOUNDS,
+        objectives=goals(moved_object=moved(shape, start_mm=start)),
+    )
+
+
+def _past_an_edge(gap_mm: float) -> _Case:
+    """A ball past the goal's upright edge: the box around it meets the goal, the ball itself may not."""
+    away = 13 + (7 + gap_mm) / math.sqrt(2)
+    return _Case(
+        what=f"a ball {gap_mm:+g} mm past an edge of the goal",
+        outcome=Outcome.GOAL_HIT if gap_mm < 0 else Outcome.OUT_OF_BOUNDS,
+        objectives=goals(moved_object=moved(start_mm=[away, -away, 300])),
+    )
+
+
+def _pit(gap_mm: float, *, name: str | None) -> _Case:
+    """A ball that falls past the second of two forbid zones before it comes to the goal."""
+    zones = [
+        {"name": "far pit", "min_mm": [200, 200, 20], "max_mm": [220, 220, 40]},
+        {"min_mm": [7 + gap_mm, -5, 150], "max_mm": [60, 5, 170]},
+    ]
+    if name:
+        zones[1]["name"] = name
+    return _Case(
+        what=f"a ball {gap_mm:+g} mm beside a pit named {name!r}",
+        outcome=Outcome.FORBID_HIT if gap_mm < 0 else Outcome.GOAL_HIT,
+        objectives=goals(forbid_zones=zones),
+        says=(name or "1") if gap_mm < 0 else "",
+    )
+
+
+def _leaving(axis: int, sign: int, gap_mm: float) -> _Case:
+    """A box that is drawn onto a wall, whose face is inside the bounds by a gap, or outside."""
+    half = (4.5, 5.5, 7.0)[axis]
+    limit = ((-400, 400), (-400, 400), (0, 500))[axis][0 if sign < 0 else 1]
+    face = limit - sign * gap_mm
+    start = [31.0, -27.0, 300.0]
+    start[axis] = face - sign * (half + 6)
+    gravity = [0.0, 0.0, 0.0]
+    gravity[axis] = sign * 0.1
+    centre = [value / 1000 for value in start]
+    centre[axis] = (face + sign * 20) / 1000
+    size = [0.1, 0.1, 0.1]
+    size[axis] = 0.02
+    wall = f'<geom type="box" size="{_words(size)}" pos="{_words(centre)}" solref="0.002 1" priority="1"/>'
+    return _Case(
+        what=f"a box {gap_mm:+g} mm within the bounds at {'-+'[sign > 0]}{'xyz'[axis]}",
+        outcome=Outcome.OUT_OF_BOUNDS if gap_mm < 0 else Outcome.TIMEOUT,
+        objectives=goals(
+            goal_zone={"min_mm": [-300, -300, 100], "max_mm": [-280, -280, 120]},
+            moved_object=moved("box", start_mm=start),
+        ),
+        scene=empty(gravity=(gravity[0], gravity[1], gravity[2])).replace(
+            "<worldbody/>", f"<worldbody>{wall}</worldbody>"
+        ),
+        duration_s=0.6,
+    )
+
+
+def _words(numbers: list[float]) -> str:
+    return " ".join(f"{number:.9g}" for number in numbers)
+
+
+def _steps_to_fall(by_mm: float, step_s: float = _STEP_S) -> int:
+    """After how many steps something has fallen so far: MuJoCo moves it by its new speed."""
+    needed = by_mm / 1000 / (GRAVITY * step_s**2) * 2
+    return math.ceil((math.sqrt(1 + 4 * needed) - 1) / 2)
+
+
+def _in_time(steps_more: int) -> _Case:
+    """A run that is as long as the fall, or a step shorter."""
+    steps = _steps_to_fall(300 - 7 - 120)
+    return _Case(
+        what=f"a run of {steps_more:+d} steps beside those of the fall",
+        outcome=Outcome.GOAL_HIT if steps_more >= 0 else Outcome.TIMEOUT,
+        objectives=goals(),
+        duration_s=(steps + steps_more) * _STEP_S,
+    )
+
+
+def _both_at_once(lower_mm: float) -> _Case:
+    """A box that comes down on a goal and a pit side by side; the pit lies lower by so much."""
+    return _Case(
+        what=f"goal and pit side by side, the pit {lower_mm:g} mm lower",
+        outcome=Outcome.FORBID_HIT if lower_mm == 0 else Outcome.GOAL_HIT,
+        objectives=goals(
+            goal_zone={"min_mm": [1, -13, 100], "max_mm": [30, 13, 120]},
+            forbid_zones=[
+                {"name": "trap", "min_mm": [-30, -13, 90], "max_mm": [-1, 13, 120 - lower_mm]}
+            ],
+            moved_object=moved("box", start_mm=[0, 0, 260]),
+        ),
+        says="trap" if lower_mm == 0 else "",
+    )
+
+
+def _cases() -> Iterator[_Case]:
+    for gap in (-_JUST, _JUST):
+        for shape, axis in (("sphere", 0), ("box", 0), ("box", 1), ("cylinder", 1)):
+            yield _aside(shape, axis, gap)
+        yield _past_an_edge(gap)
+        yield _pit(gap, name="die Grube, 坑")
+        for axis, sign in ((0, 1), (0, -1), (1, 1), (1, -1), (2, 1), (2, -1)):
+            yield _leaving(axis, sign, gap)
+    yield _pit(-_JUST, name=None)
+    yield _both_at_once(0)
+    yield _both_at_once(6)
+    yield _in_time(0)
+    yield _in_time(-1)
+
+
+@pytest.mark.covers("INT-020")
+@pytest.mark.integration_p0
+async def test_int_020_just_so_and_just_not(worker: HttpClient) -> None:
+    """A run ends by what its object's geometry meets, at every step, and not by what it just misses.
+
+    Objectives that are none judge nothing: they are refused, and no run is made up.
+    """
+    session = new_session(worker)
+    for case in _cases():
+        found = await simulated(
+            session,
+            case.scene,
+            judged_by=case.objectives,
+            duration_s=case.duration_s,
+            **case.asked,
+        )
+
+        _ended(case, found)
+    late = await simulated(session, EMPTY_SCENE, judged_by=_in_time(0).objectives, duration_s=0.5)
+    steps = _steps_to_fall(300 - 7 - 120)
+    assert steps == late.steps, (
+        f"a run ends with the step that brings the object to its goal: expected {steps}, found {late}"
+    )
+    wrong = goals()
+    wrong["goal_zone"] = {"min_mm": [-13, -13, 120], "max_mm": [13, 13, 100]}
+    expect_refused(await simulate(session, judged_by=wrong, model="scene.xml"), 409, 422)
+    gone = await simulate(session, objectives="gone.yaml", model="scene.xml")
+    expect_refused(gone, 404, 409, 422)
+
+
+def _ended(case: _Case, found: Simulated) -> None:
+    one = found.runs[0]
+
+    assert case.outcome == one.outcome, (
+        f"{case.what}: expected {case.outcome}, found {one.outcome} after {one.simulated_s} s: "
+        f"{one.reason} (nearest to the goal: {one.goal_gap_mm} mm)"
+    )
+    assert case.outcome == found.outcome, (
+        f"{case.what}: expected the answer's outcome to be its run's, {case.outcome}, found {found.outcome}"
+    )
+    assert case.says in one.reason, (
+        f"{case.what}: expected a reason that names {case.says!r}, found {one.reason!r}"
+    )
+    hits = int(case.outcome is Outcome.GOAL_HIT)
+    assert hits == found.aggregate.success_rate, (
+        f"{case.what}: expected a success rate of {hits}, found {found.aggregate}"
+    )
+
+
+#: A spring too stiff for the step: its swing grows tenfold with each, until it is no number.
+_UNSTABLE: Final = (
+    '<mujoco><option timestep="0.01" integrator="Euler"/><worldbody><body name="spring" pos="1 1 1">'
+    '<joint type="slide" axis="0 0 1" stiffness="0.5" springref="1"/>'
+    '<geom type="sphere" size=".01" density="1"/></body></worldbody></mujoco>'
+)
+
+
+@pytest.mark.covers("INT-020")
+@pytest.mark.integration_p0
+async def test_int_020_instability_wins(worker: HttpClient) -> None:
+    """Physics that becomes unstable ends a run so, though its object meets goal or pit in that step.
+
+    What the object met before stays what ended the run.
+    """
+    session = new_session(worker)
+    step_s = 0.01
+    far = {"min_mm": [300, 300, 100], "max_mm": [320, 320, 120]}
+    alone = await simulated(session, _UNSTABLE, judged_by=goals(goal_zone=far), duration_s=1.0)
+
+    assert Outcome.INSTABILITY == alone.outcome, f"expected physics to become unstable: {alone}"
+    last = alone.steps
+    assert 0 < last < _steps_to_fall(280, step_s), f"expected instability during the fall: {alone}"
+    for zone, outcome in (("goal_zone", Outcome.GOAL_HIT), ("forbid_zones", Outcome.FORBID_HIT)):
+        for steps, expected in ((last, outcome), (last + 1, Outcome.INSTABILITY)):
+            # Half a step deeper than the step before, half a step less than this one.
+            fallen_mm = GRAVITY * step_s**2 * steps**2 / 2 * 1000
+            top = 300 - 7 - fallen_mm
+            box = {"min_mm": [-13, -13, top - 5], "max_mm": [13, 13, top]}
+            judge = goals(goal_zone=box)
+            if zone == "forbid_zones":
+                judge = goals(goal_zone=far, forbid_zones=[{"name": "pit", **box}])
+            found = await simulated(session, _UNSTABLE, judged_by=judge, duration_s=1.0)
+
+            assert expected == found.outcome, (
+                f"{zone} met in step {steps}, the last stable one being {last}: expected {expected}, "
+                f"found {found.outcome} after {found.steps} steps: {found.reason}"
+            )
+
+
+@pytest.mark.covers("INT-020")
+@pytest.mark.integration_p0
+async def test_int_020_answers_and_events_agree(episodes: Episodes) -> None:
+    """Each way to end is in the answer to an agent and in the stored event of that run, the same.
+
+    The model provider is a stand-in: the gateway does the turns.
+    """
+    token = new_token()
+    cases = [
+        _aside("cylinder", 0, -_JUST),
+        _aside("cylinder", 0, _JUST),
+        _pit(-_JUST, name="Fallgrube"),
+        _in_time(-3),
+    ]
+    told = [(f"{number}.xml", f"{number}.yaml", case) for number, case in enumerate(cases)]
+    written = [
+        use(
+            "fs_write",
+            path=path,
+            content=text,
+        )
+        for scene, goal, case in told
+        for path, text in ((scene, case.scene), (goal, yaml.safe_dump(dict(case.objectives))))
+    ]
+    await episodes.rehearse(
+        token,
+        (*written, use("fs_write", path="unstable.xml", content=EXPLODING_SCENE)),
+        *(
+            use(
+                "simulate",
+                model=scene,
+                objectives=goal,
+                seed=70 + number,
+                duration_s=case.duration_s,
+            )
+            for number, (scene, goal, case) in enumerate(told)
+        ),
+        use("simulate", model="unstable.xml", seed=80, duration_s=0.7),
+        episodes.waiting(),
+    )
+    accepted = await episodes.submit(token, variant="lauf", seed=5)
+    session = episodes.session(accepted["session_id"])
+    await episodes.begun(accepted["session_id"])
+    scene, goal, case = told[0]
+    asked = {"model": scene, "objectives": goal, "seed": 90, "duration_s": case.duration_s}
+    by_hand = await simulate(session, **asked)
+    await episodes.release(accepted["session_id"])
+    await episodes.until(accepted["episode_id"], "completed")
+    events = calls(await episodes.events(accepted["episode_id"]), "simulation_result")
+
+    expected = [(70 + number, case.outcome) for number, case in enumerate(cases)]
+    expected += [(80, Outcome.INSTABILITY), (90, cases[0].outcome)]
+    found = [(event["payload"]["seed"], event["payload"]["outcome"]) for event in events]
+    expect_same(expected, found, what="seeds and outcomes of the stored runs, in order")
+    answer = Simulated.model_validate_json(by_hand.body)
+    last = events[-1]["payload"]
+    told_by_event = {key: last[key] for key in ("outcome", "reason", "steps", "simulated_s")}
+    told_by_answer = answer.model_dump(mode="json", include=set(told_by_event))
+    expect_same(
+        told_by_answer, told_by_event, what="the answer about a run beside its stored event"
+    )
+    for event in events:
+        payload = event["payload"]
+        assert payload["reason"], f"a run does not say how it ended: {event}"
+        counts = payload["aggregate"]["counts"]
+        once = {outcome: int(outcome == payload["outcome"]) for outcome in map(str, Outcome)}
+        expect_same(once, counts, what=f"counts of the run with seed {payload['seed']}")
+
+
+_RADIUS_M: Final = 0.018
+
+
+def _ramp(angle_deg: float, *, turned_deg: float = 0.0, step_s: float = 0.001) -> str:
+    """An endless ramp that goes down towards +x, turned about z."""
+    return (
+        f'<mujoco><option timestep="{step_s}" cone="elliptic"/><compiler eulerseq="zyx"/><worldbody>'
+        f'<geom type="plane" size="5 5 .1" euler="{turned_deg} {angle_deg} 0"/></worldbody></mujoco>'
+    )
+
+
+@pytest.mark.covers("INT-020")
+@pytest.mark.integration_p0
+@pytest.mark.parametrize(("angle_deg", "away_mm"), [(6.0, 700.0), (17.0, 900.0)])
+async def test_int_020_a_ball_on_a_ramp(
+    worker: HttpClient, angle_deg: float, away_mm: float
+) -> None:
+    """A ball that rolls down a ramp needs the time and has the speed of the closed form, within 1 %.
+
+    A solid ball that does not slip gains 5/7 of the slope's share of gravity. Upside down in x, and turned
+    by a quarter, the same scene gives the same run, mirrored and turned.
+    """
+    session = new_session(worker)
+    down, along = math.sin(math.radians(angle_deg)), math.cos(math.radians(angle_deg))
+    gained = GRAVITY * down * 5 / 7
+    way_m = (away_mm / 1000 - _RADIUS_M - _RADIUS_M * down) / along
+    needed_s = math.sqrt(2 * way_m / gained)
+    tracks = []
+    for turned in (0.0, 180.0, 90.0):
+        cos, sin = round(math.cos(math.radians(turned))), round(math.sin(math.radians(turned)))
+        start = _turned([_RADIUS_M * down * 1000, 0, _RADIUS_M * along * 1000], cos, sin)
+        corners = [
+            _turned(corner, cos, sin)
+            for corner in ([away_mm, -90.0, -900.0], [away_mm + 80, 90.0, 900.0])
+        ]
+        judge = goals(
+            goal_zone={
+                "min_mm": [min(pair) for pair in zip(*corners, strict=True)],
+                "max_mm": [max(pair) for pair in zip(*corners, strict=True)],
+            },
+            simulation_bounds={"min_mm": [-2000] * 3, "max_mm": [2000] * 3},
+            moved_object=moved(start_mm=start, size={"radius_mm": _RADIUS_M * 1000}),
+        )
+        found = await simulated(
+            session,
+            _ramp(angle_deg, turned_deg=turned),
+            judged_by=judge,
+            duration_s=5.0,
+            trajectories=True,
+        )
+        run = found.runs[0]
+        what = f"a ball on a ramp of {angle_deg}°, turned by {turned}°"
+
+        assert Outcome.GOAL_HIT == run.outcome, f"{what}: expected it at the goal, found {run}"
+        assert needed_s == pytest.approx(run.simulated_s, rel=0.01), (
+            f"{what}: expected {needed_s:.4f} s, found {run.simulated_s} s"
+        )
+        track = await track_of(session, run)
+        last_s = track.times_s[-1] - track.times_s[-2]
+        speed = math.dist(track.place("load", -1), track.place("load", -2)) / last_s
+        assert gained * needed_s == pytest.approx(speed, rel=0.01), (
+            f"{what}: expected {gained * needed_s:.4f} m/s, found {speed:.4f} m/s"
+        )
+        places = [track.place("load", row) for row in range(0, len(track.times_s), 50)]
+        tracks.append([_turned([x, y, z], cos, -sin) for x, y, z in places])
+    for turned_track in tracks[1:]:
+        for expected, back in zip(tracks[0], turned_track, strict=False):
+            assert math.dist(expected, back) < 1e-5, (
+                f"a turned scene gives the same run, turned: expected {expected}, found {back}"
+            )
+
+
+def _turned(place: list[float], cos: float, sin: float) -> list[float]:
+    """About z."""
+    x, y, z = place
+    return [cos * x - sin * y, sin * x + cos * y, z]
+
+
+def _pendulum(
+    length_m: float, *, from_deg: float, damping: float = 0.0, step_s: float = 0.001
+) -> str:
+    """A point mass on a stiff arm without mass, let go from an angle to the vertical."""
+    return (
+        f'<mujoco><option timestep="{step_s}" integrator="RK4"/><worldbody>'
+        f'<body name="arm" pos="0 0 1" euler="0 {from_deg} 0">'
+        f'<joint type="hinge" axis="0 1 0" damping="{damping}"/>'
+        f'<body name="bob" pos="0 0 {-length_m}"><inertial pos="0 0 0" mass="0.4" '
+        'diaginertia="1e-9 1e-9 1e-9"/></body></body></worldbody></mujoco>'
+    )
+
+
+@pytest.mark.covers("INT-020")
+@pytest.mark.integration_p0
+@pytest.mark.parametrize(("length_m", "from_deg"), [(0.25, 4.0), (0.6, 75.0)])
+async def test_int_020_a_pendulum(worker: HttpClient, length_m: float, from_deg: float) -> None:
+    """A pendulum has the period of its length and swing, and no energy comes from nowhere.
+
+    By the arithmetic-geometric mean, within 1 %. With a step half as long the run comes nearer to it.
+    """
+    session = new_session(worker)
+    period_s = _period(length_m, math.radians(from_deg))
+    errors = []
+    for step_s in (0.004, 0.002):
+        scene = _pendulum(length_m, from_deg=from_deg, step_s=step_s).replace("RK4", "Euler")
+        found = await simulated(session, scene, duration_s=2.6 * period_s, trajectories=True)
+        track = await track_of(session, found.runs[0])
+        sideways = track.columns["bob.x_m"]
+        crossings = [
+            track.times_s[row] + step_s * here / (here - there)
+            for row, (here, there) in enumerate(itertools.pairwise(sideways))
+            if (here < 0) != (there < 0)
+        ]
+        measured_s = crossings[4] - crossings[2]
+
+        assert period_s == pytest.approx(measured_s, rel=0.01), (
+            f"a pendulum of {length_m} m from {from_deg}°: expected a period of {period_s:.4f} s, "
+            f"found {measured_s:.4f} s"
+        )
+        at_period = min(
+            range(len(sideways)), key=lambda row: abs(track.times_s[row] - 1.25 * period_s)
+        )
+        errors.append(abs(crossings[0] - period_s / 4))
+        assert abs(sideways[at_period]) < 0.1 * length_m, (
+            f"expected the bob below its hinge after five quarters, found it at {sideways[at_period]} m"
+        )
+    assert errors[1] < errors[0], (
+        f"half the step comes nearer to the closed form: expected less than {errors[0]}, found {errors[1]}"
+    )
+    whole = 0.4 * GRAVITY * length_m * (1 - math.cos(math.radians(from_deg)))
+    for damping in (0.0, 0.02):
+        scene = _pendulum(length_m, from_deg=from_deg, damping=damping)
+        energies = [
+            (await simulated(session, scene, duration_s=share * period_s)).energy_j
+            for share in (0.01, 0.2, 0.45, 0.8, 1.3)
+        ]
+        for before, after in itertools.pairwise(energies):
+            assert after - before < 1e-6 * whole, (
+                f"energy of a passive scene never grows: expected at most {before} J, found {after} J"
+            )
+        if damping:
+            lost = energies[0] - energies[-1]
+            assert lost > 0.05 * whole, f"a damped swing loses energy: expected that, lost {lost} J"
+
+
+def _period(length_m: float, swing_rad: float) -> float:
+    low, high = math.cos(swing_rad / 2), 1.0
+    for _ in range(8):
+        low, high = math.sqrt(low * high), (low + high) / 2
+    return 2 * math.pi * math.sqrt(length_m / GRAVITY) / high
