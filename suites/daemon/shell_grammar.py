@@ -519,6 +519,40 @@ PATHS: Final[Mapping[str, Callable[[str], str]]] = {
     "after-dashes": lambda path: f"-- {path}",
 }
 
+#: Expansions of a variable, ``x`` that is set and ``n`` that is not, and where in them a substitution runs.
+_EXPANSIONS: Final = (
+    *("${n-@}", "${n:-@}", "${n=@}", "${n:=@}", "${n?@}", "${n:?@}", "${x+@}", "${x:+@}"),
+    *("${x#@}", "${x##@}", "${x%@}", "${x%%@}", "${x^@}", "${x^^@}", "${x,@}", "${x,,@}"),
+    *("${x/@}", "${x//@}", "${x/#@}", "${x/%@}", "${x/@/b}", "${x//@/b}", "${x/#@/b}", "${x/%@/b}"),
+    *("${x/a/@}", "${x//a/@}", "${x/#a/@}", "${x/a/a @}", "${n-a@}", "${x/b@/b}", "${n-'a'@}"),
+    *("${x/${n-@}/b}", "${x/a/${n-@}}", "${n-${x/@/b}}", '"${x/@/b}"', '"${x%@}"', "${x/\\\\@/b}"),
+    *("${x:@}", "${x:0:@}", "${x[@]}", "${x[0]/@/b}", "${*/@/b}", "${!x/@/b}", "$((${x/@/1}))"),
+)
+
+#: Substitutions, of output and of files, one of which may be on its way still when the command ends.
+_SUBSTITUTIONS: Final[tuple[Callable[[str], str], ...]] = (
+    lambda c: f"<({c}\n)",
+    lambda c: f">({c}\n)",
+    lambda c: f"`{c}\n`",
+    lambda c: f"<\\\n({c}\n)",
+)
+
+
+def _expanding(place: str, substitution: Callable[[str], str]) -> Callable[[str], str]:
+    """A command as a substitution within an expansion."""
+    return lambda c: f"x=a; : {place.replace('@', substitution(c))}; sleep 0.2"
+
+
+def _expansions() -> dict[str, Callable[[str], str]]:
+    """A substitution of output at each place, and one of another kind."""
+    found = {}
+    for number, place in enumerate(_EXPANSIONS):
+        other = _SUBSTITUTIONS[number % len(_SUBSTITUTIONS)]
+        found[f"output-in {place}"] = _expanding(place, lambda c: f"$({c}\n)")
+        found[f"{other('-')!r}-in {place}"] = _expanding(place, other)
+    return found
+
+
 #: What a command may stand in. ``quote`` makes it one word of a shell.
 AROUND: Final[Mapping[str, Callable[[str], str]]] = {
     "after-semicolon": lambda c: f"true; {c}",
@@ -553,6 +587,7 @@ AROUND: Final[Mapping[str, Callable[[str], str]]] = {
     "substitution-in-a-default": lambda c: f"echo ${{nothing:-$({c}\n)}}",
     "substitution-in-a-pattern": lambda c: f"x=a; echo ${{x#$({c}\n)}}",
     "substitution-in-a-replacement": lambda c: f"x=a; echo ${{x/a/$({c}\n)}}",
+    **_expansions(),
     "substitution-in-a-slice": lambda c: f"x=a; echo ${{x:$({c}\n)}}",
     "substitution-in-a-subscript": lambda c: f"x[$({c}\n)]=1",
     "substitution-in-an-array": lambda c: f"x=($({c}\n))",
