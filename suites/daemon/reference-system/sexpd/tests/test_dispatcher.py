@@ -52,6 +52,11 @@ echo $(rm canary)
 echo "$(rm canary)"
 echo `rm canary`
 echo ${x:-$(rm canary)}
+echo ${x:-<(rm canary)}
+echo ${x-a>(rm canary)}
+x=a; echo "${x/<(rm canary)/b}"
+x=a; echo ${x/a/\\<(rm canary)}
+x=a; y=${x%${y:-b<(rm canary)}}
 echo "${x:=$(rm canary)}"
 (rm canary)
 { rm canary; }
@@ -382,6 +387,7 @@ true
 :
 echo $'tab\there'
 echo ${x:-default} ${#x} "${x%.txt}"
+echo ${x:-"<(a)"} "${x/\<(/-}" "a <(b)"
 echo {1..3}
 [ 1 -lt 2 ]
 jq -n '1'

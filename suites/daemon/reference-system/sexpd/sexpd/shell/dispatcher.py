@@ -32,6 +32,8 @@ _CHARGED = re.compile(
 )
 _READERS = frozenset({"read"})
 _PLAIN_EXPANSIONS = frozenset({":-", "-", ":+", "+", "#", "##", "%", "%%", "^", "^^", ",", ",,"})
+# The parser takes <( and >( within ${…} for letters; to Bash they are that behind a backslash alone.
+_PROCESS = re.compile(r"(?:[^\\]|\\.)*?[<>]\(", re.S)
 _OUTPUT = frozenset({">", ">>", ">|", "&>", "&>>"})
 
 
@@ -323,6 +325,7 @@ class _Walk:
             inner += [part["Repl"].get("Orig"), part["Repl"].get("With")]
         for word in inner:
             if word:
+                _refuse_unparsed(word)
                 self._word(word)
         name = part["Param"]["Value"]
         value = self._vars.get(name) if name not in self._changing else None
@@ -415,6 +418,17 @@ def _variables(tree: Node) -> tuple[set[str], set[str]]:
             numbers = [_is_number(word) for word in node.get("Items") or []] or [False]
             values.setdefault(name, []).extend(numbers)
     return changing, {name for name, numbers in values.items() if all(numbers)}
+
+
+def _refuse_unparsed(word: Node) -> None:
+    """Refuse a word of an expansion in which Bash starts a process and the parser sees letters.
+
+    Raises:
+        Refused: it has a process substitution without quotes.
+    """
+    for part in word.get("Parts") or []:
+        if part["Type"] == "Lit" and _PROCESS.match(part.get("Value", "")):
+            raise Refused("it starts a process within an expansion, which is not followed")
 
 
 def _literal(word: Node) -> str:
