@@ -500,8 +500,19 @@ async def test_settings_that_mean_nothing(daemon: Daemon, run, subject) -> None:
 
 
 async def test_a_busy_port_is_refused(daemon: Daemon, run, subject) -> None:
-    """A second daemon on the same port says so and ends, and the first does not notice."""
-    argv = subject.command(port=daemon.port, home=str(daemon.home), root=str(daemon.root))
-    async with run.child(argv, name="second", env=daemon.environment()) as second:
-        await expect_refused_start(second, daemon.port)
+    """A second daemon on the same port says so and ends; the first does not notice, nor do its clients.
+
+    What the first has written for its life, by which others find it, is there as before.
+    """
+    argv = subject.command(port=daemon.port, **daemon.places())
+    before = of_this_life(daemon.home, daemon.root)
+    for name in ("second", "third"):
+        async with run.child(argv, name=name, env=daemon.environment(), cwd=daemon.home) as other:
+            await expect_refused_start(other, daemon.port)
+        after = of_this_life(daemon.home, daemon.root)
+
+        assert after == before, (
+            f"contract 1: a daemon that cannot start leaves the files of the one that runs: expected "
+            f"{before}, found {after}"
+        )
     expect_health(await daemon.health())
