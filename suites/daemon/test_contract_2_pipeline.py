@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
 import pytest
 import trio
 
 from harness_core.base.slowness import patience
-from suites.daemon.daemon import HEALTH_S, Daemon, health_on
+from suites.daemon.daemon import HEALTH_S, Daemon, Settings, health_on
 from suites.daemon.hostile import frame
 from suites.daemon.messages import (
     ANSWER_S,
@@ -19,7 +21,14 @@ from suites.daemon.messages import (
     shell,
     user_input,
 )
-from suites.daemon.wire import Form, Keyword, lookup, plist, print_form
+from suites.daemon.wire import (
+    Form,
+    Keyword,
+    RemoteProtocolError,
+    lookup,
+    plist,
+    print_form,
+)
 
 pytestmark = pytest.mark.covers("CONTRACT-2-INPUT")
 
@@ -163,6 +172,51 @@ async def test_answers_go_where_they_were_asked(daemon: Daemon) -> None:
         )
         assert answer is not None, f"no answer within {HEALTH_S:g} s\n{asking.transcript}"
         expect_message(answer, asking)
+
+
+#: Clients whose texts wait for the one that is worked on: more than queues hold that are not told.
+CLIENTS = 110
+
+
+@pytest.mark.capability("echo", "shell-text")
+@pytest.mark.knob("workers")
+@pytest.mark.knob("connections")
+async def test_every_text_that_waits_is_answered(start, token: str) -> None:
+    """However many clients' texts wait while others are worked on, each is answered with its own."""
+    settings = Settings(knobs={"workers": 1, "connections": CLIENTS + 20})
+    wrong: list[str] = []
+    async with start(settings) as daemon, AsyncExitStack() as stack:
+        opening = [stack.enter_async_context(daemon.connect()) for _ in range(CLIENTS + 1)]
+        busy, *clients = [await each for each in opening]
+        waits = "until [ -e go-on ]; do sleep 0.05; done; echo went on"
+        asked = daemon.subject.table("texts")["shell"].replace("{command}", waits)
+        for turn in (1, 2):
+            await busy.send(user_input(asked))
+            for number, client in enumerate(clients):
+                await client.send(user_input(daemon.echo_of(f"<{turn}-{number}-{token}>")))
+            # Whoever asks for health is answered meanwhile, and what was sent before is read.
+            expect_health(await daemon.health())
+            (daemon.root / "go-on").touch()
+            done = expect_message(await busy.receive("its end", seconds=ANSWER_S), busy)
+
+            assert "went on" in done, f"contract 2: what was worked on is answered, found {done!r}"
+            (daemon.root / "go-on").unlink()
+            for number, client in enumerate(clients):
+                text = f"<{turn}-{number}-{token}>"
+                try:
+                    answer = await client.receive("its answer", seconds=ANSWER_S)
+                except RemoteProtocolError as error:
+                    wrong.append(f"turn {turn}, client {number}: {str(error)[:200]}")
+                else:
+                    if text not in expect_message(answer, client):
+                        wrong.append(f"turn {turn}, client {number}: {answer.payload[:200]}")
+            if wrong:
+                break
+
+    assert not wrong, (
+        f"contract 2: each text that waits is answered on its connection: expected an answer to each of "
+        f"{CLIENTS}, found {len(wrong)} without, such as {wrong[:2]}"
+    )
 
 
 @pytest.mark.covers("CONTRACT-2-HEARTBEAT")
