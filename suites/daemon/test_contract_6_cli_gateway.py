@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from suites.daemon.daemon import Daemon
-from suites.daemon.messages import ask, expect_message, expect_refusal, user_input
+from suites.daemon.messages import (
+    ANSWER_S,
+    HEALTH_CHECK,
+    ask,
+    expect_health,
+    expect_message,
+    expect_refusal,
+    user_input,
+)
 from suites.daemon.wire import Keyword, plist
 
 pytestmark = pytest.mark.covers("CONTRACT-6-CLI")
@@ -56,11 +64,29 @@ async def test_text_survives_the_round_trip(daemon: Daemon, client, text: str) -
     )
 
 
-async def test_empty_text_is_answered(client) -> None:
-    """Text that is empty is text: it is answered, and the daemon waits for the next."""
-    answer = await ask(client, user_input("", source="CLI"))
+#: Texts that say nothing: empty, and of blanks of several kinds, one and many.
+SAYING_NOTHING = ("", " ", "\n", "\t", " \r\n\t ", "\f\v", "\xa0", "\u3000", "\u2028", " " * 5_000)
 
-    expect_message(answer, client)
+
+@pytest.mark.covers("CONTRACT-2-INPUT", "CONTRACT-6-CLI")
+@pytest.mark.parametrize("source", ["CLI", "TUI"])
+async def test_text_that_says_nothing_is_answered(client, source: str) -> None:
+    """Text that is empty or blank is text: each is answered once, and the daemon waits for the next."""
+    unanswered = []
+    for text in SAYING_NOTHING:
+        await client.send(user_input(text, source=source))
+        await client.send(HEALTH_CHECK)
+        answer = await client.receive(f"an answer to {text[:9]!r}", seconds=ANSWER_S)
+        if answer.get("TYPE") == Keyword("HEALTH-RESPONSE"):
+            unanswered.append(text[:9])
+            continue
+        expect_message(answer, client)
+        expect_health(await client.receive("health behind it", seconds=ANSWER_S))
+
+    assert not unanswered, (
+        f"contract 6: text from {source} is answered, blank as it may be: expected an answer to each of "
+        f"{len(SAYING_NOTHING)}, found none to {unanswered}"
+    )
 
 
 async def test_missing_text_is_refused(client) -> None:
