@@ -30,6 +30,7 @@ from suites.daemon.hostile import (
 from suites.daemon.messages import (
     ANSWER_S,
     HEALTH_CHECK,
+    HEARTBEAT,
     ask,
     expect_health,
     expect_message,
@@ -327,6 +328,53 @@ async def test_an_idle_client_is_ended(start) -> None:
         await connection.receive_until_closed(seconds=END_S)
 
         expect_health(await daemon.health())
+
+
+#: What a client sends that goes on talking, and whether it is answered.
+TALKS = {
+    "heartbeats": (HEARTBEAT, False),
+    "health checks": (HEALTH_CHECK, True),
+    "texts": (user_input("ping"), True),
+}
+
+#: Messages of a client that goes on talking, a third of the idle time apart.
+TURNS = 6
+
+
+@pytest.mark.knob("idle_s")
+async def test_who_goes_on_talking_is_not_idle(start) -> None:
+    """A client has the idle time anew after each of its frames, whatever they are and for how long.
+
+    A machine that does much else may make a client late: what is closed is tried with more time.
+    """
+    closed: list[str] = []
+
+    async def talk(daemon: Daemon, name: str, idle_s: float) -> None:
+        form, answered = TALKS[name]
+        async with daemon.connect() as connection:
+            try:
+                for _ in range(TURNS):
+                    await trio.sleep(idle_s / 3)  # noqa: TID251 # lint: allow sleep: a client that pauses
+                    await connection.send(form)
+                    if answered:
+                        await connection.receive("its answer", seconds=ANSWER_S)
+                expect_health(await health_on(connection))
+            except RemoteProtocolError as error:
+                closed.append(f"{name}, {TURNS} of them, one each {idle_s / 3:.1f} s: {error}")
+
+    for idle_s in (1.0, 4.0, 12.0):
+        closed = []
+        opening = start(Settings(knobs={"idle_s": idle_s}))
+        async with opening as daemon, trio.open_nursery() as nursery:
+            for name in TALKS:
+                nursery.start_soon(talk, daemon, name, idle_s)
+        if not closed:
+            return
+
+    raise AssertionError(
+        "contract 3: a client that goes on talking is not idle: expected each to be answered, found "
+        + "\n".join(closed)
+    )
 
 
 @pytest.mark.knob("idle_s")
