@@ -202,6 +202,79 @@ async def test_skills_follow_their_directory(start, subject) -> None:
         expect_health(await daemon.health())
 
 
+#: What a skill says of itself, in letters of one byte, two, three and four.
+SAYS = "Fährt über 日本 😀 und zurück."
+
+#: The bytes of a file that is no UTF-8, or not all of it: from the text of a skill that is sound.
+SPOILED = {
+    "latin-1": lambda text: text.replace(SAYS, "Fährt zurück.").encode("latin-1"),
+    "windows": lambda text: text.replace(SAYS, "Fährt für 5 €.").encode("cp1252"),
+    "utf-16": lambda text: text.encode("utf-16"),
+    "utf-16-without-a-mark": lambda text: text.encode("utf-16-le"),
+    "utf-32": lambda text: text.encode("utf-32"),
+    "one-byte-in-a-comment": lambda text: text.encode() + b"# \xff\n",
+    "one-byte-in-a-text": lambda text: text.encode().replace("ü".encode(), b"\xfc", 1),
+    "half-a-letter": lambda text: text.encode().replace("日".encode(), "日".encode()[:2], 1),
+    "half-a-letter-at-the-end": lambda text: text.encode() + b"# " + "日".encode()[:2],
+    "a-surrogate": lambda text: text.encode().replace("日".encode(), b"\xed\xa0\x80", 1),
+    "an-overlong-letter": lambda text: text.encode().replace(b" und ", b"\xc0\xa0und ", 1),
+    "a-zero": lambda text: text.replace(" und ", " \0 ").encode(),
+    "cut": lambda text: text.encode()[: text.encode().index("本".encode()) + 1],
+}
+
+
+@pytest.mark.capability("rejected-skills")
+async def test_a_skill_is_loaded_as_it_is_written_or_not_at_all(start, subject) -> None:
+    """A file of other bytes than its format has is rejected with a reason, or shown letter by letter."""
+    table = subject.table("skills")
+    if "files" not in table:
+        not_run("subject", f"{subject.path.name} does not say how a skill is written")
+    content = table["files"]["zzz-last.toml"]
+
+    async with start() as daemon, daemon.connect() as connection:
+        directory = Path(daemon.fill(table["directory"]))
+        for how, spoil in ({"sound": str.encode} | SPOILED).items():
+            file = directory / f"spoiled-{how}.toml"
+            text = content.replace("zzz-last", file.stem).replace("Comes last by name.", SAYS)
+
+            assert SAYS in text, "a skill of the subject file says of itself that it comes last"
+            file.write_bytes(spoil(text))
+            loaded: dict[str, str] = {}
+            rejected: dict[str, object] = {}
+
+            async def known(
+                name: str = file.stem,
+                loaded: dict[str, str] = loaded,
+                rejected: dict[str, object] = rejected,
+            ) -> bool:
+                answer = await ask(connection, request("SKILL", "LIST"))
+                rows = answer.get("PAYLOAD", "SKILLS") or ()
+                loaded |= {str(lookup(row, "NAME")): str(row) for row in rows}
+                bad = answer.get("PAYLOAD", "REJECTED") or ()
+                rejected |= {str(lookup(row, "NAME")): lookup(row, "REASON") for row in bad}
+                return name in loaded or name in rejected
+
+            with trio.move_on_after(patience(NOTICED_S)):
+                await until(known)
+            if how == "sound":
+                assert SAYS in loaded.get(file.stem, ""), (
+                    f"contract 4: a skill is loaded as it is written: expected {SAYS!r}, found "
+                    f"{loaded.get(file.stem)} ({rejected.get(file.stem)})"
+                )
+                file.unlink()
+                continue
+
+            assert file.stem in rejected or SAYS in loaded.get(file.stem, ""), (
+                f"contract 4: a skill is loaded whole or reported as not loaded: expected a file with "
+                f"{how} to be rejected, or {SAYS!r}, found {loaded.get(file.stem)}"
+            )
+            assert file.stem not in rejected or str(rejected[file.stem]).strip(), (
+                f"contract 4: a file with {how} is rejected without a reason"
+            )
+            file.unlink()
+        expect_health(await daemon.health())
+
+
 @pytest.mark.covers("CONTRACT-3-HEALTH")
 @pytest.mark.capability("rejected-skills", "self-checks")
 async def test_health_is_of_now(start, subject) -> None:
