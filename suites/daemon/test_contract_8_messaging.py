@@ -273,6 +273,43 @@ async def test_what_a_platform_took_is_sent_and_nothing_else(client, evidence, t
     )
 
 
+#: Characters of a text that is sent: around what platforms and buffers take at once.
+LENGTHS = (0, 1, 139, 281, 1_601, 2_001, 4_095, 4_096, 4_097, 16_385, 65_537, 200_001)
+
+
+async def test_a_text_of_any_length_is_sent_whole(client, platform: Recorder, token: str) -> None:
+    """A text reaches the platform to its last character, or is refused and does not reach it at all."""
+    await link(client, token, webhook=f"{platform.url}/hook")
+    for letter in "x日😀":
+        for length in LENGTHS:
+            if length > 65_537 and letter != "x":
+                continue
+            text = letter * (length - 1) + "." * (length > 0)
+            before = len(platform.requests)
+            outcome = await ask(client, request("GATEWAY", "SEND", name=token, text=text))
+            posted = [each.json() for each in platform.requests[before:]]
+            if outcome.get("TYPE") == Keyword("LOG"):
+                expect_refusal(outcome, client)
+                expected = 0
+            else:
+                expected = 1
+            values = [
+                [str(value) for value in body.values()] if isinstance(body, dict) else [str(body)]
+                for body in posted
+            ]
+
+            assert len(posted) == expected, (
+                f"contract 8: a text of {length} characters {letter} is posted once where it is said to "
+                f"be sent, else not: expected {expected} requests, found {len(posted)}: "
+                f"{outcome.payload[:200]}"
+            )
+            assert all(text in each for each in values), (
+                f"contract 8: the platform gets a text of {length} characters {letter} whole, found texts "
+                f"of {[[len(value) for value in each] for each in values]}"
+            )
+    await unlink(client, token)
+
+
 async def test_an_unlinked_address_is_not_written_to(
     client, platform: Recorder, token: str
 ) -> None:
