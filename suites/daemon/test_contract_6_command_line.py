@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 import trio
 
+from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline
 from harness_core.doubles.http import Recorder, Rule, open_recorder
 from harness_core.front.skips import not_run
@@ -25,6 +26,9 @@ pytestmark = [pytest.mark.covers("CONTRACT-6-CLI"), pytest.mark.capability("cli"
 
 #: A command starts, asks and prints in a third of a second.
 COMMAND_S = 30.0
+
+#: From the request to its end, a daemon that stops takes less.
+STOP_S = 5.0
 
 #: Links that are made at the same time.
 MANY = 12
@@ -196,6 +200,29 @@ async def test_an_option_says_which_daemon_is_asked(
         # No daemon of this home runs, and the variable says where another one is.
         expect_printed(await typed(own, "status"), str(daemon.pid), str(daemon.port))
         expect_health(await daemon.health())
+
+
+@pytest.mark.covers("CONTRACT-1-STOP")
+@pytest.mark.capability("shutdown-command")
+@pytest.mark.knob("refuse_shutdown")
+async def test_what_is_said_of_a_stop_is_so(start, typed: Typed) -> None:
+    """Where clients may not stop it, stop ends with an error as often as it is typed, or it does stop it."""
+    async with start(Settings(knobs={"refuse_shutdown": 1})) as daemon:
+        for turn in (1, 2):
+            status, printed = await typed(daemon, "stop")
+            if status == 0:
+                with trio.move_on_after(patience(STOP_S)):
+                    await daemon.child.wait()
+
+                assert daemon.child.returncode is not None, (
+                    f"contract 6: the daemon refuses to be stopped, and stop claims success (turn "
+                    f"{turn}): expected an error and its reason, found status 0 and {printed!r}"
+                )
+                return
+            expect_printed((status, printed), status=status)
+
+            assert printed.strip(), f"contract 6: the error of stop has no text (turn {turn})"
+            expect_health(await daemon.health())
 
 
 #: Characters of an output: the least, and those around what programs buffer by.
