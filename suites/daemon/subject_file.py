@@ -49,6 +49,7 @@ class Emacs(Table, frozen=True):
     say: str = ""
     insert: str = ""
     insert_under: str = ""
+    steps: tuple[str, ...] = ()
 
 
 class Knobs(Table, frozen=True):
@@ -65,6 +66,7 @@ class Knobs(Table, frozen=True):
     output_characters: Variables = field(default_factory=dict)
     port: Variables = field(default_factory=dict)
     refuse_shutdown: Variables = field(default_factory=dict)
+    unasked_s: Variables = field(default_factory=dict)
     waiting: Variables = field(default_factory=dict)
     workers: Variables = field(default_factory=dict)
     write_s: Variables = field(default_factory=dict)

@@ -399,6 +399,43 @@ async def test_a_timeout_is_not_shortened(confined: Daemon, token: str, over_s: 
     )
 
 
+#: What a command may take that asks for no time, where that can be told; one that takes longer than
+#: that; and what it asks for, more than it takes on any machine.
+UNASKED_S, LONGER_S, ASKED_S = 0.8, 1.4, 45
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+@pytest.mark.knob("unasked_s")
+async def test_a_timeout_may_be_longer_than_what_is_given_unasked(start, token: str) -> None:
+    """Who asks for more time than a command has by default is given it, for that command alone."""
+    endless = f"3147.{random.randrange(10**9):09}"
+    opening = start(Settings(knobs={"unasked_s": UNASKED_S}))
+    async with opening as daemon, daemon.connect() as one, daemon.connect() as other:
+        for connection in (one, one, other):
+            command = f"sleep {LONGER_S}; echo {token}"
+            asked = shell(command, timeout=ASKED_S)
+            outcome = await ask(connection, asked, seconds=ASKED_S + ANSWER_S)
+            stdout, exit_code = expect_outcome(outcome, connection, command)
+
+            assert (stdout.strip(), exit_code) == (token, 0), (
+                f"contract 5: a command that asks for {ASKED_S} s has them, whatever one has that "
+                f"asks for none ({UNASKED_S:g} s): expected {token!r} and status 0 after "
+                f"{LONGER_S:g} s, found {outcome.payload}"
+            )
+            command = f"sleep {endless}; echo {token}"
+            outcome = await ask(connection, shell(command), seconds=ANSWER_S)
+            stdout, exit_code = expect_outcome(outcome, connection, command)
+
+            assert token not in stdout, (
+                f"contract 5: one that asks for no time is ended after {UNASKED_S:g} s, whatever "
+                f"the one before it had, found {outcome.payload}"
+            )
+            assert exit_code != 0, (
+                f"contract 5: a command that was ended has failed, found {outcome.payload}"
+            )
+
+
 @pytest.mark.covers("CONTRACT-5-SAFE")
 @pytest.mark.capability("shell-reply")
 async def test_a_timeout_ends_the_command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness_core.base.wait import deadline
+from harness_core.front.skips import not_run
 from suites.daemon.daemon import Daemon
 
 pytestmark = [
@@ -133,6 +135,41 @@ async def test_steps_are_kept_as_they_are_written(emacs: Emacs, tmp_path: Path, 
     found = re.findall(r"^\*\* (?:TODO )?(.+)$", text, re.MULTILINE)
 
     assert steps == found, f"contract 9: expected the steps {steps}, found {found}"
+
+
+#: Steps of a plan in a list: more than nine, so that their numbers have one digit and two.
+LISTED = 23
+
+
+async def test_steps_of_a_list_are_its_steps(
+    daemon: Daemon, emacs: Emacs, tmp_path: Path, token: str
+) -> None:
+    """A plan may be a list: each line is a step, and what marks it as one is no part of it."""
+    ways = daemon.subject.table("emacs").get("steps") or ()
+    if not ways:
+        not_run("subject", f"{daemon.subject.path.name} does not say how a plan's steps are listed")
+    steps = [f"step {number} of {token}" for number in range(1, LISTED)]
+    steps[1:5] = ["3 apples", "call Ann at 10:30", "naïve 日本 * 2", "a - b; c"]
+    for number, way in enumerate(ways):
+        plan = tmp_path / f"listed-{number}.org"
+        lines = [
+            way.replace("{number}", str(n)).replace("{step}", step)
+            for n, step in enumerate(steps, 1)
+        ]
+        status, output = await emacs("insert", file=plan, text="\n".join([f"Ship {token}", *lines]))
+
+        assert status == 0, f"contract 9: {way}: expected status 0, found {status}:\n{output}"
+        headings = re.findall(
+            r"^(\*+) (?:TODO )?(.+)$", plan.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        expected = [("*", f"Ship {token}"), *(("**", step) for step in steps)]
+        wrong = [
+            f"expected {a}, found {b}"
+            for a, b in itertools.zip_longest(expected, headings)
+            if a != b
+        ]
+
+        assert not wrong, f"contract 9: steps that are listed as {way!r}: {wrong[:3]}"
 
 
 #: What a file holds before, the heading to go under, and what it holds after; ``@`` is the node, whose
