@@ -1,4 +1,4 @@
-"""How inputs are generated for a daemon that is alive: the same ones in each run, however slow it is."""
+"""How inputs are generated: the same ones in each run, however slow the daemon or the machine is."""
 
 from __future__ import annotations
 

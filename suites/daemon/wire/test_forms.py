@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from suites.daemon.generated import generated
 from suites.daemon.wire import (
     NIL,
     Dotted,
@@ -51,6 +52,7 @@ def branches(forms):
 FORMS = st.recursive(ATOMS, branches, max_leaves=20)
 
 
+@generated(100)
 @given(FORMS)
 @example(Symbol("NIL"))
 @example(Symbol("a:b"))
@@ -69,6 +71,7 @@ def test_what_is_printed_is_read_back(form):
     assert type(read) is type(form) or isinstance(form, Fraction)
 
 
+@generated(100)
 @given(st.text(max_size=40) | st.text("()'\"|\\.:;#`, aN1e/+-\n", max_size=40))
 def test_arbitrary_text_raises_nothing_else(text):
     """Text of any kind gives a form that prints, or a RemoteProtocolError."""

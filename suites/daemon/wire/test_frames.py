@@ -4,6 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from suites.daemon.generated import generated
 from suites.daemon.wire import (
     FrameDecoder,
     LocalProtocolError,
@@ -25,6 +26,7 @@ def drain(decoder: FrameDecoder) -> list[str]:
     return payloads
 
 
+@generated(100)
 @given(st.lists(TEXTS, max_size=5), st.booleans(), st.sampled_from([b"", b"\n", b" \r\n"]))
 def test_round_trip_at_every_split_point(texts, lower_case, between):
     """What is encoded is decoded, byte for byte or wherever the stream is cut in two."""
@@ -47,6 +49,7 @@ def test_round_trip_at_every_split_point(texts, lower_case, between):
     assert texts == payloads
 
 
+@generated(100)
 @given(st.lists(st.binary(max_size=30), max_size=4))
 @example([b"000002\xff\xff"])
 @example([b"\xef\xbb\xbf000000"])
