@@ -527,6 +527,9 @@ _EXPANSIONS: Final = (
     *("${x/a/@}", "${x//a/@}", "${x/#a/@}", "${x/a/a @}", "${n-a@}", "${x/b@/b}", "${n-'a'@}"),
     *("${x/${n-@}/b}", "${x/a/${n-@}}", "${n-${x/@/b}}", '"${x/@/b}"', '"${x%@}"', "${x/\\\\@/b}"),
     *("${x:@}", "${x:0:@}", "${x[@]}", "${x[0]/@/b}", "${*/@/b}", "${!x/@/b}", "$((${x/@/1}))"),
+    # Within double quotes a single one is a letter, but for patterns.
+    *("\"${n-'@'}\"", "\"${n:='@'}\"", "\"${x+'@'}\"", "\"${n?'@'}\"", "\"${n-'}@'}\""),
+    *("\"a${n:-b'c@'}\"", "\"${n-${n-'@'}}\"", "\"${x/'@'/b}\"", "\"${x#'@'}\"", "$((${n-'@'}))"),
 )
 
 #: Substitutions, of output and of files, one of which may be on its way still when the command ends.
@@ -538,9 +541,19 @@ _SUBSTITUTIONS: Final[tuple[Callable[[str], str], ...]] = (
 )
 
 
+def _output(command: str) -> str:
+    """A command whose output is substituted."""
+    return f"$({command}\n)"
+
+
 def _expanding(place: str, substitution: Callable[[str], str]) -> Callable[[str], str]:
     """A command as a substitution within an expansion."""
     return lambda c: f"x=a; : {place.replace('@', substitution(c))}; sleep 0.2"
+
+
+def _documented(place: str) -> Callable[[str], str]:
+    """A command as a substitution within an expansion in a here-document."""
+    return lambda c: f"x=a; cat <<E\n{place.replace('@', _output(c))}\nE"
 
 
 def _expansions() -> dict[str, Callable[[str], str]]:
@@ -548,7 +561,7 @@ def _expansions() -> dict[str, Callable[[str], str]]:
     found = {}
     for number, place in enumerate(_EXPANSIONS):
         other = _SUBSTITUTIONS[number % len(_SUBSTITUTIONS)]
-        found[f"output-in {place}"] = _expanding(place, lambda c: f"$({c}\n)")
+        found[f"output-in {place}"] = _expanding(place, _output)
         found[f"{other('-')!r}-in {place}"] = _expanding(place, other)
     return found
 
@@ -597,6 +610,16 @@ AROUND: Final[Mapping[str, Callable[[str], str]]] = {
     "substitution-teed": lambda c: f"true | tee >({c}\n)",
     "substitution-in-here-string": lambda c: f"cat <<< $({c}\n)",
     "substitution-in-here-document": lambda c: f"cat <<E\n$({c}\n)\nE",
+    **{
+        f"substitution-in-{name}-of-a-here-document": _documented(place)
+        for name, place in (
+            ("a-default", "${n-@}"),
+            ("a-pattern", "${x#@}"),
+            ("quotes", "${n-'@'}"),
+            ("quoted-braces", "a ${n:='}@'}"),
+            ("quotes-within", "\"${x+'@'}\""),
+        )
+    },
     "substitution-in-stripped-here-document": lambda c: f"cat <<-E\n\t$({c}\n)\n\tE",
     "substitution-in-arithmetic": lambda c: f"echo $((1 + $({c}\n echo 1)))",
     "substitution-in-old-arithmetic": lambda c: f"echo $[1 + $({c}\n echo 1)]",
