@@ -57,6 +57,10 @@ echo ${x-a>(rm canary)}
 x=a; echo "${x/<(rm canary)/b}"
 x=a; echo ${x/a/\\<(rm canary)}
 x=a; y=${x%${y:-b<(rm canary)}}
+echo "${x-'$(rm canary)'}"
+echo "${x:-a'`rm canary`'}"
+echo "${x-'}$(rm canary)'}"
+echo "${x-${y-'$(rm canary)'}}"
 echo "${x:=$(rm canary)}"
 (rm canary)
 { rm canary; }
@@ -388,6 +392,7 @@ true
 echo $'tab\there'
 echo ${x:-default} ${#x} "${x%.txt}"
 echo ${x:-"<(a)"} "${x/\<(/-}" "a <(b)"
+echo ${x:-'$(a)'} "${x%'.txt'}" "${x:-'a'}"
 echo {1..3}
 [ 1 -lt 2 ]
 jq -n '1'
@@ -398,7 +403,8 @@ sed -n '/^[^#]/p' canary
 sed 's/[[:space:]]*$//' canary
 """
 
-HERE_REFUSED = ("bash <<EOF\nrm canary\nEOF", "cat <<EOF\n$(rm canary)\nEOF", "cat <<EOF\n`rm x`\nEOF")
+HERE_REFUSED = ("bash <<EOF\nrm canary\nEOF", "cat <<EOF\n$(rm canary)\nEOF", "cat <<EOF\n`rm x`\nEOF",
+                "cat <<EOF\n${x-'$(rm canary)'}\nEOF")
 HERE_ALLOWED = ("cat <<'EOF'\nrm -rf / $(rm canary)\nEOF", "cat <<EOF\nrm -rf /\nEOF",
                 "# rm -rf /\necho hi", "echo a \\\n  b")
 

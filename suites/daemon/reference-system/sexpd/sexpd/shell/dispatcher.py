@@ -254,7 +254,7 @@ class _Walk:
             raise Refused("it opens a file under a name for which there is no rule")
         word = self._word(redirect["Word"]) if redirect.get("Word") else fixed("")
         if redirect.get("Hdoc"):
-            self._word(redirect["Hdoc"])
+            self._word(redirect["Hdoc"], quoted=True)
         if operator in {"<<", "<<-", "<<<"}:
             return
         if operator in {">&", "<&"} and word.text is not None and re.fullmatch(r"\d*-?", word.text):
@@ -269,16 +269,17 @@ class _Walk:
 
     # --- Words ---
 
-    def _word(self, node: Node, *, splits: bool = True) -> Word:
+    def _word(self, node: Node, *, splits: bool = True, quoted: bool = False) -> Word:
+        """Judge a word; ``quoted`` when it stands within double quotes, or a here-document."""
         if _literal(node) == "[":  # the command; within a longer word it begins a pattern
             return fixed("[")
         builder = Builder()
         for part in node.get("Parts") or []:
-            self._part(part, builder, splits=splits)
+            self._part(part, builder, splits=splits, quoted=quoted)
         word = builder.word()
         return word if splits else Word(text=word.text, head=word.head)
 
-    def _part(self, part: Node, builder: Builder, *, splits: bool) -> None:
+    def _part(self, part: Node, builder: Builder, *, splits: bool, quoted: bool) -> None:
         kind = part["Type"]
         if kind == "Lit":
             add_bare(builder, part.get("Value", ""))
@@ -290,9 +291,9 @@ class _Walk:
                 if inner["Type"] == "Lit":
                     builder.add(undouble(inner.get("Value", "")))
                 else:
-                    self._part(inner, builder, splits=False)
+                    self._part(inner, builder, splits=False, quoted=True)
         elif kind == "ParamExp":
-            self._parameter(part, builder, splits=splits)
+            self._parameter(part, builder, splits=splits, quoted=quoted)
         elif kind in {"CmdSubst", "ProcSubst"}:
             if part.get("TempFile") or part.get("ReplyVar"):
                 raise Refused("it has a substitution for which there is no rule")
@@ -313,7 +314,7 @@ class _Walk:
         else:
             builder.add(known)
 
-    def _parameter(self, part: Node, builder: Builder, *, splits: bool) -> None:
+    def _parameter(self, part: Node, builder: Builder, *, splits: bool, quoted: bool) -> None:
         for key in ("Excl", "Index", "Slice", "Names", "Width", "Flags", "NestedParam", "Modifiers"):
             if part.get(key):
                 raise Refused("it expands a variable in a way for which there is no rule")
@@ -325,8 +326,8 @@ class _Walk:
             inner += [part["Repl"].get("Orig"), part["Repl"].get("With")]
         for word in inner:
             if word:
-                _refuse_unparsed(word)
-                self._word(word)
+                _refuse_misread(word, quoted=quoted)
+                self._word(word, quoted=quoted)
         name = part["Param"]["Value"]
         value = self._vars.get(name) if name not in self._changing else None
         plain = not expansion and not part.get("Repl") and not part.get("Length")
@@ -420,15 +421,23 @@ def _variables(tree: Node) -> tuple[set[str], set[str]]:
     return changing, {name for name, numbers in values.items() if all(numbers)}
 
 
-def _refuse_unparsed(word: Node) -> None:
-    """Refuse a word of an expansion in which Bash starts a process and the parser sees letters.
+def _refuse_misread(word: Node, *, quoted: bool) -> None:
+    """Refuse a word of an expansion that Bash reads in another way than the parser.
+
+    Args:
+        word: the word.
+        quoted: whether the expansion stands within double quotes, or a here-document.
 
     Raises:
-        Refused: it has a process substitution without quotes.
+        Refused: the parser sees letters and Bash starts a process, or the parser sees single quotes
+            and to Bash they are letters, so that what is between them runs.
     """
     for part in word.get("Parts") or []:
-        if part["Type"] == "Lit" and _PROCESS.match(part.get("Value", "")):
+        text = part.get("Value", "")
+        if part["Type"] == "Lit" and _PROCESS.match(text):
             raise Refused("it starts a process within an expansion, which is not followed")
+        if part["Type"] == "SglQuoted" and quoted and re.search(r"[$`\"\\{}]", text):
+            raise Refused("it has single quotes within double ones, which are none")
 
 
 def _literal(word: Node) -> str:
