@@ -91,6 +91,8 @@ class _LedgerTable(Table, frozen=True):
     Attributes:
         prefix: how every id begins.
         priorities: priority → the marker that its tests carry; empty where rows have none.
+        whole: priorities that must be shown whole: none of their rows is deferred, and a session in
+            which one ends skipped or known to fail is red.
         faults_each: planted faults that every covered id must have.
         observers: modules of the outside world that tests may look with, besides the boundary.
         failures: texts and names, besides those of ``_fail_path.py``, of refusals and failures.
@@ -101,6 +103,7 @@ class _LedgerTable(Table, frozen=True):
 
     prefix: Annotated[str, like(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-")]
     priorities: _ByName = field(default_factory=dict)
+    whole: Texts = ()
     faults_each: Annotated[int, Meta(ge=0)] = 1
     observers: Texts = ()
     failures: frozenset[Text] = frozenset()
@@ -109,6 +112,11 @@ class _LedgerTable(Table, frozen=True):
 
     def __post_init__(self) -> None:
         check_distinct(self, "observers")
+        check_distinct(self, "whole")
+        for priority in self.whole:
+            if priority not in self.priorities:
+                expected = f"priorities out of {', '.join(self.priorities) or 'none'}"
+                raise Misfit("whole", found=priority, expected=expected)
         for rule in self.allowed:
             if rule not in OUTSIDE_RULES:
                 expected = f"rules out of {', '.join(OUTSIDE_RULES)}"
@@ -156,6 +164,9 @@ class _File(Table, frozen=True):
             seen.add(row.id)
             if row.priority not in (priorities or {""}):
                 raise Misfit("requirement", number, "priority", expected=known)
+            if row.priority in self.ledger.whole and not row.covered:
+                expected = f"covered: {row.priority} is shown whole, see [ledger]"
+                raise Misfit("requirement", number, "status", expected=expected)
 
 
 def load_ledger(path: Path) -> Ledger:

@@ -1,7 +1,8 @@
 """What the ledgers of the suites under test add to a pytest session.
 
 Before anything runs: ledger and tests must agree, else pytest ends with one usage error. At its end:
-how many requirements this very session has shown, and which not, and why. Only the process that the
+how many requirements this very session has shown, and which not, and why; it is red where a priority that
+must be shown whole is not. Only the process that the
 user started does either; an xdist worker knows a part of the tests.
 """
 
@@ -70,6 +71,10 @@ def _suite_folders(config: pytest.Config) -> Iterator[Path]:
                 yield from (found.parent for found in sorted(path.glob(pattern)))
 
 
+#: How the reasons begin for which a row is left out that nobody chose to leave out.
+_NO_CHOICE = ("gate '", "known failure: ", "without a reason")
+
+
 class Watch:
     """Follows the tests of one suite, and reports at the end what they have shown."""
 
@@ -90,6 +95,25 @@ class Watch:
             before = self._outcomes.get(report.nodeid, outcome)
             self._outcomes[report.nodeid] = worse(before, outcome)
 
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A row of a whole priority that was left out is no success, on whatever machine."""
+        if session.exitstatus == pytest.ExitCode.OK and self._left_out():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _left_out(self) -> list[str]:
+        """Rows of whole priorities that a case was left out of: a closed gate, a known failure.
+
+        What the subject or the command line leaves out, and tests that were not chosen, are no such.
+        """
+        standings = standings_of(self._ledger, self._tests, self._outcomes, prefix=self._prefix)
+        return [
+            row.id
+            for row in self._ledger.covered
+            if row.priority in self._ledger.whole
+            and standings[row.id].cause == "skipped"
+            and any(each in standings[row.id].why for each in _NO_CHOICE)
+        ]
+
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
         """Print what is shown of the priorities that this session is about."""
         if config.option.collectonly:
@@ -104,6 +128,8 @@ class Watch:
         if lines:
             terminalreporter.ensure_newline()
             terminalreporter.section(f"requirements of {self._suite.name} shown by this session")
+            if left_out := self._left_out():
+                lines.append(f"  to be shown whole, and left out: {' '.join(left_out)}")
             terminalreporter.write_line("\n".join(lines))
 
     def _priorities(self, expression: str) -> frozenset[str]:

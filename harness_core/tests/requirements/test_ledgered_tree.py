@@ -313,6 +313,31 @@ def test_a_requirement_is_shown_when_every_case_passed(name, options, tree):
     assert (status == "shown") != (f"  {cause or status}: REQ-001: {why}" in result.stdout)
 
 
+@pytest.mark.parametrize(
+    ("body", "left_out"),
+    [
+        ("pass", False),
+        ("pytest.xfail('rust')", True),
+        ("not_run('gate', 'no hinge', gate='docker')", True),
+        ("not_run('options', 'no time')", False),
+        ("not_run('subject', 'has no hinge')", False),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_a_priority_that_is_shown_whole_leaves_out_no_row(body, left_out, options, tree):
+    """Where a machine or a known failure leaves one out the session is red; a choice is a choice."""
+    change(tree, "ledger.toml", '{ p0 = "now" }', '{ p0 = "now" }\nwhole = ["p0"]')
+    path = tree / "suites" / "doors" / "ledger.toml"
+    path.write_text("[[requirement]]".join(path.read_text().split("[[requirement]]")[:2]))
+    ways = "from harness_core.front.skips import not_run\n" + WAYS
+    (tree / "suites/doors/test_ways.py").write_text(ways.replace("{body}", body))
+
+    result = run(tree, "pytest", "-q", *options, "suites/doors")
+
+    assert left_out == bool(result.returncode), result.stdout
+    assert left_out == ("to be shown whole, and left out: REQ-001" in result.stdout)
+
+
 def test_a_skip_that_ci_refuses_is_an_error_of_its_requirement(tree):
     """Of the harness, which could not show it, and not a failure of the product."""
     (tree / "suites/doors/test_ways.py").write_text(WAYS.replace("{body}", "pytest.skip('x')"))

@@ -104,6 +104,13 @@ MISTAKES = {
     ),
     "no-fail-path": ('fails = "a locked door is refused"\n', "", "fails", "no_fail_path"),
     "both": ("no_fail_path =", 'fails = "x"\nno_fail_path =', "fails", "either"),
+    "whole-of-nothing": ("faults_each", 'whole = ["p7"]\nfaults_each', "whole", "out of p0, p1"),
+    "whole-and-deferred": (
+        "faults_each",
+        'whole = ["p1"]\nfaults_each',
+        "requirement[1](REQ-002).status",
+        "covered: p1 is shown whole",
+    ),
     "allowed-rule": (
         "[ledger.stand_ins]",
         '[ledger.allowed]\nsleep = "tired"\n[ledger.stand_ins]',

@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from workbench_foundation import faults
 from workbench_worker import design, geometry, physics, survey
 from workbench_worker.confined import environment
 from workbench_worker.walls import Walls, die_with_parent, fork_behind
@@ -47,6 +48,8 @@ def main() -> None:
     control.send(b"physics")
     import build123d  # noqa: F401
 
+    # Behind the walls there is no environment to read them from.
+    faults.active()
     control.send(b"geometry")
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, 0)
