@@ -8,14 +8,16 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import trio
 import yaml
 from workbench_contract.objectives import Objectives
 from workbench_contract.simulation import Simulated, SimulatedRun, SimulateRequest
 
+from harness_core.base.groups import lone_error
 from harness_core.doubles.http import Response
 from suites.integration.sessions import Session
 
@@ -23,6 +25,7 @@ __all__ = [
     "EMPTY_SCENE",
     "GRAVITY",
     "Track",
+    "at_once",
     "empty",
     "goals",
     "moved",
@@ -30,6 +33,8 @@ __all__ = [
     "simulated",
     "track_of",
 ]
+
+T = TypeVar("T")
 
 #: m/s², as MuJoCo has it where a scene names none.
 GRAVITY: Final = 9.81
@@ -80,6 +85,23 @@ def goals(**changed: Any) -> dict[str, Any]:
     # What is built here is of the contract's form, or the mistake is ours.
     Objectives.model_validate(made, strict=False)
     return made
+
+
+async def at_once(*asked: Callable[[], Awaitable[T]]) -> list[T]:
+    """What several that run side by side come to, in the order in which they are named.
+
+    Raises:
+        AssertionError: the first of them that failed, as it stands.
+    """
+    found: dict[int, T] = {}
+
+    async def one(number: int, ask: Callable[[], Awaitable[T]]) -> None:
+        found[number] = await ask()
+
+    async with lone_error(), trio.open_nursery() as nursery:
+        for number, ask in enumerate(asked):
+            nursery.start_soon(one, number, ask)
+    return [found[number] for number in range(len(asked))]
 
 
 async def simulate(

@@ -7,7 +7,6 @@ from collections import Counter
 from typing import Any, Final
 
 import pytest
-import trio
 from workbench_contract.simulation import Aggregate, Outcome, Simulated, SimulatedRun
 
 from harness_core.doubles.http import HttpClient
@@ -17,6 +16,7 @@ from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session, new_session
 from suites.integration.simulating import (
     EMPTY_SCENE,
+    at_once,
     goals,
     moved,
     simulate,
@@ -208,29 +208,27 @@ async def test_int_021_variants_and_runs_vary_apart(worker: HttpClient) -> None:
     """
     one, two = new_session(worker), new_session(worker)
     static = _spread(static=(9, 0, 4), scale=(0.8, 1.3), jitter=(0, 6, 0))
-    found: dict[str, Simulated] = {}
-    other: dict[str, Simulated] = {}
 
-    async def run(
-        session: Session, judge: dict[str, Any], into: dict[str, Simulated], **asked: Any
-    ) -> None:
-        for variant in ("nord", "süd", "nord "):
-            into[variant] = await simulated(
+    async def run(session: Session, judge: dict[str, Any], seed: int) -> dict[str, Simulated]:
+        return {
+            variant: await simulated(
                 session,
                 EMPTY_SCENE,
                 judged_by=judge,
                 variant=variant,
+                seed=seed,
                 runs=6,
                 duration_s=0.5,
                 trajectories=True,
-                **asked,
             )
+            for variant in ("nord", "süd", "nord ")
+        }
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(lambda: run(one, static, found, seed=611))
-        nursery.start_soon(
-            lambda: run(two, _spread(jitter=(0, 0, 11), start=(50, 7, 250)), other, seed=88)
-        )
+    upwards = _spread(jitter=(0, 0, 11), start=(50, 7, 250))
+    found, other = await at_once(
+        lambda: run(one, static, 611),
+        lambda: run(two, upwards, 88),
+    )
     begun = {variant: await _starts(one, each) for variant, each in found.items()}
     for variant, starts in begun.items():
         fixed = {(round(x, 9), round(z, 9)) for x, _, z in starts}

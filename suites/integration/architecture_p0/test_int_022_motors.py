@@ -7,7 +7,6 @@ import re
 from typing import Any, Final
 
 import pytest
-import trio
 from workbench_contract.simulation import Outcome, Simulated
 
 from harness_core.doubles.http import HttpClient
@@ -15,7 +14,7 @@ from harness_core.doubles.turns import use
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session, new_session
-from suites.integration.simulating import goals, simulate, simulated, track_of
+from suites.integration.simulating import at_once, goals, simulate, simulated, track_of
 
 #: What is the limit, as the contract has it, and for how long until a motor is overloaded.
 _LIMIT: Final = 0.99
@@ -187,25 +186,13 @@ async def test_int_022_forces_are_clamped(worker: HttpClient) -> None:
         '<position name="servo" joint="servo" kp="60" kv="1" forcerange="-0.3 0.8"/>',
     )
     told = {"mode": "waypoint", "waypoints": [{"at_s": 0, "deg": 200}, {"at_s": 1, "deg": -300}]}
-    found: dict[str, Simulated] = {}
-
-    async def turn(
-        where: Session, name: str, scene: str, control: dict[str, Any], torque: str
-    ) -> None:
-        found[name] = await _run(
-            where,
-            scene,
-            controls={torque: control},
-            duration_s=1.5,
-            trajectories=True,
-            seed=len(name),
-        )
-
     wheel = _arms(("axle", -0.4, 0.4), stuck=False, step_s=0.001)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(turn, session, "servo", servo, told, "servo")
-        nursery.start_soon(turn, other, "wheel", wheel, _steady(0.35), "axle")
-    forces = (await track_of(session, found["servo"].runs[0])).columns["servo.force"]
+    asked: dict[str, Any] = {"duration_s": 1.5, "trajectories": True}
+    of_servo, of_wheel = await at_once(
+        lambda: _run(session, servo, controls={"servo": told}, seed=5, **asked),
+        lambda: _run(other, wheel, controls={"axle": _steady(0.35)}, seed=6, **asked),
+    )
+    forces = (await track_of(session, of_servo.runs[0])).columns["servo.force"]
     low, high = min(forces), max(forces)
     assert -0.3 <= low <= high <= 0.8, (
         f"forces of a servo within -0.3 and 0.8 N m: found {low} to {high}"
@@ -213,7 +200,7 @@ async def test_int_022_forces_are_clamped(worker: HttpClient) -> None:
     assert (-0.3, 0.8) == pytest.approx((low, high)), (
         f"a servo far from its place does all it can, both ways: found {low} to {high} N m"
     )
-    track = await track_of(other, found["wheel"].runs[0])
+    track = await track_of(other, of_wheel.runs[0])
     torque, damping, inertia = 0.35 * 0.4, 0.02, 0.8 * 0.05**2 / 2
     wrong = [force for force in track.columns["axle.force"] if abs(force - torque) > 1e-9]
     assert not wrong, f"a motor told 35 % of 0.4 N m exerts {torque} N m: found {wrong[:3]}"

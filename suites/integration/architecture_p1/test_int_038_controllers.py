@@ -9,13 +9,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-import trio
 from workbench_contract.simulation import Simulated
 
 from harness_core.doubles.http import HttpClient
 from suites.integration.refusals import expect_refused
-from suites.integration.sessions import Session, new_session
-from suites.integration.simulating import Track, goals, simulate, simulated, track_of
+from suites.integration.sessions import new_session
+from suites.integration.simulating import Track, at_once, goals, simulate, simulated, track_of
 
 _STEP_S: Final = 0.002
 #: Of a slide that carries a hanging mass, told a level: what a full level pushes with, newtons.
@@ -175,32 +174,33 @@ async def test_int_038_every_function_as_it_says(worker: HttpClient) -> None:
     A level pushes with its share of the motor's force, and what is pushed moves by the integral of it;
     a position is reached. Two sessions at once have controls of their own.
     """
-    found: dict[int, tuple[Simulated, Track]] = {}
-    given: dict[int, dict[str, dict[str, Any]]] = {}
+    draws = [random.Random(f"controls {number}") for number in (1, 2)]
+    sides = [
+        (_levels(draw), _positions(draw, "mm", 180.0), _positions(draw, "deg", 150.0))
+        for draw in draws
+    ]
+    given = [
+        {
+            f"{name}-{at}": control
+            for name, controls in zip(("push", "slide", "turn"), side, strict=True)
+            for at, control in enumerate(controls)
+        }
+        for side in sides
+    ]
 
-    async def run(number: int, session: Session) -> None:
-        draw = random.Random(f"controls {number}")
-        levels = _levels(draw)
-        slides, hinges = _positions(draw, "mm", 180.0), _positions(draw, "deg", 150.0)
-        named = (
-            *((f"push-{at}", each) for at, each in enumerate(levels)),
-            *((f"slide-{at}", each) for at, each in enumerate(slides)),
-            *((f"turn-{at}", each) for at, each in enumerate(hinges)),
-        )
-        given[number] = dict(named)
+    async def run(number: int) -> tuple[Simulated, Track]:
+        session = new_session(worker)
         answer = await simulated(
             session,
-            _scene(len(levels), len(slides), len(hinges)),
+            _scene(*map(len, sides[number])),
             controls=given[number],
             duration_s=2.0,
             trajectories=True,
         )
-        found[number] = answer, await track_of(session, answer.runs[0])
+        return answer, await track_of(session, answer.runs[0])
 
-    async with trio.open_nursery() as nursery:
-        for number in (1, 2):
-            nursery.start_soon(run, number, new_session(worker))
-    for number, (answer, track) in found.items():
+    found = await at_once(lambda: run(0), lambda: run(1))
+    for number, (answer, track) in enumerate(found):
         assert 1000 == answer.steps, (
             f"expected a run of 1000 steps, found {answer.outcome} {answer}"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,35 +10,31 @@ from workbench_contract.objectives import MovedObject
 from workbench_foundation import faults
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """The moved object as a run begins.
+def scale_of(moved: MovedObject, *, variant: str) -> float:
+    """Factor of all lengths of the moved object; the same in all runs of a variant."""
+    spread = moved.static_randomization.scale
+    drawn = _of_variant(variant).uniform(-1.0, 1.0, size=4)[3]
+    return float(spread.min + (spread.max - spread.min) * (1 + drawn) / 2)
 
-    Attributes:
-        centre_mm: in the world.
-        scale: of all its lengths.
+
+def start_of(moved: MovedObject, *, variant: str, seed: int) -> tuple[float, float, float]:
+    """Centre of the moved object as a run begins, in millimetres.
+
+    The same for the same variant and seed, on any machine. What a variant changes is the same in all its
+    runs; what a run changes is the same in all variants.
     """
-
-    centre_mm: tuple[float, float, float]
-    scale: float
-
-
-def start_of(moved: MovedObject, *, variant: str, seed: int) -> Start:
-    """The same for the same variant and seed, on any machine.
-
-    What a variant changes is the same in all its runs; what a run changes is the same in all variants.
-    """
-    digest = hashlib.sha256(variant.encode()).digest()
-    static = np.random.default_rng(int.from_bytes(digest[:16], "big"))
-    runtime = np.random.default_rng(seed)
+    static, runtime = _of_variant(variant), np.random.default_rng(seed)
     if faults.on("variant-of-each-run"):
-        static = np.random.default_rng([int.from_bytes(digest[:16], "big"), seed])
-    spread = moved.static_randomization
+        static = np.random.default_rng(seed + 1)
     centre = np.array(moved.start_mm, dtype=float)
-    centre += static.uniform(-1.0, 1.0, size=3) * np.array(spread.start_mm)
-    scale = spread.scale.min + (spread.scale.max - spread.scale.min) * static.uniform()
-    centre += runtime.uniform(-1.0, 1.0, size=3) * np.array(moved.runtime_jitter.start_mm)
+    centre += static.uniform(-1.0, 1.0, size=4)[:3] * moved.static_randomization.start_mm
+    centre += runtime.uniform(-1.0, 1.0, size=3) * moved.runtime_jitter.start_mm
     if faults.on("jitter-one-sided"):
         centre = np.maximum(centre, moved.start_mm)
     x, y, z = (float(value) for value in centre)
-    return Start(centre_mm=(x, y, z), scale=float(scale))
+    return x, y, z
+
+
+def _of_variant(variant: str) -> np.random.Generator:
+    digest = hashlib.sha256(variant.encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16], "big"))

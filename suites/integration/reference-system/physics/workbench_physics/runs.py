@@ -23,7 +23,7 @@ from workbench_physics.trajectory import Track
 
 #: From the middle of the world; what is further away has left a scene that has no bounds of its own.
 _BOUND_M = 5.0
-_STEPS_AT_ONCE = 250
+_STEPS_AT_ONCE = 1000
 #: A motor at its limit, as a share of it, and for how long until it is overloaded.
 _LIMIT_SHARE = 0.99
 _OVERLOAD_S = 2.0

@@ -28,7 +28,6 @@ from workbench_foundation import faults
 from workbench_physics import commands
 from workbench_physics.commands import Floats
 from workbench_physics.errors import SceneError
-from workbench_physics.randomization import Start
 
 _M_PER_MM = 1e-3
 #: Of the moved object, whose material nobody names: that of water.
@@ -115,15 +114,15 @@ def read(xml: str, assets: Mapping[str, bytes] | None = None) -> Any:
 
 
 def prepared(
-    spec: Any, objectives: Objectives | None, start: Start | None, controls: dict[str, Control]
+    spec: Any, objectives: Objectives | None, controls: dict[str, Control], *, scale: float = 1.0
 ) -> Scene:
     """Compile a specification, with the object, zones and motors of objectives.
 
     Args:
         spec: is changed.
         objectives: none for a scene that has no goal.
-        start: where the object begins; of objectives.
         controls: by the name of their actuator, besides those of objectives.
+        scale: of all lengths of the object.
 
     Raises:
         SceneError: it does not compile, or lacks what moves, or has the moved object already.
@@ -133,8 +132,7 @@ def prepared(
             detail = f"it has a body {name!r}, which is put there as the moved object. Leave it out"
             raise SceneError(detail)
     if objectives is not None:
-        assert start is not None
-        _put_object(spec, objectives.moved_object, start)
+        _put_object(spec, objectives.moved_object, scale)
         _put_zones(spec, objectives)
     for index, body in enumerate(spec.bodies):
         if index:
@@ -147,8 +145,6 @@ def prepared(
             )
     for index, actuator in enumerate(spec.actuators):
         actuator.name = actuator.name or f"actuator-{index}"
-        if faults.on("motor-unclamped"):
-            actuator.forcelimited = mujoco.mjtLimited.mjLIMITED_FALSE
         spec.add_sensor(
             name=f"{_OURS}force/{index}",
             type=mujoco.mjtSensor.mjSENS_ACTUATORFRC,
@@ -170,7 +166,26 @@ def prepared(
                 raise SceneError(detail)
             if part.control is not None:
                 told[part.name] = part.control
-    return _described(spec, model, objectives, told)
+    described = _described(spec, model, objectives, told)
+    if faults.on("motor-unclamped"):
+        model.actuator_forcelimited[:] = 0
+    return described
+
+
+def begun(scene: Scene, centre_mm: tuple[float, float, float] | None) -> Any:
+    """The state that a run begins with.
+
+    The model is the same in all runs: what they have in common is computed once, and is bit for bit the
+    same in each.
+
+    Args:
+        centre_mm: of the moved object; none in a scene that has none.
+    """
+    data = mujoco.MjData(scene.model)
+    if scene.moved is not None and centre_mm is not None:
+        at = scene.moved[0]
+        data.qpos[at : at + 3] = [value * _M_PER_MM for value in centre_mm]
+    return data
 
 
 def _described(
@@ -213,12 +228,12 @@ def _column(model: Any, name: str) -> int:
     return int(model.sensor(f"{_OURS}{name}").adr[0])
 
 
-def _put_object(spec: Any, moved: MovedObject, start: Start) -> None:
+def _put_object(spec: Any, moved: MovedObject, scale: float) -> None:
     body = spec.worldbody.add_body(
-        name=moved.label, pos=[value * _M_PER_MM for value in start.centre_mm]
+        name=moved.label, pos=[value * _M_PER_MM for value in moved.start_mm]
     )
     body.add_freejoint(name=_OBJECT)
-    factor = start.scale * _M_PER_MM
+    factor = scale * _M_PER_MM
     if isinstance(moved, MovedSphere):
         kind, size = mujoco.mjtGeom.mjGEOM_SPHERE, [moved.size.radius_mm, 0, 0]
     elif isinstance(moved, MovedBox):

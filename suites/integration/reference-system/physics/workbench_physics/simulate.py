@@ -50,19 +50,18 @@ def simulate(
     """
     # Else MuJoCo writes them to a file in the working folder, which is the session's.
     mujoco.set_mju_user_warning(_unwritten)
-    spec = scene.read(xml, assets)
+    moved = objectives.moved_object if objectives is not None else None
+    scale = randomization.scale_of(moved, variant=variant) if moved is not None else 1.0
+    ready = scene.prepared(scene.read(xml, assets), objectives, controls, scale=scale)
+    _bounded(ready, duration_s, count, recorded=kept_in is not None)
     done: list[SimulatedRun] = []
     for number, one in enumerate(statistics.seeds_from(seed, count)):
         start = None
-        if objectives is not None:
+        if moved is not None:
             drawn = seed if faults.on("runs-alike") else one
-            start = randomization.start_of(objectives.moved_object, variant=variant, seed=drawn)
-        # The object may begin elsewhere in each run; nothing else of the scene differs.
-        ready = scene.prepared(spec.copy(), objectives, start, controls)
-        if not number:
-            _bounded(ready, duration_s, count, recorded=kept_in is not None)
-        data = mujoco.MjData(ready.model)
-        if objectives is None:
+            start = randomization.start_of(moved, variant=variant, seed=drawn)
+        data = scene.begun(ready, start)
+        if moved is None:
             _jitter(ready.model, data, one)
         found = runs.run(ready, data, duration_s, recorded=kept_in is not None)
         kept = None
