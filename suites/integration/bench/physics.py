@@ -43,6 +43,11 @@ TARGET: Final = 0.8
 #: Seconds that an answer may take.
 _ANSWER_S: Final = 600.0
 
+#: What :func:`_ours` has moved: a ball of 7 mm.
+_OBJECT: Final = (
+    '<body pos=".4 0 .03"><freejoint/><geom type="sphere" size=".007" density="1000"/></body>'
+)
+
 #: Steps a scene with nothing but MuJoCo: reads scene, steps and runs, prints seconds.
 _PLAIN: Final = """
 import json, sys, time
@@ -179,8 +184,9 @@ async def _ours(session: Session, load: Load) -> float:
 
 
 async def _plain(python: str, load: Load) -> float:
-    """Seconds of the same in one process."""
-    asked = json.dumps({"xml": load.xml, "runs": load.runs, "steps": load.steps})
+    """Seconds of the same in one process, with the object that the objectives add."""
+    xml = load.xml.replace("</worldbody>", f"{_OBJECT}</worldbody>")
+    asked = json.dumps({"xml": xml, "runs": load.runs, "steps": load.steps})
     done = await trio.run_process([python, "-c", _PLAIN], stdin=asked.encode(), capture_stdout=True)
     return float(done.stdout)
 
