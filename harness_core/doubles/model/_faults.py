@@ -36,6 +36,8 @@ class Fault(Table, frozen=True):
             harness's own.
         tool: the tool an ``answer`` calls: its whole name, or the bare name of one on offer.
         input: the arguments of that call, whatever the tool's schema says.
+        cache_read_tokens: of an ``answer``: tokens that it read from the cache, beside its input.
+        cache_write_tokens: the same of those that it wrote to the cache.
         retry_after_s: sent with ``status`` when given.
         contains: only calls whose system, messages or tools contain this text.
         also: only calls that contain this text too, e.g. a tool's name beside a test's own word.
@@ -57,6 +59,8 @@ class Fault(Table, frozen=True):
     text: str = ""
     tool: str = ""
     input: Mapping[str, Any] = {}
+    cache_read_tokens: Annotated[int, Meta(ge=0, description="tokens from 0 on")] = 0
+    cache_write_tokens: Annotated[int, Meta(ge=0, description="tokens from 0 on")] = 0
     share: Annotated[float, Meta(gt=0, le=1, description="a part above 0, up to 1")] = 1.0
     seed: int = 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import trio
+from msgspec import structs
 
 from harness_core.doubles.model._backend import Call
 from harness_core.doubles.model._exchange import Exchange
@@ -55,7 +56,13 @@ def _planted(fault: Fault, request: MessagesRequest) -> Reply:
     if fault.tool:
         offered = [tool.name for tool in request.tools if tool.name.endswith(f"__{fault.tool}")]
         content.append(call_block((offered or [fault.tool])[0], fault.input, request.body))
-    return reply_to(request, *content)
+    reply = reply_to(request, *content)
+    cached = structs.replace(
+        reply.usage,
+        cache_read_tokens=fault.cache_read_tokens,
+        cache_write_tokens=fault.cache_write_tokens,
+    )
+    return structs.replace(reply, usage=cached)
 
 
 async def _never_end(exchange: Exchange, call: Call) -> None:

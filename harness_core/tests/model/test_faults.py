@@ -177,6 +177,26 @@ async def test_a_planted_answer_is_a_message_like_any_other(stream) -> None:
     assert planted.usd > 0
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_planted_answer_may_have_read_and_written_the_cache(stream) -> None:
+    """Such tokens are told beside the input, and each kind is paid at its own price."""
+    async with served() as (http, control):
+        for cached in ({}, {"cache_read_tokens": 9_000}, {"cache_write_tokens": 3_000}):
+            await control.add_fault(Fault(kind="answer", text="Noted.", **cached))
+            answer = await http.post("/v1/messages", json={**HI, "stream": stream})
+        plain, read, written = await control.ledger()
+
+    assert '"cache_creation_input_tokens":3000' in answer.text.replace(": ", ":")
+    assert (0, 9_000, 0) == (
+        plain.cache_read_tokens,
+        read.cache_read_tokens,
+        written.cache_read_tokens,
+    )
+    assert [plain.input_tokens] * 2 == [read.input_tokens, written.input_tokens]
+    assert 9_000 * 0.1e-6 == pytest.approx(read.usd - plain.usd)
+    assert 3_000 * 1.25e-6 == pytest.approx(written.usd - plain.usd)
+
+
 async def test_a_planted_answer_may_call_a_tool() -> None:
     """A model that misbehaves calls what was planted, by the full name of the tool on offer."""
     async with served() as (http, control):
