@@ -21,7 +21,7 @@ from harness_core.doubles.model import Fault, LedgerEntry
 from harness_core.doubles.turns import say, use
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
-from suites.e2e.ecosystem.knobs import turned
+from suites.e2e.ecosystem.knobs import has_knob, turned
 from suites.e2e.ecosystem.mcp import CannotReach, ToolResult
 from suites.e2e.observe.expect_journey import bare_tool, cost_usd, expect_finished, within_usd
 from suites.e2e.observe.journey import Row, recorded_calls
@@ -45,6 +45,12 @@ SESSION_S: Final = 90.0
 #: A session starts, asks once and calls a tool within this time; slowest seen on 2 loaded cores: 3 s.
 DEADLINE_S: Final = 6.0
 
+#: Calls of the model that a session of these tests needs, and one more.
+TURNS: Final = 3
+
+#: Tokens that a call has read from the cache and written to it: the price of neither is the other's.
+CACHED: Final = {"cache_read_tokens": 9_000, "cache_write_tokens": 300}
+
 #: Columns of a session (contract, "Database") that a tool shows as they stand in the row.
 SHOWN: Final = (
     *("prompt", "trigger_source", "result", "duration_ms", "trace_id", "success", "error"),
@@ -58,11 +64,20 @@ TIMES: Final = ("started_at", "completed_at")
 async def breaking_off(ecosystem: Ecosystem, token: str, then: Fault) -> AsyncIterator[int]:
     """The model first calls a tool, with the token in it; its next calls meet ``then``.
 
+    The first call has read much from the cache and written little to it, as those of real models do.
+
     Yields:
         The number of that fault.
     """
     notes = {"name": "headache", "severity": 4, "notes": token}
-    first = Fault(kind="answer", tool="symptom_log", input=notes, text="Noting.", contains=token)
+    first = Fault(
+        kind="answer",
+        tool="symptom_log",
+        input=notes,
+        text="Noting.",
+        contains=token,
+        **CACHED,
+    )
     client = ecosystem.gateway.client
     async with client.fault(first), client.fault(then) as number:
         yield number
@@ -92,14 +107,17 @@ async def test_a_session_that_failed_late_is_booked(ecosystem: Ecosystem, token:
 @pytest.mark.disturbs
 @pytest.mark.knob("session_deadline_s", "shutdown_s")
 async def test_a_session_that_was_cut_off_is_booked(ecosystem: Ecosystem, token: str) -> None:
-    """So it is when its deadline cut it off, and when its butler was stopped in the middle of it."""
+    """So it is when its deadline cut it off, and when its butler was stopped in the middle of it.
+
+    And when the model would have gone on calling tools for ever, where the product bounds its turns.
+    """
     health = ecosystem["health"]
     client = ecosystem.gateway.client
     before = dict(health.environment)
     within_s = patience(DEADLINE_S)
     late, stopped = f"{token}late", f"{token}stop"
     health.environment.update(
-        turned(ecosystem.subject, "health", session_deadline_s=within_s, shutdown_s=1)
+        turned(ecosystem.subject, "health", session_deadline_s=within_s, shutdown_s=1, turns=TURNS)
     )
     try:
         await health.restart()
@@ -111,6 +129,8 @@ async def test_a_session_that_was_cut_off_is_booked(ecosystem: Ecosystem, token:
         _expect_time_enough(met, within_s)
         expect_failed(answer)
         await expect_booked(ecosystem, late, mark=mark)
+        if has_knob(ecosystem.subject, "turns"):
+            await expect_turns_bounded(ecosystem, f"{token}ever")
 
         mark = await client.mark()
         hold = Fault(kind="hold", times=20, contains=stopped)
@@ -291,6 +311,31 @@ def _expect_cost_counted(
         )
 
 
+async def expect_turns_bounded(ecosystem: Ecosystem, token: str) -> None:
+    """A session whose model calls a tool at every turn ends at its last one, failed and paid."""
+    health, client = ecosystem["health"], ecosystem.gateway.client
+    mark = await client.mark()
+    notes = {"name": "headache", "severity": 4, "notes": token}
+    again = Fault(
+        kind="answer", tool="symptom_log", input=notes, contains=token, times=4 * TURNS, **CACHED
+    )
+    await ecosystem.rehearse(_prompt(token), [say("At last.")])
+    async with client.fault(again):
+        answer = await _trigger(health, token)
+    calls = [call for call in await client.ledger(since=mark) if call.kind == "messages"]
+    row = await _session(health, token)
+    story = f"row {dict(row)}, answer {answer.text}"
+
+    expect_failed(answer)
+    assert 1 <= len(calls) <= TURNS + 1, (
+        f"a session has {TURNS} turns: expected no more calls of the model, found {len(calls)}\n{story}"
+    )
+    expect_finished(row, butler="health", story=story)
+    assert row["success"] is False, f"a session that came to no end has failed\n{story}"
+    assert row["error"], f"the failed session has no reason\n{story}"
+    _expect_paid(row, calls, story)
+
+
 async def expect_booked(ecosystem: Ecosystem, token: str, *, mark: int, shown: bool = True) -> None:
     """The failed session of health that holds the token is on record with all that it did."""
     health = ecosystem["health"]
@@ -334,12 +379,14 @@ async def expect_booked(ecosystem: Ecosystem, token: str, *, mark: int, shown: b
 
 
 def _expect_paid(row: Row, paid: list[LedgerEntry], story: str) -> None:
-    for column in ("input_tokens", "output_tokens"):
-        expect_same(
-            f"a session that broke off has spent what was answered to it ({column})",
-            expected=sum(getattr(call, column) for call in paid),
-            found=row[column],
-            story=story,
+    cached = sum(call.cache_read_tokens + call.cache_write_tokens for call in paid)
+    for column, beside in (("input_tokens", {0, cached}), ("output_tokens", {0})):
+        spent = sum(getattr(call, column) for call in paid)
+
+        # Whether what was cached counts as input is the product's choice.
+        assert row[column] - spent in beside, (
+            f"a session that broke off has spent what was answered to it ({column}): expected {spent}, "
+            f"found {row[column]}\n{story}"
         )
     owed = sum(call.usd or 0 for call in paid)
 
@@ -410,22 +457,25 @@ def _expect_answered(answer: Any, row: Row) -> None:
 
 
 async def _expect_windows(butler: Butler, row: Row) -> None:
-    """A summary of some hours counts what began within them, and nothing older."""
-    near, far = await _summary(butler, hours=30), await _summary(butler, hours=60)
+    """A summary of some hours counts what began within them, and nothing older, in any zone.
+
+    The hour on each side is less than the butler's zone is away from the world's.
+    """
+    near, far = await _summary(butler, hours=39), await _summary(butler, hours=41)
     await butler.database.execute(  # lint: allow writes-rows: a session of yesterday takes a day
-        "UPDATE sessions SET started_at = started_at - interval '40 hours' WHERE id = %s",
+        "UPDATE sessions SET started_at = now() - interval '40 hours' WHERE id = %s",
         (row["id"],),
     )
     for column in ("input_tokens", "output_tokens"):
         expect_same(
-            f"a session of 40 hours ago is not in a summary of 30 ({column})",
+            f"a session of 40 hours ago is not in a summary of 39 ({column})",
             expected=near[column] - row[column],
-            found=(await _summary(butler, hours=30))[column],
+            found=(await _summary(butler, hours=39))[column],
         )
         expect_same(
-            f"a session of 40 hours ago is in a summary of 60 ({column})",
+            f"a session of 40 hours ago is in a summary of 41 ({column})",
             expected=far[column],
-            found=(await _summary(butler, hours=60))[column],
+            found=(await _summary(butler, hours=41))[column],
         )
 
 

@@ -77,6 +77,7 @@ class Knobs(Table, frozen=True):
         queue_depth: butler: triggers that may wait behind the running one.
         session_deadline_s: butler: one session.
         shutdown_s: butler: what running sessions get to end at shutdown.
+        turns: butler: calls of the model in one session.
     """
 
     connect_deadline_s: Variables = field(default_factory=dict)
@@ -87,6 +88,7 @@ class Knobs(Table, frozen=True):
     queue_depth: Variables = field(default_factory=dict)
     session_deadline_s: Variables = field(default_factory=dict)
     shutdown_s: Variables = field(default_factory=dict)
+    turns: Variables = field(default_factory=dict)
 
 
 class Migrations(Table, frozen=True):
