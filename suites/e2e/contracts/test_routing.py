@@ -128,6 +128,79 @@ async def test_a_hop_that_fails_leaves_the_other(ecosystem: Ecosystem, token: st
     await ecosystem["health"].database.expect_no_row("symptoms", where={"notes": Contains(token)})
 
 
+async def test_a_segment_that_fails_leaves_the_next_of_its_butler(
+    ecosystem: Ecosystem, token: str
+) -> None:
+    """Of three segments for one butler the first and the last fail: the one between is done all the same.
+
+    Each has a hop, a session and an outcome of its own, in the order of the message.
+    """
+    ends = (False, True, False)
+    texts = [f"My weight is 7{number}.5 kg ({token}part{number})." for number in range(len(ends))]
+    turns = [
+        turn
+        for number, text in enumerate(texts)
+        for turn in (
+            route("health", text),
+            use(
+                "measurement_log",
+                kind="weight",
+                value=70.5 + number,
+                unit="kg",
+                notes=f"{token}part{number}",
+            ),
+        )
+    ]
+    first, _, last = (
+        Fault(
+            kind="status", status=REFUSED, times=20, contains=f"{token}part{n}", also="symptom_log"
+        )
+        for n in range(len(ends))
+    )
+    client = ecosystem.gateway.client
+    async with client.fault(first), client.fault(last):
+        journey = await follow(ecosystem, await ecosystem.send(" ".join(texts), model=turns))
+    story = journey.text()
+    sessions = sorted(journey.of_message("health"), key=lambda row: row["started_at"])
+    hops = sorted(journey.routing, key=lambda row: row["created_at"])
+    outcomes = [
+        str(part["status"])
+        for part in parts_of(as_data(journey.inbox[0]["dispatch_outcomes"]))
+        if isinstance(part, Mapping) and part.get("status") in OUTCOMES
+    ]
+
+    assert not journey.unfinished, f"the message has no final state\n{story}"
+    for what, rows in (("session", sessions), ("hop", hops)):
+        expect_same(
+            f"each segment has a {what} of its own, which ended as that segment did",
+            expected=list(ends),
+            found=[row["success"] for row in rows],
+            story=story,
+        )
+    for row, text in zip(sessions, texts, strict=True):
+        assert text in row["prompt"], (
+            f"segments of one butler are done in their order: expected {text!r}, found "
+            f"{row['prompt']!r}\n{story}"
+        )
+    if outcomes:
+        expect_same(
+            "the outcome of each segment is recorded, in the order of the message",
+            expected=list(ends),
+            found=[outcome == "success" for outcome in outcomes],
+            story=story,
+        )
+    measured = await ecosystem["health"].database.rows(
+        "SELECT value FROM measurements WHERE notes LIKE %s", (f"{token}part%",)
+    )
+
+    expect_same(
+        "what the segment between says is done, and nothing of the two that failed",
+        expected=[71.5],
+        found=[float(row["value"]) for row in measured],
+        story=story,
+    )
+
+
 async def test_when_all_hops_fail_nothing_is_claimed(ecosystem: Ecosystem, token: str) -> None:
     """Both targets fail: two failed hops, two failed sessions, and no record of a success."""
     refusal = Fault(kind="status", status=REFUSED, times=40, contains=token, also="mcp__")

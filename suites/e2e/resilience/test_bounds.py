@@ -6,6 +6,7 @@ provider, whose calls cannot be held.
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 
 import pytest
@@ -19,6 +20,7 @@ from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_
 from suites.e2e.observe.journey import follow
 from suites.e2e.worlds.canned import Message, to_health, to_relationship
 from suites.e2e.worlds.chaos import Chaos, expect_soon
+from suites.e2e.worlds.quarantine import quarantined
 from suites.e2e.worlds.schedules import fall_due, schedule, sessions_of
 
 pytestmark = [
@@ -39,10 +41,24 @@ SLACK_S = 8.0
 async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos, lease_s: float) -> None:
     """A silent butler becomes stale, not before its lease is over, and gets no more work.
 
-    When it registers again, it does.
+    When it registers again, it does; but one in quarantine stays there, however long it was silent.
     """
-    await chaos.pause("health")
-    await expect_stale(fragile, "health", lease_s=lease_s)
+    async with quarantined(fragile, "relationship"):
+        await chaos.pause("relationship")
+        # Whoever finds health's lease over finds that of the other over as well.
+        await expect_heard(fragile, "health", after=await last_seen(fragile, "relationship"))
+        await chaos.pause("health")
+        await expect_stale(fragile, "health", lease_s=lease_s)
+        silent = await state_of(fragile, "relationship")
+        before = await last_seen(fragile, "relationship")
+        await chaos.resume("relationship")
+        await expect_heard(fragile, "relationship", after=before)
+        heard = await state_of(fragile, "relationship")
+
+    assert (silent, heard) == ("quarantined", "quarantined"), (
+        f"leaving quarantine needs an operator: expected a butler in quarantine to stay there, found it "
+        f"{silent} when its lease was over and {heard} when it had registered again"
+    )
     row = await fragile.switchboard.database.one(
         "SELECT extract(epoch FROM clock_timestamp() - last_seen_at)::float AS silent_s"
         " FROM butler_registry WHERE name = 'health'"
@@ -83,14 +99,37 @@ async def test_a_lease_runs_out_after_an_outage_too(
     await expect_stale(fragile, "health", lease_s=lease_s)
 
 
+async def state_of(ecosystem: Ecosystem, name: str) -> str:
+    """What the registry says of a butler."""
+    row = await ecosystem.switchboard.database.one(
+        "SELECT eligibility_state FROM butler_registry WHERE name = %s", (name,)
+    )
+    return str(row["eligibility_state"])
+
+
+async def last_seen(ecosystem: Ecosystem, name: str) -> datetime:
+    """When a butler registered last."""
+    row = await ecosystem.switchboard.database.one(
+        "SELECT last_seen_at FROM butler_registry WHERE name = %s", (name,)
+    )
+    seen: datetime = row["last_seen_at"]
+    return seen
+
+
+async def expect_heard(ecosystem: Ecosystem, name: str, *, after: datetime) -> None:
+    """A butler registers again after a moment."""
+
+    async def is_heard() -> bool:
+        return await last_seen(ecosystem, name) > after
+
+    await expect_soon(f"{name} registers again", is_heard, seconds=REFUSED_S)
+
+
 async def expect_stale(ecosystem: Ecosystem, name: str, *, lease_s: float) -> None:
     """A butler that has fallen silent is stale when its lease is over."""
 
     async def is_stale() -> bool:
-        row = await ecosystem.switchboard.database.one(
-            "SELECT eligibility_state FROM butler_registry WHERE name = %s", (name,)
-        )
-        return bool(row["eligibility_state"] == "stale")
+        return await state_of(ecosystem, name) == "stale"
 
     await expect_soon("a silent butler is stale", is_stale, seconds=SLACK_S, after_s=lease_s)
 

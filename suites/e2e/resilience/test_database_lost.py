@@ -50,6 +50,9 @@ WELL_S = 20.0
 #: Answers on other connections, after which a server has noticed that a caller hung up.
 ANSWERS = 5
 
+#: Triggers for a butler without a database: more than its queue has places (see conftest).
+IN_VAIN = 4
+
 #: How long a switchboard without a database may take to refuse a message.
 REFUSAL_S = 45.0
 
@@ -162,22 +165,30 @@ async def test_a_caller_that_leaves_while_its_row_is_written(
 
 
 @pytest.mark.capability("session-process")
-async def test_a_session_that_ends_without_a_database(fragile: Ecosystem, chaos: Chaos) -> None:
-    """What ends while the database is away is written down when it is back: session, hop, message."""
+@pytest.mark.parametrize("way", ["killed", "turned-away"])
+async def test_a_session_that_ends_without_a_database(
+    fragile: Ecosystem, chaos: Chaos, way: str
+) -> None:
+    """What ends while the database is away is written down when it is back: session, hop, message.
+
+    Whether nothing answers in its place, or a server that refuses everybody.
+    """
     health = fragile["health"]
     before = set(descendants(health.pid))
     message = to_health()
     held = await chaos.hold(TOOL_OF["health"])
     sent = await fragile.send(message.text)
     await chaos.until_met(held)
-    await chaos.kill_database()
+    await (chaos.kill_database() if way == "killed" else chaos.turn_away("health"))
     await chaos.release(held)
 
     async def has_ended() -> bool:
         return not set(descendants(health.pid)) - before
 
     await expect_soon("a session without a database ends", has_ended, seconds=ENDS_S)
-    await chaos.start_database()
+    for _ in range(KNOCKS):
+        await expect_unwell(health)
+    await (chaos.start_database() if way == "killed" else chaos.let_in("health"))
 
     async def is_closed() -> bool:
         rows = await health.database.rows("SELECT 1 FROM sessions WHERE completed_at IS NULL")
@@ -201,7 +212,8 @@ async def test_a_session_that_ends_without_a_database(fragile: Ecosystem, chaos:
 async def test_gone_twice(fragile: Ecosystem, chaos: Chaos) -> None:
     """Without its database no butler is ok, acknowledges a change, or ends; the second time neither.
 
-    What was refused meanwhile never happened, and what was acknowledged before is there, once.
+    What was refused meanwhile never happened, and what was acknowledged before is there, once. Of
+    sessions that could not begin, more than a queue holds, none keeps a place in it.
     """
     pids = {name: butler.pid for name, butler in fragile.butlers.items()}
     for number in range(2):
@@ -224,6 +236,9 @@ async def test_gone_twice(fragile: Ecosystem, chaos: Chaos) -> None:
         assert not await try_to_send(fragile, to_health(), event_id=lost), (
             "a message was accepted without a database to keep it in"
         )
+        in_vain = [to_relationship() for _ in range(IN_VAIN)]
+        for each in in_vain:
+            await expect_not_run(fragile["relationship"], each)
         await chaos.start_database()
         for butler in fragile.butlers.values():
             await expect_soon(
@@ -247,6 +262,10 @@ async def test_gone_twice(fragile: Ecosystem, chaos: Chaos) -> None:
         message = to_relationship()
         await expect_carried_out(fragile, await fragile.send(message.text), "relationship")
         await message.expect_row(fragile, "relationship")
+        for each in in_vain:
+            assert not await each.left_its_row(fragile, "relationship"), (
+                "a trigger that was refused for want of a database was done all the same"
+            )
     expect_same_processes(fragile, pids)
 
 
@@ -323,6 +342,19 @@ async def expect_refused(butler: Butler, tool: str, **arguments: Any) -> None:
 
     assert answer.is_error, (
         f"acknowledged means kept: {butler.name} has no database and answered {tool} with "
+        f"{answer.text[:300]}"
+    )
+
+
+async def expect_not_run(butler: Butler, message: Message) -> None:
+    """A session that cannot be put on record is not said to have succeeded."""
+    try:
+        answer = await butler.try_call("trigger", {"prompt": message.text}, seconds=REFUSAL_S)
+    except CannotReach:
+        return
+
+    assert answer.is_error or answer.value.get("success") is False, (
+        f"acknowledged means kept: {butler.name} has no database and answered trigger with "
         f"{answer.text[:300]}"
     )
 

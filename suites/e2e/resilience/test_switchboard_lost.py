@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -23,7 +24,8 @@ from suites.e2e.ecosystem.mcp import CannotReach
 from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_no_open_session
 from suites.e2e.observe.expect_journey import fallback_reason
 from suites.e2e.observe.journey import Journey, follow
-from suites.e2e.worlds.canned import TOOL_OF, to_health, to_relationship
+from suites.e2e.observe.sentences import expect_same
+from suites.e2e.worlds.canned import TOOL_OF, Message, to_general, to_health, to_relationship
 from suites.e2e.worlds.chaos import Chaos, expect_soon, refuses_messages
 
 pytestmark = [
@@ -31,6 +33,9 @@ pytestmark = [
     pytest.mark.capability("ingest.v1", "own-process"),
     pytest.mark.disturbs,
 ]
+
+#: What a subject lists that begins one sender's messages in the order in which they came.
+SENDERS_IN_ORDER = "senders-in-order"
 
 #: From SIGTERM to the first refusal.
 REFUSES_S = 10.0
@@ -89,38 +94,62 @@ async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos, leas
     await expect_no_open_session(fragile.switchboard)
 
 
+@pytest.mark.capability("senders-in-order")
+async def test_what_one_says_is_begun_in_order(fragile: Ecosystem, chaos: Chaos) -> None:
+    """Of one sender's messages none overtakes another, also one that comes when the first is done.
+
+    Another sender's waits for none of them. So it is in the second round as in the first.
+    """
+    for _ in range(2):
+        mark = await fragile.gateway.client.mark()
+        messages = [to_general() for _ in range(3)]
+        held = [await chaos.hold(message.token) for message in messages[:2]]
+        sent = [await fragile.send(messages[0].text)]
+        same = {name: sent[0].arguments[name] for name in ("source", "sender")}
+        await chaos.until_met(held[0])
+        sent.append(await fragile.send(messages[1].text, **same))
+        await chaos.release(held[0])
+        await expect_carried_out(fragile, sent[0], "general")
+        await chaos.until_met(held[1])
+        sent.append(await fragile.send(messages[2].text, **same))
+        await expect_classified(fragile, messages[2].token, mark=mark)
+        await expect_bystander(fragile)
+        await chaos.release(held[1])
+        for each in sent[1:]:
+            await expect_carried_out(fragile, each, "general")
+        await expect_in_order(fragile, messages)
+
+
 @pytest.mark.knob("shutdown_s")
-async def test_killed_while_a_message_waits_for_another(fragile: Ecosystem, chaos: Chaos) -> None:
+async def test_killed_while_messages_wait_for_another(fragile: Ecosystem, chaos: Chaos) -> None:
     """Classified, and waiting for the message before it of the same sender: nothing of it is begun.
 
     So it is carried on by the next start, whether the last one was killed or had to be cut off when
-    it was asked to stop. A switchboard that classifies one message at a time has none that waits so.
+    it was asked to stop; and of several in the order in which they came. A switchboard that classifies
+    one message at a time has none that waits so.
     """
     mark = await fragile.gateway.client.mark()
     for stopped in (False, True):
         if stopped:
             await chaos.stop("switchboard")
             await chaos.start("switchboard", **turned(fragile.subject, "switchboard", shutdown_s=1))
-        messages = [to_health(), to_relationship()]
+        messages = [to_general() for _ in range(3)]
         held = await chaos.hold(messages[0].token)
-        first = await fragile.send(messages[0].text)
+        sent = [await fragile.send(messages[0].text)]
         await chaos.until_met(held)
-        same = {name: first.arguments[name] for name in ("source", "sender")}
-        second = await fragile.send(messages[1].text, **same)
-
-        await expect_classified(fragile, messages[1].token, mark=mark)
-        # What the switchboard does once it has classified a message, it has done by now.
-        other = {"identity": f"other-{secrets.token_hex(4)}@example.test"}
-        await expect_carried_out(
-            fragile, await fragile.send(to_health().text, sender=other), "health"
-        )
+        same = {name: sent[0].arguments[name] for name in ("source", "sender")}
+        for message in messages[1:]:
+            sent.append(await fragile.send(message.text, **same))
+            await expect_classified(fragile, message.token, mark=mark)
+        await expect_bystander(fragile)
         await (chaos.stop if stopped else chaos.kill)("switchboard")
         await chaos.release(held)
         await chaos.start("switchboard")
-        for sent, message in zip((first, second), messages, strict=True):
-            (butler,) = message.butlers
-            await expect_carried_out(fragile, sent, butler)
-            await message.expect_row(fragile, butler)
+        for each, message in zip(sent, messages, strict=True):
+            await expect_carried_out(fragile, each, "general")
+            await message.expect_row(fragile, "general")
+        if SENDERS_IN_ORDER in fragile.subject.capabilities:
+            await expect_in_order(fragile, messages)
         await expect_no_open_session(fragile.switchboard)
 
 
@@ -238,6 +267,28 @@ def expect_true_records(journey: Journey) -> None:
         assert done, f"recorded as completed, and no session of it succeeded\n{story}"
     else:
         assert row["response_summary"] or row["dispatch_outcomes"], f"no reason is given\n{story}"
+
+
+async def expect_bystander(ecosystem: Ecosystem) -> None:
+    """Another sender's message goes all the way; what is done at once when one is classified, is done."""
+    other = {"identity": f"other-{secrets.token_hex(4)}@example.test"}
+    await expect_carried_out(
+        ecosystem, await ecosystem.send(to_health().text, sender=other), "health"
+    )
+
+
+async def expect_in_order(ecosystem: Ecosystem, messages: Sequence[Message]) -> None:
+    """The sessions of general for these messages began in the order of the messages."""
+    rows = await ecosystem["general"].database.rows(
+        "SELECT prompt FROM sessions WHERE prompt LIKE ANY(%s) ORDER BY started_at",
+        ([f"%{message.token}%" for message in messages],),
+    )
+    expect_same(
+        "what one sender says first is begun first",
+        expected=[message.token for message in messages],
+        found=[m.token for row in rows for m in messages if m.token in row["prompt"]],
+        story=str(rows),
+    )
 
 
 async def expect_classified(ecosystem: Ecosystem, token: str, *, mark: int) -> None:

@@ -239,6 +239,7 @@ class Chaos:
         self._given_back: dict[str, Any] = {}
         self._database = "up"
         self._commits_held = False
+        self._turned_away: set[str] = set()
 
     async def begin(self) -> None:
         """Record the ecosystem as it is before anything is broken.
@@ -420,6 +421,40 @@ class Chaos:
             )
         return len(rows)
 
+    async def turn_away(self, name: str) -> None:
+        """From now on the server answers a butler, and refuses it its database; its connections end.
+
+        So it is while a server starts, ends or has as many connections as it may have.
+        """
+        self._turned_away.add(name)
+        await self._let(name, "false")
+        await self._ecosystem.switchboard.database.execute(
+            "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE datname = %s"
+            " AND application_name <> 'staging-harness' AND backend_type = 'client backend'",
+            (round(patience(_DROPPED_S) * 1000), self._database_of(name)),
+        )
+
+    async def let_in(self, name: str) -> None:
+        """Undo :meth:`turn_away`."""
+        await self._let(name, "true")
+        self._turned_away.discard(name)
+        for each in self._ecosystem.butlers:
+            await self._note_return(each)
+
+    async def _let(self, name: str, allowed: str) -> None:
+        if name == "switchboard":
+            raise HarnessError(
+                "turn a butler away from its database",
+                observed="that of the switchboard is the one that is asked to",
+                next_step="Name another butler",
+            )
+        await self._ecosystem.switchboard.database.execute(  # lint: allow writes-rows: a setting of the server, no row
+            f'ALTER DATABASE "{self._database_of(name)}" ALLOW_CONNECTIONS {allowed}'
+        )
+
+    def _database_of(self, name: str) -> str:
+        return urlsplit(self._ecosystem[name].database.url).path.removeprefix("/")
+
     async def hold_commits(self) -> None:
         """From now on commits of every butler wait, as for a standby that has not confirmed them.
 
@@ -562,6 +597,8 @@ class Chaos:
             await self.start_database()
         if self._commits_held:
             await self.release_commits()
+        for name in sorted(self._turned_away):
+            await self.let_in(name)
         for name in sorted(self._paused):
             await self.resume(name)
         await self._ecosystem.switchboard.database.execute(  # lint: allow writes-rows: removes that entry
