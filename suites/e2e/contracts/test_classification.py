@@ -65,6 +65,10 @@ UNUSABLE: Final = {
     "null": _answer("null"),
     "number": _answer("103"),
     "unknown-butler": _answer([{**HEALTH, "butler": "astrology"}], names="astrology"),
+    # A butler is named by its whole name, letter by letter.
+    "upper-case-name": _answer([{**HEALTH, "butler": "Health"}], names="Health"),
+    "name-and-a-blank": _answer([{**HEALTH, "butler": "health "}]),
+    "beginning-of-a-name": _answer([{**HEALTH, "butler": "heal"}], names="heal"),
     "no-butler": _answer([{"prompt": "log a headache", "segment": "headache"}]),
     "butler-is-a-number": _answer([{**HEALTH, "butler": 8103}]),
     "no-prompt": _answer([{"butler": "health", "segment": "headache"}]),
@@ -80,13 +84,12 @@ DEBATABLE: Final = {
     "wrapped": json.dumps({"segments": [HEALTH]}),
     "bare-object": json.dumps(HEALTH),
     "prose-before": f"Here is the routing:\n{json.dumps([HEALTH])}",
-    "upper-case-name": json.dumps([{**HEALTH, "butler": "Health"}]),
     "duplicates": json.dumps([HEALTH, HEALTH]),
     "surplus-keys": json.dumps([{**HEALTH, "confidence": 0.9}]),
 }
 
 #: Checked on every run; the others are of the same kinds.
-QUICK: Final = {"prose", "truncated", "deep", "unknown-butler", "duplicates"}
+QUICK: Final = {"prose", "truncated", "deep", "upper-case-name", "duplicates"}
 
 
 def _rows(answers: dict[str, Any]) -> list[Any]:

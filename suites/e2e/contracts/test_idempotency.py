@@ -10,7 +10,7 @@ import dataclasses
 import secrets
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import trio
@@ -199,6 +199,16 @@ async def test_every_part_of_an_event_tells_it_apart(ecosystem: Ecosystem, token
             "control": {"idempotency_key": event_id},
         },
         "key-case": {"event_id": _fresh("event"), "control": {"idempotency_key": event_id.upper()}},
+        "id-blank": {"event_id": f" {event_id}"},
+        "key-blank": {
+            "event_id": _fresh("event"),
+            "control": {"idempotency_key": f"{event_id} "},
+        },
+        "account-blank": {"source": {**source, "endpoint_identity": f"a-{token} "}},
+        **{
+            f"parts joined by {joint!r}": {"source": {**source, **parts}}
+            for joint, parts in _joined(token).items()
+        },
     }
     sent: dict[str, Sent] = {}
     again: dict[str, Sent] = {}
@@ -288,6 +298,26 @@ async def test_a_duplicate_changes_nothing(ecosystem: Ecosystem, token: str) -> 
     journey = await follow(ecosystem, first)
     expect_inbox(journey, ["health"])
     expect_sessions(journey, ["health"])
+
+
+#: What a careless product puts between two parts, so that where one ends is lost.
+JOINTS: Final = ("", ":", "/", "|", "-", " ", ".")
+
+
+def _joined(token: str) -> dict[str, dict[str, str]]:
+    """Provider and account, moved into each other, by what they would be joined with.
+
+    Joined by that, each is the same text as the first one, which has each of them in its provider.
+    """
+    whole = f"p{token}" + "".join(f"{joint}{number}" for number, joint in enumerate(JOINTS))
+    found = {"nothing at all": {"provider": whole, "endpoint_identity": "z"}}
+    for number, joint in enumerate(JOINTS):
+        at = whole.index(f"{joint}{number}", len(token))
+        found[joint] = {
+            "provider": whole[:at],
+            "endpoint_identity": f"{whole[at + len(joint) :]}{joint}z",
+        }
+    return found
 
 
 def _fresh(kind: str) -> str:

@@ -31,17 +31,20 @@ AT_ONCE: Final = 16
 
 
 async def test_a_thing_is_changed_and_removed(ecosystem: Ecosystem, token: str) -> None:
-    """Of things of like names in two collections one is changed and then removed; the others stay."""
+    """Of things of like names in two collections one is changed and then removed; the others stay.
+
+    Its name is a pattern for the others': as SQL or a shell or a regular expression has them.
+    """
     general = ecosystem["general"]
     await _offers(general, "entity_create", "entity_update", "entity_delete")
-    names = ("atlas", "atlas 2")
-    shelves = (f"shelf {token}", f"shelf {token} 2")
+    chosen, *others = names = ("a.l_s*%", "a.l_s*% 2", "a.las*%", "axl_sss%", "a.l_sx%")
+    shelves = (f"shelf_{token}", f"shelf_{token} 2", f"shelf {token}")
     for shelf in shelves:
         for name in names:
             data = {**_FIRST, "of": f"{token} {shelf} {name}"}
             await general.call("entity_create", collection=shelf, name=name, data=data)
     before = await _things(general, token)
-    changing = {"collection": shelves[0], "name": "atlas"}
+    changing = {"collection": shelves[0], "name": chosen}
     said = await general.call("entity_update", **changing, data=dict(_LATER))
     changed = await _things(general, token)
     removed = await general.call("entity_delete", **changing)
@@ -49,12 +52,13 @@ async def test_a_thing_is_changed_and_removed(ecosystem: Ecosystem, token: str) 
     refused = [
         await general.try_call("entity_update", {**changing, "data": {"read": 2}}),
         await general.try_call("entity_delete", changing),
-        await general.try_call("entity_delete", {"collection": f"no {token}", "name": "atlas 2"}),
+        await general.try_call("entity_delete", {"collection": f"no {token}", "name": others[0]}),
     ]
 
-    place = f"{token} {shelves[0]} atlas"
+    place = f"{token} {shelves[0]} {chosen}"
     expected = {**before, place: {**before[place], **_LATER}}
-    assert 4 == len(before), f"four things were made; found {before}"
+    made = len(names) * len(shelves)
+    assert made == len(before), f"{made} things were made; found {before}"
     assert expected == changed, (
         f"keys that are set change, others stay: {expected}; found {changed}"
     )

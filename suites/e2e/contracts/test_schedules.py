@@ -58,6 +58,9 @@ TICKS: Final = 8
 #: A tick that runs one session answers when it ended; slowest seen on 2 loaded cores: 6 s.
 TICK_S: Final = 60.0
 
+#: Answers to others, after which a butler has noticed that a caller hung up.
+ANSWERS: Final = 5
+
 #: Lines whose next time is easily missed: ends of months, leap days, both Sundays, lists, ranges and
 #: steps, and the hours at which clocks change, of the world's clock and of the butlers' own zones.
 LINES: Final = {
@@ -441,6 +444,52 @@ async def _killed_at_work(ecosystem: Ecosystem, general: Butler, name: str, toke
     ran = [row["success"] for row in await sessions_of(general, name) if row not in before + cut]
 
     assert ran == [True], f"what was killed once runs at its next time, once; found {ran}"
+
+
+@pytest.mark.slow
+async def test_who_ticks_may_go_away(ecosystem: Ecosystem, token: str) -> None:
+    """Two tasks are due, and whoever ticks is gone before the first is done: each is done, once.
+
+    By the next tick at the latest.
+    """
+    general = ecosystem["general"]
+    client = ecosystem.gateway.client
+    async with scheduled(general, token) as first, scheduled(general, f"{token}two") as second:
+        for name in (first, second):
+            await fall_due(general, name)
+        async with client.fault(Fault(kind="hold", contains=token, times=20)) as number:
+
+            async def tick() -> None:
+                with suppress(CannotReach):
+                    await general.try_call("tick", seconds=TICK_S)
+
+            async def held() -> bool:
+                return await client.fault_met(number) > 0
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(tick)
+                await expect_soon("the session of a task asks its model", held, seconds=TICK_S)
+                nursery.cancel_scope.cancel()
+            # Once it has answered others, a butler knows that a caller has hung up.
+            for _ in range(ANSWERS):
+                await general.status()
+
+        async def done() -> dict[str, int]:
+            await _tick(general)
+            return {
+                name: sum(row["success"] is True for row in await sessions_of(general, name))
+                for name in (first, second)
+            }
+
+        found = await done()
+        for _ in range(2):
+            found = found if all(found.values()) else await done()
+        expect_same(
+            "a task that is due is done once, whether or not who ticked waits for it",
+            expected={first: 1, second: 1},
+            found=found,
+            story=str([await schedule_row(general, name) for name in (first, second)]),
+        )
 
 
 async def test_a_failed_run_is_written_down_and_comes_again(
