@@ -7,16 +7,18 @@ on loopback, of which these tests need none.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
 
 from harness_core.base.errors import NotReady
 from harness_core.base.wait import deadline, until
+from harness_core.doubles.model import Fault
 from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Butler
-from suites.e2e.ecosystem.subject_file import tables_of
+from suites.e2e.ecosystem.subject_file import filled, tables_of
 from suites.e2e.worlds.chaos import expect_in_time
 from suites.e2e.worlds.credentialed import BEAT_S, Connected
 from suites.e2e.worlds.quarantine import quarantined
@@ -31,6 +33,9 @@ pytestmark = [
 
 #: Two beats and one session, on a loaded machine. Slowest seen: 4 s.
 SOON_S: Final = 30.0
+
+#: Longer than the deadline until a butler speaks MCP, as it comes with the product.
+LONG_S: Final = 8.0
 
 #: Ticks of one butler after which another that had none has been left out, not late.
 MANY: Final = 8
@@ -128,6 +133,54 @@ async def test_what_is_due_runs_once_and_is_armed_again(beating: Connected, toke
     )
     assert row["last_result"], f"nothing is written down of its run: {row}"
     await health.database.expect_row("symptoms", where={"severity": 3, "name": "headache"})
+
+
+@pytest.mark.slow
+@pytest.mark.covers("E2E-HEARTBEAT", "E2E-SCHEDULES")
+async def test_a_tick_may_take_its_time(beating: Connected, token: str) -> None:
+    """A task that runs for longer than any handshake may take: its tick is answered, not given up.
+
+    The gateway is a stand-in for the model provider, which is not late on request.
+    """
+    health, heartbeat = beating.butlers["health"], beating.butlers["heartbeat"]
+    if "tick_all_butlers" not in await heartbeat.tools():
+        not_run("subject", "heartbeat has no tool tick_all_butlers")
+    name = f"slow-{token}"
+    await schedule(health, name, f"Log that I have a headache, severity 2 ({token})")
+    late = Fault(kind="latency", latency_s=LONG_S, contains=token)
+    async with beating_rarely(beating), beating.butlers.gateway.client.fault(late):
+        await fall_due(health, name)
+        since = await now(beating)
+        said = await heartbeat.call("tick_all_butlers", seconds=SOON_S + LONG_S)
+        found = [tick for tick in await ticks(beating, since=since) if tick["butler"] == "health"]
+    sessions = await sessions_of(health, name)
+
+    assert [True] == [session["success"] for session in sessions], (
+        f"a due task is one session that succeeds, however long it takes\n{sessions}"
+    )
+    assert [True] == [tick["success"] for tick in found], (
+        f"a tick is answered when what was due is done, after {LONG_S:g} s and more: expected one, a "
+        f"success, found {found}; the beat said {said}"
+    )
+
+
+@asynccontextmanager
+async def beating_rarely(beating: Connected) -> AsyncIterator[None]:
+    """During the block the clock does not beat, but for who asks."""
+    heartbeat = beating.butlers["heartbeat"]
+    subject = beating.butlers.subject
+    before = dict(heartbeat.environment)
+    variables = tables_of(subject).heartbeat.env
+    heartbeat.environment.update(
+        filled(subject, "heartbeat.env", variables, {"interval_s": "3600"})
+    )
+    try:
+        await heartbeat.restart()
+        yield
+    finally:
+        heartbeat.environment.clear()
+        heartbeat.environment.update(before)
+        await heartbeat.restart()
 
 
 async def test_what_is_disabled_does_not_run(beating: Connected, token: str) -> None:

@@ -6,6 +6,8 @@ machine, and what arrived can be read.
 
 from __future__ import annotations
 
+import datetime as dt
+import itertools
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,10 +20,16 @@ from harness_core.doubles.mail import Refusal
 from harness_core.doubles.turns import route, use
 from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Butler
-from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
+from suites.e2e.observe.expect_journey import (
+    FAILED_OUTCOMES,
+    expect_inbox,
+    expect_routing,
+    expect_sessions,
+)
 from suites.e2e.observe.journey import follow, parts_of, recorded_calls
 from suites.e2e.observe.sentences import expect_columns, expect_same
 from suites.e2e.worlds.credentialed import Connected
+from suites.e2e.worlds.vitals import expect_no_growth, read_vitals
 
 pytestmark = [
     pytest.mark.main,
@@ -31,6 +39,13 @@ pytestmark = [
 
 #: A delivery with two pauses for a service in trouble; the longest seen took 1.5 s.
 DELIVERY_S = 20.0
+
+#: What a busy service asks for: longer than anybody's first pause.
+LATER_S = 2.0
+
+#: Deliveries that fail, of each kind, before anything is counted, and then.
+WARM_UP = 3
+FAILURES = 12
 
 
 async def test_a_message_goes_out_by_telegram(connected: Connected, token: str) -> None:
@@ -445,12 +460,52 @@ async def test_a_service_in_trouble_is_tried_again(connected: Connected, token: 
     )
 
 
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_service_that_says_when_is_not_asked_before(
+    connected: Connected, token: str, status: int
+) -> None:
+    """Told to come back later, whoever tries again waits for that long; then the message goes out, once."""
+    busy = Answer(
+        status=status,
+        headers={"retry-after": f"{LATER_S:g}"},
+        json={
+            "ok": False, "error_code": status, "description": f"retry after {LATER_S:g}",
+            "parameters": {"retry_after": LATER_S},
+        },
+    )  # fmt: skip
+    trouble = Rule(path="/bot*/sendMessage", answer=busy, times=1)
+    mark = connected.telegram.mark()
+    connected.telegram.add_rule(trouble)
+    try:
+        answer = await connected.butlers["health"].try_call(
+            "notify", {"channel": "telegram", "message": f"in time {token}"}, seconds=DELIVERY_S
+        )
+    finally:
+        connected.telegram.remove_rule(trouble)
+    asked = connected.telegram.matching("/bot*/sendMessage", since=mark)
+    times = [dt.datetime.fromisoformat(request.arrived_at) for request in asked]
+    waits_s = [(later - earlier).total_seconds() for earlier, later in itertools.pairwise(times)]
+
+    assert all(wait_s >= LATER_S for wait_s in waits_s), (
+        f"a service that says when to come back ({LATER_S:g} s) is not asked before: it was asked again "
+        f"after {waits_s} s"
+    )
+    expect_same(
+        "a delivery is answered as what became of it",
+        expected=answer.is_error,
+        found=200 not in [request.status for request in asked],
+        story=answer.text,
+    )
+
+
 async def test_trouble_that_lasts_is_a_failure(connected: Connected, token: str) -> None:
     """What no attempt brought out has failed, with each attempt on record; the next message goes out.
 
-    Where a failed delivery can be tried again by hand, it arrives then, once.
+    The hop of either is in the routing log, as it ended. Where a failed delivery can be tried again by hand, it arrives then, once.
     """
     messenger = connected.butlers["messenger"]
+    board = connected.butlers.switchboard.database
+    began = (await board.one("SELECT clock_timestamp() AS now"))["now"]
     trouble = Rule(path="/bot*/sendMessage", answer=Answer(status=502))
     mark = connected.telegram.mark()
     connected.telegram.add_rule(trouble)
@@ -479,6 +534,21 @@ async def test_trouble_that_lasts_is_a_failure(connected: Connected, token: str)
         expected=[("4711", f"and now {other}")],
         found=sent_telegrams(connected, mark),
     )
+    hops = await board.rows(
+        "SELECT success, error, error_class FROM routing_log WHERE created_at >= %s"
+        " AND source_butler = 'relationship' AND target_butler = 'messenger' ORDER BY created_at",
+        (began,),
+    )
+    if hops:  # whether a delivery is a hop is the product's choice
+        expect_same(
+            "a delivery that failed has a hop like one that went out, each as it ended",
+            expected=[(False, True), (True, False)],
+            found=[(hop["success"], bool(hop["error"])) for hop in hops],
+            story=str(hops),
+        )
+        assert hops[0]["error_class"] in FAILED_OUTCOMES, (
+            f"a hop that failed has an outcome of {sorted(FAILED_OUTCOMES)}, found {dict(hops[0])}"
+        )
     if "delivery_retry" not in await messenger.tools():
         return
     mark = connected.telegram.mark()
@@ -558,6 +628,53 @@ async def test_a_refused_mail_is_reported_as_failed(connected: Connected, token:
         found=tuple(address for address in connected.mail.refused if token in address),
     )
     await expect_failed(connected, token, attempts=1)
+
+
+@pytest.mark.slow
+@pytest.mark.capability("own-process")
+async def test_failed_deliveries_hold_nothing(connected: Connected, token: str) -> None:
+    """Refused, lost and broken off, many of each: the messenger holds no connection or file of them.
+
+    A delivery after them goes out as the first did.
+    """
+    messenger = connected.butlers["messenger"]
+    refused = Rule(path="/bot*/sendMessage", answer=Answer(status=400, json={"ok": False}))
+    lost = Rule(path="/bot*/sendMessage", answer=Answer(drop="unanswered"))
+    no_mailbox = Refusal(recipient=f"{token}@*")
+
+    async def fail(channel: str, recipient: str) -> None:
+        arguments = {"channel": channel, "message": f"in vain {token}", "recipient": recipient}
+        answer = await messenger.try_call("notify", arguments, seconds=DELIVERY_S)
+
+        assert answer.is_error, f"a delivery that failed is answered as one; found {answer.text}"
+
+    async def each_kind(times: int) -> None:
+        for rule in (refused, lost):
+            connected.telegram.add_rule(rule)
+            try:
+                for _ in range(times):
+                    await fail("telegram", "4711")
+            finally:
+                connected.telegram.remove_rule(rule)
+        connected.mail.refuse(no_mailbox)
+        try:
+            for _ in range(times):
+                await fail("email", f"{token}@example.org")
+        finally:
+            connected.mail.accept(no_mailbox)
+
+    await each_kind(WARM_UP)
+    before = await read_vitals(messenger)
+    await each_kind(FAILURES)
+
+    await expect_no_growth(
+        messenger, before, after=f"{FAILURES} failed deliveries of each kind", spare=WARM_UP
+    )
+    last = f"{token}last"
+    for channel, recipient in (("telegram", "4711"), ("email", f"last-{last}@example.org")):
+        words = f"by {channel} {last}"
+        await messenger.call("notify", channel=channel, message=words, recipient=recipient)
+        await expect_booked(connected, words, channel=channel, recipient=recipient)
 
 
 async def test_a_mail_that_was_taken_has_arrived(connected: Connected, token: str) -> None:

@@ -106,12 +106,18 @@ async def test_no_secret_leaks_when_things_go_well_or_badly(
 ) -> None:
     """After a success, a failure and a refusal: no secret in any row or log of any butler.
 
-    The harness redacts the logs as it writes them; what it had to redact is on record beside them.
+    The failure is told in words that hold the key, as some providers do. The harness redacts the logs
+    as it writes them; what it had to redact is on record beside them.
     """
     good = await ecosystem.send(f"I have a headache, severity 3 ({token})")
     await follow(ecosystem, good)
     refused = Fault(
-        kind="status", status=REFUSED, times=20, contains=f"{token}-bad", also="symptom_log"
+        kind="status",
+        status=REFUSED,
+        times=20,
+        contains=f"{token}-bad",
+        also="symptom_log",
+        text=f"the key {ecosystem.gateway.api_key} may not do this ({token})",
     )
     async with ecosystem.gateway.client.fault(refused):
         bad = await ecosystem.send(f"I have a headache, severity 3 ({token}-bad)")
