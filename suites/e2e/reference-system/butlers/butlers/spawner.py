@@ -310,6 +310,7 @@ class Spawner:
         if faults.on("failed-session-success") and not outcome.success:
             outcome.success, outcome.error, outcome.error_class = True, None, None
         outcome.error = self._log.redact(outcome.error) if outcome.error else None
+        outcome.result = self._log.redact(outcome.result)  # of a failure it is the provider's words
         duration_ms = int((time.monotonic() - started) * 1000)
         # It has ended; whoever cancels it now comes too late.
         with contextlib.suppress(asyncio.CancelledError):

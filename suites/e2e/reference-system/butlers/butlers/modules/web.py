@@ -8,7 +8,7 @@ from butlers import faults
 from butlers.modules.base import NotSent, Unauthorized
 
 _ANSWER_BYTES = 1_000_000
-#: Of an answer 429: longer, and whoever asked for the delivery has stopped to wait.
+#: Of what a busy service asks for: longer, and whoever asked for the delivery has stopped to wait.
 _LONGEST_RETRY_S = 20.0
 
 
@@ -64,7 +64,9 @@ def _judge(service: str, answer: Any, refused: frozenset[int]) -> dict[str, Any]
     if status == 429:
         raise NotSent(told, error_class="overload_rejected", retry_after_s=_retry_after(answer))
     if status >= 500:
-        raise NotSent(told, error_class="target_unavailable")
+        raise NotSent(
+            told, error_class="target_unavailable", retry_after_s=_retry_after(answer)
+        )
     raise NotSent(told, error_class="validation_error")
 
 
