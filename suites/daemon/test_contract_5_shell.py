@@ -502,6 +502,68 @@ async def test_output_of_any_script_is_what_was_written(daemon: Daemon, row: str
     )
 
 
+#: Bytes that are no text, or not all of one, between two that are; all bytes that there are come last.
+NO_TEXT = (
+    *(b"\xff", b"\x80", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xfe\xff\x00a"),
+    *("日".encode()[:1], "日".encode()[:2], "😀".encode()[:3], "é".encode()[1:], b"\xff" * 9_000),
+    *(
+        b"\x00",
+        b"\x00" * 70,
+        b"\x1b[2J\x07\x08",
+        b"\r\r\n",
+        bytes(range(1, 256)),
+        bytes(range(256)),
+    ),
+)
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply", "shell-text")
+async def test_output_that_is_no_text_comes_back(daemon: Daemon, token: str) -> None:
+    """Whatever bytes a command prints, its outcome comes back, and what is text among them is as it was.
+
+    By each route to the shell, on both streams, at the end of an output too; the connection goes on.
+    """
+    asking = daemon.subject.table("texts")["shell"]
+    wrong: list[str] = []
+    async with daemon.connect() as connection:
+        for number, odd in enumerate(NO_TEXT):
+            file = daemon.root / f"{token}-{number}"
+            file.write_bytes(f"<{token}".encode() + odd + b"|>" + odd)
+            for to in ("", " >&2"):
+                command = f"cat {file.name}{to}; exit 3"
+                shown = f"{odd[:9]!r} ({len(odd)} bytes){to}"
+                for form in (shell(command), user_input(asking.replace("{command}", command))):
+                    await connection.send(form)
+                    try:
+                        answer = await connection.receive("its outcome", seconds=ANSWER_S)
+                    except RemoteProtocolError as error:
+                        raise AssertionError(
+                            f"contract 5: the outcome of a command that prints {shown} comes back, "
+                            f"found {error}"
+                        ) from error
+                    if answer.get("PAYLOAD", "SENSOR") == Keyword("SHELL-RESPONSE"):
+                        kept, exit_code = expect_outcome(answer, connection, command)
+                        if to:
+                            kept = str(answer.get("PAYLOAD", "STDERR"))
+
+                        assert exit_code == 3, (
+                            f"contract 5: a command that prints {shown} ends as it ends: expected "
+                            f"status 3, found {exit_code}"
+                        )
+                    else:
+                        kept = expect_message(answer, connection)
+                    if not 0 <= kept.find(f"<{token}") < kept.find("|>"):
+                        wrong.append(f"{shown}: {kept[:99]!r}")
+            file.unlink()
+        expect_health(await ask(connection, HEALTH_CHECK))
+
+    assert not wrong, (
+        f"contract 5: what is text in an output comes back as it was printed: expected '<{token}' and "
+        f"'|>' around what is none, found {wrong[:3]}"
+    )
+
+
 #: Commands that go on until they are ended; the first is one that any daemon runs.
 SLOW = (
     "sleep WAIT; echo TOKEN",
