@@ -2,12 +2,11 @@
 
 import itertools
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench_contract.objectives import MovedSphere
-from workbench_planning.variants import MOST_SAMPLES, Placement, placements
+from workbench_planning.variants import Placement, corners, given as start_given, samples
 
 
 def moved(start=(0, 0, 0), fixed=(0, 0, 0), jitter=(0, 0, 0), scale=(1, 1)):
@@ -29,12 +28,12 @@ def moved(start=(0, 0, 0), fixed=(0, 0, 0), jitter=(0, 0, 0), scale=(1, 1)):
 
 def test_nothing_random():
     """Without randomization there is one start."""
-    assert [Placement((1.0, 2.0, 3.0), 1.0)] == placements(moved((1, 2, 3)), samples=0, seed=0)
+    assert [Placement((1.0, 2.0, 3.0), 1.0)] == corners(moved((1, 2, 3)))
 
 
 def test_corners():
     """Every corner once: variants and jitter add up, exactly as typed, in each size."""
-    found = placements(moved((10, 0, 0), (0.1, 1, 0), (0.2, 0, 0), (0.5, 2)), samples=0, seed=0)
+    found = corners(moved((10, 0, 0), (0.1, 1, 0), (0.2, 0, 0), (0.5, 2)))
     expected = {
         Placement((x, y, 0.0), scale)
         for x, y, scale in itertools.product((9.7, 10.3), (-1.0, 1.0), (0.5, 2.0))
@@ -44,20 +43,29 @@ def test_corners():
     assert expected == set(found)
 
 
+def test_given():
+    """The start as typed, in the size nearest to its own that there may be."""
+    for scale, expected in (((0.5, 2), 1.0), ((1.5, 2), 1.5), ((0.25, 0.5), 0.5)):
+        found = start_given(moved((10, 0, 0.1), (1, 1, 1), (1, 1, 1), scale))
+
+        assert Placement((10.0, 0.0, 0.1), expected) == found
+
+
 _SPREAD = st.tuples(*[st.integers(0, 5)] * 3)
 
 
 @given(_SPREAD, _SPREAD, st.integers(1, 3), st.integers(0, 2), st.integers(0, 20), st.integers())
-def test_samples(fixed, jitter, least, more, samples, seed):
-    """As many samples as asked for, all within the range; the same seed gives the same ones."""
+def test_samples(fixed, jitter, least, more, count, seed):
+    """As many samples as asked for; they and the corners are within the range; one seed, one row of them."""
     ball = moved((1, 2, 3), fixed, jitter, (least, least + more))
-    found = placements(ball, samples=samples, seed=seed)
+    found = samples(ball, count, seed=seed)
+    ends = corners(ball)
     spreads = [one + other for one, other in zip(fixed, jitter, strict=True)]
-    corners = 2 ** (sum(each > 0 for each in spreads) + (more > 0))
 
-    assert corners + samples == len(found)
-    assert found == placements(ball, samples=samples, seed=seed)
-    for placement in found:
+    assert 2 ** (sum(each > 0 for each in spreads) + (more > 0)) == len(ends)
+    assert count == len(found)
+    assert found == samples(ball, count, seed=seed)
+    for placement in [*ends, *found]:
         assert least <= placement.scale <= least + more
         for at, start, spread in zip(placement.start_mm, (1, 2, 3), spreads, strict=True):
             assert abs(at - start) <= spread
@@ -67,11 +75,4 @@ def test_seeds_differ():
     """Another seed gives other samples."""
     ball = moved(fixed=(5, 5, 5))
 
-    assert placements(ball, samples=3, seed=1) != placements(ball, samples=3, seed=2)
-
-
-@pytest.mark.parametrize("samples", [-1, MOST_SAMPLES + 1])
-def test_bounded(samples):
-    """More samples than anybody waits for are refused."""
-    with pytest.raises(ValueError, match="cannot take"):
-        placements(moved(), samples=samples, seed=0)
+    assert samples(ball, 3, seed=1) != samples(ball, 3, seed=2)

@@ -8,6 +8,7 @@
 - ``rays.py``: what lies in a direction. ``walls.py``: thickness. ``edges.py``: inner corners.
 - ``manufacturability.py``: can it be made so; ``milling.py``, ``moulding.py``, ``printing.py``: what a method
   cannot make of a solid; ``overlap.py``: what nothing can.
+- ``sharing.py``: what solids have in common. ``starts.py``: whether the moved object has room between them.
 - ``zones.py``: the build zone. ``validity.py``, ``imports.py``: which bytes a verdict is about.
 - ``holes.py``, ``fasteners.py``: rigid connections.
 

@@ -1,21 +1,19 @@
-"""Where the moved object can start, and how large: every corner of the randomization, and samples within.
+"""Where the moved object can start, and how large: as it is given, every corner of its randomization, samples.
 
-For whoever has the geometry: what holds at the corners and in the samples is not proven between them, so
-the answer carries the seed, and the same seed gives the same samples.
+For whoever has the geometry: what holds at the corners and in the samples is not proven between them. The
+same seed gives the same samples.
 """
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from workbench_contract.objectives import MovedBox, MovedCylinder, MovedSphere
 from workbench_planning.boxes import Point, exact, exact_point
 
-#: Samples of one benchmark; each is a build and a check of the geometry.
-MOST_SAMPLES = 1_000
+Moved = MovedSphere | MovedBox | MovedCylinder
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +29,43 @@ class Placement:
     scale: float
 
 
-def placements(
-    moved: MovedSphere | MovedBox | MovedCylinder, *, samples: int, seed: int
-) -> list[Placement]:
-    """All corners first, each once, then samples within the range.
+def given(moved: Moved) -> Placement:
+    """The start as it was typed, in a size as near to 1 as may be."""
+    x, y, z = moved.start_mm
+    low, high = _scales(moved)
+    return Placement((float(x), float(y), float(z)), min(max(1.0, low), high))
+
+
+def corners(moved: Moved) -> list[Placement]:
+    """Both ends of all that varies, each corner once; static randomization and jitter add up."""
+    start, spread = exact_point(moved.start_mm), spread_of(moved)
+    found = []
+    for factor in _scales(moved):
+        for signs in itertools.product((-1, 1), repeat=3):
+            x, y, z = (float(start[axis] + signs[axis] * spread[axis]) for axis in range(3))
+            found.append(Placement((x, y, z), factor))
+    return list(dict.fromkeys(found))
+
+
+def samples(moved: Moved, count: int, *, seed: int) -> list[Placement]:
+    """So many starts within the range.
 
     Args:
-        moved: with its static randomization and runtime jitter, which add up.
-        samples: how many starts within, at most ``MOST_SAMPLES``.
         seed: of the samples.
-
-    Raises:
-        ValueError: more samples than that, or fewer than none.
     """
-    if not 0 <= samples <= MOST_SAMPLES:
-        raise ValueError(
-            f"cannot take {samples} samples: from 0 to {MOST_SAMPLES} are possible. Ask for so many"
+    source = random.Random(seed)
+    start, spread = exact_point(moved.start_mm), spread_of(moved)
+    low, high = (exact(each) for each in _scales(moved))
+    found = []
+    for _ in range(count):
+        x, y, z = (
+            float(start[axis] + spread[axis] * exact(source.uniform(-1, 1))) for axis in range(3)
         )
-    corners = dict.fromkeys(_corners(moved))
-    return [*corners, *_samples(moved, samples, random.Random(seed))]
+        found.append(Placement((x, y, z), float(low + (high - low) * exact(source.random()))))
+    return found
 
 
-def spread_of(moved: MovedSphere | MovedBox | MovedCylinder) -> Point:
+def spread_of(moved: Moved) -> Point:
     """How far a start can be from the one that is given, by axis, to either side."""
     fixed = exact_point(moved.static_randomization.start_mm)
     jitter = exact_point(moved.runtime_jitter.start_mm)
@@ -60,27 +73,6 @@ def spread_of(moved: MovedSphere | MovedBox | MovedCylinder) -> Point:
     return x, y, z
 
 
-def _corners(moved: MovedSphere | MovedBox | MovedCylinder) -> Iterator[Placement]:
-    start, spread = exact_point(moved.start_mm), spread_of(moved)
-    scale = moved.static_randomization.scale
-    for factor in (scale.min, scale.max):
-        for signs in itertools.product((-1, 1), repeat=3):
-            x, y, z = (float(start[axis] + signs[axis] * spread[axis]) for axis in range(3))
-            yield Placement((x, y, z), factor)
-
-
-def _samples(
-    moved: MovedSphere | MovedBox | MovedCylinder, count: int, source: random.Random
-) -> Iterator[Placement]:
-    start, spread = exact_point(moved.start_mm), spread_of(moved)
-    low, high = (exact(each) for each in _scales(moved))
-    for _ in range(count):
-        x, y, z = (
-            float(start[axis] + spread[axis] * exact(source.uniform(-1, 1))) for axis in range(3)
-        )
-        yield Placement((x, y, z), float(low + (high - low) * exact(source.random())))
-
-
-def _scales(moved: MovedSphere | MovedBox | MovedCylinder) -> tuple[float, float]:
+def _scales(moved: Moved) -> tuple[float, float]:
     scale = moved.static_randomization.scale
     return scale.min, scale.max
