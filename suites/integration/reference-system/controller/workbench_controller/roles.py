@@ -46,8 +46,9 @@ _PROMPTS_OF_BENCHMARK = {
     ),
     AgentRole.CODER: (
         "You make the environment of a benchmark. environment/geometry.py is a build123d script that "
-        "leaves its solids in `parts`, by their names; it needs nothing outside of environment/. Hand "
-        "it over with todo.md by submit; plan and objectives stay as they are."
+        "leaves its solids in `parts`, by their names; it needs nothing outside of environment/. "
+        "validate, with it as model and objectives.yaml as objectives, says what is wrong over the whole "
+        "randomization. Hand it over with todo.md by submit; plan and objectives stay as they are."
     ),
     AgentRole.REVIEWER: (
         "You review a benchmark: its objectives and the geometry of its environment. Look at its "

@@ -33,6 +33,7 @@ class Tool:
         path: of the operation.
         jobs: it can be cancelled by a job id.
         tracked: it takes variant and seed.
+        seeded: it takes a seed.
         hands_over: what it accepts is a hand-over.
         here: it is carried out by the controller's own processes, not by the worker.
     """
@@ -42,6 +43,7 @@ class Tool:
     description: str
     jobs: bool = False
     tracked: bool = False
+    seeded: bool = False
     here: bool = False
     hands_over: bool = False
 
@@ -77,9 +79,11 @@ ALL: dict[str, Tool] = {
     "lint": Tool(path="/lint", request=files.LintRequest, description="Check a Python file."),
     "validate": Tool(
         path="/benchmark/validate",
-        request=benchmark.ModelRequest,
-        description="Whether a model can be simulated.",
+        request=benchmark.ValidateRequest,
+        description="Whether a model can be simulated; with objectives, whether an environment's script "
+        "and they are a sound benchmark over the whole randomization.",
         jobs=True,
+        seeded=True,
     ),
     "analyze": Tool(
         path="/benchmark/analyze",
@@ -142,8 +146,10 @@ def request_of(
     body = {key: value for key, value in arguments.items() if key not in _SET_BY_US}
     if tool.jobs:
         body["job_id"] = job_id
+    if tool.tracked or tool.seeded:
+        body = {"seed": seed} | body
     if tool.tracked:
-        body = {"seed": seed} | body | {"variant": variant}
+        body |= {"variant": variant}
     try:
         return tool, tool.request.model_validate(body).model_dump(mode="json")
     except ValidationError as error:

@@ -131,7 +131,7 @@ def judge(role: AgentRole, files: Mapping[str, bytes], known: Known) -> Verdict:
     required = _required(role, known, refuses=refuses)
     absent = [name for name in required if is_absent(files.get(name))]
     if absent:
-        return _refused([_absent(name, files) for name in absent], refuses)
+        return _refused([absent_file(name, files) for name in absent], refuses)
     submission, findings = _read(role, required, files, known)
     if findings:
         return _refused(findings, refuses)
@@ -168,7 +168,8 @@ def _required(role: AgentRole, known: Known, *, refuses: bool) -> tuple[str, ...
     return (todo_md.FILE, *((GEOMETRY,) if is_benchmark else known.design_files))
 
 
-def _absent(name: str, files: Mapping[str, bytes]) -> Finding:
+def absent_file(name: str, files: Mapping[str, bytes]) -> Finding:
+    """A file that is not there, or has nothing in it."""
     found = "an empty file" if name in files else "no such file"
     return finding(name, "", found, "the file, with what it is for", stage=Stage.PRESENT)
 

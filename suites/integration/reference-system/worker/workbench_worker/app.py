@@ -16,7 +16,15 @@ from workbench_foundation.health import health
 from workbench_foundation.keys import App, KeyRequired
 from workbench_foundation.openapi import describe_app
 from workbench_foundation.requests import Logged
-from workbench_worker import benchmark_api, design_api, files_api, handover_api, pricing_api, runtime_api
+from workbench_worker import (
+    benchmark_api,
+    design_api,
+    files_api,
+    handover_api,
+    pricing_api,
+    runtime_api,
+    validation_api,
+)
 from workbench_worker.asked import Parts
 from workbench_worker.execution import run_command
 from workbench_worker.jobs import Jobs
@@ -58,7 +66,15 @@ async def make_app(settings: Settings) -> App:
 
     app = FastAPI(title="workbench worker", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.parts = parts
-    for module in (files_api, runtime_api, benchmark_api, design_api, handover_api, pricing_api):
+    for module in (
+        files_api,
+        runtime_api,
+        benchmark_api,
+        validation_api,
+        design_api,
+        handover_api,
+        pricing_api,
+    ):
         app.include_router(module.router)
     walls = _Walls(parts)
 

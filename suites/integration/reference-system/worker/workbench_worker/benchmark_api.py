@@ -14,12 +14,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from workbench_contract.benchmark import (
-    Analyzed,
-    AnalyzeRequest,
-    ModelRequest,
-    Validated,
-)
+from workbench_contract.benchmark import Analyzed, AnalyzeRequest
 from workbench_contract.events import EventKind
 from workbench_contract.problem import Problem
 from workbench_contract.simulation import Ending, Simulated, SimulateRequest, SimulationRefused
@@ -113,26 +108,6 @@ async def simulate(
                 known = known | {"variant": "default"}
             session.record(EventKind.SIMULATION_RESULT, known | times | shown_result | {"ok": True})
             return Simulated.model_validate(known | times | first | found)
-
-
-@router.post("/validate", responses=refusals(403, 404, 409, 503))
-async def validate(
-    request: ModelRequest, session: CurrentSession, worker: Worker, caller: Request
-) -> Validated:
-    """Whether the model can be simulated at all."""
-    with tool_call(session, "validate", request) as details:
-        is_there(session, request.model)
-        async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
-            try:
-                async with _built(job, worker, request.model) as model:
-                    found = await worker.pool.ask(job, "validate", model=model)
-            except Refused as refused:
-                if refused.status != 409 or job.cancelled.is_set():
-                    raise
-                details["valid"] = False
-                return Validated(valid=False, reasons=[refused.detail], bodies=0)
-            details["valid"] = True
-            return Validated(valid=True, reasons=[], bodies=found["bodies"])
 
 
 @router.post("/analyze", responses=refusals(403, 404, 409, 503))

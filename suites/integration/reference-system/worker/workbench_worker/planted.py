@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
 
+from workbench_contract.benchmark import ValidationFinding
 from workbench_contract.estimate import Estimate, PrintedPart
 from workbench_contract.findings import Finding, Stage
+from workbench_contract.objectives import Objectives
 from workbench_contract.review import ProofKind
 from workbench_foundation import faults
 from workbench_planning import estimate as estimate_file
@@ -53,6 +56,8 @@ _objectives: dict[str, Any] = {}
 _seeds: Counter[tuple[str, int]] = Counter()
 _controls: dict[str, Any] = {}
 _proof: dict[ProofKind, frozenset[str]] = {}
+_validated: dict[str, Objectives] = {}
+_verdicts: dict[str, list[ValidationFinding]] = {}
 
 
 def changed(session_id: str, files: _Files) -> _Files:
@@ -182,6 +187,42 @@ def proof(own: dict[ProofKind, frozenset[str]]) -> dict[ProofKind, frozenset[str
             _proof[kind] = _proof.get(kind, frozenset()) | ids
         return dict(_proof)
     return own
+
+
+def validated(
+    session_id: str, objectives: Objectives, *, samples: int, seed: int
+) -> dict[str, Any]:
+    """What an environment is held against: objectives, and starts within their range."""
+    if faults.on("validation-of-first-objectives"):
+        objectives = _validated.setdefault("first", objectives)
+    value = objectives.model_dump(mode="json")
+    moved = value["moved_object"]
+    if faults.on("range-unvalidated"):
+        moved.pop("static_randomization")
+        moved.pop("runtime_jitter")
+    if faults.on("validation-jitter-ignored"):
+        moved.pop("runtime_jitter")
+    if faults.on("validation-scale-ignored"):
+        scale = moved["static_randomization"]["scale"]
+        scale["max"] = scale["min"]
+    if faults.on("validation-samples-left-out"):
+        samples = 0
+    if faults.on("validation-seed-unused"):
+        seed = secrets.randbelow(2**31)
+    return {"objectives": json.dumps(value), "samples": samples, "seed": seed}
+
+
+def overlooked_in_environment(
+    session_id: str, findings: list[ValidationFinding]
+) -> list[ValidationFinding]:
+    """The findings about an environment and its objectives, without what the fault does not see."""
+    if faults.on("solids-may-intersect"):
+        findings = [each for each in findings if "of it within" not in each.found]
+    if faults.on("object-inside-unjudged"):
+        findings = [each for each in findings if "starts inside" not in each.found]
+    if faults.on("validation-judged-once"):
+        return _verdicts.setdefault(session_id, findings)
+    return findings
 
 
 def solid_prints(estimate: Estimate) -> Estimate:

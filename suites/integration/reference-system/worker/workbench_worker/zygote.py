@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench_foundation import faults
-from workbench_worker import design, geometry, physics, survey
+from workbench_worker import design, geometry, physics, survey, validation
 from workbench_worker.confined import environment
 from workbench_worker.walls import Walls, die_with_parent, fork_behind
 
@@ -31,6 +31,7 @@ JOBS: dict[str, Callable[..., dict[str, Any]]] = {
     "simulate": physics.simulate,
     "survey": survey.survey,
     "validate": physics.validate,
+    "validate_environment": validation.validate_environment,
 }
 
 
