@@ -37,6 +37,8 @@ CRITICAL = {
         "GET /episodes/{episode_id}/assets": {200, 401, 404},
         "GET /episodes/{episode_id}/assets/{path}": {200, 401, 404},
         "GET /cots/search": {200, 401, 422},
+        "GET /batches/{batch_id}": {200, 401, 404},
+        "POST /batches/{batch_id}/interrupt": {202, 401, 404, 409},
         "POST /benchmarks": {202, 401, 422},
         "GET /benchmarks/{flow_id}": {200, 401, 404},
         "POST /flows": {202, 401, 404, 409, 422},
@@ -159,6 +161,7 @@ async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) ->
     bad = await submitted(asking, f"{token}-bad")
     assert "failed" == await ended(asking, bad), f"episode {bad} did not fail"
     await interrupted(asking, episodes, f"{token}-waits")
+    await batch_interrupted(asking, episodes, f"{token}-batch-waits")
     batch = {"episodes": [{"task": f"{token}-batch"}, {"task": f"{token}-batch", "seed": 7}]}
     answer = await asking.ask("POST", "/episodes/batch", json=batch)
     assert 202 == answer.status, f"a batch: {answer}"
@@ -174,6 +177,10 @@ async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) ->
         expect_same(
             told, {key: found[key] for key in told}, what="an episode of a batch, by itself"
         )
+    batch_id = answer.json()["batch_id"]
+    answer = await asking.ask("GET", f"/batches/{batch_id}")
+    assert 200 == answer.status, f"a batch that has ended: {answer}"
+    expect_refused(await asking.ask("POST", f"/batches/{batch_id}/interrupt"), 409)
     for identity in (good, bad):
         for part in ("", "/events", "/assets"):
             answer = await asking.ask("GET", f"/episodes/{identity}{part}")
@@ -273,6 +280,21 @@ async def interrupted(asking: Conforming, episodes: Episodes, token: str) -> Non
     assert 202 == answer.status, f"an interruption: {answer}"
     status = await ended(asking, identity)
     assert "interrupted" == status, f"expected an interrupted episode, found it {status}"
+
+
+async def batch_interrupted(asking: Conforming, episodes: Episodes, token: str) -> None:
+    """The same of a batch: one of it at work, one that has not begun."""
+    await rehearsed(episodes, token, episodes.waiting())
+    body = {"episodes": [{"task": token}, {"task": token, "seed": 4}], "concurrency": 1}
+    answer = await asking.ask("POST", "/episodes/batch", json=body)
+    assert 202 == answer.status, f"a batch: {answer}"
+    made = answer.json()
+    await episodes.begun(made["episodes"][0]["session_id"])
+    answer = await asking.ask("POST", f"/batches/{made['batch_id']}/interrupt")
+    assert 202 == answer.status, f"an interruption of a batch: {answer}"
+    for each in made["episodes"]:
+        status = await ended(asking, each["episode_id"])
+        assert "interrupted" == status, f"expected an interrupted episode, found it {status}"
 
 
 async def rehearsed(episodes: Episodes, task: str, *turns: Turn) -> None:

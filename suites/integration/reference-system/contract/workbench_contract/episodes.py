@@ -16,8 +16,6 @@ from workbench_contract.todo import IssuedEntry
 
 #: The longest task that is taken.
 TASK_CHARS = 20_000
-#: The most episodes of one batch.
-BATCH_EPISODES = 50
 
 HANDOVER = Field(default=None, pattern=r"^[A-Za-z0-9-]{1,64}$")
 
@@ -97,20 +95,6 @@ class EpisodeRefused(Problem):
 
     episode_id: str
     status: EpisodeStatus
-
-
-class BatchRequest(Model):
-    episodes: list[EpisodeRequest] = Field(min_length=1, max_length=BATCH_EPISODES)
-
-
-class BatchAccepted(Model):
-    episodes: list[EpisodeAccepted]
-
-
-class BatchRefused(Problem):
-    """Some could not be started; every episode that exists is listed with its state."""
-
-    episodes: list[EpisodeAccepted]
 
 
 class Transition(Model):
@@ -205,6 +189,7 @@ class EpisodeSummary(Model):
 
     Attributes:
         flow_id: of the flow that it is a turn of.
+        batch_id: of the batch that it was submitted with.
     """
 
     episode_id: str
@@ -222,6 +207,7 @@ class EpisodeSummary(Model):
     metadata: dict[str, Any]
     handover_id: str | None
     flow_id: str | None
+    batch_id: str | None
     created_at: datetime
     updated_at: datetime
 

@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from workbench_contract.health import Health
-from workbench_controller import cots_api, database, episodes_api, flows_api, handovers_api
+from workbench_controller import batches_api, cots_api, database, episodes_api, flows_api, handovers_api
 from workbench_controller.catalogue.reader import Catalogue
 from workbench_controller.ingest import pull_for_ever
 from workbench_controller.parts import Parts, Refused
@@ -65,6 +65,7 @@ async def make_app(settings: Settings) -> App:
 
     app = FastAPI(title="workbench controller", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.parts = parts
+    app.include_router(batches_api.router)
     app.include_router(episodes_api.router)
     app.include_router(cots_api.router)
     app.include_router(handovers_api.router)

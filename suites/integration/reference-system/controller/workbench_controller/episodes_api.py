@@ -11,9 +11,6 @@ from pydantic import BaseModel
 from workbench_contract.episodes import (
     AssetList,
     AssetStatus,
-    BatchAccepted,
-    BatchRefused,
-    BatchRequest,
     Episode,
     EpisodeAccepted,
     EpisodeEvents,
@@ -45,7 +42,7 @@ EpisodeId = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 )
 async def post_episode(request: EpisodeRequest, controller: Controller) -> Any:
     """Submit an episode; with 503 it exists, and has failed; with 404 there is no such hand-over."""
-    [(accepted, problem)] = await submit(controller, [request])
+    accepted, problem = await submit(controller, request)
     if problem is None:
         if faults.on("answer-undeclared-field"):
             return _answer(202, accepted, queue="default")
@@ -53,24 +50,6 @@ async def post_episode(request: EpisodeRequest, controller: Controller) -> Any:
     detail = f"{problem}. Submit it again when Temporal serves"
     refused = EpisodeRefused(detail=detail, episode_id=accepted.episode_id, status=accepted.status)
     return _answer(503, refused)
-
-
-@router.post(
-    "/batch",
-    status_code=202,
-    response_model=BatchAccepted,
-    responses=refusals(404) | {503: {"model": BatchRefused | Problem}},
-)
-async def post_batch(request: BatchRequest, controller: Controller) -> Any:
-    """Submit several; with 503 each exists, and those that could not be started have failed."""
-    found = await submit(controller, request.episodes)
-    accepted = [episode for episode, _ in found]
-    problem = next((problem for _, problem in found if problem is not None), None)
-    if problem is None:
-        return BatchAccepted(episodes=accepted)
-    failed = sum(problem is not None for _, problem in found)
-    detail = f"{problem}; {failed} of {len(found)} have failed. Submit those again"
-    return _answer(503, BatchRefused(detail=detail, episodes=accepted))
 
 
 @router.get("")

@@ -10,10 +10,14 @@ import asyncpg
 
 from workbench_contract.episodes import EpisodeStatus, InterruptAccepted
 from workbench_contract.flows import FlowInterruptAccepted
-from workbench_controller.lifecycle import transition
+from workbench_controller.lifecycle import TransitionRefused, transition
 from workbench_controller.parts import Parts, Refused
 from workbench_controller.temporal import TemporalAway
 from workbench_foundation import faults, log
+
+
+#: Of an episode whose batch has not come to it.
+_UNBEGUN = "it was interrupted before its turn came"
 
 
 async def interrupt(parts: Parts, episode_id: str) -> InterruptAccepted:
@@ -23,6 +27,7 @@ async def interrupt(parts: Parts, episode_id: str) -> InterruptAccepted:
         Refused: 404 for an unknown one, 409 when it has ended, 503 when Temporal does not answer;
             nothing has changed then.
     """
+    unbegun = False
     async with parts.pool.acquire() as connection, connection.transaction():
         row, asked_at = await _asked(connection, "episode", episode_id)
         if not faults.on("interrupt-changes-row-only"):
@@ -30,7 +35,11 @@ async def interrupt(parts: Parts, episode_id: str) -> InterruptAccepted:
             if faults.on("interrupt-ends-others"):
                 running = "SELECT workflow_id FROM episodes WHERE status = 'running'"
                 workflows = [each["workflow_id"] for each in await connection.fetch(running)]
-            await _cancel(parts, workflows, episode_id=episode_id)
+            begun = await _cancel(parts, workflows, episode_id=episode_id)
+            if not begun and row["batch_id"] is not None:
+                unbegun = row["status"] == EpisodeStatus.QUEUED.value
+    if unbegun:
+        await _never_begun(parts, episode_id)
     if faults.on("interrupt-changes-row-only"):
         await transition(
             parts.pool, episode_id, EpisodeStatus.INTERRUPTED, reason="it was interrupted"
@@ -40,6 +49,13 @@ async def interrupt(parts: Parts, episode_id: str) -> InterruptAccepted:
     return InterruptAccepted(
         episode_id=episode_id, status=status, interrupt_requested_at=asked_at
     )
+
+
+async def _never_begun(parts: Parts, episode_id: str) -> None:
+    try:
+        await transition(parts.pool, episode_id, EpisodeStatus.INTERRUPTED, reason=_UNBEGUN)
+    except TransitionRefused as refused:
+        log.info("ended_meanwhile", reason=str(refused))
 
 
 async def interrupt_flow(parts: Parts, flow_id: str) -> FlowInterruptAccepted:
@@ -84,8 +100,11 @@ async def _asked(
     return row, asked_at
 
 
-async def _cancel(parts: Parts, workflows: Sequence[str], **whose: str) -> None:
-    """Have workflows cancelled; leaving the caller's transaction by an error takes the request back."""
+async def _cancel(parts: Parts, workflows: Sequence[str], **whose: str) -> bool:
+    """Have workflows cancelled; whether they are there.
+
+    Leaving the caller's transaction by an error takes the request back.
+    """
     try:
         for workflow_id in workflows:
             await parts.workflows.cancel(workflow_id)
@@ -93,3 +112,5 @@ async def _cancel(parts: Parts, workflows: Sequence[str], **whose: str) -> None:
         raise Refused(503, f"{away}. Ask again when Temporal serves") from away
     except LookupError:
         log.warning("interrupted_without_workflow", **whose)
+        return False
+    return True

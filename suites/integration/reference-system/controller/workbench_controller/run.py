@@ -10,6 +10,7 @@ from workbench_contract.flows import Cause
 
 WORKFLOW = "episode"
 FLOW = "flow"
+BATCH = "batch"
 
 
 class Limits(BaseModel):
@@ -130,6 +131,28 @@ class FlowRun(BaseModel):
     bounds: Bounds
     episode_s: float
     limits: Limits
+
+
+class BatchRun(BaseModel):
+    """One batch; each episode is read when its turn comes.
+
+    Attributes:
+        concurrency: how many run at once.
+        episode_s: the longest that one of its episodes may take.
+    """
+
+    batch_id: str
+    episode_ids: list[str]
+    concurrency: int
+    episode_s: float
+    limits: Limits
+
+
+class Member(BaseModel):
+    """An episode of a batch whose turn has come."""
+
+    batch: BatchRun
+    episode_id: str
 
 
 class FlowStep(BaseModel):

@@ -51,6 +51,8 @@ async def _make() -> App:
 
         from workbench_controller.activities import EpisodeActivities
         from workbench_controller.asset_activities import AssetActivities
+        from workbench_controller.batch_activities import BatchActivities
+        from workbench_controller.batch_workflow import BatchWorkflow
         from workbench_controller.flow_activities import FlowActivities
         from workbench_controller.flow_workflow import FlowWorkflow
         from workbench_controller.workflow import EpisodeWorkflow
@@ -63,6 +65,7 @@ async def _make() -> App:
                 pool=pool, worker=worker, store=store, attempts=settings.store.attempts
             ).all(),
             *FlowActivities(pool=pool, worker=worker).all(),
+            *BatchActivities(pool=pool).all(),
         ]
         while True:
             try:
@@ -70,7 +73,7 @@ async def _make() -> App:
                 running = Worker(
                     client,
                     task_queue=settings.temporal.task_queue,
-                    workflows=[EpisodeWorkflow, FlowWorkflow],
+                    workflows=[EpisodeWorkflow, FlowWorkflow, BatchWorkflow],
                     activities=activities,
                     # Cancellations arrive with the answer to a heartbeat.
                     max_heartbeat_throttle_interval=timedelta(milliseconds=300),

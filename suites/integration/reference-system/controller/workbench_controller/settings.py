@@ -86,6 +86,7 @@ class Settings:
     Attributes:
         catalogue_url: the same database, as a role that can only read the catalogue.
         query_s: the longest that the database may take for one query.
+        batch_concurrency: episodes of a batch that run at once, where it does not say.
         tool_s: the longest that a tool call may take.
         heartbeat_s: an activity that is not heard of for longer is tried again elsewhere.
         pull_s: between two looks for new events.
@@ -100,6 +101,7 @@ class Settings:
     temporal: Temporal
     model: Model
     flows: Flows
+    batch_concurrency: int
     health_timeout_s: float
     query_s: float
     worker_timeout_s: float
@@ -137,6 +139,7 @@ def read_settings() -> Settings:
             rejected_refusals=env.count("WORKBENCH_FLOW_REJECTED_REFUSALS", 3),
             run_s=env.timeout("WORKBENCH_FLOW_S", 24 * 3600.0),
         ),
+        batch_concurrency=env.count("WORKBENCH_BATCH_CONCURRENCY", 8),
         health_timeout_s=env.timeout("WORKBENCH_HEALTH_TIMEOUT_S", 2.0),
         query_s=env.timeout("WORKBENCH_DATABASE_TIMEOUT_S", 10.0),
         worker_timeout_s=env.timeout("WORKBENCH_WORKER_TIMEOUT_S", 10.0),

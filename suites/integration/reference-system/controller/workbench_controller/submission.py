@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import uuid
-from collections.abc import Sequence
 from typing import Any
 
 import asyncpg
@@ -26,29 +24,36 @@ from workbench_foundation import faults, log
 from workbench_foundation.errors import describe
 
 
-async def submit(
-    parts: Parts, requests: Sequence[EpisodeRequest]
-) -> list[tuple[EpisodeAccepted, str | None]]:
-    """Start episodes; the ids of each and, when it could not be started, why.
+async def submit(parts: Parts, request: EpisodeRequest) -> tuple[EpisodeAccepted, str | None]:
+    """Start an episode; its ids and, when it could not be started, why.
 
-    Their rows are written all or none: what is refused is not there. When Temporal does not answer, it
-    may have started a workflow all the same: its first step is refused then, since the episode has
-    failed, and it ends without having done anything.
+    When Temporal does not answer, it may have started the workflow all the same: its first step is refused
+    then, since the episode has failed, and it ends without having done anything.
 
     Raises:
-        Refused: 404 when one would start from a hand-over that there is not.
+        Refused: 404 when it would start from a hand-over that there is not.
     """
-    runs = [_run(request, parts.settings) for request in requests]
+    run = run_of(request, parts.settings)
     async with parts.pool.acquire() as connection, connection.transaction():
-        for run, request in zip(runs, requests, strict=True):
-            if run.handover_id is not None:
-                await _is_there(connection, run.handover_id)
-            await begin(connection, row_of(run, request.metadata))
-            await issue_to(connection, run)
-    # At once: each is bounded by itself, so all of them are, when Temporal does not answer.
-    async with asyncio.TaskGroup() as group:
-        starting = [group.create_task(_start(parts, run)) for run in runs]
-    return [task.result() for task in starting]
+        await begin_run(connection, run, request.metadata)
+    return await _start(parts, run)
+
+
+async def begin_run(
+    connection: asyncpg.Connection, run: Run, metadata: dict[str, Any], **more: Any
+) -> None:
+    """Write an episode down, with what is issued to its agent; within the caller's transaction.
+
+    Args:
+        more: further columns of its row.
+
+    Raises:
+        Refused: 404 when it would start from a hand-over that there is not.
+    """
+    if run.handover_id is not None:
+        await _is_there(connection, run.handover_id)
+    await begin(connection, row_of(run, metadata) | more)
+    await issue_to(connection, run)
 
 
 async def _is_there(connection: asyncpg.Connection, handover_id: str) -> None:
@@ -65,7 +70,7 @@ def row_of(run: Run, metadata: dict[str, Any]) -> dict[str, Any]:
     return {
         "episode_id": run.episode_id,
         "session_id": run.session_id,
-        "workflow_id": _workflow_id(run),
+        "workflow_id": workflow_of(run.episode_id),
         "run_id": None,
         "trace_id": run.trace_id,
         "reason": "it was submitted",
@@ -80,12 +85,13 @@ def row_of(run: Run, metadata: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _workflow_id(run: Run) -> str:
-    return f"episode-{run.episode_id}"
+def workflow_of(episode_id: str) -> str:
+    """The id of an episode's workflow."""
+    return f"episode-{episode_id}"
 
 
 async def _start(parts: Parts, run: Run) -> tuple[EpisodeAccepted, str | None]:
-    workflow_id = _workflow_id(run)
+    workflow_id = workflow_of(run.episode_id)
     with log.about(episode_id=run.episode_id, trace_id=run.trace_id, session_id=run.session_id):
         status, problem = EpisodeStatus.QUEUED, None
         try:
@@ -93,15 +99,19 @@ async def _start(parts: Parts, run: Run) -> tuple[EpisodeAccepted, str | None]:
             log.info("submitted", workflow_id=workflow_id, run_id=run_id)
             await _write_run_id(parts, run, run_id)
         except TemporalAway as away:
-            status, problem = await _failed(parts, run.episode_id, str(away))
-    accepted = EpisodeAccepted(
+            status, problem = await not_started(parts, run.episode_id, str(away))
+    return accepted(run, status), problem
+
+
+def accepted(run: Run, status: EpisodeStatus) -> EpisodeAccepted:
+    """What is answered of an episode that exists."""
+    return EpisodeAccepted(
         episode_id=run.episode_id,
         session_id=run.session_id,
-        workflow_id=workflow_id,
+        workflow_id=workflow_of(run.episode_id),
         trace_id=run.trace_id,
         status=status,
     )
-    return accepted, problem
 
 
 async def _write_run_id(parts: Parts, run: Run, run_id: str | None) -> None:
@@ -115,7 +125,8 @@ async def _write_run_id(parts: Parts, run: Run, run_id: str | None) -> None:
         log.warning("run_id_unwritten", reason=describe(error))
 
 
-async def _failed(parts: Parts, episode_id: str, why: str) -> tuple[EpisodeStatus, str | None]:
+async def not_started(parts: Parts, episode_id: str, why: str) -> tuple[EpisodeStatus, str | None]:
+    """What has become of an episode that Temporal could not be asked to start, and why."""
     log.error("not_started", reason=why)
     if faults.on("outage-accepted"):
         return EpisodeStatus.QUEUED, None
@@ -135,7 +146,8 @@ async def _failed(parts: Parts, episode_id: str, why: str) -> tuple[EpisodeStatu
     return EpisodeStatus.FAILED, why
 
 
-def _run(request: EpisodeRequest, settings: Settings) -> Run:
+def run_of(request: EpisodeRequest, settings: Settings) -> Run:
+    """A new episode, with ids of its own."""
     episode_id = str(uuid.uuid4())
     return Run(
         episode_id=episode_id,

@@ -12,7 +12,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RetryConfig, RPCStatusCode
 
-from workbench_controller.run import FLOW, WORKFLOW, FlowRun, Run
+from workbench_controller.run import BATCH, FLOW, WORKFLOW, BatchRun, FlowRun, Run
 from workbench_controller.settings import Temporal
 from workbench_foundation import faults
 from workbench_foundation.errors import describe
@@ -71,8 +71,13 @@ class Workflows:
         """The same for a flow."""
         return await self._start(FLOW, flow, workflow_id, {"flow_id": flow.flow_id}, run_s=run_s)
 
+    async def start_batch(self, batch: BatchRun, *, workflow_id: str, run_s: float) -> str | None:
+        """The same for a batch."""
+        memo = {"batch_id": batch.batch_id}
+        return await self._start(BATCH, batch, workflow_id, memo, run_s=run_s)
+
     async def _start(
-        self, kind: str, run: Run | FlowRun, workflow_id: str, memo: dict[str, str], *, run_s: float
+        self, kind: str, run: Run | FlowRun | BatchRun, workflow_id: str, memo: dict[str, str], *, run_s: float
     ) -> str | None:
         try:
             handle = await self._asked(

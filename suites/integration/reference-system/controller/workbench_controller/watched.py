@@ -17,7 +17,7 @@ from workbench_foundation import log
 
 
 class Episodes:
-    """Episodes; one that is a flow's turn may have yet to be started by it."""
+    """Episodes; one that is a flow's turn, or a batch's, may have yet to be started by it."""
 
     table = "episodes"
     key = "episode_id"
@@ -35,11 +35,12 @@ class Episodes:
             log.info("ended_meanwhile", reason=str(refused))
 
     async def is_due(self, row: Mapping[str, Any]) -> bool:
-        """Whether a flow that runs has yet to start its workflow."""
-        if row["flow_id"] is None:
-            return False
-        flow = await self._workflows.status(f"flow-{row['flow_id']}")
-        return flow is WorkflowExecutionStatus.RUNNING
+        """Whether a flow or a batch that runs has yet to start its workflow."""
+        for kind in ("flow", "batch"):
+            if (identity := row[f"{kind}_id"]) is not None:
+                found = await self._workflows.status(f"{kind}-{identity}")
+                return found is WorkflowExecutionStatus.RUNNING
+        return False
 
 
 class Flows:

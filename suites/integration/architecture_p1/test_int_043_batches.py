@@ -1,0 +1,296 @@
+"""Batches: episodes that are submitted together, begin in order, and have nothing to do with each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+from workbench_contract.batches import Batch, BatchAccepted, BatchRequest, BatchStatus
+from workbench_contract.episodes import EpisodeRequest, EpisodeStatus
+
+from harness_core.doubles.http import Response
+from harness_core.doubles.turns import fail, use
+from suites.integration.comparing import expect_same, utc
+from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.patience import EPISODE_S, eventually
+from suites.integration.refusals import expect_refused
+
+pytestmark = [pytest.mark.covers("INT-043"), pytest.mark.integration_p1]
+
+_UNKNOWN: Final = "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Member:
+    """An episode of a batch, with what is its own alone."""
+
+    token: str
+    seed: int
+    variant: str
+    name: str
+
+    @property
+    def request(self) -> EpisodeRequest:
+        return EpisodeRequest(
+            task=f"Make the part {self.token}.",
+            seed=self.seed,
+            variant=self.variant,
+            metadata={"who": self.name},
+        )
+
+
+def _members(count: int) -> list[_Member]:
+    names = ("Ångström", "bé", "γάμμα", "дельта", "ε", "zêta", "八")
+    return [
+        _Member(token=new_token(), seed=31 * n + 5, variant=f"{names[n]} {n}", name=names[n])
+        for n in range(count)
+    ]
+
+
+class _Batches:
+    """Batches of the stack, followed by their ids."""
+
+    def __init__(self, episodes: Episodes) -> None:
+        self.episodes = episodes
+
+    async def submit(self, members: Sequence[_Member], **more: Any) -> BatchAccepted:
+        """Submit a batch, which must be accepted; each episode in its place."""
+        request = BatchRequest(episodes=[each.request for each in members], **more)
+        body = request.model_dump(mode="json", exclude_none=True)
+        answer = await self.episodes.controller.post("/episodes/batch", body)
+
+        assert 202 == answer.status, f"expected the batch to be accepted, found {answer}"
+        accepted = BatchAccepted.model_validate_json(answer.body)
+        assert len(members) == len(accepted.episodes), f"expected {len(members)}, found {accepted}"
+        return accepted
+
+    async def get(self, batch_id: str) -> Batch:
+        """A batch as it is now; its sums must be those of its episodes."""
+        answer = await self.episodes.controller.get(f"/batches/{batch_id}")
+
+        assert 200 == answer.status, f"expected the batch that was accepted, found {answer}"
+        batch = Batch.model_validate_json(answer.body)
+        found = Counter(each.status for each in batch.episodes)
+        sums = {status: found[status] for status in EpisodeStatus}
+        expect_same(sums, batch.counts, what=f"counts of batch {batch_id} beside its episodes")
+        ended = all(status.final for status in found)
+        assert ended == (batch.status is BatchStatus.ENDED) == (batch.ended_at is not None), (
+            f"a batch has ended when its last episode has: expected {ended}, found {batch}"
+        )
+        return batch
+
+    async def until(self, batch_id: str, *wanted: str) -> Batch:
+        """The batch when its episodes have these statuses, in order."""
+        seen: list[str] = []
+
+        async def there() -> Batch | None:
+            batch = await self.get(batch_id)
+            seen[:] = [each.status.value for each in batch.episodes]
+            return batch if seen == list(wanted) else None
+
+        found: Batch = await eventually(
+            there,
+            seconds=EPISODE_S,
+            expected=f"a batch whose episodes are {wanted}",
+            seen=lambda: seen,
+        )
+        return found
+
+    async def interrupt(self, batch_id: str) -> Response:
+        """Interrupt a batch; the answer, whatever it is."""
+        return await self.episodes.controller.post(f"/batches/{batch_id}/interrupt")
+
+
+async def _waits(episodes: Episodes, members: Sequence[_Member]) -> None:
+    """Each writes what is its own alone, then waits until it is let go."""
+    for each in members:
+        await episodes.rehearse(
+            each.token,
+            use("fs_write", path="assets/mine.txt", content=f"{each.name} {each.token}"),
+            episodes.waiting(),
+        )
+
+
+async def test_int_043_as_many_as_it_may(episodes: Episodes) -> None:
+    """Two of five run at once, in the order of submission; each with data, files and assets of its own.
+
+    Another batch beside it has a limit of its own. The model provider is a stand-in: the gateway does
+    the turns.
+    """
+    batches = _Batches(episodes)
+    members, others = _members(5), _members(2)
+    await _waits(episodes, [*members, *others])
+    accepted = await batches.submit(members, concurrency=2)
+    beside = await batches.submit(others, concurrency=1)
+    assert (2, 1) == (accepted.concurrency, beside.concurrency), (
+        f"limits that were asked for: expected 2 and 1, found {accepted.concurrency}, {beside.concurrency}"
+    )
+    ids = [each.episode_id for each in accepted.episodes]
+    sessions = [each.session_id for each in accepted.episodes]
+    for number in (0, 1):
+        await episodes.begun(sessions[number])
+    await episodes.begun(beside.episodes[0].session_id)
+    await batches.until(accepted.batch_id, *["running"] * 2, *["queued"] * 3)
+    await batches.until(beside.batch_id, "running", "queued")
+    # The second goes first: its place is the third's, and nobody else's.
+    await episodes.release(sessions[1])
+    await episodes.begun(sessions[2])
+    await batches.until(accepted.batch_id, "running", "completed", "running", *["queued"] * 2)
+    for number in (0, 2, 3, 4):
+        await episodes.begun(sessions[number])
+        await episodes.release(sessions[number])
+    batch = await batches.until(accepted.batch_id, *["completed"] * 5)
+    for each in beside.episodes:
+        await episodes.begun(each.session_id)
+        await episodes.release(each.session_id)
+    await batches.until(beside.batch_id, *["completed"] * 2)
+
+    expect_same(ids, [each.episode_id for each in batch.episodes], what="episodes in their order")
+    for values in (ids, sessions, [each.trace_id for each in accepted.episodes]):
+        assert 5 == len(set(values)), f"ids of five episodes are five: found {values}"
+    spans = []
+    for each, summary in zip(members, batch.episodes, strict=True):
+        told = (summary.seed, summary.variant, summary.metadata, summary.batch_id)
+        given = (each.seed, each.variant, {"who": each.name}, accepted.batch_id)
+        expect_same(given, told, what="seed, variant, metadata and batch of an episode")
+        answer = await episodes.controller.get(
+            f"/episodes/{summary.episode_id}/assets/assets/mine.txt"
+        )
+        if answer.status == 404:
+            answer = await episodes.controller.get(
+                f"/episodes/{summary.episode_id}/assets/mine.txt"
+            )
+        assert (200, f"{each.name} {each.token}") == (answer.status, answer.text), (
+            f"an episode's asset holds what it wrote: found {answer}"
+        )
+        events = await episodes.events(summary.episode_id)
+        executed = [
+            event for event in calls(events, "tool_call") if "execute" in str(event["payload"])
+        ]
+        assert 1 == len(executed), f"one command was run for {each.name}: found {executed}"
+        episode = await episodes.get(summary.episode_id)
+        times = {
+            step["to_status"]: utc(step["at"], what="a transition")
+            for step in episode["transitions"]
+        }
+        spans.append((times["running"], times["completed"]))
+    for at, _ in spans:
+        running = [span for span in spans if span[0] <= at < span[1]]
+        assert len(running) <= 2, f"at most two run at once: found {len(running)} at {at}: {spans}"
+    assert batch.ended_at == max(end for _, end in spans), (
+        f"a batch ends with its last episode: expected {max(end for _, end in spans)}, found {batch}"
+    )
+
+
+async def test_int_043_what_becomes_of_one(episodes: Episodes) -> None:
+    """One that fails, one that is interrupted at work and one before its turn leave the others alone.
+
+    What was interrupted before its turn never asks the model. The model provider is a stand-in: the
+    gateway does the turns.
+    """
+    batches = _Batches(episodes)
+    members = _members(6)
+    await _waits(episodes, members[1:])
+    await episodes.rehearse(members[0].token, fail(400))
+    accepted = await batches.submit(members, concurrency=2)
+    ids = [each.episode_id for each in accepted.episodes]
+    sessions = [each.session_id for each in accepted.episodes]
+    await episodes.begun(sessions[1])
+    await episodes.begun(sessions[2])
+    await batches.until(accepted.batch_id, "failed", *["running"] * 2, *["queued"] * 3)
+    for number in (3, 1):
+        answer = await episodes.interrupt(ids[number])
+        assert 202 == answer.status, f"expected the interruption accepted, found {answer}"
+    await episodes.begun(sessions[4])
+    await batches.until(
+        accepted.batch_id, "failed", "interrupted", "running", "interrupted", "running", "queued"
+    )
+    expect_refused(await episodes.interrupt(ids[3]), 409)
+    for number in (2, 4, 5):
+        await episodes.begun(sessions[number])
+        await episodes.release(sessions[number])
+    ended = await batches.until(
+        accepted.batch_id,
+        *("failed", "interrupted", "completed", "interrupted", "completed", "completed"),
+    )
+
+    never = ended.episodes[3]
+    asked = await episodes.asked(members[3].token)
+    assert 0 == asked, f"an episode that never began asks no model: expected 0 calls, found {asked}"
+    steps = [step["to_status"] for step in (await episodes.get(never.episode_id))["transitions"]]
+    expect_same(["queued", "interrupted"], steps, what="steps of an episode that never began")
+    assert ended.episodes[0].reason != ended.episodes[1].reason, (
+        f"each end has a reason of its own: found {ended.episodes[0].reason!r} twice"
+    )
+    for number in (2, 4, 5):
+        assert await episodes.was_whole(sessions[number]), (
+            f"episode {number} did not come to its end"
+        )
+    expect_refused(await batches.interrupt(accepted.batch_id), 409)
+
+
+async def test_int_043_all_of_it_is_interrupted(episodes: Episodes) -> None:
+    """An interrupted batch begins nothing more; what had ended stays as it was, another batch goes on.
+
+    The model provider is a stand-in: the gateway does the turns.
+    """
+    batches = _Batches(episodes)
+    members, others = _members(5), _members(1)
+    await _waits(episodes, [*members, *others])
+    accepted = await batches.submit(members, concurrency=2)
+    beside = await batches.submit(others)
+    sessions = [each.session_id for each in accepted.episodes]
+    await episodes.begun(sessions[0])
+    await episodes.release(sessions[0])
+    await episodes.begun(sessions[1])
+    await episodes.begun(sessions[2])
+    await episodes.begun(beside.episodes[0].session_id)
+    await batches.until(accepted.batch_id, "completed", *["running"] * 2, *["queued"] * 2)
+    answer = await batches.interrupt(accepted.batch_id)
+    assert 202 == answer.status, f"expected the interruption accepted, found {answer}"
+    batch = await batches.until(accepted.batch_id, "completed", *["interrupted"] * 4)
+
+    assert batch.interrupt_requested_at is not None, f"when it was asked for is on record: {batch}"
+    asked = [await episodes.asked(each.token) for each in members[3:]]
+    assert [0, 0] == asked, f"what had not begun never asks the model: expected none, found {asked}"
+    expect_refused(await batches.interrupt(accepted.batch_id), 409)
+    await episodes.release(beside.episodes[0].session_id)
+    await batches.until(beside.batch_id, "completed")
+    for wrong in (0, -1, 51, 1.5):
+        body = {"episodes": [members[0].request.model_dump(mode="json")], "concurrency": wrong}
+        expect_refused(await episodes.controller.post("/episodes/batch", body), 400, 422)
+    expect_refused(await episodes.controller.get(f"/batches/{_UNKNOWN}"), 404)
+    expect_refused(await batches.interrupt(_UNKNOWN), 404)
+
+
+async def test_int_043_a_batch_outlives_restarts(breakable: Episodes) -> None:
+    """Controller and controller-worker are killed in the middle: the limit holds, all end, nothing twice.
+
+    The model provider is a stand-in: the gateway does the turns.
+    """
+    batches = _Batches(breakable)
+    members = _members(4)
+    await _waits(breakable, members)
+    accepted = await batches.submit(members, concurrency=1)
+    sessions = [each.session_id for each in accepted.episodes]
+    await breakable.begun(sessions[0])
+    async with breakable.stack.outage("controller", "kill"):
+        await breakable.release(sessions[0])
+        await breakable.begun(sessions[1])
+    await batches.until(accepted.batch_id, "completed", "running", *["queued"] * 2)
+    await breakable.release(sessions[1])
+    await breakable.begun(sessions[2])
+    async with breakable.stack.outage("controller-worker", "kill"):
+        pass
+    await breakable.release(sessions[2])
+    await breakable.begun(sessions[3])
+    await breakable.release(sessions[3])
+    batch = await batches.until(accepted.batch_id, *["completed"] * 4)
+
+    for summary in batch.episodes:
+        episode = await breakable.get(summary.episode_id)
+        steps = [step["to_status"] for step in episode["transitions"]]
+        expect_same(["queued", "running", "completed"], steps, what="steps of an episode")
