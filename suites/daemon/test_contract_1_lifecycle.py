@@ -15,7 +15,7 @@ from harness_core.base.wait import deadline, until
 from harness_core.front.skips import not_run
 from harness_core.ports import listeners
 from harness_core.process import Child, command_line
-from suites.daemon.daemon import Daemon, Settings
+from suites.daemon.daemon import Daemon, Settings, health_on
 from suites.daemon.messages import ask, expect_health, expect_refusal, request, shell, user_input
 from suites.daemon.vitals import below
 from suites.daemon.wire import (
@@ -309,6 +309,29 @@ async def test_starts_again_where_it_was_killed(start) -> None:
             )
         await daemon.stop()
         await gone(daemon)
+
+
+@pytest.mark.covers("CONTRACT-1-STOP")
+@pytest.mark.parametrize("end", ["stopped", "killed"])
+async def test_takes_its_port_again(start, end: str) -> None:
+    """A daemon that was talking to clients when it ended is started again on the same port at once."""
+    async with start(Settings(same_port=True)) as daemon:
+        port = daemon.port
+        for life in (1, 2, 3):
+            assert daemon.port == port, (
+                f"contract 1: life {life}: told of port {port}, it listens on {daemon.port}"
+            )
+            async with daemon.connect() as served, daemon.connect() as midway:
+                expect_health(await health_on(served))
+                await midway.send_bytes(b"000100(:TYPE")
+                if end == "killed":
+                    daemon.kill()
+                await daemon.stop()
+                for client in (served, midway):
+                    await ended(client)
+            # What is left of those connections lasts a minute.
+            await daemon.start()
+        expect_health(await daemon.health())
 
 
 async def test_two_in_one_home(start, subject, run) -> None:
