@@ -377,6 +377,34 @@ async def test_who_goes_on_talking_is_not_idle(start) -> None:
     )
 
 
+@pytest.mark.covers("CONTRACT-2-INPUT", "CONTRACT-3-BOUNDS")
+@pytest.mark.knob("idle_s")
+@pytest.mark.capability("shell-reply", "shell-text")
+async def test_who_waits_for_an_answer_is_not_idle(start, token: str) -> None:
+    """A client that is silent since it waits for its answers is read and answered to their end."""
+    idle_s = 1.0
+    async with start(Settings(knobs={"idle_s": idle_s})) as daemon:
+        command = f"sleep {idle_s * 2.5:g}; echo {token}"
+        typed = daemon.subject.table("texts")["shell"].replace("{command}", command)
+        for forms in ([shell(command)], [user_input(typed)], [shell(command), user_input(typed)]):
+            async with daemon.connect() as connection:
+                # What is asked last is asked at once: between two answers a busy machine may be slow.
+                for form in (*forms, HEALTH_CHECK):
+                    await connection.send(form)
+                for _ in forms:
+                    answer = await connection.receive("its answer", seconds=ANSWER_S)
+
+                    assert token in answer.payload, (
+                        f"contract 3: a client that waits for its answer is not idle: expected the "
+                        f"answer, which takes longer than the idle time of {idle_s:g} s, found "
+                        f"{answer.payload}"
+                    )
+                health = await connection.receive("the answer to the last", seconds=HEALTH_S)
+                expect_health(health)
+                # From then on it is idle, and the end comes as to any such client.
+                await connection.receive_until_closed(seconds=END_S)
+
+
 @pytest.mark.knob("idle_s")
 async def test_blanks_are_no_request(start) -> None:
     """Nor does one that sends nothing but blanks between frames: it says nothing, and is ended."""
