@@ -73,6 +73,8 @@ class Connection:
         self._scope = trio.CancelScope()
         self.evicted = ""
         self._midway = False
+        self._asked = 0
+        self._answered_at = trio.current_time()
 
     # --- Out ---
 
@@ -139,6 +141,8 @@ class Connection:
                 async for request in inbox:
                     with self._traffic.at_work():
                         await self._router.handle(self, request)
+                    self._asked -= 1
+                    self._answered_at = trio.current_time()
             except Gone as error:
                 gone = error
                 nursery.cancel_scope.cancel()
@@ -217,6 +221,11 @@ class Connection:
             if scope.cancelled_caught:
                 if inside:
                     raise FrameError(f"it did not end within {frame_s:g} s, {reader.progress}")
+                # Who waits for an answer is not idle, and is so from the answer on.
+                since = trio.current_time() if self._asked else self._answered_at
+                if since + idle_s > until:
+                    until = since + idle_s
+                    continue
                 await self._try_log("INFO", f"closing: no frame for {idle_s:g} s")
                 return
             if not chunk:
@@ -264,6 +273,7 @@ class Connection:
         message = as_plist(value) if isinstance(value, list) else None
         if message is None:
             raise FrameError(f"its payload is no property list, read {len(payload)} characters")
+        self._asked += 1
         await requests.send(message)
 
 
