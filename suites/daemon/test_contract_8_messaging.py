@@ -211,6 +211,29 @@ async def test_a_platform_in_trouble_is_reported(
         await unlink(client, token)
 
 
+#: What sending may take where a platform takes the connection and says nothing.
+SILENT_S = 40.0
+
+
+async def test_a_platform_that_says_nothing_is_given_up(
+    daemon: Daemon, client, evidence, token: str
+) -> None:
+    """A text that a platform takes and never answers is reported as not sent; others are answered meanwhile."""
+    rules = [Rule(path="/hook", answer=Answer(drop="silent"))]
+    async with open_recorder("silent", evidence=evidence, rules=rules) as platform:
+        await link(client, token, webhook=f"{platform.url}/hook")
+        await client.send(request("GATEWAY", "SEND", name=token, text="hello"))
+        async with daemon.connect() as other:
+            for _ in range(3):
+                expect_message(await ask(other, user_input("ping")), other)
+                expect_health(await daemon.health())
+        outcome = await client.receive("what became of the text", seconds=SILENT_S)
+
+        assert len(platform.requests) >= 1, "contract 8: the text was tried to be sent"
+        expect_refusal(outcome, client)
+        await unlink(client, token)
+
+
 #: Statuses by which a platform takes a text, and those by which it does not.
 TAKEN = (200, 201, 202, 203, 204, 206, 226, 299)
 NOT_TAKEN = (
