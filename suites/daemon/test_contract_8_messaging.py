@@ -212,7 +212,7 @@ async def test_a_platform_in_trouble_is_reported(
 
 
 #: What sending may take where a platform takes the connection and says nothing.
-SILENT_S = 40.0
+SILENT_S = 20.0
 
 
 async def test_a_platform_that_says_nothing_is_given_up(
