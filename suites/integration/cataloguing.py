@@ -160,17 +160,22 @@ def reader_of(stack: Stack, subject: Subject) -> Database:
 
 @asynccontextmanager
 async def later_version(
-    stack: Stack, subject: Subject, *, without: Collection[str]
+    stack: Stack,
+    subject: Subject,
+    *,
+    without: Collection[str],
+    specs: Mapping[str, Mapping[str, object]] | None = None,
 ) -> AsyncIterator[int]:
     """The next version of the catalogue is published for as long as the block lasts; its number.
 
-    It has every part of the one before but some. Its rows go where those of the one before lie: into each
+    It has every part of the one before but some, and some with other specifications. Its rows go where those of the one before lie: into each
     table that the role which reads can read and that has a version; those without a part's id come first.
 
     Args:
         stack: whose catalogue it is.
         subject: says who reads it.
         without: ids of parts that have left.
+        specs: id of a part to the specifications that are other ones.
     """
     async with reader_of(stack, subject) as reader:
         tables = await reader.rows(
@@ -184,14 +189,24 @@ async def later_version(
     *_, last = names
     [row] = await stack.rows(f'select max(version) as version from "{last}"')
     version = row["version"] + 1
+    others = {
+        name: await _respecified(stack, name, version - 1, specs or {})
+        for name, column in names.items()
+        if column
+    }
+    if specs and not any(rows for rows in others.values()):
+        not_run("subject", f"no row of its catalogue holds the specifications {dict(specs)}")
     # No API publishes: migrations do. One statement: who reads meanwhile sees all of it or nothing.
     steps = [
-        f'i{number} as (insert into "{name}" select (jsonb_populate_record(t, \'{{"version": {version}}}\')).*'
+        f'i{number} as (insert into "{name}" select (jsonb_populate_record(t, \'{{"version": {version}}}\'::jsonb'
+        + (f" || coalesce(%({name})s::jsonb -> {column}, '{{}}')" if column else "")
+        + ")).*"
         f' from "{name}" t where version = {version - 1}'
         + (f" and not {column} = any(%(without)s))" if column else ")")
         for number, (name, column) in enumerate(names.items())
     ]
-    await stack.rows(f"with {', '.join(steps)} select 1", {"without": list(without)})
+    values = {name: json.dumps(rows) for name, rows in others.items()}
+    await stack.rows(f"with {', '.join(steps)} select 1", {"without": list(without), **values})
     try:
         yield version
     finally:
@@ -199,3 +214,27 @@ async def later_version(
             await stack.rows(  # lint: allow writes-rows: no API takes a version back
                 f'delete from "{name}" where version = {version}'
             )
+
+
+async def _respecified(
+    stack: Stack, table: str, version: int, specs: Mapping[str, Mapping[str, object]]
+) -> dict[str, dict[str, Any]]:
+    """Of each part whose row holds such specifications, the columns as they are with the other ones."""
+    changed = {}
+    for part_id, values in specs.items():
+        rows = await stack.rows(
+            f'select to_jsonb(t) as row from "{table}" t where version = %(version)s and part_id = %(part_id)s',
+            {"version": version, "part_id": part_id},
+        )
+        for row in rows:
+            columns = {
+                key: {
+                    name: type(found)(values[name]) if name in values else found
+                    for name, found in column.items()
+                }
+                for key, column in row["row"].items()
+                if isinstance(column, dict) and set(values) <= set(column)
+            }
+            if columns:
+                changed[part_id] = columns
+    return changed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -13,16 +13,17 @@ from workbench_contract.handover import ENVIRONMENT, GEOMETRY, Handover, Submitt
 
 from harness_core.base.slowness import patience
 from harness_core.doubles.http import HttpClient, Response
-from suites.integration.bundles import ESTIMATE, OBJECTIVES, PLAN, TODO
+from suites.integration.bundles import ESTIMATE, FILES, OBJECTIVES, PLAN, TODO, Bundle
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes
-from suites.integration.planners import Planner, at_work, handover, planner_at_work
+from suites.integration.planners import Coder, Planner, at_work, handover, planner_at_work
 from suites.integration.sessions import Session
 
 __all__ = [
     "SIZES",
     "Benchmark",
     "benchmark_made",
+    "coder_in",
     "digests_of",
     "environment_of",
     "expect_handed",
@@ -116,11 +117,18 @@ def expect_handed(answer: Response, files: set[str], *, what: str) -> Submitted:
     return accepted
 
 
-async def benchmark_made(episodes: Episodes, number: int) -> Benchmark:
-    """A benchmark, planned and made, each by an agent whose model is held meanwhile."""
+async def benchmark_made(episodes: Episodes, number: int, **objectives: Any) -> Benchmark:
+    """A benchmark, planned and made, each by an agent whose model is held meanwhile.
+
+    Args:
+        episodes: of the stack.
+        number: of its bundle and environment.
+        objectives: other values of them.
+    """
     work = {"purpose": Purpose.BENCHMARK.value}
     async with planner_at_work(episodes, number=number, **work) as planner:
         bundle = planner.sound()
+        bundle = bundle.replaced(objectives=bundle.objectives | objectives)
         await planner.leave(planned(bundle.files()))
         answer = await planner.submit()
         what = f"the objectives {number}"
@@ -150,6 +158,32 @@ async def engineer_of(
         episodes, number=number, given=benchmark.objectives, **begun
     ) as planner:
         yield planner
+
+
+@asynccontextmanager
+async def coder_in(
+    episodes: Episodes,
+    benchmark: Benchmark,
+    *,
+    number: int,
+    plan: Callable[[Planner], Bundle],
+) -> AsyncIterator[Coder]:
+    """A coder who was handed a plan in a benchmark's environment, its model held meanwhile.
+
+    Args:
+        episodes: of the stack.
+        benchmark: whose environment it is.
+        number: of the plan.
+        plan: what its planner hands over.
+    """
+    async with engineer_of(episodes, benchmark, number=number) as planner:
+        bundle = plan(planner)
+        answer = await planner.judged(bundle)
+        accepted = expect_handed(answer, {*FILES, *benchmark.files}, what=f"the plan {number}")
+        await handover(episodes.controller, accepted.handover_id)
+    begun = {"role": "coder", "handover_id": accepted.handover_id}
+    async with at_work(episodes, **begun) as (started, session, _):
+        yield Coder(episode_id=started["episode_id"], session=session, bundle=bundle)
 
 
 async def environment_kept(controller: HttpClient, handover_id: str) -> dict[str, str]:

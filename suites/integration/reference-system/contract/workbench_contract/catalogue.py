@@ -210,13 +210,18 @@ class CatalogueAnswer(Model):
 
 
 class PartPrice(Model):
-    """What a part costs and weighs in one version of the catalogue."""
+    """What a part costs, weighs and can move in one version of the catalogue.
+
+    Attributes:
+        torque_n_m: of a servo or motor; none of what moves nothing.
+    """
 
     part_id: str
     category: PartCategory
     unit_cost_usd: Decimal
     quantity_tiers: list[QuantityTier]
     weight_g: float
+    torque_n_m: float | None = None
 
 
 class PartPrices(Model):

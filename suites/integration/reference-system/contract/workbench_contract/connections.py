@@ -1,4 +1,4 @@
-"""How the parts of a design hold together: rigid pairs with their fasteners, and where joints start.
+"""How the parts of a design hold together: rigid pairs with their fasteners, where joints start, what drives them.
 
 Every place is in the frame of the assembly, where the parts' solids lie as they are put together. What is
 named here is looked for on the solids: a hole that is not there holds nothing.
@@ -81,8 +81,30 @@ class JointStart(Model):
     axis: Place
 
 
+class Drive(Model):
+    """A catalogue part that moves a joint: no more torque than the catalogue has for it.
+
+    Attributes:
+        joint: label of the joint in the script; a revolute or prismatic one.
+        part_id: a servo or motor of the catalogue; each joint takes a piece of its own.
+        radius_mm: prismatic: of the pinion on its shaft, whose rack moves; of a revolute joint none.
+    """
+
+    joint: _Name
+    part_id: _Name
+    radius_mm: Annotated[float, Field(strict=True, ge=1, le=1e6, allow_inf_nan=False)] | None = None
+
+
 class Connections(Model):
-    """All connections of a design."""
+    """All connections of a design.
+
+    Attributes:
+        joints: joints of the script's (``workbench_contract/joints.py``) need no entry here.
+        grounded: parts that are held where they are; the others are free, but for their joints and pairs.
+        drives: of joints that are motorised.
+    """
 
     pairs: list[RigidPair] = Field(max_length=500)
     joints: list[JointStart] = Field(default_factory=list, max_length=500)
+    grounded: list[_Name] = Field(default_factory=list, max_length=200)
+    drives: list[Drive] = Field(default_factory=list, max_length=100)

@@ -44,8 +44,9 @@ class SimulateRequest(Model):
         seed: of the jitter of the first run; those of the others follow from it.
         duration_s: simulated seconds.
         runs: how many.
-        objectives: path of the file whose zones judge a run and whose object is moved; of an MJCF scene
-            alone. Without any the scene has no goal and ends 5 m away.
+        objectives: path of the file whose zones judge a run and whose object is moved; a design stands in
+            the environment of its benchmark then. Without any the scene has no goal and ends 5 m away, and
+            a design is dropped onto a floor.
         controls: what actuators are told, by their names.
         trajectories: whether each run leaves a file.
     """

@@ -110,7 +110,8 @@ class _Judge:
             if any(_on_plane(self._solids[joint.part], at, axis)):
                 return
             expected += ", or a plane face along which it slides"
-        found = f"nothing of {joint.part} at {position(at)} along {_told(axis)}"
+        place = f"{position(at)} along {_told(axis)}"
+        found = f"nothing of {joint.part} at {place}, where {joint.name} starts"
         self._wrong(where, found, expected)
 
     def _fastener(self, fastener: Fastener, pair: RigidPair, where: str) -> list[Cylinder]:

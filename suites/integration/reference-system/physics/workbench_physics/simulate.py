@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -33,14 +32,15 @@ def simulate(
     duration_s: float,
     controls: dict[str, Control],
     kept_in: tuple[str, str] | None,
-    assets: Mapping[str, bytes] | None = None,
+    as_one: bool = False,
 ) -> dict[str, Any]:
     """Run a scene.
 
     Args:
         count: runs.
-        assets: files that the scene names.
         kept_in: folder of the trajectories, and its path in the session; none leaves no files.
+        as_one: without objectives the free bodies of a run begin elsewhere by the same way; each by its
+            own, else.
 
     Returns:
         ``runs`` and ``aggregate``, as JSON.
@@ -52,7 +52,7 @@ def simulate(
     mujoco.set_mju_user_warning(_unwritten)
     moved = objectives.moved_object if objectives is not None else None
     scale = randomization.scale_of(moved, variant=variant) if moved is not None else 1.0
-    ready = scene.prepared(scene.read(xml, assets), objectives, controls, scale=scale)
+    ready = scene.prepared(scene.read(xml), objectives, controls, scale=scale)
     _bounded(ready, duration_s, count, recorded=kept_in is not None)
     done: list[SimulatedRun] = []
     for number, one in enumerate(statistics.seeds_from(seed, count)):
@@ -62,7 +62,7 @@ def simulate(
             start = randomization.start_of(moved, variant=variant, seed=drawn)
         data = scene.begun(ready, start)
         if moved is None:
-            _jitter(ready.model, data, one)
+            _jitter(ready.model, data, one, as_one=as_one)
         found = runs.run(ready, data, duration_s, recorded=kept_in is not None)
         kept = None
         if kept_in is not None:
@@ -96,12 +96,14 @@ def _bounded(ready: scene.Scene, duration_s: float, count: int, *, recorded: boo
         raise SceneError(f"{steps} steps of this scene are more than is kept. Ask for less time")
 
 
-def _jitter(model: Any, data: Any, seed: int) -> None:
+def _jitter(model: Any, data: Any, seed: int, *, as_one: bool) -> None:
     drawn = np.random.default_rng(seed)
+    moved = drawn.uniform(-_JITTER_M, _JITTER_M, size=2) if as_one else None
     for joint in range(model.njnt):
         if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE:
             at = model.jnt_qposadr[joint]
-            data.qpos[at : at + 2] += drawn.uniform(-_JITTER_M, _JITTER_M, size=2)
+            own = drawn.uniform(-_JITTER_M, _JITTER_M, size=2) if moved is None else moved
+            data.qpos[at : at + 2] += own
 
 
 def _told(

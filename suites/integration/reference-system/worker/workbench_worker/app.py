@@ -19,6 +19,7 @@ from workbench_foundation.requests import Logged
 from workbench_worker import (
     benchmark_api,
     design_api,
+    export_api,
     files_api,
     handover_api,
     pricing_api,
@@ -28,6 +29,7 @@ from workbench_worker import (
 from workbench_worker.asked import Parts
 from workbench_worker.execution import run_command
 from workbench_worker.jobs import Jobs
+from workbench_worker.pieces import PiecesKept
 from workbench_worker.pool import Pool
 from workbench_worker.prices import Prices
 from workbench_worker.refusal import Refused
@@ -53,6 +55,7 @@ async def make_app(settings: Settings) -> App:
             key=settings.api_key,
             timeout_s=settings.catalogue_timeout_s,
         ),
+        pieces=PiecesKept(settings.data / "pieces"),
         instance=secrets.token_hex(8),
     )
 
@@ -72,6 +75,7 @@ async def make_app(settings: Settings) -> App:
         benchmark_api,
         validation_api,
         design_api,
+        export_api,
         handover_api,
         pricing_api,
     ):

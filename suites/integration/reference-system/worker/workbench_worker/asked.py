@@ -10,6 +10,7 @@ from fastapi import Depends, Header, Request
 from workbench_contract.problem import Problem
 from workbench_foundation.requests import SESSION
 from workbench_worker.jobs import Jobs
+from workbench_worker.pieces import PiecesKept
 from workbench_worker.pool import Pool
 from workbench_worker.prices import Prices
 from workbench_worker.sessions import ID, Session, Sessions
@@ -31,6 +32,7 @@ class Parts:
     pool: Pool
     simulations: Simulations
     prices: Prices
+    pieces: PiecesKept
     instance: str
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
-import shutil
-from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -16,12 +13,15 @@ from fastapi.responses import JSONResponse
 
 from workbench_contract.benchmark import Analyzed, AnalyzeRequest
 from workbench_contract.events import EventKind
+from workbench_contract.objectives import Objectives
 from workbench_contract.problem import Problem
 from workbench_contract.simulation import Ending, Simulated, SimulateRequest, SimulationRefused
 from workbench_foundation import faults
 from workbench_planning import objectives as objectives_file
 from workbench_worker import planted, validity
 from workbench_worker.asked import CurrentSession, Worker, refusals
+from workbench_worker.builds import built_in
+from workbench_worker.designs import scene_of
 from workbench_worker.files_api import read_bytes
 from workbench_worker.geometry import BREP, STL
 from workbench_worker.jobs import Job
@@ -33,11 +33,6 @@ from workbench_worker.toolcalls import tool_call
 from workbench_worker.walls import WORKSPACE
 
 router = APIRouter(prefix="/benchmark")
-
-#: Where a script's solids are, as the processes of the job see it.
-_BUILT = "/tmp/built"
-#: Where those files are that a script is built with, when they are not the session's.
-_MADE_OF = "/tmp/made-of"
 
 #: Where runs leave their files.
 _KEPT_RUNS = "simulations"
@@ -60,31 +55,40 @@ async def simulate(
     """Simulate the session's model when its turn comes; one at a time over all sessions."""
     with tool_call(session, "simulate", request) as details:
         is_there(session, request.model)
-        density = await asyncio.to_thread(_valid, session, request.model)
-        objectives = await asyncio.to_thread(_objectives, session, request)
+        densities = await asyncio.to_thread(valid, session, request.model)
+        objectives = await asyncio.to_thread(
+            objectives_of, session, request.model, request.objectives
+        )
         async with worker.jobs.job(session, request.job_id, gone=caller.is_disconnected) as job:
             details["job_id"] = job.id
             known = {"job_id": job.id, "variant": request.variant, "seed": request.seed}
             session.record(EventKind.SIMULATION_REQUEST, known | {"model": request.model})
             turn: Turn | None = None
             try:
-                async with (
-                    worker.simulations.turn(job) as turn,
-                    _built(job, worker, request.model) as model,
-                ):
+                async with worker.simulations.turn(job) as turn:
                     arguments: dict[str, Any] = {
                         "variant": request.variant,
                         "seed": request.seed,
                         "runs": request.runs,
                         "duration_s": request.duration_s,
                         "controls": request.model_dump(mode="json")["controls"],
-                        "objectives": objectives,
+                        "objectives": objectives.model_dump_json() if objectives else None,
                         "kept_in": f"{_KEPT_RUNS}/{job.id}" if request.trajectories else None,
                     }
-                    if density is not None:
-                        arguments["density_kg_m3"] = density
+                    if request.model.endswith(".py"):
+                        design = await scene_of(
+                            job,
+                            worker,
+                            request.model,
+                            densities=densities,
+                            objectives=objectives,
+                            controls=request.controls,
+                        )
+                        arguments["design"] = design.text
                     arguments = planted.asked(session.id, arguments)
-                    found = await worker.pool.ask(job, "simulate", model=model, **arguments)
+                    found = await worker.pool.ask(
+                        job, "simulate", model=placed(request.model), **arguments
+                    )
                     turn.finish()
             except Refused as refused:
                 result = known | _times(turn) | {"ok": False, "reason": refused.detail}
@@ -142,11 +146,11 @@ async def analyze(
 
 
 #: For the planted fault `density-of-last-design` alone.
-_last: list[float | None] = []
+_last: list[float] = []
 
 
-def _valid(session: Session, model: str) -> float | None:
-    """The density of a design that has passed; none where none had to.
+def valid(session: Session, model: str) -> dict[str, float] | None:
+    """The densities of a design that has passed, by its parts; none where none had to.
 
     Raises:
         Refused: 409 for a design that has to pass and has not, as it is now.
@@ -162,33 +166,35 @@ def _valid(session: Session, model: str) -> float | None:
         )
         raise Refused(409, f"cannot simulate {model!r}: {told}. Run validate_and_price")
     last = validity.kept(session)
-    density = last.density_kg_m3 if last else None
+    densities = last.densities_kg_m3 if last else {}
     if faults.on("density-fixed"):
-        return None
+        return dict.fromkeys(densities, 2700.0)
     if faults.on("density-of-last-design"):
-        _last[:] = _last or [density]
-        return _last[0]
-    return density
+        _last[:] = _last or list(densities.values())
+        return dict.fromkeys(densities, _last[0])
+    return densities
 
 
-def _objectives(session: Session, request: SimulateRequest) -> str | None:
-    """The objectives that judge a scene, as JSON.
+def objectives_of(session: Session, model: str, path: str | None) -> Objectives | None:
+    """The objectives that judge a scene or a design.
 
     Raises:
-        Refused: 409 for those of a file that are none, or that judge no scene.
+        Refused: 409 for those of a file that are none, or that are not those that were handed over.
     """
-    if request.objectives is None:
+    if path is None:
         return None
-    if not request.model.endswith(".xml"):
-        detail = f"cannot hold {request.model!r} against {request.objectives!r}: it is no scene"
-        raise Refused(409, f"{detail}. Name an MJCF file (.xml)")
-    found, findings = objectives_file.read_objectives(read_bytes(session, request.objectives))
+    data = read_bytes(session, path)
+    purpose = purpose_of(session)
+    if validity.is_due(purpose) and data != validity.handed(purpose)[1]:
+        detail = f"cannot judge {model!r} by {path!r}: it is not as it was handed over"
+        raise Refused(409, f"{detail}. Put {objectives_file.FILE} back")
+    found, findings = objectives_file.read_objectives(data)
     if found is None or findings:
         wrong = findings[0]
         where = f"{wrong.where}: " if wrong.where else ""
         detail = f"{where}found {wrong.found}, expected {wrong.expected}"
-        raise Refused(409, f"cannot judge by {request.objectives!r}: {detail}. Correct it")
-    return found.model_dump_json()
+        raise Refused(409, f"cannot judge by {path!r}: {detail}. Correct it")
+    return found
 
 
 def is_there(session: Session, model: str) -> None:
@@ -209,47 +215,15 @@ async def _built(
     may have several jobs at once.
     """
     if model.endswith(".xml"):
-        yield os.path.normpath(os.path.join(WORKSPACE, model))
+        yield placed(model)
         return
     async with built_in(job, worker, model) as (folder, _):
         yield f"{folder}/{as_file}"
 
 
-@contextlib.asynccontextmanager
-async def built_in(
-    job: Job, worker: Worker, model: str, *, files: Mapping[str, bytes] | None = None
-) -> AsyncIterator[tuple[str, list[str]]]:
-    """A folder with what a script leaves, and the names of its parts; gone at the end of the block.
-
-    The job has a ``/tmp`` of its own meanwhile: a design is made of nothing that lies in the session's.
-
-    Args:
-        job: that builds.
-        worker: that it runs on.
-        model: path of the script.
-        files: what the script is one of, path to bytes; as they are in the session when left out.
-    """
-    where = os.path.normpath(os.path.join(WORKSPACE if files is None else _MADE_OF, model))
-    private = job.session.home / "builds" / secrets.token_hex(8)
-    await asyncio.to_thread(_make_private, job.session, private, files or {})
-    job.temporary = private
-    try:
-        found = await worker.pool.ask(job, "build", model=where, target=_BUILT)
-        yield _BUILT, found["names"]
-    finally:
-        job.temporary = None
-        await asyncio.to_thread(shutil.rmtree, private, ignore_errors=True)
-
-
-def _make_private(session: Session, folder: Path, files: Mapping[str, bytes]) -> None:
-    folder.mkdir(parents=True)
-    for path, data in files.items():
-        file = folder / os.path.basename(_MADE_OF) / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-    if session.uid is not None:
-        os.chown(folder, session.uid, session.uid)
-    folder.chmod(0o700)
+def placed(model: str) -> str:
+    """Where the processes of a job see a model."""
+    return os.path.normpath(os.path.join(WORKSPACE, model))
 
 
 def _times(turn: Turn | None) -> dict[str, Any]:

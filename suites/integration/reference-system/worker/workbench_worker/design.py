@@ -73,15 +73,16 @@ def judge(
     )
     told = _told(judgement.totals, list(judgement.findings))
     if judgement.totals is not None:
-        told["density_kg_m3"] = _density(made, judgement.totals)
+        told["densities_kg_m3"] = _densities(made, judgement.totals)
     return told
 
 
-def _density(made: list[MadePart], totals: Totals) -> float | None:
-    """Of one piece of each part together, as they are simulated; hollows of prints count."""
-    grams = float(sum(part.exact_g for part in totals.parts))
-    volume = sum(part.shape.volume for part in made)
-    return grams / volume * _KG_M3 if volume > 0 else None
+def _densities(made: list[MadePart], totals: Totals) -> dict[str, float]:
+    """Of one piece of each part, as it is simulated; hollows of prints count."""
+    volumes = {part.name: part.shape.volume for part in made}
+    return {
+        part.id: float(part.exact_g) / volumes[part.id] * _KG_M3 for part in totals.parts
+    }
 
 
 def _misnamed(

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
 from pydantic import TypeAdapter, ValidationError
 
 from workbench_contract.catalogue import PartPrice
-from workbench_contract.connections import Connections
+from workbench_contract.connections import Connections, JointStart, Movement
 from workbench_contract.design import CONNECTIONS, DesignJudged, DesignRequest
+from workbench_contract.estimate import Estimate
 from workbench_contract.events import EventKind
 from workbench_contract.findings import Finding, Stage
+from workbench_contract.joints import DesignJoint, JointKind
+from workbench_contract.objectives import Objectives
 from workbench_foundation import faults
+from workbench_making import drives
 from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
 from workbench_planning.text import bounded, finding
 from workbench_worker import environment, planted, validity
 from workbench_worker.asked import CurrentSession, Parts, Worker, refusals
-from workbench_worker.benchmark_api import built_in, is_there
+from workbench_worker.benchmark_api import is_there
+from workbench_worker.builds import design_in
 from workbench_worker.jobs import Job
 from workbench_worker.opening import opened
+from workbench_worker.prices import Looked
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
 from workbench_worker.toolcalls import tool_call
 from workbench_worker.validity import Snapshot, Verdict
 
 router = APIRouter(prefix="/benchmark")
+
+_NAME_CHARS = 128
 
 _PRICES = TypeAdapter(dict[str, PartPrice])
 
@@ -74,7 +84,7 @@ async def _judged(session: Session, worker: Parts, job: Job, script: str) -> Des
     if problems or validity.bind(script, again)[0] != record:
         detail = f"cannot validate {script!r}: what it is made of changed meanwhile"
         raise Refused(409, f"{detail}. Try again")
-    density = answer.pop("density_kg_m3", None)
+    densities = answer.pop("densities_kg_m3", {})
     judged = DesignJudged.model_validate(
         answer
         | {
@@ -88,7 +98,7 @@ async def _judged(session: Session, worker: Parts, job: Job, script: str) -> Des
         record=record,
         connections_sha256=files.connections_sha256(),
         findings=tuple(judged.findings),
-        density_kg_m3=density,
+        densities_kg_m3=densities,
     )
     await asyncio.to_thread(validity.keep, session, verdict)
     return judged
@@ -101,26 +111,74 @@ async def _asked(
     objectives, _ = objectives_file.read_objectives(handed[1])
     if estimate is None or objectives is None:
         raise Refused(409, "cannot validate the design: the plan that was handed over is none")
-    looked = await worker.prices.of([part.part_id for part in estimate.cots_parts])
+    wanted = [part.part_id for part in estimate.cots_parts]
+    wanted += [each.part_id for each in connections.drives]
+    looked = await worker.prices.of(list(dict.fromkeys(wanted)))
     if faults.on("design-judged-once") and job.session.id in _first:
         return dict(_first[job.session.id])
-    async with built_in(job, worker, script) as (folder, names):
+    async with design_in(job, worker, script) as built:
         found = await worker.pool.ask(
             job,
             "judge",
-            folder=folder,
+            folder=built.folder,
             script=script,
-            names=names,
+            names=built.names,
             estimate=planted.solid_prints(estimate).model_dump_json(),
             objectives=objectives.model_dump_json(),
-            connections=connections.model_dump_json(),
+            connections=_with_starts(connections, built.joints).model_dump_json(),
             prices=_PRICES.dump_json(dict(looked.prices)).decode(),
             version=looked.version,
         )
     left = [Finding.model_validate(each) for each in found["findings"]]
+    moved = _joined(connections, built.joints, estimate, objectives, looked)
+    if moved:
+        # As all that is wrong with connections: nothing is priced then.
+        left = [*(each for each in left if each.stage is Stage.VALID), *moved]
+        found |= {"totals": None, "parts": []}
     found["findings"] = planted.overlooked_in_design(left)
     _first[job.session.id] = dict(found)
     return found
+
+
+def _with_starts(connections: Connections, joints: Sequence[DesignJoint]) -> Connections:
+    """With the places where the script's joints start, which are looked for on the solids as well."""
+    known = {each.name for each in connections.joints}
+    starts = [
+        JointStart(
+            name=each.name[:_NAME_CHARS],
+            part=each.part,
+            movement=Movement(each.kind.value),
+            at_mm=each.anchor_mm,
+            axis=each.axis,
+        )
+        for each in joints
+        if each.kind is not JointKind.RIGID and each.axis is not None and each.name not in known
+    ]
+    return connections.model_copy(update={"joints": [*connections.joints, *starts]})
+
+
+def _joined(
+    connections: Connections,
+    joints: Sequence[DesignJoint],
+    estimate: Estimate,
+    objectives: Objectives,
+    looked: Looked,
+) -> list[Finding]:
+    """All that is wrong with what holds parts together, and with what moves them."""
+    bought = Counter[str]()
+    for row in estimate.cots_parts:
+        bought[row.part_id] += row.quantity
+    return [
+        *drives.unfastened(connections, joints, file=CONNECTIONS),
+        *drives.check(
+            connections,
+            joints,
+            objectives.moving_parts,
+            looked.torque_n_m,
+            bought=bought,
+            file=CONNECTIONS,
+        ),
+    ]
 
 
 def _connections(files: Snapshot) -> tuple[Connections, list[dict[str, Any]]]:

@@ -12,6 +12,9 @@ import runpy
 import sys
 from typing import Any
 
+from workbench_worker import joints
+from workbench_worker.modelerror import ModelError
+
 #: What a script must leave, and the files made of it, in a folder of the job's own.
 PART = "part"
 #: Of several solids: a mapping of their ids.
@@ -29,12 +32,13 @@ _ANGLE_RAD = 0.3
 _SHORTEST_EDGE_MM = {"cnc": 0.5, "print": 0.2}
 
 
-class ModelError(Exception):
-    """The model is no model; one sentence for the agent."""
-
-
 def build(model: str, target: str) -> dict[str, Any]:
-    """Run a script and leave its solid in files of ``target``, a folder that is made for it."""
+    """Run a script and leave its solids in files of ``target``, a folder that is made for it.
+
+    Returns:
+        ``names`` of the parts, ``joints`` between them, by the model ``DesignJoint``, and what is said of
+        joints that are ``unmapped``.
+    """
     from build123d import Compound, Part, Solid, export_brep, export_stl
 
     # What a script was compiled to by earlier code of the session is not what it says.
@@ -68,7 +72,9 @@ def build(model: str, target: str) -> dict[str, Any]:
     export_stl(
         part, os.path.join(target, STL), tolerance=_TOLERANCE_MM, angular_tolerance=_ANGLE_RAD
     )
-    return {"names": [str(name)[:_NAME_CHARS] for name in named]}
+    names = [str(name)[:_NAME_CHARS] for name in named]
+    connected, unmapped = joints.read(model, dict(zip(names, shapes, strict=True)))
+    return {"names": names, "joints": connected, "unmapped": unmapped}
 
 
 def measure(brep: str, method: str, max_size_mm: float) -> dict[str, Any]:

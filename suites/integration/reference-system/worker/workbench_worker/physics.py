@@ -78,7 +78,7 @@ def simulate(
     controls: dict[str, Any],
     objectives: str | None = None,
     kept_in: str | None = None,
-    density_kg_m3: float = _DENSITY_KG_M3,
+    design: str | None = None,
 ) -> dict[str, Any]:
     """Let a model run, and judge every step of each run.
 
@@ -86,7 +86,7 @@ def simulate(
         controls: by the name of their actuator, as JSON.
         objectives: as JSON; none for a model that has no goal.
         kept_in: where each run leaves its file, below the session's files.
-        density_kg_m3: of what is no scene but a mesh.
+        design: what is let run in place of the model's file: the scene of its design.
 
     Raises:
         ModelError: it cannot be run.
@@ -95,15 +95,12 @@ def simulate(
     from workbench_physics.simulate import simulate as runs_of
 
     name = os.path.basename(model)
-    assets: dict[str, bytes] = {}
     try:
-        if model.endswith(".stl"):
-            xml, assets = scene_of_mesh(model, density_kg_m3)
-        else:
+        if design is None:
             with open(model, encoding="utf-8") as file:
                 xml = file.read()
         return runs_of(
-            xml,
+            xml if design is None else design,
             objectives=Objectives.model_validate_json(objectives, strict=False)
             if objectives
             else None,
@@ -113,7 +110,7 @@ def simulate(
             duration_s=duration_s,
             controls=_CONTROLS.validate_python(controls),
             kept_in=(f"{WORKSPACE}/{kept_in}", kept_in) if kept_in else None,
-            assets=assets,
+            as_one=design is not None,
         )
     except UnicodeDecodeError as error:
         raise ModelError(f"cannot simulate {name}: {error}. Correct it") from error

@@ -36,6 +36,11 @@ class Looked:
         """As files are held against it."""
         return {each: _row(price, self.version) for each, price in self.prices.items()}
 
+    def torque_n_m(self, part_id: str) -> float | None:
+        """Of a servo or motor; none of what moves nothing, or is not there."""
+        price = self.prices.get(part_id)
+        return None if price is None else price.torque_n_m
+
     def part(self, part_id: str) -> CataloguePart | None:
         """As designs are priced with it."""
         price = self.prices.get(part_id)

@@ -13,7 +13,7 @@ from workbench_planning import environment
 from workbench_planning import objectives as objectives_file
 from workbench_planning.text import finding
 from workbench_worker.asked import Parts
-from workbench_worker.benchmark_api import built_in
+from workbench_worker.builds import built_in
 from workbench_worker.jobs import Job
 from workbench_worker.refusal import Refused
 

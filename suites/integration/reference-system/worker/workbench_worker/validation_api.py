@@ -18,7 +18,8 @@ from workbench_planning.handover import absent_file
 from workbench_planning.text import bounded, finding, is_absent
 from workbench_worker import planted
 from workbench_worker.asked import CurrentSession, Parts, Worker, refusals
-from workbench_worker.benchmark_api import built_in, is_there
+from workbench_worker.benchmark_api import is_there
+from workbench_worker.builds import built_in
 from workbench_worker.files_api import read_bytes
 from workbench_worker.geometry import STL
 from workbench_worker.jobs import Job

@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from workbench_contract.design import CONNECTIONS
@@ -63,13 +63,13 @@ class Verdict:
 
     Attributes:
         findings: of a design that did not pass.
-        density_kg_m3: of all its parts together.
+        densities_kg_m3: of its parts, as they are simulated: hollows of prints count.
     """
 
     record: Record
     connections_sha256: str | None
     findings: tuple[Finding, ...]
-    density_kg_m3: float | None = None
+    densities_kg_m3: Mapping[str, float] = field(default_factory=dict)
 
 
 def is_due(opened: OpenRequest) -> bool:
@@ -101,7 +101,7 @@ def keep(session: Session, verdict: Verdict) -> None:
         "record": asdict(verdict.record),
         "connections_sha256": verdict.connections_sha256,
         "findings": [each.model_dump(mode="json") for each in verdict.findings],
-        "density_kg_m3": verdict.density_kg_m3,
+        "densities_kg_m3": dict(verdict.densities_kg_m3),
     }
     new = session.home / f"{_RECORD}.{secrets.token_hex(8)}"
     with new.open("w", encoding="utf-8") as file:
@@ -123,7 +123,7 @@ def kept(session: Session) -> Verdict | None:
         record=Record(**record),
         connections_sha256=value["connections_sha256"],
         findings=tuple(Finding.model_validate(each) for each in value["findings"]),
-        density_kg_m3=value["density_kg_m3"],
+        densities_kg_m3=value["densities_kg_m3"],
     )
 
 

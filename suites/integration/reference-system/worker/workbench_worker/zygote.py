@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench_foundation import faults
-from workbench_worker import design, geometry, physics, survey, validation
+from workbench_worker import design, geometry, physics, solids, survey, validation
 from workbench_worker.confined import environment
 from workbench_worker.walls import Walls, die_with_parent, fork_behind
 
@@ -26,9 +26,11 @@ _REQUEST_BYTES = 65_536
 
 JOBS: dict[str, Callable[..., dict[str, Any]]] = {
     "build": geometry.build,
+    "decompose": solids.decompose,
     "judge": design.judge,
     "measure": geometry.measure,
     "simulate": physics.simulate,
+    "solids": solids.solids,
     "survey": survey.survey,
     "validate": physics.validate,
     "validate_environment": validation.validate_environment,
@@ -48,6 +50,7 @@ def main() -> None:
 
     control.send(b"physics")
     import build123d  # noqa: F401
+    import coacd  # noqa: F401
 
     # Behind the walls there is no environment to read them from.
     faults.active()

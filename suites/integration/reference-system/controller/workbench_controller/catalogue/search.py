@@ -61,12 +61,19 @@ async def prices_of(catalogue: Catalogue, part_ids: Sequence[str]) -> PartPrices
                 unit_cost_usd=by_id[part_id].unit_cost_usd,
                 quantity_tiers=_tiers(by_id[part_id]),
                 weight_g=float(by_id[part_id].weight_g),
+                torque_n_m=_torque(by_id[part_id]),
             )
             for part_id in wanted
             if part_id in by_id
         ],
         unknown=[part_id for part_id in wanted if part_id not in by_id],
     )
+
+
+def _torque(part: Part) -> float | None:
+    """Of what moves; a number alone is one."""
+    found = part.specs.get("torque_n_m")
+    return None if found is None or isinstance(found, str) else float(found)
 
 
 def _answer(

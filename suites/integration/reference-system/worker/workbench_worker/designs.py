@@ -1,0 +1,248 @@
+"""A design as the scene that it is simulated as: its solids with their joints, where it stands.
+
+Its script only builds; solids are measured and cut into convex pieces by forks that have run none of it, and
+pieces that are known by their content are not cut again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from workbench_contract.connections import Connections
+from workbench_contract.design import CONNECTIONS
+from workbench_contract.handover import GEOMETRY
+from workbench_contract.joints import DesignJoint, ExportedMotor, ExportedPart
+from workbench_contract.objectives import Control, Objectives
+from workbench_making import drives
+from workbench_physics import assembly, kinematics
+from workbench_physics.errors import SceneError
+from workbench_planning import environment
+from workbench_planning import estimate as estimate_file
+from workbench_planning import objectives as objectives_file
+from workbench_worker import planted_designs as planted
+from workbench_worker import validity
+from workbench_worker.asked import Parts
+from workbench_worker.builds import Built, design_in
+from workbench_worker.files_api import read_bytes
+from workbench_worker.jobs import Job
+from workbench_worker.opening import purpose_of
+from workbench_worker.refusal import Refused
+from workbench_worker.sessions import Session
+
+#: Of a part whose material nobody has named, and of an environment: aluminium.
+_DENSITY_KG_M3 = 2700.0
+#: A part that takes longer to cut is refused.
+_CUT_S = 180
+#: Without a benchmark a design is dropped from so high.
+_DROP_MM = 50.0
+#: The body of a design that is one part without a name.
+_ONLY = "part"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesignScene:
+    """A design, ready to be simulated.
+
+    Attributes:
+        text: MJCF; without the benchmark's object and zones.
+    """
+
+    text: str
+    parts: list[ExportedPart]
+    joints: list[DesignJoint]
+    motors: list[ExportedMotor]
+
+
+async def scene_of(
+    job: Job,
+    worker: Parts,
+    model: str,
+    *,
+    densities: Mapping[str, float] | None,
+    objectives: Objectives | None,
+    controls: Mapping[str, Control] | None = None,
+) -> DesignScene:
+    """Build a design, and put its scene together.
+
+    Args:
+        densities: kg/m³ by the names of its parts; aluminium where there is none.
+        objectives: with them it stands in the environment of the session's benchmark.
+        controls: of motors, besides those of the objectives.
+
+    Raises:
+        Refused: 409 for a design that cannot be mapped, with what is wrong; 503 where the catalogue is away.
+    """
+    connections = await asyncio.to_thread(connections_of, job.session)
+    around: list[assembly.Solid] = []
+    if objectives is not None:
+        around = await _environment(job, worker)
+    async with design_in(job, worker, model) as built:
+        built = _named(built, densities)
+        parts, lows = await _solids(job, worker, built, densities or {})
+    joints = planted.mapped(built.joints, parts)
+    pairs = [pair.parts for pair in connections.pairs]
+    moving = objectives.moving_parts if objectives else []
+    try:
+        mechanism = kinematics.mechanism(
+            [each.name for each in parts], joints, pairs=pairs, grounded=connections.grounded
+        )
+        motors = await _motors(job.session, worker, connections, joints, objectives)
+        told = {part.name: part.control for part in moving} | dict(controls or {})
+        text = assembly.mjcf(
+            planted.weighed(parts),
+            mechanism,
+            drives=[
+                assembly.Drive(
+                    joint=motor.joint,
+                    most=motor.most,
+                    to_position=_is_position(told.get(motor.joint)),
+                )
+                for motor in motors
+            ],
+            environment=around,
+            floor_mm=min(lows) - _DROP_MM if objectives is None else None,
+        )
+    except SceneError as error:
+        raise Refused(409, f"cannot simulate {model!r}: {error}") from error
+    return DesignScene(
+        text=text,
+        parts=[
+            ExportedPart(name=each.name, mass_kg=each.mass_kg, pieces=len(each.pieces_mm))
+            for each in parts
+        ],
+        joints=joints,
+        motors=motors,
+    )
+
+
+def connections_of(session: Session) -> Connections:
+    """How the parts of a session's design hold together, as its file says; nothing without one.
+
+    Raises:
+        Refused: 409 for a file that is none.
+    """
+    try:
+        data = read_bytes(session, CONNECTIONS)
+    except Refused as refused:
+        if refused.status == 404:
+            return Connections(pairs=[])
+        raise
+    try:
+        return Connections.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise Refused(409, f"cannot use {CONNECTIONS}: {where}: {first['msg']}. Correct it") from error
+
+
+def _named(built: Built, densities: Mapping[str, float] | None) -> Built:
+    """What was built, its only part by the name that the plan has for it."""
+    if built.names != [""]:
+        return built
+    name = next(iter(densities)) if densities and len(densities) == 1 else _ONLY
+    joints = [
+        each.model_copy(
+            update={"part": each.part or name, "other": each.other or name},
+        )
+        for each in built.joints
+    ]
+    return Built(folder=built.folder, names=[name], joints=joints)
+
+
+async def _environment(job: Job, worker: Parts) -> list[assembly.Solid]:
+    """The solids of the benchmark's environment, of the bytes that were handed over; none without one."""
+    purpose = purpose_of(job.session)
+    own = {each.path: each.content for each in purpose.files if environment.belongs(each.path)}
+    if GEOMETRY not in own:
+        return []
+    async with design_in(job, worker, GEOMETRY, files=own) as built:
+        found, _ = await _solids(job, worker, _named(built, None), {})
+    return found
+
+
+async def _solids(
+    job: Job, worker: Parts, built: Built, densities: Mapping[str, float]
+) -> tuple[list[assembly.Solid], list[float]]:
+    """What was built, as physics needs it, and how low each lies in mm."""
+    answer = await worker.pool.ask(job, "solids", folder=built.folder, names=built.names)
+    found = []
+    for number, each in enumerate(answer["solids"]):
+        key = planted.key_of(each["key"], each["name"])
+        pieces = await asyncio.to_thread(worker.pieces.of, key)
+        if pieces is None:
+            cut = await worker.pool.ask(
+                job,
+                "decompose",
+                cpu_s=_CUT_S,
+                folder=built.folder,
+                number=number,
+                name=each["name"],
+            )
+            pieces = cut["pieces"]
+            key = planted.key_of(cut["key"], each["name"])
+            await asyncio.to_thread(worker.pieces.keep, key, pieces)
+        x, y, z = each["centre_mm"]
+        found.append(
+            assembly.Solid(
+                name=each["name"],
+                volume_mm3=each["volume_mm3"],
+                centre_mm=(x, y, z),
+                inertia_mm5=tuple(each["inertia_mm5"]),
+                pieces_mm=planted.cut(pieces),
+                density_kg_m3=densities.get(each["name"], _DENSITY_KG_M3),
+            )
+        )
+    return found, [each["low_mm"] for each in answer["solids"]]
+
+
+async def _motors(
+    session: Session,
+    worker: Parts,
+    connections: Connections,
+    joints: Sequence[DesignJoint],
+    objectives: Objectives | None,
+) -> list[ExportedMotor]:
+    """The motors of a design, by the catalogue as it is now."""
+    purpose = purpose_of(session)
+    bought: Counter[str] | None = None
+    moving = objectives.moving_parts if objectives else []
+    if validity.is_due(purpose):
+        plan, goal = validity.handed(purpose)
+        estimate, _ = estimate_file.read_estimate(plan)
+        known, _ = objectives_file.read_objectives(goal)
+        bought = Counter()
+        for row in estimate.cots_parts if estimate else ():
+            bought[row.part_id] += row.quantity
+        moving = known.moving_parts if known else moving
+    looked = await worker.prices.of(
+        list(dict.fromkeys(each.part_id for each in connections.drives))
+    )
+    findings = drives.check(
+        connections, joints, moving, looked.torque_n_m, bought=bought, file=CONNECTIONS
+    )
+    if findings:
+        first = findings[0]
+        raise SceneError(f"{first.file}: {first.where}: found {first.found}, expected {first.expected}")
+    motors = []
+    for each in connections.drives:
+        torque = planted.torque(looked, each.part_id)
+        motors.append(
+            ExportedMotor(
+                joint=each.joint,
+                part_id=each.part_id,
+                catalogue_version=looked.version,
+                torque_n_m=torque,
+                most=drives.most(each, torque),
+            )
+        )
+    return motors
+
+
+def _is_position(control: Any) -> bool:
+    return control is not None and control.mode in ("waypoint", "hold", "oscillate")
