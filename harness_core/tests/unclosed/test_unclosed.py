@@ -92,6 +92,22 @@ def test_what_is_not_known_has_no_line():
     assert ("Quiet is open", "") == (str(thing), thing.where)
 
 
+def test_a_file_system_that_a_test_made_up_is_not_asked(monkeypatch):
+    """What opens a socket in another thread is not ended by a path that cannot be made just then."""
+
+    def not_now(*_: object) -> None:
+        raise AttributeError("type object 'Path' has no attribute '_flavour'")
+
+    line = sys._getframe().f_lineno + 3
+    with watch_unclosed() as unclosed, monkeypatch.context() as patch:
+        patch.setattr(Path, "__new__", not_now)
+        socket.socket()
+        patch.undo()
+        (thing,) = unclosed.collect()
+
+    assert f"{HERE}:{line}" == thing.where
+
+
 def test_other_unraisable_errors_go_where_they_went(monkeypatch):
     """An error that speaks of nothing open reaches the hook that was there before."""
     seen = []
