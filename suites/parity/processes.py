@@ -78,6 +78,7 @@ class Process:
         self._connection = connection
         self.pid = pid
         self._call: Call | None = None
+        self._failure: OSError | None = None
         self._is_alive = True
 
     def advance(self, *, steps: int | None = None, point: str = "") -> Stop:
@@ -96,6 +97,15 @@ class Process:
             if self.at == Stop(kind="point", what=point):
                 break
         return self.at
+
+    def fail(self, number: int) -> None:
+        """Let what it is about to do to a file fail, as on a disk that is full: nothing is done there.
+
+        Args:
+            number: of the error, as ``errno`` has it.
+        """
+        assert self.at.kind == "file", f"what fails is done to a file: it stopped before {self.at}"
+        self._failure = OSError(number, os.strerror(number))
 
     def kill(self) -> None:
         """Kill it where it is; one that is through ends by itself, and hands over what it executed."""
@@ -118,6 +128,8 @@ class Process:
         if self.at.kind == "waits":
             return
         answer: Reply | OSError | None = None
+        if self._failure is not None:
+            answer, self._failure = self._failure, None
         if self._call is not None:
             call, self._call = self._call, None
             try:
@@ -211,7 +223,9 @@ class _Child:
         path = os.fsdecode(subject) if isinstance(subject, str | bytes | os.PathLike) else ""
         # Below a folder that is removed names are relative; a lock is taken on a number.
         if path.startswith(str(self._world.home)) or (event != "open" and not path.startswith("/")):
-            self.stop(Stop(kind="file", what=f"{event} {Path(path).name}"))
+            answer = self.stop(Stop(kind="file", what=f"{event} {Path(path).name}"))
+            if isinstance(answer, OSError):
+                raise answer
 
     def run(
         self,

@@ -10,14 +10,18 @@ from typing import Any, Final
 import pytest
 
 from suites.parity.bottles import Rich, look
+from suites.parity.compare import Reply
 from suites.parity.launcher import Backend, Launcher
 from suites.parity.sides import Sides
 from suites.parity.test_lifecycle import BENT, a_folder
 from suites.parity.tools.guest import script_that_links
-from suites.parity.world import World
+from suites.parity.world import OTHER_IMAGE, Refusal, World
 
 #: More commands than a launch takes.
 _STEPS: Final = 4
+
+#: More commands than a whole life takes: a start, a list, an approval, the end, a cleanup.
+_STEPS_OF_A_LIFE: Final = 16
 
 #: Copies that fail before what is open is counted again.
 _COPIES: Final = 5
@@ -98,6 +102,84 @@ def test_a_launch_that_fails_leaves_nothing(
         "environment of the next launch": rich.env,
     }
     sides.check_side(backend, f"failed-steps/{launch}-{how}", body, expected=expected)
+
+
+#: What a tool may print that ends well, and yet says nothing, or nothing that was asked for.
+ANSWERS: Final = {
+    "nothing": b"",
+    "an-empty-line": b"\n",
+    "words": b"Everything is fine.\nGo on.\n",
+    "no-text": b"\xff\xfe\x00\x80\t\xff\n",
+    "null": b"null\n",
+    "an-empty-list": b"[]\n",
+    "a-list-of-something-else": b'[{"version": 2}, 7, "x"]\n',
+    "a-mapping": b'{"machines": [], "Config": {}}\n',
+    "half-of-it": b'[{"name": "bot-bottle-dev", "sta',
+}
+
+
+@pytest.mark.covers("PARITY-BOTTLE", "PARITY-CLEANUP", "PARITY-REMEDIATION")
+@pytest.mark.simulated("commands answer on request")
+@pytest.mark.parametrize("what", ANSWERS)
+def test_an_answer_that_is_none_is_no_crash(sides: Sides, backend: Backend, what: str) -> None:
+    """Whichever command ends well and says something else, as of another version: no traceback.
+
+    Once it answers again, a cleanup leaves what is preserved, and nothing besides.
+    """
+    rich = Rich.marked("dev", "unclear")
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        rich.write(world)
+        rich.type_in(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            identity = bottle.identity
+            launcher.preserve(identity)
+        others = sorted(world.guests())
+        problems: list[str] = []
+        for step in range(1, _STEPS_OF_A_LIFE + 1):
+            rich.type_in(world)
+            world.stub.fail_at(step, reply=Reply(stdout=ANSWERS[what]))
+            calls = len(world.commands.calls)
+            outcomes = {each: Refusal() for each in ("list", "approval")}
+            with (
+                world.may_refuse(launcher.errors) as outcomes["life"],
+                launcher.start("dev", backend=world.backend) as bottle,
+            ):
+                with world.may_refuse(launcher.errors) as outcomes["list"]:
+                    launcher.active(world.backend)
+                proposal = launcher.propose(bottle.identity, image=OTHER_IMAGE, justification="x")
+                with world.may_refuse(launcher.errors) as outcomes["approval"]:
+                    launcher.approve(proposal)
+            with world.may_refuse(launcher.errors) as outcomes["cleanup"]:
+                launcher.cleanup()
+            taken = world.commands.calls[calls:][step - 1 : step]
+            world.stub.revive()
+            world.answers.clear()
+            with world.may_refuse(launcher.errors) as last:
+                sides.open(world).cleanup()
+            found = {
+                **{each: outcome.happened for each, outcome in outcomes.items()},
+                "cleanup after that": last.happened,
+                "guests": sorted(world.guests()),
+                "recorded": recorded(world),
+            }
+            wanted = {**dict.fromkeys(outcomes, "done or refused"), "cleanup after that": "done"}
+            wanted |= {"guests": others, "recorded": [identity]}
+            problems += [
+                f"{' '.join(taken[0].argv[:3]) if taken else step}: {each}: expected "
+                f"{wanted[each]}, found {value}"
+                for each, value in found.items()
+                if value != wanted[each] and f"{value}" not in str(wanted[each]).split(" or ")
+            ]
+            if not taken:
+                break
+        rich.type_in(world)
+        with launcher.resume(identity) as bottle:
+            env = look(bottle, rich)["env"]
+        return {"problems": problems, "all steps": not taken, "environment of what is kept": env}
+
+    expected = {"problems": [], "all steps": True, "environment of what is kept": rich.env}
+    sides.check_side(backend, f"failed-steps/answer-{what}", body, expected=expected)
 
 
 def open_files() -> int:

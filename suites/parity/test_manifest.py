@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 import pytest
@@ -241,13 +246,62 @@ def test_a_manifest_that_is_no_utf_8_is_not_read_as_another(sides: Sides, backen
     sides.check_side(backend, "manifest/no-utf-8", body, expected=expected)
 
 
+#: A file that is there and that nobody can read, not even root: from its beginning on it has no bytes.
+UNREADABLE: Final = Path("/proc/self/mem")
+
+
+@pytest.mark.simulated("a file that cannot be read is really there")
+@pytest.mark.parametrize("which", ["dev", "base"])
+def test_a_manifest_that_cannot_be_read_is_named(
+    there: Sides, backend: Backend, which: str
+) -> None:
+    """It is refused by its file, whether it was asked for or is a parent; nothing is started."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image, "extends": "base"})
+        path = world.write_bottle("base", {}).with_name(f"{which}.md")
+        path.unlink()
+        path.symlink_to(UNREADABLE)
+        outcome, _ = try_to_start(world, launcher)
+        return {
+            "outcome": outcome.happened,
+            "mentions": outcome.mentions(path.name),
+            "commands": [str(call) for call in world.commands.calls],
+        }
+
+    expected = {"outcome": "refused", "mentions": {f"{which}.md": True}, "commands": []}
+    there.check_side(backend, f"manifest/unreadable-{which}", body, expected=expected)
+
+
+#: Reading a few small files takes no time; what follows a circle of them has no end.
+_READ_S: Final = 30
+
+
+@contextmanager
+def coming_to_an_end() -> Iterator[None]:
+    """Fail when manifests are read on and on."""
+
+    def over(_: int, __: FrameType | None) -> None:
+        message = f"a circle of manifests is refused: expected an end, found none in {_READ_S} s"
+        raise AssertionError(message)
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(_READ_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_a_cycle_of_manifests_is_refused(sides: Sides, backend: Backend) -> None:
     """Manifests that extend each other are named, not followed for ever."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         world.write_bottle("dev", {"extends": "base"})
         world.write_bottle("base", {"extends": "dev"})
-        outcome, _ = try_to_start(world, launcher)
+        with coming_to_an_end():
+            outcome, _ = try_to_start(world, launcher)
         return {"outcome": outcome.happened, "mentions": outcome.mentions("extends", "base")}
 
     expected = {"outcome": "refused", "mentions": {"extends": True, "base": True}}
@@ -283,7 +337,8 @@ def test_a_bad_parent_is_refused(sides: Sides, backend: Backend, what: str) -> N
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         for name, front_matter in manifests.items():
             world.write_bottle(name, front_matter)
-        outcome, _ = try_to_start(world, launcher)
+        with coming_to_an_end():
+            outcome, _ = try_to_start(world, launcher)
         return {
             "outcome": outcome.happened,
             "mentions": outcome.mentions(*mentions),

@@ -512,6 +512,47 @@ def test_a_cleanup_beside_a_launch_takes_nothing(
     there.check_side(backend, name, body, expected={"problems": []})
 
 
+@pytest.mark.parametrize("begun", ["before", "meanwhile"])
+def test_a_launcher_that_dies_beside_a_cleanup_is_made_up_for(
+    there: Sides, backend: Backend, begun: str
+) -> None:
+    """Whatever a cleanup has seen when it is killed, no guest is forgotten: the next one finds it."""
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+        for steps in range(_STEPS):
+            left = fresh(there, world)
+            with in_a_process(there, left, start) as dying:
+                if begun == "before":
+                    dying.advance(point="runs")
+                with in_a_process(there, left, clean_up) as cleaning:
+                    at = cleaning.advance(steps=steps)
+                    if begun == "meanwhile":
+                        # One that waits for the cleanup is killed while it waits.
+                        dying.advance(point="runs")
+                    dying.kill()
+                    (cleaned,) = ends(cleaning)
+            launcher = there.open(left)
+            with left.may_refuse(launcher.errors) as again:
+                launcher.cleanup()
+            found += problems(
+                f"killed when a cleanup is before {at}",
+                {
+                    "that cleanup": ("cleaned up", cleaned),
+                    "the next one": ("done", again.happened),
+                    "guests at the end": ([], sorted(left.guests())),
+                    "records at the end": ([], recorded(left)),
+                    "values outside the guest": ({}, RICH.exposed(left)),
+                },
+            )
+            if at.kind == "done":
+                break
+        return {"problems": found}
+
+    name = f"processes/dies-beside-a-cleanup-{begun}"
+    there.check_side(backend, name, body, expected={"problems": []})
+
+
 @pytest.mark.covers("PARITY-REMEDIATION")
 def test_a_cleanup_beside_an_approval_takes_nothing(there: Sides, backend: Backend) -> None:
     """Whatever an approval has done when a cleanup comes: it ends as without, and the bottle lives."""
