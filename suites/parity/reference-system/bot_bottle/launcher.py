@@ -12,7 +12,7 @@ from bot_bottle.backends import BACKENDS, choose_backend
 from bot_bottle.backends.base import Backend, Bottle, Spec
 from bot_bottle.backends.docker import ENV_FILES
 from bot_bottle.env import resolve_env
-from bot_bottle.errors import BackendError, RemediationError, StateError
+from bot_bottle.errors import BackendError, HeldError, RemediationError, StateError, told
 from bot_bottle.host import Host
 from bot_bottle.manifest import load_bottle
 from bot_bottle.proposals import Proposal, Proposals
@@ -83,7 +83,8 @@ class Launcher:
             transcript = self._state.folder(identity) / "transcript"
             if not transcript.is_dir():
                 self._host.log.warning("the transcript of %s is gone, a new one begins", identity)
-                transcript.mkdir()
+                with told(StateError, f"begin a transcript of {identity}"):
+                    transcript.mkdir()
             image = metadata.image or manifest.image
             plan = self._backend(backend).prepare(Spec(identity=identity, image=image, env=env))
             # What a launcher left that died; nobody holds it now but us.
@@ -118,43 +119,63 @@ class Launcher:
             BackendError: something could not be removed.
         """
         removed: set[str] = set()
-        recorded = {metadata.backend for metadata in self.recorded()}
+        identities = self._state.identities()
+        recorded = {metadata.identity: metadata.backend for metadata in self.recorded()}
+        # Identity → the backends that may have a guest of it: those that list one, and its own,
+        # where one may have been made since.
+        where = {identity: {name} & set(BACKENDS) for identity, name in recorded.items()}
         for name in BACKENDS:
-            backend = self._backend(name)
             try:
-                left = backend.leftovers()
+                left = self._backend(name).leftovers()
             except BackendError as error:
-                if name in recorded:
+                if name in recorded.values():
                     raise
                 self._host.log.info("%s is passed over: %s", name, error)
                 continue
             for identity in left:
-                with self._idle(identity) as idle:
-                    if idle:
-                        backend.remove(identity)
-                        removed.add(identity)
-        for identity in self._state.identities():
-            kept = self._state.is_preserved(identity) and not faults.on("cleanup-takes-preserved")
+                where.setdefault(identity, set()).add(name)
+                identities.append(identity)
+        for identity in dict.fromkeys(identities):
             with self._idle(identity) as idle:
-                if idle and not kept:
-                    self._state.remove(identity)
-                    removed.add(identity)
+                if idle:
+                    removed |= self._clear(identity, sorted(where.get(identity, ())))
         self._state.sweep()
         for file in (self._host.root / ENV_FILES).glob("*.*"):
             if self._state.holder(file.stem) is None:
-                file.unlink(missing_ok=True)
+                with told(StateError, f"remove {file}"):
+                    file.unlink(missing_ok=True)
         return sorted(removed)
+
+    def _clear(self, identity: str, backends: list[str]) -> set[str]:
+        """Remove the guests of a bottle that nobody runs, and then its record unless preserved."""
+        removed: set[str] = set()
+        for backend in map(self._backend, backends):
+            if identity in backend.leftovers():
+                backend.remove(identity)
+                removed.add(identity)
+        kept = self._state.is_preserved(identity) and not faults.on("cleanup-takes-preserved")
+        if self._state.is_recorded(identity) and not kept:
+            self._state.remove(identity)
+            removed.add(identity)
+        return removed
 
     @contextmanager
     def _idle(self, identity: str) -> Iterator[bool]:
-        """Whether nobody runs a bottle, which stays so until the end of the block."""
+        """Whether nobody runs a bottle, which stays so until the end of the block.
+
+        Raises:
+            StateError: it cannot be told.
+        """
         with ExitStack() as stack:
             try:
                 stack.enter_context(self._state.locked(identity))
+            except HeldError:
+                yield False
+                return
             except StateError:
                 # Without a record there is nothing that could be launched.
-                yield not self._state.is_recorded(identity)
-                return
+                if self._state.is_recorded(identity):
+                    raise
             yield True
 
     def propose(self, identity: str, *, image: str, justification: str) -> Proposal:

@@ -114,6 +114,8 @@ def _front_matter(path: Path) -> dict[str, Any]:
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
         problem = f"it is no UTF-8 ({error.reason})"
+    except OSError as error:
+        problem = f"{error.strerror}"
     if problem:
         # Out here it has no context: that error holds all that was read.
         raise ManifestError(path, "", problem)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 
-from bot_bottle.errors import RemediationError
+from bot_bottle.errors import RemediationError, told
 from bot_bottle.host import Host
 from bot_bottle.state import alone, write_atomically
 
@@ -44,7 +44,8 @@ class Proposals:
             image=image,
             justification=justification,
         )
-        self._folder.mkdir(parents=True, exist_ok=True)
+        with told(RemediationError, f"queue a proposal in {self._folder}"):
+            self._folder.mkdir(parents=True, exist_ok=True)
         self.write(proposal)
         return proposal
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bot_bottle import faults
-from bot_bottle.errors import StateError
+from bot_bottle.errors import HeldError, StateError, told
 from bot_bottle.host import Host
 
 _IDENTITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -67,11 +67,15 @@ class State:
     def created(self, metadata: Metadata) -> Iterator[None]:
         """Record a bottle and hold it: nobody sees the record of one that is not held yet."""
         folder = self.root / metadata.identity
-        with self._alone():
+        with self._alone(), told(StateError, f"record {metadata.identity} in {folder}"):
             folder.mkdir(parents=True)
-            self._take(metadata.identity)
-            (folder / "transcript").mkdir()
-            self.write(metadata)
+            try:
+                self._take(metadata.identity)
+                (folder / "transcript").mkdir()
+                self.write(metadata)
+            except (OSError, StateError):
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
         with self._held(metadata.identity):
             yield
 
@@ -104,7 +108,8 @@ class State:
         return _IDENTITY.fullmatch(identity) is not None and (self.root / identity).is_dir()
 
     def preserve(self, identity: str) -> None:
-        (self.folder(identity) / "preserve").touch()
+        with told(StateError, f"preserve {identity}"):
+            (self.folder(identity) / "preserve").touch()
 
     def is_preserved(self, identity: str) -> bool:
         return (self.root / identity / "preserve").exists()
@@ -112,9 +117,10 @@ class State:
     def remove(self, identity: str) -> None:
         """Remove what is recorded of a bottle, if anything is; nobody sees half of it."""
         trash = self._host.root / "trash"
-        with self._alone(), contextlib.suppress(FileNotFoundError):
+        with self._alone(), told(StateError, f"remove the record of {identity}"):
             trash.mkdir(exist_ok=True)
-            (self.root / identity).rename(trash / f"{identity}.{secrets.token_hex(4)}")
+            with contextlib.suppress(FileNotFoundError):
+                (self.root / identity).rename(trash / f"{identity}.{secrets.token_hex(4)}")
         self.sweep()
 
     def sweep(self) -> None:
@@ -127,15 +133,17 @@ class State:
         """Hold a bottle while it runs.
 
         Raises:
-            StateError: another launcher that lives holds it.
+            HeldError: another launcher that lives holds it.
+            StateError: nothing is recorded of it, or it cannot be held.
         """
         self.folder(identity)
         with self._alone():
             self.folder(identity)
             holder = self.holder(identity)
             if holder is not None:
-                raise StateError(f"cannot launch {identity}: process {holder} runs it")
-            self._take(identity)
+                raise HeldError(f"cannot launch {identity}: process {holder} runs it")
+            with told(StateError, f"launch {identity}"):
+                self._take(identity)
         with self._held(identity):
             yield
 
@@ -152,7 +160,8 @@ class State:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """No other process of this home is here at the same time; the kernel ends it with us."""
-        self._host.root.mkdir(parents=True, exist_ok=True)
+        with told(StateError, f"make {self._host.root}"):
+            self._host.root.mkdir(parents=True, exist_ok=True)
         with alone(self._host.root / "guard"):
             yield
 
@@ -164,21 +173,34 @@ class State:
         try:
             yield
         finally:
-            (self.root / identity / "lock").unlink(missing_ok=True)
+            with told(StateError, f"let go of {identity}"):
+                (self.root / identity / "lock").unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def alone(guard: Path) -> Iterator[None]:
-    """Wait until no other process is in such a block on the same file."""
-    with guard.open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    """Wait until no other process is in such a block on the same file.
+
+    Raises:
+        StateError: the file cannot be opened or locked.
+    """
+    with contextlib.ExitStack() as stack:
+        with told(StateError, f"lock {guard}"):
+            file = stack.enter_context(guard.open("ab"))
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def write_atomically(path: Path, content: dict[str, object]) -> None:
+    """Write a file, or leave it as it is.
+
+    Raises:
+        StateError: it cannot be written.
+    """
     draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(content, indent=2) + "\n")
-    draft.replace(path)
+    with told(StateError, f"write {path}"):
+        draft.write_text(json.dumps(content, indent=2) + "\n")
+        draft.replace(path)
 
 
 def _began(pid: int) -> str | None:

@@ -18,7 +18,7 @@ from bot_bottle import faults
 from bot_bottle.backends.base import Bottle, ExecResult, Plan, Spec, closing, source_of
 from bot_bottle.copying import copy_into
 from bot_bottle.env import ResolvedEnv
-from bot_bottle.errors import BackendError, RemediationError
+from bot_bottle.errors import BackendError, RemediationError, told
 from bot_bottle.host import Host
 from bot_bottle.run import DESCRIPTOR, Completed
 
@@ -49,12 +49,15 @@ class BubblewrapBackend:
     def launch(self, plan: Plan) -> Iterator[Bottle]:
         folder = Path(plan.guest)
         # What is in it is the guest's, whatever the modes of its files are.
-        folder.mkdir(mode=0o700, parents=True)
-        for name in _WRITABLE.values():
-            (folder / name).mkdir()
-        (folder / "passwd").write_text(_PASSWD)
-        (folder / "guest.json").write_text(json.dumps({"identity": plan.identity}))
+        making = f"make a folder for {plan.identity}"
+        with told(BackendError, making):
+            folder.mkdir(mode=0o700, parents=True)
         with closing(BubblewrapBottle(self._host, plan.identity, folder, plan.env)) as bottle:
+            with told(BackendError, making):
+                for name in _WRITABLE.values():
+                    (folder / name).mkdir()
+                (folder / "passwd").write_text(_PASSWD)
+                (folder / "guest.json").write_text(json.dumps({"identity": plan.identity}))
             done = bottle.run(["true"], user="node")
             if done.returncode != 0:
                 output = done.stderr.decode(errors="replace").strip()

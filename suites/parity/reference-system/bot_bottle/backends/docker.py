@@ -19,7 +19,7 @@ from typing import Any
 from bot_bottle import faults
 from bot_bottle.backends.base import Bottle, ExecResult, Plan, Spec, closing, source_of
 from bot_bottle.env import ResolvedEnv
-from bot_bottle.errors import BackendError, EnvError, RemediationError
+from bot_bottle.errors import BackendError, EnvError, RemediationError, told
 from bot_bottle.host import Host
 from bot_bottle.run import checked
 
@@ -85,7 +85,7 @@ class DockerBackend:
         if not faults.on("docker-remediation-removes-first"):
             self._or_refuse(["image", "inspect", image], f"find image {image}")
         described = self._or_refuse(["inspect", name], f"inspect {name}")
-        env = _env_of(json.loads(described)[0]["Config"])
+        env = _env_of(described)
         if faults.on("docker-remediation-removes-first"):
             self._docker(["rm", "-f", name], f"remove {name}")
             self._run(name, identity, image, env)
@@ -137,7 +137,11 @@ class DockerBackend:
 
     def _identities(self, *flags: str) -> list[str]:
         """Each once: a bottle whose image is being changed has two containers."""
-        return list(dict.fromkeys(identity for _, identity in self._containers(*flags)))
+        rows = self._containers(*flags)
+        # Anything else is no answer of docker's.
+        if not faults.on("docker-cleanup-removes-foreign"):
+            rows = [row for row in rows if all(row)]
+        return list(dict.fromkeys(identity for _, identity in rows))
 
     def _containers(self, *flags: str) -> list[tuple[str, str]]:
         template = '{{.Names}}\t{{.Label "' + _IDENTITY + '"}}'
@@ -145,7 +149,7 @@ class DockerBackend:
         if faults.on("docker-cleanup-removes-foreign"):
             condition = "name=bot"
         argv = ["ps", *flags, "--filter", condition, "--format", template]
-        lines = self._docker(argv, "list containers").decode().splitlines()
+        lines = self._docker(argv, "list containers").decode(errors="replace").splitlines()
         return [(name, identity) for name, _, identity in (line.partition("\t") for line in lines)]
 
     def _or_refuse(self, argv: Sequence[str], doing: str) -> bytes:
@@ -240,15 +244,23 @@ def _fits(name: str, value: str) -> bool:
         return False
 
 
-def _env_of(config: Mapping[str, Any]) -> ResolvedEnv:
+def _env_of(described: bytes) -> ResolvedEnv:
     """What a container was given; nothing says any more which of it was a literal."""
-    if _VARIABLES not in config["Labels"]:
+    try:
+        config: Mapping[str, Any] = json.loads(described)[0]["Config"]
+        labels, pairs = config["Labels"], config["Env"]
+        entries = dict(entry.partition("=")[::2] for entry in pairs)
+        is_told = _VARIABLES in labels
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise RemediationError(
+            "cannot read what docker says of a container. Nothing was changed on docker"
+        ) from error
+    if not is_told:
         raise RemediationError(
             "cannot change the image of a docker container that an older launcher started: which "
             "variables are its image's is not known. Nothing was changed; end it and resume it"
         )
-    given = config["Labels"][_VARIABLES].split()
-    entries = dict(entry.partition("=")[::2] for entry in config["Env"])
+    given = labels[_VARIABLES].split()
     return ResolvedEnv({}, {name: entries[name] for name in given if name in entries})
 
 
@@ -256,14 +268,15 @@ def _env_of(config: Mapping[str, Any]) -> ResolvedEnv:
 def _env_file(root: Path, identity: str, entries: Mapping[str, str]) -> Iterator[Path]:
     """A file that only its owner reads, gone at the end of the block; cleanup knows whose it is."""
     folder = root / ENV_FILES
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{identity}.{secrets.token_hex(8)}"
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.writelines(f"{name}={value}\n" for name, value in entries.items())
+        with told(BackendError, f"write a file for the variables of {identity}"):
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+                file.writelines(f"{name}={value}\n" for name, value in entries.items())
         yield path
     finally:
         if not faults.on("docker-env-file-left-behind"):
-            with suppress(FileNotFoundError):
-                path.unlink()
+            with told(BackendError, f"remove {path}"):
+                path.unlink(missing_ok=True)

@@ -73,8 +73,12 @@ class SmolmachinesBackend:
 
     def _machines(self, *, running: bool) -> list[str]:
         """Identities of machines that this home recorded; a machine has no labels."""
-        listed = json.loads(self._smolvm(["machine", "list", "--json"], "list machines"))
-        names = {row["name"] for row in listed if not running or row["state"] == "running"}
+        answer = self._smolvm(["machine", "list", "--json"], "list machines")
+        try:
+            states = {row["name"]: row["state"] for row in json.loads(answer)}
+        except (ValueError, LookupError, TypeError) as error:
+            raise BackendError("cannot list machines: smolvm answers no list of them") from error
+        names = {name for name, state in states.items() if not running or state == "running"}
         return [each for each in self._state.identities() if _PREFIX + each in names]
 
     def _smolvm(
