@@ -399,8 +399,9 @@ _MALFORMED: Final[dict[str, dict[str, Any]]] = {
         "goal_zone.colour": "red",
         "moving_parts.1.dof": "none",
         "randomization.seeds": [],
-        "simulation_bounds.min_mm.0": float("nan"),
+        "constraints.max_weight_g": "heavy",
     },
+    "no number": {"simulation_bounds.min_mm.0": float("nan")},
 }
 
 
@@ -602,4 +603,4 @@ async def test_int_024_a_judge_of_boxes_agrees(worker: HttpClient) -> None:
         ]
         assert not strange, f"findings about what does not meet: {strange}"
 
-    await for_all(_EXAMPLES, agrees, most=6)
+    await for_all(_EXAMPLES, agrees, most=5)

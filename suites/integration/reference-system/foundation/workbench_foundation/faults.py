@@ -193,6 +193,7 @@ FAULTS = {
     "validation-jitter-ignored": "a benchmark is validated without its runtime jitter",
     "validation-judged-once": "a session's benchmark is judged by its first verdict",
     "validation-of-first-objectives": "every benchmark is held against the first objectives that were validated",
+    "validation-one-finding-at-a-time": "a validation tells the first finding of objectives alone",
     "validation-samples-left-out": "a benchmark is validated at the corners of its range alone",
     "validation-scale-ignored": "a benchmark is validated with its object as small as it can be",
     "validation-seed-unused": "the samples of a validation do not follow from their seed",
