@@ -326,10 +326,10 @@ async def expect_turns_bounded(ecosystem: Ecosystem, token: str) -> None:
     row = await _session(health, token)
     story = f"row {dict(row)}, answer {answer.text}"
 
-    expect_failed(answer)
     assert 1 <= len(calls) <= TURNS + 1, (
         f"a session has {TURNS} turns: expected no more calls of the model, found {len(calls)}\n{story}"
     )
+    expect_failed(answer)
     expect_finished(row, butler="health", story=story)
     assert row["success"] is False, f"a session that came to no end has failed\n{story}"
     assert row["error"], f"the failed session has no reason\n{story}"
