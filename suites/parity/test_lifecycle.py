@@ -252,7 +252,7 @@ def _between(path: Path, root: Path) -> list[Path]:
     return [above for above in path.parents if root in above.parents]
 
 
-@pytest.mark.parametrize("name", ["near.txt", "-n", "--help", "-"])
+@pytest.mark.parametrize("name", ["near.txt", "-n", "--help", "-", "a:b.txt"])
 def test_a_relative_path_is_copied_in(sides: Sides, backend: Backend, name: str) -> None:
     """It is looked for where its user is, also when a tool would take it for an option."""
 

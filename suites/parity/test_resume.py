@@ -386,7 +386,10 @@ def test_no_backend_takes_anothers_bottle_for_its_own(sides: Sides, backend: Bac
 @pytest.mark.simulated("tools that need not be there are listed")
 @pytest.mark.parametrize("what", DAMAGE)
 def test_damaged_metadata_is_in_nobodys_way(sides: Sides, backend: Backend, what: str) -> None:
-    """Other bottles start, run and are listed; a cleanup leaves what is preserved; nothing breaks."""
+    """Other bottles start, run and are listed; a cleanup leaves what is preserved; nothing breaks.
+
+    What a launcher left that died is removed beside it.
+    """
     make_wrong, _ = DAMAGE[what]
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
@@ -405,8 +408,16 @@ def test_damaged_metadata_is_in_nobodys_way(sides: Sides, backend: Backend, what
             listed = launcher.active(world.backend) == [other]
             inside = read_environment(bottle.exec(ENVIRONMENT).stdout).get("GREETING")
             launcher.preserve(other)
+        with (
+            world.may_refuse(launcher.errors),
+            launcher.start("dev", backend=world.backend) as bottle,
+        ):
+            dying = bottle.identity
+            world.stub.crash_at(1)
+        world.stub.revive()
         with world.may_refuse(launcher.errors) as cleaning:
             launcher.cleanup()
+        left = [name for name in world.guests() if dying in name]
         with world.may_refuse(launcher.errors) as resuming, launcher.resume(other):
             pass
         return {
@@ -415,6 +426,8 @@ def test_damaged_metadata_is_in_nobodys_way(sides: Sides, backend: Backend, what
             "listed": listed,
             "GREETING": inside,
             "cleanup": cleaning.happened in ("done", "refused"),
+            "guests that a dead launcher left": left,
+            "record of a dead launcher's bottle": (world.state / dying).exists(),
             "state untouched": before.items() <= world.tree().items(),
             "resume of the other": resuming.happened,
         }
@@ -425,6 +438,8 @@ def test_damaged_metadata_is_in_nobodys_way(sides: Sides, backend: Backend, what
         "listed": True,
         "GREETING": "hello",
         "cleanup": True,
+        "guests that a dead launcher left": [],
+        "record of a dead launcher's bottle": False,
         "state untouched": True,
         "resume of the other": "done",
     }

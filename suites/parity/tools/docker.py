@@ -138,7 +138,9 @@ class Docker:
                 return self._run(rest, call)
             case ("exec", *rest):
                 return self._exec(rest, call)
-            case ("cp", source, target):
+            case ("cp", source, target) if source[:1] != "-" and (
+                source[:1] == "/" or ":" not in source
+            ):
                 return self._copy(source, target)
             case ("rm", *rest) | ("container", "rm", *rest):
                 return self._each(rest, _FORCE, self._remove, command="docker rm")

@@ -67,7 +67,9 @@ class Smolvm:
                 return self._power(parse(rest, _NAME, command=f"smolvm machine {command}"), command)
             case ("machine", "exec", *rest):
                 return self._exec(parse(rest, _EXEC, command="smolvm machine exec"), call)
-            case ("machine", "cp", source, target):
+            case ("machine", "cp", source, target) if source[:1] != "-" and (
+                source[:1] == "/" or ":" not in source
+            ):
                 return self._copy(source, target)
             case ("machine", "delete", *rest):
                 return self._delete(parse(rest, _NAME, command="smolvm machine delete"))
