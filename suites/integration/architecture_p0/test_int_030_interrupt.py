@@ -16,11 +16,15 @@ from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import scene
-from suites.integration.sessions import new_session
+from suites.integration.sessions import Session, new_session
 from suites.integration.temporal_view import closed_workflow
 
 #: Longer than any run of the suite, so that nothing ends by itself.
 _LONG_S = 600
+
+#: More of them than can be carried out before an interruption takes effect, and at which it is asked for.
+_SHORT_CALLS: Final = 150
+_SHORT_AT: Final = (0, 3)
 
 #: Writes on in the foreground, in the background, and out of its process group and session.
 _BEATING: Final = (
@@ -148,27 +152,92 @@ async def test_int_030_it_is_interrupted_wherever_it_is(episodes: Episodes) -> N
 
 @pytest.mark.covers("INT-030")
 @pytest.mark.integration_p0
+async def test_int_030_between_many_short_calls(episodes: Episodes) -> None:
+    """An agent that does one short thing after another is interrupted as well, and does not come to its end.
+
+    Each call is over before anybody can cancel it. The model provider is a stand-in: the gateway does the
+    turns.
+    """
+    for at in _SHORT_AT:
+        token = new_token()
+        writes = tuple(
+            use("fs_write", path=f"{number}.txt", content="x") for number in range(_SHORT_CALLS)
+        )
+        await episodes.rehearse(token, writes, use("fs_write", path="afterwards.txt", content="x"))
+        accepted = await episodes.submit(token)
+        session = episodes.session(accepted["session_id"])
+
+        async def is_at(session: Session = session, at: int = at) -> bool:
+            return f"{at}.txt" in await session.files()
+
+        await eventually(is_at, seconds=SOON_S, expected=f"call {at} of many short ones")
+        answer = await episodes.interrupt(accepted["episode_id"])
+        assert 202 == answer.status, f"expected an interruption, found {answer}"
+        episode = await episodes.until(accepted["episode_id"], "interrupted", seconds=SOON_S)
+        await _is_interrupted(episodes, episode)
+        files = await session.files()
+        last = {f"{_SHORT_CALLS - 1}.txt", "afterwards.txt"} & files
+        assert not last, f"an agent that was interrupted at call {at} went on to the end: {last}"
+
+
+@pytest.mark.covers("INT-030")
+@pytest.mark.integration_p0
 async def test_int_030_no_work_is_left_when_who_asked_is_gone(breakable: Episodes) -> None:
     """With the controller-worker killed, an interrupted episode's command ends, too.
 
-    Nothing of it runs on when the controller-worker is back. The model provider is a stand-in: the
-    gateway does the turns.
+    So does what was submitted meanwhile, an episode and a flow, and is queued still: interrupted, it was
+    never begun. Nothing of it runs on when the controller-worker is back. The model provider is a
+    stand-in: the gateway does the turns.
     """
-    token = new_token()
+    token, queued = new_token(), new_token()
     busy = use("execute", command=_BEATING, timeout_s=COMMAND_S)
     await breakable.rehearse(token, busy, use("fs_write", path="afterwards.txt", content="x"))
     accepted = await breakable.submit(token)
     await _is_busy(breakable, accepted["session_id"], "command")
+    await breakable.rehearse(queued, use("fs_write", path="afterwards.txt", content="x"))
     async with breakable.stack.outage("controller-worker", "kill"):
-        answer = await breakable.interrupt(accepted["episode_id"])
-        assert 202 == answer.status, f"expected an interruption, found {answer}"
+        waits = await breakable.submit(queued)
+        answer = await breakable.controller.post("/flows", {"task": f"Make the part {queued}."})
+        assert 202 == answer.status, f"expected a flow to be accepted, found {answer}"
+        flow = f"/flows/{answer.json()['flow_id']}"
+        for path in (*(f"/episodes/{each['episode_id']}" for each in (accepted, waits)), flow):
+            answer = await breakable.controller.post(f"{path}/interrupt")
+            assert 202 == answer.status, f"expected an interruption of {path}, found {answer}"
         episode = await breakable.until(accepted["episode_id"], "interrupted", seconds=EPISODE_S)
+        never = await breakable.until(waits["episode_id"], "interrupted", seconds=EPISODE_S)
+        stopped = await _flow_until_interrupted(breakable, flow)
         await _stands_still(breakable, accepted["session_id"])
     await _stands_still(breakable, accepted["session_id"])
-    now = await breakable.get(accepted["episode_id"])
-    expect_same(episode, now, what="the interrupted episode once the controller-worker is back")
-    files = await breakable.session(accepted["session_id"]).files()
-    assert "afterwards.txt" not in files, "the agent went on"
+    for before in (episode, never):
+        now = await breakable.get(before["episode_id"])
+        expect_same(before, now, what="an interrupted episode once the controller-worker is back")
+    now = (await breakable.controller.get(flow)).json()
+    expect_same(stopped, now, what="the interrupted flow once the controller-worker is back")
+    steps = [step["to_status"] for step in never["transitions"]]
+    expect_same(["queued", "interrupted"], steps, what="steps of one interrupted before it began")
+    begun = [step for step in stopped["transitions"] if step["episode_id"] is not None]
+    expect_same([], begun, what="turns of a flow that was interrupted before it began")
+    asked = await breakable.asked(queued)
+    assert 0 == asked, f"the model of what was never begun was asked {asked} times, expected none"
+    for each in (accepted, waits):
+        files = await breakable.session(each["session_id"]).files()
+        assert "afterwards.txt" not in files, "the agent went on"
+
+
+async def _flow_until_interrupted(episodes: Episodes, path: str) -> dict[str, Any]:
+    """A flow that was interrupted, when it says so."""
+    last: dict[str, Any] = {}
+
+    async def there() -> dict[str, Any] | None:
+        last.update((await episodes.controller.get(path)).json())
+        return last if last["status"] == "interrupted" else None
+
+    return await eventually(
+        there,
+        seconds=EPISODE_S,
+        expected=f"{path} to be interrupted",
+        seen=lambda: {key: last.get(key) for key in ("status", "reason")},
+    )
 
 
 @pytest.mark.covers("INT-030")
