@@ -33,6 +33,7 @@ with workflow.unsafe.imports_passed_through():
         StageEnd,
         StageToBegin,
     )
+    from workbench_controller.workflow import stop_if_cancelled
     from workbench_foundation import faults
 
 _KEEP_TRYING = RetryPolicy(
@@ -239,6 +240,7 @@ class FlowWorkflow:
             if is_cancelled_exception(error) and workflow.cancellation_reason() is not None:
                 raise
             return False
+        stop_if_cancelled()
         return True
 
     async def _end(

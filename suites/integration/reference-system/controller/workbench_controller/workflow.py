@@ -94,6 +94,7 @@ class EpisodeWorkflow:
             ),
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         )
+        stop_if_cancelled()
         return found
 
     async def _tool_call(self, job: str, call: dict[str, Any]) -> CallResult:
@@ -105,7 +106,7 @@ class EpisodeWorkflow:
             name=str(call["name"]),
             arguments=dict(call.get("input") or {}),
         )
-        return await workflow.execute_activity(
+        result: CallResult = await workflow.execute_activity(
             "tool_call",
             asked,
             result_type=CallResult,
@@ -114,6 +115,8 @@ class EpisodeWorkflow:
             retry_policy=_THRICE,
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         )
+        stop_if_cancelled()
+        return result
 
     async def _keep_assets(self) -> None:
         limits = self._run.limits
@@ -163,6 +166,16 @@ class EpisodeWorkflow:
     def _next(self) -> int:
         self._ordinal += 1
         return self._ordinal
+
+
+def stop_if_cancelled() -> None:
+    """What is waited for until its cancellation is complete may complete instead, and say nothing of it.
+
+    Raises:
+        asyncio.CancelledError: the workflow has been cancelled meanwhile.
+    """
+    if workflow.cancellation_reason() is not None:
+        raise asyncio.CancelledError("it was cancelled while something of it came to its end")
 
 
 def _content(result: CallResult) -> str | list[dict[str, Any]]:
