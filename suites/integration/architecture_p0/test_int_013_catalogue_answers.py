@@ -194,6 +194,9 @@ def _queries(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {"spec": ["torque_n_m>=1.5"], "max_unit_cost_usd": "50.00"},
         {"spec": ["bore_mm=8", "outer_diameter_mm<=22"], "max_weight_g": "12"},
         {"spec": ["bore_mm=8"], "category": "bearing", "q": "608"},
+        # A constraint of nothing is a constraint.
+        *({cap: "0"} for cap in ("max_unit_cost_usd", "max_weight_g")),
+        *({"spec": [f"{key}{sign}0"]} for key in ("torque_n_m", "length_mm") for sign in _SIGNS),
     ]
     return found
 
@@ -272,12 +275,18 @@ async def test_int_013_no_match_says_what_to_relax(episodes: Episodes) -> None:
     arguments = _VAIN[0]
     advice = result("search_catalogue", "no_match.nearest.part_id")
     writing = use("fs_write", path="nearest.txt", content=advice)
+    for_nothing = {"category": "nut", "max_unit_cost_usd": 0}
     episode = await episodes.run(
-        token, use("search_catalogue", **arguments), writing, role="planner"
+        token,
+        use("search_catalogue", **arguments),
+        writing,
+        use("search_catalogue", **for_nothing),
+        role="planner",
     )
     written = (await episodes.session(episode["session_id"]).read("nearest.txt")).json()
     by_api = (await catalogue.search(**arguments))["no_match"]
-    [event] = calls(await episodes.events(episode["episode_id"]), "cots_search")
+    event, vain = calls(await episodes.events(episode["episode_id"]), "cots_search")
+    expect_same([], vain["payload"]["part_ids"], what=f"parts found for {for_nothing}, by tool")
     expect_same(by_api["nearest"]["part_id"], written["content"], what="the nearest part, by tool")
     expect_same(by_api["reason"], event["payload"]["no_match"], what="the reason in the event")
 
@@ -305,6 +314,8 @@ _VAIN: Final[tuple[dict[str, Any], ...]] = (
     {"category": "screw", "spec": ["thread=M4", "length_mm=13"]},
     {"category": "washer", "spec": ["thread=M6"], "max_unit_cost_usd": "0.01", "q": "zzz"},
     {"category": "nut", "spec": ["torque_n_m>=1"]},
+    {"q": "m4", "max_unit_cost_usd": "0"},
+    {"category": "bearing", "max_weight_g": "0.000"},
 )
 
 

@@ -17,6 +17,9 @@ from suites.integration.scenes import BROKEN_SCENE, EXPLODING_SCENE, FLYING_SCEN
 #: Seeds that differ in their lowest and in their highest bits alone, both ends included.
 _SEEDS: Final = (0, 1, 7, 7 + 2**16, 7 + 2**30, 2**31 - 1)
 
+#: The least and the greatest: 0 is a seed as any other.
+_ENDS: Final = (_SEEDS[0], _SEEDS[-1])
+
 #: What a scene is simulated for, in seconds: no round number of steps, in none of them.
 _RUN_S: Final = 0.932
 
@@ -51,6 +54,7 @@ async def test_int_027_variant_and_seed_are_tracked(episodes: Episodes) -> None:
         use("simulate", model="scene.xml", duration_s=0.2),
         use("simulate", model="scene.xml", duration_s=0.2, seed=43),
         use("simulate", model="broken.xml", duration_s=0.2, seed=44),
+        *(use("simulate", model="scene.xml", duration_s=0.2, seed=seed) for seed in _ENDS),
         episodes.waiting(),
     )
     variant = f"arm-{token}"
@@ -79,7 +83,7 @@ async def test_int_027_variant_and_seed_are_tracked(episodes: Episodes) -> None:
             same = bodies == others
             assert same or seed != other, f"the same seed {seed} gave another run: {bodies, others}"
             assert seed == other or not same, f"other seeds, {seed} and {other}, gave the same run"
-    expected = [(variant, 41), (variant, 43), (variant, 44)]
+    expected = [(variant, seed) for seed in (41, 43, 44, *_ENDS)]
     expected += [(body["variant"], body["seed"]) for body, _ in runs]
     for kind in ("simulation_request", "simulation_result"):
         recorded = [_tracked(event["payload"]) for event in calls(events, kind)]
