@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final
 
 import pytest
@@ -26,6 +27,7 @@ from suites.integration.bundles import (
     capped,
     changed,
     milled,
+    moulded,
     sound,
 )
 from suites.integration.cataloguing import Catalogue
@@ -39,6 +41,9 @@ pytestmark = [pytest.mark.covers("INT-010"), pytest.mark.integration_p0]
 _CENT: Final = Decimal("0.01")
 _PRICED_S: Final = 30.0
 _TOTALS: Final = ("assembly_cost_usd", "unit_cost_usd", "weight_g")
+
+#: The most rows of catalogue parts that an estimate may have.
+_MOST_BOUGHT: Final = 200
 
 #: Typed wrong: what stands at a path of the estimate, as a factor of what is right.
 _FACTORS: Final = (0.5, 0.985, 1.015, 2, 100)
@@ -203,7 +208,8 @@ async def test_int_010_exactly_at_the_cap(episodes: Episodes) -> None:
 async def test_int_010_generated_designs(episodes: Episodes) -> None:
     """Over quantities, units, sizes and catalogue parts: the system computes what a small judge computes.
 
-    The model provider is a stand-in: the gateway holds the planner's model.
+    Of as many catalogue parts as an estimate may have, too. The model provider is a stand-in: the gateway
+    holds the planner's model.
     """
     parts = await _parts(
         episodes,
@@ -230,6 +236,26 @@ async def test_int_010_generated_designs(episodes: Episodes) -> None:
         numbers, units = st.integers(0, 999), st.sampled_from([1, 2, 7, 10, 99, 100, 1000, 10_000])
         counts = st.lists(st.sampled_from([0, 1, 2, 9, 10, 24, 25, 100]), min_size=4, max_size=4)
         await for_all(st.tuples(numbers, units, counts), check, most=50)
+        halves = [
+            milled("half-cent", 400_000, (100, 100, 40), units=12_000),
+            moulded("half-gram", 1000, 2, units=12_000, material="polypropylene"),
+        ]
+        exact = [each * 100 % 1 for each in (halves[0].usd, halves[1].grams)]
+        assert [Fraction(1, 2)] * 2 == exact, f"cannot round halves, these are none: {halves}"
+        for made in ([halves[0]], [halves[1]], halves):
+            bundle = sound(planner.issued, number=174, made=made, units=12_000)
+            await planner.leave({ESTIMATE: bundle.files()[ESTIMATE]})
+            _right(bundle, await _priced(planner))
+        every = (await Catalogue(episodes.controller).walk(limit=25))[:_MOST_BOUGHT]
+        bought = [(part, 1 + place % 3) for place, part in enumerate(every)]
+        whole = sound(planner.issued, number=174, bought=bought)
+        await planner.leave({path: whole.files()[path] for path in (ESTIMATE, OBJECTIVES)})
+        _right(whole, await _priced(planner))
+        cost, weight = (
+            Decimal(str(whole.estimate["totals"][key])) for key in ("unit_cost_usd", "weight_g")
+        )
+        answer = await planner.judged(_at_total(whole, cost, weight))
+        expect_accepted(answer, f"a design of {len(bought)} catalogue parts")
 
 
 async def test_int_010_what_cannot_be_priced(episodes: Episodes) -> None:
