@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -288,6 +289,38 @@ def _unsound(number: int) -> dict[str, tuple[dict[str, str], Collection[str]]]:
     }
 
 
+#: Cubes of 10 mm in one environment, and where each is.
+_CUBES: Final = {
+    "Alpha": (0, 0, 20),
+    "bravo": (60, 0, 20),
+    "çarli": (0, 30, 20),
+    "delta": (5, 5, 25),
+    "echo": (110, 0, 20),
+    "fox": (67, 3, 20),
+    "golf": (120, 0, 20),
+    "hotel": (-9.9, -9.9, 15),
+}
+
+
+async def _each_that_meets(session: Session) -> None:
+    """Of several solids each two that pass through each other are told of, next to each other or not."""
+    rows = "".join(f"    {name!r}: Pos{at} * Box(10, 10, 10),\n" for name, at in _CUBES.items())
+    await session.write(GEOMETRY, f"from build123d import Box, Pos\n\nparts = {{\n{rows}}}\n")
+    found = expect_found(
+        await hand_over(session), Stage.PRICE, {GEOMETRY}, what="cubes of which some meet"
+    )
+    # "echo" and "golf" have a face in common, "Alpha" and "hotel" a volume that is not worth a finding.
+    told = [f"{each.where} {each.found}" for each in found]
+    meeting = {
+        (one, other)
+        for one, other in itertools.combinations(_CUBES, 2)
+        if any(one in words and other in words for words in told)
+    }
+    expect_same(
+        {("Alpha", "delta"), ("bravo", "fox")}, meeting, what="solids that are told to meet"
+    )
+
+
 async def test_int_015_an_environment_is_sound_before_it_is_fixed(episodes: Episodes) -> None:
     """Geometry that is not there, cannot be built or does not fit is refused and named; its benchmark stays.
 
@@ -313,6 +346,7 @@ async def test_int_015_an_environment_is_sound_before_it_is_fixed(episodes: Epis
                 await session.write(path, text)
             answer = await hand_over(session)
             expect_found(answer, Stage.PRICE, {GEOMETRY}, what=name, says=says)
+        await _each_that_meets(session)
         for path, text in environment_of(157).items():
             await session.write(path, text)
         objectives = bundle.files()[OBJECTIVES]

@@ -219,6 +219,7 @@ async def test_int_023_what_holds_parts_together(episodes: Episodes) -> None:
             judged = await coder.judged(_script())
             files = {each.file for each in judged.findings}
             expect_same({CONNECTIONS}, files, what=f"files with findings for {text}")
+        await _each_in_the_zone(coder, sound_pair)
         judged = await _judged(coder, _script(), sound_pair)
         assert judged.passed, f"expected the pair, mended, to hold, found {judged.findings}"
         simulated = await coder.simulate()
@@ -228,6 +229,19 @@ async def test_int_023_what_holds_parts_together(episodes: Episodes) -> None:
         one = _other(sound_pair, "pairs.0.fasteners.1", ...)
         await coder.session.write(CONNECTIONS, json.dumps(one))
         expect_refused(await coder.simulate(), 409, 422, says=r"connections\.json")
+
+
+async def _each_in_the_zone(coder: Coder, connections: Mapping[str, Any]) -> None:
+    """INT-019 of two parts that hold: the one that leaves the build zone is named, whichever it is."""
+    for name, place in ((_COVER, "cover = Pos(35, {}, 22.5)"), (_BASE, "base = Pos(35, {}, 10)")):
+        script = _script().replace(place.format(0), place.format(2))
+        judged = await _judged(coder, script, connections)
+        assert not judged.passed, (
+            f"expected {name} outside of its zone by 1 mm not to pass: {judged}"
+        )
+        places = [each.where for each in judged.findings]
+        named = {part for part in (_COVER, _BASE) if any(part in where for where in places)}
+        expect_same({name}, named, what="parts that are said to be outside of the build zone")
 
 
 async def _does_not_hold(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 from typing import Any, Final
 
 import pytest
@@ -132,6 +134,9 @@ _IMPOSSIBLE: Final = (
     ("print-2", "Pos(130, 30, 0.3) * Box(15, 15, 0.6)", "wall"),
 )
 
+#: Some of them in one design, not beside each other: no finding hides another.
+_AT_ONCE: Final = tuple(_IMPOSSIBLE[place] for place in (1, 3, 7))
+
 #: A part, a shape that a tool can just make, and what is not said of it.
 _POSSIBLE: Final = (
     ("cnc-0", _POCKET.format(1.55), "radius|corner|sharp"),
@@ -150,7 +155,7 @@ def _with(script: str, name: str, shape: str) -> str:
 async def test_int_036_what_a_method_cannot_make(episodes: Episodes) -> None:
     """A part that its method cannot make is refused with that method's reason, and only that part.
 
-    In a later round too; it is neither simulated nor handed over. The model provider is a stand-in: the
+    Of several each is told of. In a later round too; it is neither simulated nor handed over. The model provider is a stand-in: the
     gateway holds the models.
     """
     made, script = _nine(362)
@@ -170,6 +175,20 @@ async def test_int_036_what_a_method_cannot_make(episodes: Episodes) -> None:
             said = [word for word in reason.split("|") if word in told]
             assert said, f"expected a reason like {reason!r} for {name} as {shape}, found {told}"
             expect_refused(await coder.simulate(), 409, 422, says=name)
+        several = script
+        for part, shape, _ in _AT_ONCE:
+            several = _with(several, f"{part}-362", shape)
+        judged = await coder.judged(several)
+        told = {str(each.fields["id"]): "" for each in made}
+        for name, each in itertools.product(told, judged.findings):
+            if each.where.startswith(name):
+                told[name] += f"{each.found} {each.expected}; "
+        wrong = {name for name, words in told.items() if words}
+        expected = {f"{part}-362" for part, *_ in _AT_ONCE}
+        expect_same(expected, wrong, what="parts with findings, of several that cannot be made")
+        for part, shape, reason in _AT_ONCE:
+            words = told[f"{part}-362"]
+            assert re.search(reason, words), f"expected {reason!r} for {shape}, found {words}"
         answer = await coder.submit()
         expect_found(answer, Stage.PRICE, {"model.py"}, what="a part that cannot be made")
         missing = "\n".join(line for line in script.split("\n") if "mould-2" not in line)
