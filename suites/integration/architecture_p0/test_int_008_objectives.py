@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from workbench_contract.findings import Stage
 
 from suites.integration.bundles import OBJECTIVES, changed
+from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes
 from suites.integration.planners import Planner, expect_accepted, expect_found, planner_at_work
 from suites.integration.sampling import for_all
@@ -109,6 +110,22 @@ _WRONG: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "a seed that is no whole number": ({"randomization.seeds": [1.5]}, ["seeds"]),
 }  # fmt: skip
 
+#: Forbid zones in a build zone from (0, -20, 0) to (70, 20, 30), and whether they leave no room in it.
+_ROOM: Final[dict[str, tuple[list[tuple[tuple[float, ...], tuple[float, ...]]], bool]]] = {
+    "one pit that is all of it": ([((0, -20, 0), (70, 20, 30))], True),
+    "two pits that share it": ([((0, -20, 0), (30, 20, 30)), ((30, -20, 0), (70, 20, 30))], True),
+    "two pits that overlap": ([((0, -20, 0), (70, 5, 30)), ((0, -5, 0), (70, 20, 30))], True),
+    "a pit in another, and the rest": (
+        [((10, -5, 5), (20, 5, 9)), ((0, -20, 0), (70, 20, 20)), ((0, -20, 15), (70, 20, 30))], True),
+    "a gap between two pits": ([((0, -20, 0), (30, 20, 30)), ((30.001, -20, 0), (70, 20, 30))], False),
+    "three of its four quarters": (
+        [((0, -20, 0), (35, 0, 30)), ((35, -20, 0), (70, 0, 30)), ((35, 0, 0), (70, 20, 30))], False),
+    "its four quarters": (
+        [((0, -20, 0), (35, 0, 30)), ((35, -20, 0), (70, 0, 30)), ((35, 0, 0), (70, 20, 30)),
+         ((0, 0, 0), (35, 20, 30))], True),
+    "a lid over a pit": ([((0, -20, 0), (70, 20, 29)), ((0, -20, 29), (70, 19, 30))], False),
+}  # fmt: skip
+
 #: Texts that are no such file, or read differently by different readers.
 _TEXTS: Final = {
     "a list": "- goal_zone\n",
@@ -156,11 +173,14 @@ async def test_int_008_objectives_are_judged(episodes: Episodes) -> None:
             expect_found(
                 answer, Stage.VALID, {OBJECTIVES}, what=f"objectives with {name}", says=says
             )
-        full = {"forbid_zones.0": {"min_mm": [0, -20, 0], "max_mm": [70, 20, 30]},
-                "build_zone.max_mm": [70, 20, 30]}  # fmt: skip
-        answer = await _leave(planner, _with(own, full))
-        warned = [each.where for each in expect_accepted(answer, "no room to build").warnings]
-        assert ["build_zone"] == warned, f"expected a warning of the build zone, found {answer}"
+        for name, (pits, is_full) in _ROOM.items():
+            zones = [{"min_mm": list(low), "max_mm": list(high)} for low, high in pits]
+            room = {"forbid_zones": zones, "build_zone.max_mm": [70, 20, 30]}
+            answer = await _leave(planner, _with(own, room))
+            accepted = expect_accepted(answer, f"a build zone with {name}")
+            warned = [each.where for each in accepted.warnings]
+            due = ["build_zone"] if is_full else []
+            expect_same(due, warned, what=f"warnings about a build zone with {name}")
 
 
 async def test_int_008_texts_that_are_no_objectives(episodes: Episodes) -> None:
