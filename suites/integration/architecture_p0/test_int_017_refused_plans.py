@@ -6,9 +6,10 @@ import re
 from typing import Final
 
 import pytest
+import yaml
 from workbench_contract.benchmark import ReviewDecision as Decision
 from workbench_contract.findings import Stage
-from workbench_contract.review import ProofKind
+from workbench_contract.review import PlanRefusal, ProofKind
 from workbench_contract.simulation import Simulated
 
 from suites.integration.bundles import PLAN, TODO, Bundle
@@ -34,6 +35,8 @@ pytestmark = [pytest.mark.covers("INT-017"), pytest.mark.integration_p0]
 _MODEL: Final = "model.py"
 _ASCII: Final = "no stock of this size."
 _REASON: Final = f"Der Block für 2 $ ist zu schwer: 日本 😀: {_ASCII}"
+#: Of a second refusal of the same plan.
+_AGAIN: Final = "it tips over, whatever it is cut from."
 
 
 async def _priced(turn: TurnAtWork, bundle: Bundle, number: int) -> str:
@@ -44,9 +47,11 @@ async def _priced(turn: TurnAtWork, bundle: Bundle, number: int) -> str:
     return judged.price_id
 
 
-async def _refused(turn: TurnAtWork, bundle: Bundle, *proof: tuple[ProofKind, str]) -> str:
+async def _refused(
+    turn: TurnAtWork, bundle: Bundle, *proof: tuple[ProofKind, str], reason: str = _REASON
+) -> str:
     """Hand over a refusal of the plan, which must be accepted; its id."""
-    await turn.session.write(REFUSAL, refusal(_REASON, *proof))
+    await turn.session.write(REFUSAL, refusal(reason, *proof))
     answer = await coder_of(turn, bundle).submit()
     assert 200 == answer.status, f"expected a refusal with {proof} to be accepted, found {answer}"
     body = answer.json()
@@ -98,23 +103,24 @@ async def test_int_017_each_decision_goes_its_way(breakable: Episodes) -> None:
             rejecting = "Take the smaller stock: 44 mm, Größe S."
             await decided(turn.session, Decision.REJECT_PLAN_REFUSAL, rejecting, paths=[REFUSAL])
         async with flow.turn("coder", 2) as turn:
-            await _was_told(turn, rejecting)
+            await _was_told(turn, rejecting, _REASON, price_id)
             answer = await turn.session.read(REFUSAL)
             expect_same(404, answer.status, what="a refusal in the session of who was refused it")
             left = (await turn.session.read(_MODEL)).json()["content"]
             assert "70, 40, 60" in left, f"expected its design of round 1, found {left}"
             simulation = await _simulated(turn, first, 171)
-            two = await _refused(turn, first, (ProofKind.SIMULATION, simulation))
+            proof = (ProofKind.SIMULATION, simulation)
+            two = await _refused(turn, first, proof, reason=_AGAIN)
         async with flow.turn("reviewer", 2) as turn:
             confirming = "It cannot be done for 2 USD."
-            told = await flow.hold_told("planner", _ASCII)
+            told = await flow.hold_told("planner", _AGAIN)
             async with stack.outage("controller", "kill"):
                 await decided(
                     turn.session, Decision.CONFIRM_PLAN_REFUSAL, confirming, paths=[REFUSAL]
                 )
         async with flow.turn("planner", 2) as turn:
-            await _was_told(turn, confirming)
-            await flow.was_told(told, _ASCII)
+            await _was_told(turn, confirming, _AGAIN, simulation)
+            await flow.was_told(told, _AGAIN)
             before = (await turn.session.read(PLAN)).json()["content"]
             expect_same(first.plan, before, what="the plan that its planner goes on from")
             assert _ids(old_list).isdisjoint(_ids(turn.todo)), f"an old list: {turn.todo}"
@@ -165,12 +171,14 @@ def _ids(text: str) -> set[str]:
     return set(re.findall(r"todo:(\w+)", text))
 
 
-async def _was_told(turn: TurnAtWork, comment: str) -> None:
-    """Refusal and review lie in the session of who is asked once more."""
+async def _was_told(turn: TurnAtWork, comment: str, reason: str, proof_id: str) -> None:
+    """This refusal and its review lie in the session of who is asked once more, and no earlier ones."""
     said = " ".join((await told_to(turn, REVIEW)).split())
     assert comment in said, f"expected {comment!r} for the {turn.role}, found {said}"
-    why = " ".join((await told_to(turn, REFUSAL)).split())
-    assert "kind:" in why, f"expected the proof of the refusal for the {turn.role}, found {why}"
+    text = await told_to(turn, REFUSAL)
+    why = PlanRefusal.model_validate(yaml.safe_load(text.split("---\n")[1]))
+    found = (why.reason, [each.id for each in why.proof])
+    expect_same((reason, [proof_id]), found, what=f"the refusal that the {turn.role} is told of")
 
 
 async def _simulated(turn: TurnAtWork, bundle: Bundle, number: int) -> str:
