@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-__all__ = ["consecutive", "expect_same", "in_order", "utc"]
+__all__ = ["consecutive", "expect_same", "expect_times", "in_order", "utc"]
+
+#: A time as JSON has it; other texts that look so are none of ours.
+_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}\S*")
+#: The zone of a stack of the suite is farther from UTC than this, and such a stack is younger.
+_AGO: Final = timedelta(hours=4)
+#: Clocks are those of one machine; an answer takes its time.
+_AHEAD: Final = timedelta(minutes=1)
 
 #: Of a value that differs, in a message.
 _SHOWN: Final = 400
@@ -34,6 +42,28 @@ def utc(found: object, *, what: str) -> datetime:
     assert time.tzinfo is not None, f"{what}: expected a time with its zone, found {found!r}"
     assert time.utcoffset() == timedelta(0), f"{what}: expected a time in UTC, found {found!r}"
     return time
+
+
+def expect_times(body: object, *, what: str) -> None:
+    """Assert that every time in an answer is one of the last hours, in UTC and with its zone."""
+    now = datetime.now(UTC)
+    for place, text in _texts(body, ""):
+        if _TIME.fullmatch(text):
+            at = utc(text, what=f"{place} of {what}")
+            assert now - _AGO < at < now + _AHEAD, (
+                f"{place} of {what}: expected a time before {now}, as it is in UTC, found {at}"
+            )
+
+
+def _texts(value: object, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _texts(each, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, Sequence):
+        for number, each in enumerate(value):
+            yield from _texts(each, f"{place}[{number}]")
 
 
 def in_order(times: Iterable[datetime], *, what: str) -> None:

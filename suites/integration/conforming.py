@@ -13,6 +13,7 @@ from typing import Any
 import jsonschema
 
 from harness_core.doubles.http import HttpClient, Response
+from suites.integration.comparing import expect_times
 from suites.integration.document import Document, Operation
 
 __all__ = ["Conforming", "strict"]
@@ -74,6 +75,8 @@ class Conforming:
         ]
 
         assert wrong == [], f"{operation.name} answers another body than it documents: {answer}"
+        if answer.ok:
+            expect_times(body, what=operation.name)
 
 
 def strict(schema: Any) -> Any:

@@ -78,6 +78,13 @@ NO_OBJECTS = (
 #: Values of JSON, or nearly, that no field of ours can have.
 NO_VALUES = (b"NaN", b"-Infinity", b'"\\ud800"', b'"\\udfff\\ud800x"', b"{}", b"[[]]")
 
+#: Episodes of one batch, besides their tasks: no two are alike in anything.
+BATCH: tuple[dict[str, Any], ...] = (
+    {"role": "coder", "seed": 0, "variant": "eins", "metadata": {"n": 1, "größe": [0.5]}},
+    {"role": "reviewer", "seed": 7, "variant": "zwei/2", "metadata": {"n": 2}},
+    {"role": "planner", "purpose": "benchmark", "seed": 2**31 - 1, "variant": "三", "metadata": {}},
+)
+
 #: Of the right form, and of nothing.
 UNKNOWN = "00000000-0000-4000-8000-000000000028"
 
@@ -155,25 +162,31 @@ async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) ->
         use("execute", command="echo done"),
     )
     await rehearsed(episodes, f"{token}-bad", fail(400))
-    await rehearsed(episodes, f"{token}-batch", say("There is nothing to do."))
+    batch = [{"task": f"{token}-batch-{number}", **each} for number, each in enumerate(BATCH)]
+    for each in batch:
+        searches = [use("search_catalogue", q="m4")] if each["role"] == "planner" else []
+        await rehearsed(episodes, each["task"], *searches, say("There is nothing to do."))
     good = await submitted(asking, f"{token}-good")
     assert "completed" == await ended(asking, good), f"episode {good} did not complete"
     bad = await submitted(asking, f"{token}-bad")
     assert "failed" == await ended(asking, bad), f"episode {bad} did not fail"
     await interrupted(asking, episodes, f"{token}-waits")
     await batch_interrupted(asking, episodes, f"{token}-batch-waits")
-    batch = {"episodes": [{"task": f"{token}-batch"}, {"task": f"{token}-batch", "seed": 7}]}
-    answer = await asking.ask("POST", "/episodes/batch", json=batch)
+    answer = await asking.ask("POST", "/episodes/batch", json={"episodes": batch})
     assert 202 == answer.status, f"a batch: {answer}"
     made = answer.json()["episodes"]
     ids = ("episode_id", "session_id", "workflow_id", "trace_id")
     for field in ids:
         values = {each[field] for each in made}
-        assert len(made) == len(values) == 2, f"expected two with a {field} each, found {answer}"
-    for each, seed in zip(made, (0, 7), strict=True):
-        await ended(asking, each["episode_id"])
+        assert len(made) == len(values) == len(batch), (
+            f"expected {len(batch)} with a {field} each, found {answer}"
+        )
+    for each, asked in zip(made, batch, strict=True):
+        status = await ended(asking, each["episode_id"])
+        assert "completed" == status, f"expected each of a batch to complete, found {status}"
         found = (await asking.ask("GET", f"/episodes/{each['episode_id']}")).json()
-        told = {key: each[key] for key in ids} | {"seed": seed}
+        await asking.ask("GET", f"/episodes/{each['episode_id']}/events")
+        told = {key: each[key] for key in ids} | asked
         expect_same(
             told, {key: found[key] for key in told}, what="an episode of a batch, by itself"
         )
