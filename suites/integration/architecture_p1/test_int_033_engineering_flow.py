@@ -199,10 +199,17 @@ async def test_int_033_turns_that_come_to_nothing(episodes: Episodes) -> None:
         await flow.until("interrupted")
     async with flow_at_work(episodes) as flow:
         async with flow.turn("planner", 1) as turn:
+            await plan_handed(turn, 334)
+        planned = await episodes.until(turn.episode_id, "completed")
+        async with flow.turn("coder", 1) as turn:
             answer = await episodes.controller.post(f"/flows/{flow.id}/interrupt")
             assert 202 == answer.status, f"expected the flow to be interrupted, found {answer}"
-            await episodes.until(turn.episode_id, "interrupted")
+            stopped = await episodes.until(turn.episode_id, "interrupted")
         found = await flow.until("interrupted")
+        now = await episodes.get(planned["episode_id"])
+        expect_same(planned, now, what="a turn that had ended before its flow was interrupted")
+        asked = stopped["interrupt_requested_at"]
+        assert asked is not None, f"a turn that was interrupted does not say since when: {stopped}"
         closed = await closed_workflow(episodes.stack, found.workflow_id)
         expect_same("canceled", closed.status, what="an interrupted flow at Temporal")
     for how in ("cancel", "terminate"):

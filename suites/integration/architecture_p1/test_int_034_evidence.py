@@ -17,7 +17,7 @@ from workbench_contract.findings import Stage
 from workbench_contract.flows import Decision as Kept
 
 from harness_core.doubles.turns import use
-from suites.integration.bundles import PLAN, Bundle, milled, sound
+from suites.integration.bundles import OBJECTIVES, PLAN, TODO, Bundle, milled, sound
 from suites.integration.comparing import expect_same, in_order
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.flows import block_of, decisions
@@ -217,6 +217,13 @@ async def _accepted(session: Session, made: dict[str, Any]) -> str:
     return review_id
 
 
+async def _read_by_other_names(session: Session) -> dict[str, str]:
+    """Read some files, each named otherwise than it was handed over: path to sha256 of those."""
+    names = {PLAN: f"./{PLAN}", TODO: f"renders/../{TODO}", OBJECTIVES: f".//{OBJECTIVES}"}
+    read = await looked_at(session, *names.values())
+    return {path: read[name] for path, name in names.items()}
+
+
 async def test_int_034_what_was_not_viewed_is_no_evidence(episodes: Episodes) -> None:
     """An image that was listed, read as text, changed, or viewed by another is refused as evidence.
 
@@ -251,8 +258,14 @@ async def test_int_034_what_was_not_viewed_is_no_evidence(episodes: Episodes) ->
         expect_found(answer, Stage.AGREE, {REVIEW}, what="a video with another end", says=says)
         await _put(session, _IMAGE, _png(343))
         await _viewed(session, _IMAGE)
-        (kept,) = await _decisions_of(episodes, design, [await _accepted(session, claimed)])
+        first = await _accepted(session, claimed)
+        read = await _read_by_other_names(session)
+        comment = "Read by other names."
+        second = await _accepted(session, _made(Decision.REJECTED, {}, {}, read, comment))
+        kept, by_others = await _decisions_of(episodes, design, [first, second])
         expect_same(digest, kept.evidence.images_viewed[0].sha256, what="the image on record")
+        paths = [each.path for each in by_others.evidence.files_checked]
+        expect_same([*read], paths, what="files on record that were read by other names")
     token = new_token()
     again = _made(Decision.REJECTED, {_IMAGE: digest}, {}, files, "By its own tools.")
     turns = (
