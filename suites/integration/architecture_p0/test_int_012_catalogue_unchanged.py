@@ -20,7 +20,7 @@ from suites.integration.cataloguing import Catalogue, reader_of
 from suites.integration.comparing import consecutive, expect_same
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.hostile import HOSTILE
-from suites.integration.patience import SOON_S, eventually
+from suites.integration.patience import SOON_S, eventually, patience_with_a_stack
 from suites.integration.refusals import expect_refused
 
 #: The longest request that a server must answer, if only to refuse it.
@@ -442,7 +442,10 @@ async def test_int_012_without_its_database_there_is_no_answer(
     before = await catalogue.search(category="motor", limit=2)
     for _ in range(times):
         async with breakable.stack.outage("postgres", how):
-            away = await catalogue.ask(category="motor", limit=2)
+            # It waits for as long as its stack waits for a database.
+            asked = {"params": {"category": "motor", "limit": 2}}
+            most_s = patience_with_a_stack(SOON_S)
+            away = await breakable.controller.get("/cots/search", **asked, seconds=most_s)
         expect_refused(away, 503)
 
         async def back() -> bool:

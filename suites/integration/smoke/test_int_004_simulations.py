@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from harness_core.base.errors import HarnessError
-from harness_core.base.slowness import slowness
-from harness_core.doubles.http import Response
+from harness_core.base.slowness import patience, slowness
+from harness_core.doubles.http import Response, Unanswered
 from suites.integration.comparing import expect_same, in_order, utc
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import SOON_S, eventually
@@ -25,6 +25,9 @@ _LONG_S = 200.0
 #: By how much it may be lengthened on a busy machine, where it takes long to ask for the others.
 _LONGER = 2.5
 _SHORT_S = 5.0
+
+#: What a simulation's turn may take to come, behind all others: less than a tenth of it.
+_TURN_S: Final = 60.0
 
 #: What a listing may take while nothing else loads the machine: milliseconds.
 _LISTING_S = 0.05
@@ -141,7 +144,15 @@ def _asked(model: str, duration_s: float) -> dict[str, Any]:
 async def _simulate(
     session: Session, body: dict[str, Any], answers: dict[int, Response], number: int
 ) -> None:
-    answers[number] = await session.post("/benchmark/simulate", **{**body, "seed": 100 + number})
+    try:
+        answers[number] = await session.client.post(
+            "/benchmark/simulate", {**body, "seed": 100 + number}, seconds=patience(_TURN_S)
+        )
+    except Unanswered as unanswered:
+        raise AssertionError(
+            f"expected run {number}, {body}, to be answered when its turn comes, whatever became of those "
+            f"before it; found none: {unanswered}"
+        ) from unanswered
 
 
 def _is_recorded(
