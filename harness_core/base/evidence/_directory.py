@@ -49,6 +49,13 @@ class Evidence:
         """Write (or replace) a JSON file; dataclasses become objects, unknown types their text."""
         return self.write_text(name, json.dumps(value, indent=2, default=_plain) + "\n")
 
+    def keep(self, name: str, data: bytes) -> Path:
+        """Write (or replace) a file that is no text, a picture say, as it is; nothing is redacted."""
+        path = self._file(name)
+        with writing_evidence(path):
+            path.write_bytes(data)
+        return path
+
     def append(self, name: str, line: str) -> Path:
         """Append one line to a text file and return its path."""
         path = self._file(name)

@@ -45,6 +45,7 @@ from harness_core.infrastructure.services._s3_objects import (
     fetch_object,
     list_objects,
     remove_bucket,
+    remove_object,
 )
 from harness_core.infrastructure.services._s3_sweep import name_bucket, sweep_bucket
 from harness_core.infrastructure.services._s3_url import S3Url, parse_s3_url
@@ -83,6 +84,7 @@ __all__ = [
     "postgres_answers",
     "redacted_url",
     "remove_bucket",
+    "remove_object",
     "server_account",
     "sweep_bucket",
     "usable_binaries",

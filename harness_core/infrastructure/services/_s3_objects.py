@@ -104,6 +104,17 @@ async def fetch_object(url: S3Url, bucket: str, key: str) -> S3Object:
     )
 
 
+@anywhere
+async def remove_object(url: S3Url, bucket: str, key: str) -> None:
+    """Remove an object; one that is not there stays so.
+
+    Raises:
+        OSError: no server listens, or the connection broke.
+        S3RefusedError: the server refuses.
+    """
+    await ask_s3(url, methodcaller("delete_object", Bucket=bucket, Key=key))
+
+
 async def remove_bucket(url: S3Url, bucket: str) -> None:
     """Remove a bucket with everything in it."""
     for each in await list_objects(url, bucket):

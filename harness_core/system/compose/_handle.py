@@ -18,6 +18,7 @@ from harness_core.infrastructure.services import (
     fetch_object,
     list_objects,
     parse_s3_url,
+    remove_object,
 )
 from harness_core.system.parts import Booted, Parts
 from harness_core.system.parts.gateway import GatewayPart
@@ -123,6 +124,16 @@ class Stack(Parts):
         """
         url, name = self._bucket(bucket)
         return await fetch_object(url, name, key)
+
+    async def remove_object(self, key: str, *, bucket: str = "") -> None:
+        """Lose an object, as a store does that lost a disk.
+
+        Raises:
+            OSError: the S3 server does not answer.
+            HarnessError: the stack has none, or it refuses.
+        """
+        url, name = self._bucket(bucket)
+        await remove_object(url, name, key)
 
     def _bucket(self, bucket: str) -> tuple[S3Url, str]:
         if not self.access.s3_url:

@@ -43,6 +43,16 @@ def test_text_is_redacted_when_written(evidence):
         assert "[redacted]" in text
 
 
+def test_what_is_no_text_is_kept_as_it_is(evidence):
+    """A picture has the same bytes, whatever stands in them."""
+    data = bytes(range(256)) + b"sk-ant-harness-secret"
+
+    assert data == evidence.keep("views/one.png", data).read_bytes()
+    assert data[:9] == evidence.keep("views/one.png", data[:9]).read_bytes()
+    with pytest.raises(ValueError, match="outside"):
+        evidence.keep("../one.png", data)
+
+
 def test_appended_lines_stay_lines(evidence):
     """Each appended line ends once, whatever it came with."""
     evidence.append("log", "one")

@@ -18,6 +18,7 @@ from harness_core.infrastructure.services import (
     list_objects,
     parse_s3_url,
     remove_bucket,
+    remove_object,
 )
 from harness_core.infrastructure.services._s3_client import S3RefusedError, list_buckets
 
@@ -116,6 +117,10 @@ async def test_what_lies_in_a_bucket_is_as_it_was_put_there(ours):
         assert "NoSuchKey" == error.value.code
         with pytest.raises(S3RefusedError):
             await list_objects(server.url, "no-such-bucket")
+        for _ in range(2):
+            await remove_object(server.url, "things", keys[1])
+        left = [each.key for each in await list_objects(server.url, "things")]
+        assert sorted({*keys} - {keys[1]}) == left
         await remove_bucket(server.url, "things")
         assert "things" not in await server.buckets()
 
