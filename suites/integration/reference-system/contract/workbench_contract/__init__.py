@@ -11,5 +11,6 @@
   ``design.py``: the verdict about what was built.
 - ``connections.py``: how parts hold together.
 - ``catalogue.py``: searches of parts that can be bought.
+- ``renders.py``: pictures of designs and videos of runs.
 - ``files.py``, ``execution.py``, ``benchmark.py``: the worker's requests and answers.
 """

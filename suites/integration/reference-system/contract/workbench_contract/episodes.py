@@ -135,15 +135,35 @@ class Trace(Model):
 
 
 class AssetStatus(StrEnum):
+    """What became of an asset; ``missing`` is one that was uploaded and is not in the store any more."""
+
     UPLOADED = "uploaded"
     FAILED = "failed"
+    MISSING = "missing"
+
+
+class AssetKind(StrEnum):
+    """What an asset is: the agent's own, or of its last hand-over what the worker knows it to be."""
+
+    OWN = "own"
+    SCRIPT = "script"
+    STEP = "step"
+    MJCF = "mjcf"
+    RENDER = "render"
+    VIDEO = "video"
+    INDEX = "index"
+
+
+#: Below it are the assets of a coder's last hand-over, by their paths in that.
+FINAL_ASSETS = "final"
 
 
 class Asset(Model):
     """A file that the episode leaves.
 
     Attributes:
-        path: below the session's ``assets/``.
+        path: below the session's ``assets/``; of what was handed over below ``final/``.
+        media_type: by what it is; none of an asset that was kept before types were.
         etag: as the object store gave it, without quotes; none for an upload that failed.
         version_id: where the store keeps versions.
         size_bytes, sha256: none of a file that the worker did not give.
@@ -151,6 +171,8 @@ class Asset(Model):
     """
 
     path: str
+    kind: AssetKind
+    media_type: str | None
     status: AssetStatus
     bucket: str
     key: str

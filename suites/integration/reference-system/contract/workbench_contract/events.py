@@ -28,6 +28,7 @@ class EventKind(StrEnum):
     PLAN_SUBMISSION = "plan_submission"
     REVIEW_DECISION = "review_decision"
     PRICING = "pricing"
+    RENDERED = "rendered"
     COTS_SEARCH = "cots_search"
     JOB_CANCELLED = "job_cancelled"
     WORKFLOW_TRANSITION = "workflow_transition"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
@@ -216,6 +217,10 @@ class EpisodeActivities:
             await pull_and_store(self.pool, self.worker, run.session_id)
         if tool.path == "/fs/view" and answer.is_success:
             return _seen(answer.json())
+        if tool.path == "/benchmark/preview" and answer.is_success:
+            data = await self.worker.asset(whose(run), answer.json()["views"][0]["path"])
+            image = ("image/png", base64.b64encode(data).decode())
+            return CallResult(text=answer.text, ok=True, image=image)
         return CallResult(text=_fitting(answer.text), ok=answer.is_success)
 
     async def _end_job(self, run: Run, job_id: str) -> None:

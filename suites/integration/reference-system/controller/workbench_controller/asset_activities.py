@@ -13,11 +13,13 @@ import httpx
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from workbench_contract.episodes import AssetStatus
+from workbench_contract.episodes import AssetKind, AssetStatus
 from workbench_contract.events import EventKind
 from workbench_controller.activities import telling, whose
 from workbench_controller.eventstore import record_event
-from workbench_controller.run import AssetToKeep, Run
+from workbench_controller.final_assets import final_assets, media_type_of
+from workbench_controller.handovers import content_of
+from workbench_controller.run import AssetToKeep, FoundAsset, FoundAssets, Run
 from workbench_controller.storage import Store, Stored, StoreTroubled
 from workbench_controller.worker_client import WorkerClient
 from workbench_foundation import faults, log
@@ -39,6 +41,28 @@ def object_key(run: Run, path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """An asset as its row and its events tell of it."""
+
+    run: Run
+    asset: FoundAsset
+
+    @property
+    def path(self) -> str:
+        return self.asset.path
+
+    @property
+    def kind(self) -> AssetKind:
+        return self.asset.kind
+
+    @property
+    def media_type(self) -> str:
+        if faults.on("final-without-type") and self.asset.handover_id is not None:
+            return "application/octet-stream"
+        return media_type_of(self.asset.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssetActivities:
     """Activities, with what they need.
 
@@ -56,7 +80,15 @@ class AssetActivities:
         return [self.list_assets, self.keep_asset]
 
     @activity.defn(name="list_assets")
-    async def list_assets(self, run: Run) -> list[str]:
+    async def list_assets(self, run: Run) -> FoundAssets:
+        """What is to be kept: of its last hand-over, and what lies below the folder of assets."""
+        with telling(run):
+            final = [] if faults.on("final-assets-unkept") else await final_assets(self.pool, run)
+        taken = {each.path for each in final}
+        own = [FoundAsset(path=path) for path in await self._own(run) if path not in taken]
+        return FoundAssets(assets=[*final, *own])
+
+    async def _own(self, run: Run) -> list[str]:
         """Paths below the folder of assets; none when there is no such folder."""
         body = {"path": FOLDER, "recursive": True}
         with telling(run):
@@ -72,32 +104,45 @@ class AssetActivities:
         return [path.removeprefix(f"{FOLDER}/") for path in found]
 
     @activity.defn(name="keep_asset")
-    async def keep_asset(self, asset: AssetToKeep) -> None:
+    async def keep_asset(self, keep: AssetToKeep) -> None:
         """One attempt at an upload, with its event; the last one that fails is the asset's end."""
-        run, attempt = asset.run, activity.info().attempt
+        run, asset, attempt = keep.run, Told(run=keep.run, asset=keep.asset), activity.info().attempt
         with telling(run):
             if await self._is_kept(run, asset.path):
                 return
             key = object_key(run, asset.path)
             try:
-                data = await self.worker.asset(whose(run), f"{FOLDER}/{asset.path}")
+                data = await self._bytes_of(keep)
             except httpx.HTTPError as error:
                 reason = f"cannot get {asset.path} from the worker: {_observed(error)}"
                 await self._failed(asset, key, None, attempt, reason)
                 raise NotGivenError(reason) from error
-            ids = {
+            about = {
                 "episode_id": run.episode_id,
                 "trace_id": run.trace_id,
                 "session_id": run.session_id,
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "kind": asset.kind.value,
             }
             try:
-                stored = await self.store.put(key, data, ids=ids)
+                stored = await self.store.put(key, data, ids=about, media_type=asset.media_type)
             except StoreTroubled as error:
                 await self._failed(asset, key, data, attempt, str(error))
                 if faults.on("upload-failure-ignored"):
                     return
                 raise
             await self._uploaded(asset, key, data, attempt, stored)
+
+    async def _bytes_of(self, keep: AssetToKeep) -> bytes:
+        """The bytes of a file in the folder of assets, or of what was handed over."""
+        asset = keep.asset
+        if asset.handover_id is None:
+            return await self.worker.asset(whose(keep.run), f"{FOLDER}/{asset.path}")
+        data = await content_of(self.pool, asset.handover_id, asset.handed_path)
+        if data is None:
+            detail = f"cannot keep {asset.path}: hand-over {asset.handover_id} has no such file"
+            raise ApplicationError(detail, non_retryable=True)
+        return data
 
     async def _is_kept(self, run: Run, path: str) -> bool:
         found = await self.pool.fetchval(
@@ -107,7 +152,7 @@ class AssetActivities:
         return bool(found)
 
     async def _uploaded(
-        self, asset: AssetToKeep, key: str, data: bytes, attempt: int, stored: Stored
+        self, asset: Told, key: str, data: bytes, attempt: int, stored: Stored
     ) -> None:
         etag = stored.etag
         if faults.on("etag-of-another-object"):
@@ -120,7 +165,7 @@ class AssetActivities:
         log.info("asset_uploaded", path=asset.path, key=key, attempt=attempt)
 
     async def _failed(
-        self, asset: AssetToKeep, key: str, data: bytes | None, attempt: int, error: str
+        self, asset: Told, key: str, data: bytes | None, attempt: int, error: str
     ) -> None:
         final = attempt >= self.attempts
         log.warning("upload_failed", path=asset.path, attempt=attempt, final=final, reason=error)
@@ -133,7 +178,7 @@ class AssetActivities:
         )  # fmt: skip
 
     async def _write(
-        self, asset: AssetToKeep, key: str, data: bytes | None, attempt: int, kind: EventKind, *,
+        self, asset: Told, key: str, data: bytes | None, attempt: int, kind: EventKind, *,
         status: AssetStatus | None,
         stored: dict[str, Any] | None = None, failure: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
@@ -149,6 +194,8 @@ class AssetActivities:
         digest = None if data is None else hashlib.sha256(data).hexdigest()
         payload = {
             "path": asset.path,
+            "kind": asset.kind.value,
+            "media_type": asset.media_type,
             "bucket": bucket,
             "key": key,
             "size_bytes": size_bytes,
@@ -162,11 +209,12 @@ class AssetActivities:
             if status is not None:
                 await connection.execute(
                     "INSERT INTO assets (episode_id, path, status, bucket, key, etag, version_id,"
-                    " size_bytes, sha256, attempts, error, created_at)"
-                    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+                    " size_bytes, sha256, attempts, error, created_at, kind, media_type)"
+                    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
                     *(run.episode_id, asset.path, status.value, bucket, key),
                     *((stored or {}).get("etag"), (stored or {}).get("version_id")),
                     *(size_bytes, digest, attempt, (failure or {}).get("error"), now),
+                    *(asset.kind.value, asset.media_type),
                 )
             await record_event(
                 connection, episode, kind, payload | (stored or {}) | (failure or {}), at=now

@@ -21,7 +21,7 @@ from workbench_contract.episodes import (
     InterruptAccepted,
 )
 from workbench_contract.problem import Problem
-from workbench_controller import records
+from workbench_controller import lost_assets, records
 from workbench_controller.eventstore import events_of
 from workbench_controller.interruption import interrupt
 from workbench_controller.parts import Controller, Refused, refusals
@@ -98,25 +98,25 @@ async def get_events(episode_id: EpisodeId, controller: Controller) -> EpisodeEv
 
 @router.get("/{episode_id}/assets", responses=refusals(404))
 async def get_assets(episode_id: EpisodeId, controller: Controller) -> AssetList:
-    """The assets of an episode."""
+    """The assets of an episode; one whose object is gone is said to be missing."""
     episode = await _found(controller, episode_id)
-    return AssetList(episode_id=episode_id, assets=episode.assets)
+    found = await lost_assets.told(controller.store, episode.assets)
+    return AssetList(episode_id=episode_id, assets=found)
 
 
 @router.get(
     "/{episode_id}/assets/{path:path}",
     response_class=Response,
-    responses=refusals(404, 503) | {200: {"content": {"application/octet-stream": {}}}},
+    responses=refusals(404, 410, 503) | {200: {"content": {"application/octet-stream": {}}}},
 )
 async def get_asset(episode_id: EpisodeId, path: str, controller: Controller) -> Response:
     """The bytes of an asset, from the object store."""
     for asset in await records.assets(controller.pool, episode_id):
         if asset.path == path and asset.status is AssetStatus.UPLOADED:
             try:
-                data = await controller.store.get(asset.key)
-            except KeyError as error:
-                detail = f"cannot get {path}: the object store has lost {asset.key}. Tell operations"
-                raise Refused(503, detail) from error
+                data = await lost_assets.content(controller.store, asset)
+            except lost_assets.Lost as lost:
+                raise Refused(410, str(lost)) from lost
             except StoreTroubled as error:
                 raise Refused(503, f"{error}. Ask again when the object store serves") from error
             return Response(data, media_type="application/octet-stream")

@@ -19,7 +19,7 @@ from workbench_contract.handover import FileBytes, Given, HandedFile, Handover
 from workbench_controller import decisions
 from workbench_controller.worker_client import WorkerClient, Whose
 from workbench_foundation import faults, log
-from workbench_planning import review_md
+from workbench_planning import package, review_md
 from workbench_planning.environment import belongs
 
 _KINDS = [EventKind.PLAN_SUBMISSION.value, EventKind.REVIEW_DECISION.value]
@@ -59,6 +59,7 @@ async def store_accepted(pool: asyncpg.Pool, worker: WorkerClient, session_id: s
         files = await worker.handover(whose, payload["handover_id"])
         if not faults.on("handover-from-workspace"):
             _check(files, payload)
+            _check_package(files, payload)
             await _check_environment(pool, episode, files)
         await _store(pool, episode, row, files)
         with log.about(**{key: episode[key] for key in ("episode_id", "trace_id", "session_id")}):
@@ -137,6 +138,24 @@ def _check(files: Sequence[FileBytes], payload: Mapping[str, Any]) -> None:
         )
 
 
+def _check_package(files: Sequence[FileBytes], payload: Mapping[str, Any]) -> None:
+    """A benchmark whose environment was made has its whole package."""
+    made = AgentRole(payload["role"]) is AgentRole.CODER and not payload["refuses_plan"]
+    if not made or Purpose(payload["purpose"]) is not Purpose.BENCHMARK or _unpackaged():
+        return
+    lacking = package.lacking({each.path: each.content for each in files}, payload["geometry"])
+    if lacking:
+        raise BytesDiffer(
+            f"cannot store hand-over {payload['handover_id']}: its package lacks {', '.join(lacking)}. "
+            "Look at the worker's storage"
+        )
+
+
+def _unpackaged() -> bool:
+    """Only for planted faults: packages are taken as they are."""
+    return any(name.startswith("package-") for name in faults.active())
+
+
 async def _check_environment(
     pool: asyncpg.Pool, episode: Mapping[str, Any], files: Sequence[FileBytes]
 ) -> None:
@@ -147,6 +166,8 @@ async def _check_environment(
         "SELECT path, sha256 FROM handover_files WHERE handover_id = $1", episode["handover_id"]
     )
     fixed = {each["path"]: each["sha256"] for each in given if belongs(each["path"])}
+    if faults.on("package-unguarded"):
+        fixed = {path: digest for path, digest in fixed.items() if not package.belongs(path)}
     found = {each.path: hashlib.sha256(each.content).hexdigest() for each in files}
     # A review is handed over alone.
     if AgentRole(episode["role"]) is AgentRole.REVIEWER or fixed.items() <= found.items():

@@ -30,7 +30,7 @@ _TRACE = (
     "id", "ordinal", "trace_id", "kind", "name", "ok", "detail", "started_at", "finished_at",
 )  # fmt: skip
 _ASSET = (
-    "path", "status", "bucket", "key", "etag", "version_id", "size_bytes", "sha256", "attempts",
+    "path", "kind", "media_type", "status", "bucket", "key", "etag", "version_id", "size_bytes", "sha256", "attempts",
     "error", "created_at",
 )  # fmt: skip
 

@@ -11,9 +11,12 @@ TOOLS: dict[AgentRole, tuple[str, ...]] = {
     AgentRole.PLANNER: (*_WRITING, "search_catalogue", "validate_costing_and_price", "submit"),
     AgentRole.CODER: (
         *_WRITING, "execute", "lint", "validate", "analyze",
-        "validate_and_price", "simulate", "submit",
+        "validate_and_price", "simulate", "preview", "render", "video", "submit",
     ),  # fmt: skip
-    AgentRole.REVIEWER: (*_ALL, "fs_view", "fs_write", "execute", "lint", "validate", "simulate", "submit"),
+    AgentRole.REVIEWER: (
+        *_ALL, "fs_view", "fs_write", "execute", "lint", "validate", "simulate",
+        "preview", "render", "video", "submit",
+    ),  # fmt: skip
 }
 
 _PROMPTS = {
@@ -28,7 +31,7 @@ _PROMPTS = {
         "You engineer a part. Write a build123d script that leaves the solid in `part`, check it "
         "with lint, validate, analyze and simulate, and put what is to be kept below assets/. Hand over "
         "model.py and todo.md with submit. Of a plan leave all parts in `parts`, by their ids; "
-        "validate_and_price has to pass before simulate and submit. When the plan cannot be carried "
+        "validate_and_price has to pass before simulate and submit. preview, render and video show what was made. When the plan cannot be carried "
         "out, hand over a plan_refusal.md with proof. Nothing of environment/ may change, nor be shadowed."
     ),
     AgentRole.REVIEWER: (

@@ -9,9 +9,10 @@ import asyncpg
 from workbench_contract.benchmark import ReviewDecision
 from workbench_contract.episodes import AgentRole
 from workbench_contract.handover import CONTEXT, FileBytes
+from workbench_contract.renders import FINAL
 from workbench_controller.handovers import content_of
 from workbench_foundation import faults
-from workbench_planning import refusal_md, review_md, todo_md
+from workbench_planning import package, refusal_md, review_md, todo_md
 from workbench_planning.environment import belongs
 
 #: What of a hand-over says why somebody is asked once more.
@@ -45,7 +46,9 @@ def resumed(
             # Objectives that were given may have been made stricter.
             over = each.path == todo_md.FILE or belongs(each.path)
             given = False
-        if not over and not given:
+        # Made anew by the worker for each hand-over.
+        made = each.path.startswith(f"{FINAL}/") or package.belongs(each.path)
+        if not over and not given and not made:
             kept.append(each)
     return kept
 

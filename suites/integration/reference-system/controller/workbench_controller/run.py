@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from workbench_contract.benchmark import ReviewDecision
-from workbench_contract.episodes import AgentRole, EpisodeStatus, Purpose
+from workbench_contract.episodes import AgentRole, AssetKind, EpisodeStatus, Purpose
 from workbench_contract.flows import Cause
 
 WORKFLOW = "episode"
@@ -99,11 +99,32 @@ class Step(BaseModel):
     reason: str
 
 
+class FoundAsset(BaseModel):
+    """A file to be uploaded.
+
+    Attributes:
+        path: of the asset.
+        handover_id: of what was handed over; none of a file in the folder of assets.
+        handed_path: in that hand-over.
+    """
+
+    path: str
+    kind: AssetKind = AssetKind.OWN
+    handover_id: str | None = None
+    handed_path: str = ""
+
+
+class FoundAssets(BaseModel):
+    """All that are to be uploaded."""
+
+    assets: list[FoundAsset]
+
+
 class AssetToKeep(BaseModel):
-    """A file to be uploaded; its path is relative to the folder of assets."""
+    """One of them."""
 
     run: Run
-    path: str
+    asset: FoundAsset
 
 
 class Bounds(BaseModel):

@@ -44,8 +44,8 @@ class Store:
         """Raises StoreTroubled when it does not."""
         await self._do("reach", lambda client: client.list_buckets())
 
-    async def put(self, key: str, data: bytes, *, ids: dict[str, str]) -> Stored:
-        """Store an object with the ids as its metadata.
+    async def put(self, key: str, data: bytes, *, ids: dict[str, str], media_type: str) -> Stored:
+        """Store an object with the ids, and what else is known of it, as its metadata.
 
         Raises:
             StoreTroubled: it was not stored, as far as we know.
@@ -62,12 +62,29 @@ class Store:
                 Bucket=self.bucket,
                 Key=key,
                 Body=data,
-                Metadata={} if faults.on("object-uncorrelated") else ids,
+                ContentType=media_type,
+                Metadata={} if faults.on("object-uncorrelated") else ids | {"type": media_type},
                 ContentMD5=_md5(data),
             )
 
         answer = await self._do(f"store {key}", put)
         return Stored(etag=answer["ETag"].strip('"'), version_id=answer.get("VersionId"))
+
+    async def keys(self, prefix: str) -> set[str]:
+        """The keys of all objects that begin so.
+
+        Raises:
+            StoreTroubled: the store does not answer.
+        """
+
+        def listed(client: Any) -> set[str]:
+            pages = client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.bucket, Prefix=prefix
+            )
+            return {row["Key"] for page in pages for row in page.get("Contents", ())}
+
+        found: set[str] = await self._do(f"list {prefix}", listed)
+        return found
 
     async def get(self, key: str) -> bytes:
         """The bytes of an object.

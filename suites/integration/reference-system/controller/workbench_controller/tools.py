@@ -15,6 +15,7 @@ from workbench_contract import (
     files,
     handover,
     pricing,
+    renders,
     simulation,
 )
 from workbench_contract.episodes import AgentRole
@@ -97,6 +98,24 @@ ALL: dict[str, Tool] = {
         description="Let a model run, once or several times, and watch how each run ends.",
         jobs=True,
         tracked=True,
+    ),
+    "preview": Tool(
+        path="/benchmark/preview",
+        request=renders.PreviewRequest,
+        description="Look at the design, from anywhere.",
+        jobs=True,
+    ),
+    "render": Tool(
+        path="/benchmark/render",
+        request=renders.RenderRequest,
+        description="The 24 views of the design, all around it.",
+        jobs=True,
+    ),
+    "video": Tool(
+        path="/benchmark/video",
+        request=renders.VideoRequest,
+        description="A video of a run that left its trajectory.",
+        jobs=True,
     ),
     "submit": Tool(
         path="/benchmark/submit",

@@ -15,11 +15,23 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 
 with workflow.unsafe.imports_passed_through():
     from workbench_contract.episodes import EpisodeStatus
-    from workbench_controller.run import WORKFLOW, AssetToKeep, Call, CallResult, Run, Step, Turn
+    from workbench_controller.run import (
+        WORKFLOW,
+        AssetToKeep,
+        Call,
+        CallResult,
+        FoundAsset,
+        FoundAssets,
+        Run,
+        Step,
+        Turn,
+    )
 
 _KEEP_TRYING = RetryPolicy(
     initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=2)
 )
+#: Uploads of one episode at a time.
+_AT_ONCE = 4
 _THRICE = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_attempts=3)
 
 
@@ -120,22 +132,33 @@ class EpisodeWorkflow:
 
     async def _keep_assets(self) -> None:
         limits = self._run.limits
-        paths: list[str] = await workflow.execute_activity(
+        found = await workflow.execute_activity(
             "list_assets",
             self._run,
+            result_type=FoundAssets,
             start_to_close_timeout=timedelta(seconds=limits.rpc_s),
             retry_policy=_THRICE,
         )
-        for path in paths:
-            await workflow.execute_activity(
-                "keep_asset",
-                AssetToKeep(run=self._run, path=path),
-                start_to_close_timeout=timedelta(seconds=limits.store_s),
-                retry_policy=RetryPolicy(
-                    initial_interval=timedelta(seconds=limits.store_pause_s),
-                    maximum_attempts=limits.store_attempts,
-                ),
-            )
+        # What was handed over is there for good, and many: a few at once, and first, so that nothing takes
+        # the place of it.
+        final = [each for each in found.assets if each.handover_id is not None]
+        for start in range(0, len(final), _AT_ONCE):
+            await asyncio.gather(*map(self._keep_asset, final[start : start + _AT_ONCE]))
+        for each in found.assets:
+            if each.handover_id is None:
+                await self._keep_asset(each)
+
+    async def _keep_asset(self, asset: FoundAsset) -> None:
+        limits = self._run.limits
+        await workflow.execute_activity(
+            "keep_asset",
+            AssetToKeep(run=self._run, asset=asset),
+            start_to_close_timeout=timedelta(seconds=limits.store_s),
+            retry_policy=RetryPolicy(
+                initial_interval=timedelta(seconds=limits.store_pause_s),
+                maximum_attempts=limits.store_attempts,
+            ),
+        )
 
     async def _end(self, status: EpisodeStatus, reason: str) -> None:
         """Write the end down, whole: an interruption that comes meanwhile comes too late."""

@@ -141,6 +141,7 @@ class _Judge:
         self._times: list[Floats] = []
         self._positions: list[Floats] = []
         self._forces: list[Floats] = []
+        self._joints: list[Floats] = []
         self._gap_m = math.inf
         self._loaded = np.zeros(len(scene.motors), dtype=int)
 
@@ -199,6 +200,7 @@ class _Judge:
             forces=np.concatenate(self._forces)
             if self._forces
             else np.empty((0, len(self._scene.motors))),
+            joints=np.concatenate(self._joints),
         )
 
     def goal_gap_mm(self) -> float | None:
@@ -216,8 +218,11 @@ class _Judge:
             self._times.clear()
             self._positions.clear()
             self._forces.clear()
+            self._joints.clear()
         self._times.append(states[:count, 0].copy())
         self._positions.append(sensors[:count, self._scene.positions].copy())
+        # Of a state the time is first, then come the joints.
+        self._joints.append(states[:count, 1 : 1 + self._scene.model.nq].copy())
         if forces is not None:
             self._forces.append(forces[:count].copy())
         if self._scene.goal is not None and count:

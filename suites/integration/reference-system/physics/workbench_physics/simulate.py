@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import mujoco
@@ -13,6 +14,7 @@ from workbench_contract.simulation import Body, SimulatedRun, Trajectory
 from workbench_foundation import faults
 from workbench_physics import randomization, runs, scene, statistics, trajectory
 from workbench_physics.errors import SceneError
+from workbench_physics.trajectory import Track
 
 #: Of a scene without objectives: where its free bodies begin, sideways.
 _JITTER_M = 0.02
@@ -33,6 +35,7 @@ def simulate(
     controls: dict[str, Control],
     kept_in: tuple[str, str] | None,
     as_one: bool = False,
+    seen: Callable[[scene.Scene, SimulatedRun, Track], None] | None = None,
 ) -> dict[str, Any]:
     """Run a scene.
 
@@ -41,6 +44,7 @@ def simulate(
         kept_in: folder of the trajectories, and its path in the session; none leaves no files.
         as_one: without objectives the free bodies of a run begin elsewhere by the same way; each by its
             own, else.
+        seen: is shown each run of which there is a trajectory.
 
     Returns:
         ``runs`` and ``aggregate``, as JSON.
@@ -70,6 +74,8 @@ def simulate(
             digest = trajectory.write(f"{kept_in[0]}/{name}", ready, found.track)
             kept = Trajectory(path=f"{kept_in[1]}/{name}", sha256=digest)
         done.append(_told(ready, found, one, kept))
+        if seen is not None and kept is not None:
+            seen(ready, done[-1], found.track)
     together = statistics.aggregate(
         [each.outcome for each in done], has_goal=objectives is not None
     )
@@ -92,7 +98,8 @@ def _bounded(ready: scene.Scene, duration_s: float, count: int, *, recorded: boo
     if len(ready.bodies) * count > _MOST_PLACES:
         detail = f"{count} runs of {len(ready.bodies)} bodies have more than {_MOST_PLACES} together"
         raise SceneError(f"{detail}. Ask for fewer runs")
-    if recorded and steps * (ready.model.nsensordata + 1) > _MOST_NUMBERS:
+    kept = ready.model.nsensordata + ready.model.nq + 1
+    if recorded and steps * kept > _MOST_NUMBERS:
         raise SceneError(f"{steps} steps of this scene are more than is kept. Ask for less time")
 
 

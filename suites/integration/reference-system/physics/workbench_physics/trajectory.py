@@ -27,11 +27,13 @@ class Track:
         times_s: of each state.
         positions_m: of all bodies, three each.
         forces: of all motors; a row less than there are states.
+        joints: where each joint stands, as the model has them.
     """
 
     times_s: Floats
     positions_m: Floats
     forces: Floats
+    joints: Floats
 
 
 def header(scene: Scene) -> list[str]:

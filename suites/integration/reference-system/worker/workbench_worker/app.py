@@ -23,12 +23,15 @@ from workbench_worker import (
     files_api,
     handover_api,
     pricing_api,
+    render_api,
     runtime_api,
     validation_api,
 )
 from workbench_worker.asked import Parts
+from workbench_worker.built_designs import Designs
 from workbench_worker.execution import run_command
 from workbench_worker.jobs import Jobs
+from workbench_worker.picture_store import PictureStore
 from workbench_worker.pieces import PiecesKept
 from workbench_worker.pool import Pool
 from workbench_worker.prices import Prices
@@ -44,6 +47,7 @@ _PROBE = "worker-walls-probe"
 async def make_app(settings: Settings) -> App:
     """The worker, ready to be served."""
     settings.data.mkdir(parents=True, exist_ok=True)
+    pictures = PictureStore(settings.data / "pictures")
     parts = Parts(
         settings=settings,
         sessions=Sessions(settings.data),
@@ -56,6 +60,8 @@ async def make_app(settings: Settings) -> App:
             timeout_s=settings.catalogue_timeout_s,
         ),
         pieces=PiecesKept(settings.data / "pieces"),
+        pictures=pictures,
+        designs=Designs(pictures),
         instance=secrets.token_hex(8),
     )
 
@@ -78,6 +84,7 @@ async def make_app(settings: Settings) -> App:
         export_api,
         handover_api,
         pricing_api,
+        render_api,
     ):
         app.include_router(module.router)
     walls = _Walls(parts)

@@ -9,7 +9,9 @@ from fastapi import Depends, Header, Request
 
 from workbench_contract.problem import Problem
 from workbench_foundation.requests import SESSION
+from workbench_worker.built_designs import Designs
 from workbench_worker.jobs import Jobs
+from workbench_worker.picture_store import PictureStore
 from workbench_worker.pieces import PiecesKept
 from workbench_worker.pool import Pool
 from workbench_worker.prices import Prices
@@ -33,6 +35,8 @@ class Parts:
     simulations: Simulations
     prices: Prices
     pieces: PiecesKept
+    pictures: PictureStore
+    designs: Designs
     instance: str
 
 

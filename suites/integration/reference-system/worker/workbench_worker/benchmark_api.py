@@ -18,7 +18,7 @@ from workbench_contract.problem import Problem
 from workbench_contract.simulation import Ending, Simulated, SimulateRequest, SimulationRefused
 from workbench_foundation import faults
 from workbench_planning import objectives as objectives_file
-from workbench_worker import planted, validity
+from workbench_worker import filmed, planted, validity
 from workbench_worker.asked import CurrentSession, Worker, refusals
 from workbench_worker.builds import built_in
 from workbench_worker.designs import scene_of
@@ -86,9 +86,17 @@ async def simulate(
                         )
                         arguments["design"] = design.text
                     arguments = planted.asked(session.id, arguments)
-                    found = await worker.pool.ask(
-                        job, "simulate", model=placed(request.model), **arguments
-                    )
+                    film = filmed.new_place() if request.trajectories else None
+                    async with filmed.own_tmp(job, wanted=film is not None):
+                        found = await worker.pool.ask(
+                            job,
+                            "simulate",
+                            model=placed(request.model),
+                            filmed_in=film,
+                            **arguments,
+                        )
+                        if film is not None:
+                            await asyncio.to_thread(filmed.keep, session, job, film)
                     turn.finish()
             except Refused as refused:
                 result = known | _times(turn) | {"ok": False, "reason": refused.detail}

@@ -23,7 +23,7 @@ from workbench_making import drives
 from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
 from workbench_planning.text import bounded, finding
-from workbench_worker import environment, planted, validity
+from workbench_worker import environment, planted, renders, validity
 from workbench_worker.asked import CurrentSession, Parts, Worker, refusals
 from workbench_worker.benchmark_api import is_there
 from workbench_worker.builds import design_in
@@ -60,6 +60,12 @@ async def validate_and_price(
             answer = await _judged(session, worker, job, request.model)
         details["passed"] = answer.passed
         session.record(EventKind.PRICING, answer.model_dump(mode="json") | {"model": request.model})
+        if faults.on("render-unasked") and answer.passed:
+            async with worker.jobs.job(session, None) as job:
+                design = await renders.design_of(worker, job, request.model)
+                made = await renders.pictures_of(worker, job, design, renders.all_views())
+                _, files = renders.described(made, renders.folder_for(request.model))
+                await asyncio.to_thread(renders.put, session, files)
         return answer
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from workbench_contract.episodes import Purpose
 from workbench_contract.findings import Finding
 from workbench_contract.handover import OpenRequest
-from workbench_planning import environment
+from workbench_foundation import faults
+from workbench_planning import environment, package
 from workbench_worker import planted
 from workbench_worker.opening import given_files
 from workbench_worker.sessions import Session
@@ -19,7 +20,10 @@ def fixed(opened: OpenRequest) -> dict[str, str]:
     if opened.purpose is Purpose.BENCHMARK:
         return {}
     return {
-        path: digest for path, digest in given_files(opened.given).items() if environment.belongs(path)
+        path: digest
+        for path, digest in given_files(opened.given).items()
+        if environment.belongs(path)
+        and not (faults.on("package-unguarded") and package.belongs(path))
     }
 
 

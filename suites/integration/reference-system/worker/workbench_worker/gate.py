@@ -28,6 +28,7 @@ from workbench_planning.handover import Known, Submission, Verdict, judge
 from workbench_planning.text import bounded, sha256_of
 from workbench_worker import costs, environment, planted
 from workbench_worker.files_api import read_bytes
+from workbench_worker.finals import is_ours
 from workbench_worker.opening import benchmark_of, given_files, issued
 from workbench_worker.prices import Looked
 from workbench_worker.sessions import Session
@@ -48,7 +49,9 @@ def left_by(session: Session, opened: OpenRequest) -> Left:
         if opened.role is AgentRole.REVIEWER:
             return named(session, (review_md.FILE,))
         if opened.role is AgentRole.CODER:
-            return design(session)
+            found = design(session)
+            files = {path: data for path, data in found.files.items() if not is_ours(opened, path)}
+            return Left(files=files, findings=found.findings)
         is_benchmark = opened.purpose is Purpose.BENCHMARK
         left = named(session, _OF_BENCHMARK if is_benchmark else PLANNED)
     # The environment goes on to whoever engineers in it.

@@ -25,8 +25,8 @@ BREP = "part.brep"
 STL = "part.stl"
 
 #: Of the mesh that physics sees; finer is slower.
-_TOLERANCE_MM = 0.1
-_ANGLE_RAD = 0.3
+TOLERANCE_MM = 0.1
+ANGLE_RAD = 0.3
 
 #: A tool of a mill or a nozzle leaves no edge shorter than this.
 _SHORTEST_EDGE_MM = {"cnc": 0.5, "print": 0.2}
@@ -70,7 +70,7 @@ def build(model: str, target: str) -> dict[str, Any]:
     part = shapes[0] if len(shapes) == 1 else Compound(children=shapes)
     export_brep(part, os.path.join(target, BREP))
     export_stl(
-        part, os.path.join(target, STL), tolerance=_TOLERANCE_MM, angular_tolerance=_ANGLE_RAD
+        part, os.path.join(target, STL), tolerance=TOLERANCE_MM, angular_tolerance=ANGLE_RAD
     )
     names = [str(name)[:_NAME_CHARS] for name in named]
     connected, unmapped = joints.read(model, dict(zip(names, shapes, strict=True)))

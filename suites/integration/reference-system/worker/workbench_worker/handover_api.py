@@ -12,6 +12,8 @@ from workbench_contract.episodes import AgentRole
 from workbench_contract.events import Event, EventKind
 from workbench_contract.findings import Finding
 from workbench_contract.handover import (
+    MOST_BYTES,
+    MOST_FILES,
     HandedOver,
     Opened,
     OpenRequest,
@@ -22,11 +24,11 @@ from workbench_contract.handover import (
 from workbench_contract.problem import Malformed
 from workbench_foundation import faults
 from workbench_planning import review_md
-from workbench_worker import gate
+from workbench_planning.handover import Verdict
+from workbench_worker import finals, gate
 from workbench_worker.asked import CurrentSession, Parts, Worker, refusals
 from workbench_worker.jobs import Job
 from workbench_worker.opening import open_session, opened
-from workbench_worker.prices import Looked
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
 from workbench_worker.surveys import Surveyed, surveyed
@@ -88,18 +90,26 @@ async def _judged(session: Session, worker: Parts, job: Job) -> dict[str, Any]:
         named = await asyncio.to_thread(gate.bought_in, left)
     looked = await worker.prices.of(named)
     found = await surveyed(worker, job, purpose, left.files)
-    return await asyncio.to_thread(_decide, session, purpose, left, looked, found, job.id)
+    verdict = await asyncio.to_thread(gate.judged, session, purpose, left, looked, found)
+    if verdict.accepted and not verdict.refuses_plan:
+        try:
+            more = await finals.added(worker, job, purpose, left.files, found)
+        except OSError as error:
+            detail = f"cannot make what is handed over besides: {error.strerror}. Submit it again"
+            raise Refused(503, detail) from error
+        left = gate.Left(files={**left.files, **more}, findings=left.findings)
+        _bounded(left)
+    return await asyncio.to_thread(_decide, session, purpose, left, verdict, found, job.id)
 
 
 def _decide(
     session: Session,
     purpose: OpenRequest,
     left: gate.Left,
-    looked: Looked,
+    verdict: Verdict,
     found: Surveyed,
     job_id: str,
 ) -> dict[str, Any]:
-    verdict = gate.judged(session, purpose, left, looked, found)
     payload = {
         "job_id": job_id,
         "role": purpose.role.value,
@@ -111,7 +121,7 @@ def _decide(
         "warnings": _listed(verdict.warnings),
         "files": [each.model_dump(mode="json") for each in left.listed()],
         "geometry": list(found.geometry) if verdict.accepted else [],
-        "handover_id": gate.keep(session, left) if verdict.accepted else None,
+        "handover_id": _kept(session, left) if verdict.accepted else None,
     }
     kind = EventKind.PLAN_SUBMISSION
     if purpose.role is AgentRole.REVIEWER:
@@ -121,6 +131,27 @@ def _decide(
         return payload
     session.record(kind, payload)
     return payload
+
+
+def _bounded(left: gate.Left) -> None:
+    """Raises Refused for more than is handed over, with what was added."""
+    size = sum(map(len, left.files.values()))
+    if len(left.files) > MOST_FILES or size > MOST_BYTES:
+        detail = f"cannot hand over {len(left.files)} files of {size} bytes with what is made of them"
+        raise Refused(409, f"{detail}: at most {MOST_FILES} of {MOST_BYTES}. Leave less")
+
+
+def _kept(session: Session, left: gate.Left) -> str:
+    """Keep what was accepted.
+
+    Raises:
+        Refused: 503 when there is no room for it.
+    """
+    try:
+        return gate.keep(session, left)
+    except OSError as error:
+        detail = f"cannot keep what is handed over: {error.strerror}. Submit it again"
+        raise Refused(503, detail) from error
 
 
 def _review(left: gate.Left) -> dict[str, Any]:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
 from workbench_contract.objectives import Control, Objectives
+from workbench_contract.simulation import SimulatedRun
 from workbench_physics.errors import SceneError
 from workbench_worker.geometry import ModelError
 from workbench_worker.walls import WORKSPACE
+
+if TYPE_CHECKING:
+    from workbench_physics.scene import Scene
+    from workbench_physics.trajectory import Track
 
 _CONTROLS = TypeAdapter(dict[str, Control])
 
@@ -21,7 +26,7 @@ _START_M = 0.05
 
 
 #: Of a part whose material nobody has named: aluminium.
-_DENSITY_KG_M3 = 2700.0
+DENSITY_KG_M3 = 2700.0
 
 
 def scene_of_mesh(path: str, density_kg_m3: float) -> tuple[str, dict[str, bytes]]:
@@ -44,7 +49,7 @@ def scene_of_mesh(path: str, density_kg_m3: float) -> tuple[str, dict[str, bytes
     return xml, {"part.stl": mesh}
 
 
-def compiled(model: str, density_kg_m3: float = _DENSITY_KG_M3) -> Any:
+def compiled(model: str, density_kg_m3: float = DENSITY_KG_M3) -> Any:
     """A compiled model of an ``.stl`` or ``.xml`` file.
 
     Raises:
@@ -68,6 +73,44 @@ def validate(model: str) -> dict[str, Any]:
     return {"bodies": int(compiled(model).nbody) - 1}
 
 
+class Filming:
+    """Keeps what is shown of each run; nothing of it is a picture yet.
+
+    Args:
+        folder: is made.
+    """
+
+    def __init__(self, folder: str) -> None:
+        # Imported by the warm process, once it has told that it begins.
+        from workbench_rendering.films import Film
+
+        os.mkdir(folder)
+        self._film = Film(folder)
+        self._begun = False
+
+    def __call__(self, scene: Scene, run: SimulatedRun, track: Track) -> None:
+        """One run."""
+        from workbench_rendering.films import Take, rows_of
+
+        if not self._begun:
+            self._film.scene(scene.model, scene.spec.to_xml())
+            self._begun = True
+        rows = rows_of(run.simulated_s, len(track.joints))
+        self._film.add(
+            Take(
+                seed=run.seed,
+                outcome=run.outcome.value,
+                reason=run.reason,
+                simulated_s=run.simulated_s,
+                states=track.joints[rows],
+            )
+        )
+
+    def close(self) -> None:
+        """All of them were shown."""
+        self._film.close()
+
+
 def simulate(
     model: str,
     *,
@@ -79,6 +122,7 @@ def simulate(
     objectives: str | None = None,
     kept_in: str | None = None,
     design: str | None = None,
+    filmed_in: str | None = None,
 ) -> dict[str, Any]:
     """Let a model run, and judge every step of each run.
 
@@ -87,6 +131,7 @@ def simulate(
         objectives: as JSON; none for a model that has no goal.
         kept_in: where each run leaves its file, below the session's files.
         design: what is let run in place of the model's file: the scene of its design.
+        filmed_in: a folder that is made, for what videos of those runs are made of.
 
     Raises:
         ModelError: it cannot be run.
@@ -99,7 +144,8 @@ def simulate(
         if design is None:
             with open(model, encoding="utf-8") as file:
                 xml = file.read()
-        return runs_of(
+        film = Filming(filmed_in) if filmed_in else None
+        found = runs_of(
             xml if design is None else design,
             objectives=Objectives.model_validate_json(objectives, strict=False)
             if objectives
@@ -111,7 +157,11 @@ def simulate(
             controls=_CONTROLS.validate_python(controls),
             kept_in=(f"{WORKSPACE}/{kept_in}", kept_in) if kept_in else None,
             as_one=design is not None,
+            seen=film,
         )
+        if film is not None:
+            film.close()
+        return found
     except UnicodeDecodeError as error:
         raise ModelError(f"cannot simulate {name}: {error}. Correct it") from error
     except SceneError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,10 @@ from workbench_contract.handover import GEOMETRY, OpenRequest
 from workbench_planning import environment
 from workbench_planning import objectives as objectives_file
 from workbench_planning.text import finding
+from workbench_worker import filmed
 from workbench_worker.asked import Parts
 from workbench_worker.builds import built_in
+from workbench_worker.built_designs import Design, left_in
 from workbench_worker.jobs import Job
 from workbench_worker.refusal import Refused
 
@@ -25,10 +28,12 @@ class Surveyed:
     Attributes:
         findings: against it.
         geometry: its solids, by the model ``EnvironmentSolid``.
+        design: the same, as they were built.
     """
 
     findings: tuple[Finding, ...] = ()
     geometry: tuple[Mapping[str, Any], ...] = ()
+    design: Design | None = None
 
 
 async def surveyed(
@@ -48,6 +53,7 @@ async def surveyed(
     own = {path: data for path, data in files.items() if environment.belongs(path)}
     try:
         async with built_in(job, worker, GEOMETRY, files=own) as (folder, names):
+            design = await asyncio.to_thread(left_in, filmed.outside(job, folder), names)
             answer = await worker.pool.ask(
                 job,
                 "survey",
@@ -62,6 +68,7 @@ async def surveyed(
     return Surveyed(
         findings=tuple(Finding.model_validate(each) for each in answer["findings"]),
         geometry=tuple(answer["geometry"]),
+        design=design,
     )
 
 

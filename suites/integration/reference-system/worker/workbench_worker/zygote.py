@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench_foundation import faults
-from workbench_worker import design, geometry, physics, solids, survey, validation
+from workbench_worker import design, geometry, looking, physics, solids, survey, validation
 from workbench_worker.confined import environment
 from workbench_worker.walls import Walls, die_with_parent, fork_behind
 
@@ -27,8 +27,11 @@ _REQUEST_BYTES = 65_536
 JOBS: dict[str, Callable[..., dict[str, Any]]] = {
     "build": geometry.build,
     "decompose": solids.decompose,
+    "export": looking.export,
+    "film": looking.film,
     "judge": design.judge,
     "measure": geometry.measure,
+    "render": looking.render,
     "simulate": physics.simulate,
     "solids": solids.solids,
     "survey": survey.survey,
@@ -51,6 +54,15 @@ def main() -> None:
     control.send(b"physics")
     import build123d  # noqa: F401
     import coacd  # noqa: F401
+    import embreex.mesh_construction  # noqa: F401
+    import embreex.rtcore_scene  # noqa: F401
+    import imageio_ffmpeg  # noqa: F401
+    import PIL.ImageDraw
+    import PIL.ImageFont
+    import PIL.PngImagePlugin  # noqa: F401
+    import workbench_rendering.solids
+    import workbench_rendering.video
+    import workbench_rendering.views  # noqa: F401
 
     # Behind the walls there is no environment to read them from.
     faults.active()
