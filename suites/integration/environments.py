@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from workbench_contract.episodes import Purpose
 from workbench_contract.handover import ENVIRONMENT, GEOMETRY, Handover, Submitted
+from workbench_contract.package import PACKAGE
+from workbench_contract.renders import FINAL
 
 from harness_core.base.slowness import patience
 from harness_core.doubles.http import HttpClient, Response
@@ -29,6 +31,7 @@ __all__ = [
     "expect_handed",
     "geometry_of",
     "hand_over",
+    "is_made",
     "planned",
 ]
 
@@ -112,7 +115,7 @@ def expect_handed(answer: Response, files: set[str], *, what: str) -> Submitted:
     """Assert that a hand-over was accepted with these files."""
     assert 200 == answer.status, f"expected {what} to be accepted, found {answer}"
     accepted = Submitted.model_validate_json(answer.body)
-    found = sorted(each.path for each in accepted.files)
+    found = sorted(each.path for each in accepted.files if not is_made(each.path))
     expect_same(sorted(files), found, what=f"files of {what}")
     return accepted
 
@@ -190,5 +193,12 @@ async def environment_kept(controller: HttpClient, handover_id: str) -> dict[str
     """Path to sha256 of the environment in a hand-over, as the controller has recorded it."""
     kept: Handover = await handover(controller, handover_id)
     return {
-        each.path: each.sha256 for each in kept.files if each.path.startswith(f"{ENVIRONMENT}/")
+        each.path: each.sha256
+        for each in kept.files
+        if each.path.startswith(f"{ENVIRONMENT}/") and not is_made(each.path)
     }
+
+
+def is_made(path: str) -> bool:
+    """Whether a file is one that the worker adds to what is handed over; INT-032 and 040 look at those."""
+    return path.startswith((f"{PACKAGE}/", f"{FINAL}/"))

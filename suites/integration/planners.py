@@ -170,7 +170,7 @@ class Coder:
 
     async def submit(self) -> Response:
         """Submit what is there; the answer, whatever it is."""
-        return await self.session.client.post("/benchmark/submit", {}, seconds=patience(_VERDICT_S))
+        return await self.session.client.post("/benchmark/submit", {}, seconds=patience(_BUILT_S))
 
 
 @asynccontextmanager

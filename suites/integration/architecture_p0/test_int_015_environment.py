@@ -133,7 +133,8 @@ def _script(number: int) -> str:
 async def _restored(session: Session, files: dict[str, str]) -> None:
     """What was handed over stands there again, and nothing beside it."""
     strange = "kept.py moved lib wider.yaml environment environment.*"
-    done = await session.execute(f"rm -rf {strange} {OBJECTIVES}")
+    back = "cp -a /tmp/kept-environment environment"
+    done = await session.execute(f"rm -rf {strange} {OBJECTIVES}; {back}")
     assert 0 == done["exit_code"], f"expected the session to be cleaned, found {done}"
     for path, text in files.items():
         await session.write(path, text)
@@ -142,6 +143,9 @@ async def _restored(session: Session, files: dict[str, str]) -> None:
 async def _holds(session: Session, files: dict[str, str], what: str) -> None:
     found = {path: (await session.read(path)).json().get("content") for path in files}
     expect_same(files, found, what=f"the files that {what} starts from")
+    # For what is no text of it, its pictures say.
+    done = await session.execute("cp -a environment /tmp/kept-environment")
+    assert 0 == done["exit_code"], f"expected the environment to be copied, found {done}"
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from workbench_contract.findings import Stage
 from harness_core.doubles.turns import use
 from suites.integration.bundles import Bundle, milled, sound
 from suites.integration.comparing import expect_same
+from suites.integration.environments import is_made
 from suites.integration.episodes import Episodes, calls
 from suites.integration.planners import Coder, Planner, coder_at_work, expect_found
 from suites.integration.refusals import expect_refused
@@ -260,7 +261,7 @@ async def test_int_018_by_the_agents_own_tools(episodes: Episodes) -> None:
     )
     assert 1 == len(episode["handovers"]), f"expected one hand-over, found {episode['handovers']}"
     kept = (await episodes.controller.get(f"/handovers/{episode['handovers'][0]}")).json()
-    paths = {each["path"] for each in kept["files"]}
+    paths = {each["path"] for each in kept["files"] if not is_made(each["path"])}
     wanted = {*coder.bundle.files(), "model.py"}
     expect_same(wanted, paths, what="files of a design that was handed over")
     events = await episodes.events(coder.episode_id)

@@ -62,6 +62,7 @@ CRITICAL = {
         "POST /benchmark/validate": {200, 401, 404, 422},
         "POST /benchmark/analyze": {200, 401, 404, 422},
         "POST /benchmark/simulate": {200, 401, 404, 422},
+        "POST /benchmark/preview": {200, 401, 404, 422},
         "POST /benchmark/submit": {200, 401, 422},
         "GET /assets/{path}": {200, 401, 404},
         "POST /jobs/{job_id}/cancel": {200, 401, 404},
@@ -373,6 +374,7 @@ async def run_of_a_session(asking: Conforming, token: str) -> None:
     expected += [
         (200, "/fs/write", {"path": "part.py", "content": part}),
         (200, "/benchmark/analyze", {"model": "part.py"}),
+        (200, "/benchmark/preview", {"model": "part.py"}),
     ]
     missing = {"path": "nowhere.txt"}
     changes = {"/fs/edit": {"old": "a", "new": "b"}, "/fs/grep": {"pattern": "a"}}
@@ -383,7 +385,7 @@ async def run_of_a_session(asking: Conforming, token: str) -> None:
         expected.append((OUTSIDE, operation, outside))
     expected += [
         (404, f"/benchmark/{name}", {"model": "nowhere.xml"})
-        for name in ("validate", "analyze", "simulate")
+        for name in ("validate", "analyze", "simulate", "preview")
     ]
     expected.append((OUTSIDE, "/fs/write", {"path": "../x", "content": "x"}))
     for status, operation, body in expected:
@@ -480,6 +482,7 @@ SOUND: dict[str, dict[str, Any]] = {
     "/benchmark/validate": {"model": "nowhere.xml"},
     "/benchmark/analyze": {"model": "nowhere.py"},
     "/benchmark/simulate": {"model": "nowhere.xml"},
+    "/benchmark/preview": {"model": "nowhere.py"},
     "/benchmark/submit": {},
 }
 

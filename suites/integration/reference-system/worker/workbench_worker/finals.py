@@ -28,7 +28,7 @@ from workbench_planning import package
 from workbench_worker import filmed, planted, renders, validity
 from workbench_worker.asked import Parts
 from workbench_worker.builds import built_in
-from workbench_worker.built_designs import left_in
+from workbench_worker.built_designs import Design, left_in
 from workbench_worker.designs import scene_of
 from workbench_worker.jobs import Job
 from workbench_worker.refusal import Refused
@@ -92,8 +92,7 @@ async def _final(
 ) -> dict[str, bytes]:
     session = job.session
     try:
-        async with built_in(job, worker, _SCRIPT, files=files) as (folder, names):
-            design = await asyncio.to_thread(left_in, filmed.outside(job, folder), names)
+        design = await _design(worker, job, files)
     except Refused as refused:
         # Where no plan was handed over, a coder may leave what is no design.
         if validity.is_due(opened) or refused.status != 409 or job.cancelled.is_set():
@@ -115,6 +114,21 @@ async def _final(
     final |= views
     final[FINAL_PICTURES] = _json(Pictures.model_validate(pictures))
     return final | await _video(worker, job)
+
+
+async def _design(worker: Parts, job: Job, files: Mapping[str, bytes]) -> Design:
+    """What the script is built to, of the bytes that are handed over.
+
+    Where it is made of more, links say, it is built where it has passed: in its session.
+    """
+    try:
+        async with built_in(job, worker, _SCRIPT, files=files) as (folder, names):
+            return await asyncio.to_thread(left_in, filmed.outside(job, folder), names)
+    except Refused as refused:
+        if refused.status != 409 or job.cancelled.is_set():
+            raise
+    async with built_in(job, worker, _SCRIPT) as (folder, names):
+        return await asyncio.to_thread(left_in, filmed.outside(job, folder), names)
 
 
 async def _video(worker: Parts, job: Job) -> dict[str, bytes]:
