@@ -46,7 +46,7 @@ pytestmark = [pytest.mark.covers("INT-037"), pytest.mark.integration_p1]
 _SIMULATED_S: Final = 120.0
 
 #: Orthonormal, no axis of it along one of the world's.
-_TURNED: Final = np.array([[2.0, -2.0, 1.0], [1.0, 2.0, 2.0], [-2.0, -1.0, 2.0]]) / 3
+_TURNED: Final = np.array([[2.0, 1.0, 2.0], [-2.0, 2.0, 1.0], [-1.0, -2.0, 2.0]]) / 3
 _MIRROR: Final = np.diag([-1.0, 1.0, 1.0])
 
 #: A place, and whether all is seen in a mirror at x = 0 before it is put there.
