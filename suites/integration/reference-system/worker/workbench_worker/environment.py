@@ -23,7 +23,6 @@ def fixed(opened: OpenRequest) -> dict[str, str]:
         path: digest
         for path, digest in given_files(opened.given).items()
         if environment.belongs(path)
-        and not (faults.on("package-unguarded") and package.belongs(path))
     }
 
 
@@ -37,7 +36,7 @@ def disturbed(session: Session, opened: OpenRequest) -> tuple[list[Finding], dic
         return list(left.findings), {}
     found = environment.disturbed(left.files, links, given)
     files = {path: left.files[path] for path in given if path in left.files and path not in links}
-    return planted.undisturbed(session.id, found), files
+    return planted.undisturbed(session.id, _told(found)), files
 
 
 def disturbed_in(
@@ -45,4 +44,11 @@ def disturbed_in(
 ) -> list[Finding]:
     """The same of plain files that are handed over."""
     given = planted.environment_of(session.id, fixed(opened))
-    return planted.undisturbed(session.id, environment.disturbed(files, frozenset(), given))
+    return planted.undisturbed(session.id, _told(environment.disturbed(files, frozenset(), given)))
+
+
+def _told(found: list[Finding]) -> list[Finding]:
+    """For the planted fault `package-unguarded` alone: what is said of a package is not."""
+    if not faults.on("package-unguarded"):
+        return found
+    return [each for each in found if not package.belongs(each.file)]
