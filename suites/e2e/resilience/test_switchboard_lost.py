@@ -94,32 +94,6 @@ async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos, leas
     await expect_no_open_session(fragile.switchboard)
 
 
-@pytest.mark.capability("senders-in-order")
-async def test_what_one_says_is_begun_in_order(fragile: Ecosystem, chaos: Chaos) -> None:
-    """Of one sender's messages none overtakes another, also one that comes when the first is done.
-
-    Another sender's waits for none of them. So it is in the second round as in the first.
-    """
-    for _ in range(2):
-        mark = await fragile.gateway.client.mark()
-        messages = [to_general() for _ in range(3)]
-        held = [await chaos.hold(message.token) for message in messages[:2]]
-        sent = [await fragile.send(messages[0].text)]
-        same = {name: sent[0].arguments[name] for name in ("source", "sender")}
-        await chaos.until_met(held[0])
-        sent.append(await fragile.send(messages[1].text, **same))
-        await chaos.release(held[0])
-        await expect_carried_out(fragile, sent[0], "general")
-        await chaos.until_met(held[1])
-        sent.append(await fragile.send(messages[2].text, **same))
-        await expect_classified(fragile, messages[2].token, mark=mark)
-        await expect_bystander(fragile)
-        await chaos.release(held[1])
-        for each in sent[1:]:
-            await expect_carried_out(fragile, each, "general")
-        await expect_in_order(fragile, messages)
-
-
 @pytest.mark.knob("shutdown_s")
 async def test_killed_while_messages_wait_for_another(fragile: Ecosystem, chaos: Chaos) -> None:
     """Classified, and waiting for the message before it of the same sender: nothing of it is begun.
