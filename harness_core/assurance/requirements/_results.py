@@ -45,10 +45,12 @@ class Outcome:
     Attributes:
         ending: how it ended.
         reason: of a skip.
+        chosen: the options of the run or the subject leave it out, nothing that is missing.
     """
 
     ending: Ending
     reason: str = ""
+    chosen: bool = False
 
 
 #: Id of a case, with its parameters, relative to the root → what became of it.
@@ -63,11 +65,13 @@ class Standing:
         status: in one word.
         cause: why it is not shown: ``deferred``, ``skipped`` or ``not run``; else empty.
         why: counts of cases, reasons of skips, tests that did not run.
+        lacks: a case was skipped that nobody chose to leave out.
     """
 
     status: Status
     cause: str = ""
     why: str = ""
+    lacks: bool = False
 
 
 def worse(one: Outcome, other: Outcome) -> Outcome:
@@ -103,7 +107,8 @@ def _standing(requirement: Requirement, tests: Mapping[str, Sequence[Outcome]]) 
     cases = [case for ended in tests.values() for case in ended]
     missing = [test for test, ended in tests.items() if not ended]
     counts = Counter(case.ending for case in cases)
-    reasons = {case.reason for case in cases if case.ending is Ending.SKIPPED}
+    skipped = [case for case in cases if case.ending is Ending.SKIPPED]
+    reasons = {case.reason for case in skipped}
     reason = {Ending.SKIPPED: f" ({'; '.join(sorted(reasons))})"}
     parts = [
         f"{counts[ending]} {ending}{reason.get(ending, '')}"
@@ -123,7 +128,8 @@ def _standing(requirement: Requirement, tests: Mapping[str, Sequence[Outcome]]) 
         return Standing(status=Status.ERROR, why=why)
     if missing or reasons:
         cause = "skipped" if reasons else "not run"
-        return Standing(status=Status.NOT_SHOWN, cause=cause, why=why)
+        lacks = not all(case.chosen for case in skipped)
+        return Standing(status=Status.NOT_SHOWN, cause=cause, why=why, lacks=lacks)
     return Standing(status=Status.SHOWN, why=why)
 
 

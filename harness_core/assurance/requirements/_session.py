@@ -71,10 +71,6 @@ def _suite_folders(config: pytest.Config) -> Iterator[Path]:
                 yield from (found.parent for found in sorted(path.glob(pattern)))
 
 
-#: How the reasons begin for which a row is left out that nobody chose to leave out.
-_NO_CHOICE = ("gate '", "known failure: ", "without a reason")
-
-
 class Watch:
     """Follows the tests of one suite, and reports at the end what they have shown."""
 
@@ -101,7 +97,7 @@ class Watch:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _left_out(self) -> list[str]:
-        """Rows of whole priorities that a case was left out of: a closed gate, a known failure.
+        """Rows of whole priorities that a case was left out of: a closed gate, a plain skip.
 
         What the subject or the command line leaves out, and tests that were not chosen, are no such.
         """
@@ -110,8 +106,7 @@ class Watch:
             row.id
             for row in self._ledger.covered
             if row.priority in self._ledger.whole
-            and standings[row.id].cause == "skipped"
-            and any(each in standings[row.id].why for each in _NO_CHOICE)
+            and standings[row.id].lacks
         ]
 
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
@@ -158,7 +153,8 @@ def _outcome(report: pytest.TestReport) -> Outcome:
             return Outcome(ending=Ending.SKIPPED, reason=reason)
         text = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
         reason = text.removeprefix("Skipped: ") or "without a reason"
-        return Outcome(ending=Ending.SKIPPED, reason=reason)
+        chosen = getattr(report, "not_run_chosen", False)
+        return Outcome(ending=Ending.SKIPPED, reason=reason, chosen=chosen)
     return Outcome(ending=Ending.PASSED)
 
 

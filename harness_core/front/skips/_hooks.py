@@ -51,6 +51,7 @@ class SkipHooks:
 
     def _judge(self, report: Any, cause: Cause, path: Path) -> None:
         verdict, text = self._rule.judge(cause, path), cause.text()
+        report.not_run_chosen = cause.why in (Why.SUBJECT, Why.OPTIONS)
         report.not_run_judged = verdict.applies
         if verdict.refusal:
             report.outcome = "failed"

@@ -318,6 +318,7 @@ def test_a_requirement_is_shown_when_every_case_passed(name, options, tree):
     [
         ("pass", False),
         ("pytest.xfail('rust')", True),
+        ("pytest.skip('it rains')", True),
         ("not_run('gate', 'no hinge', gate='docker')", True),
         ("not_run('options', 'no time')", False),
         ("not_run('subject', 'has no hinge')", False),
