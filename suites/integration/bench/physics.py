@@ -9,7 +9,6 @@ scene's compilation and the judgement are in it. Both are run by turns; the medi
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -23,19 +22,10 @@ import yaml
 from workbench_contract.simulation import Simulated
 
 from harness_core.base.errors import HarnessError
-from harness_core.base.evidence import open_evidence
-from harness_core.doubles.http import HttpClient
-from harness_core.process import open_run
-from harness_core.system.compose import Stack
-from harness_core.system.subject import Subject, load_subject
+from suites.integration.bench.beginning import run, worker_of_a_stack
 from suites.integration.scenes import scene
 from suites.integration.sessions import Session, new_session
 from suites.integration.simulating import goals, moved
-from suites.integration.stack import layout_of, open_workbench
-
-FOLDER: Final = Path(__file__).parents[1]
-
-TIMES: Final = 3
 
 #: What the worker does at least, as a share of what plain MuJoCo does.
 TARGET: Final = 0.8
@@ -113,43 +103,27 @@ LOADS: Final = (
 
 def main() -> int:
     """Measure and print; the exit status is 1 where the worker misses the target or nothing could be run."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("times", nargs="?", type=int, default=TIMES)
-    times = parser.parse_args().times
-    if times < 1:
-        parser.error(f"times {times}: expected 1 or more")
-    try:
-        rows = trio.run(measure, times)
-    except HarnessError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    sys.stdout.write(table(rows) + "\n")
-    return int(min(ours / plain for _, ours, plain in rows) < TARGET)
+    return run(__doc__, measure, table, met)
+
+
+def met(rows: list[tuple[Load, float, float]]) -> bool:
+    """Whether the worker does its share of each load."""
+    return min(ours / plain for _, ours, plain in rows) >= TARGET
 
 
 async def measure(times: int) -> list[tuple[Load, float, float]]:
     """Each load with the median of what the worker does, and plain MuJoCo."""
-    evidence = open_evidence(Path(".evidence") / "bench" / "physics", wipe=True)
-    subject = load_subject(FOLDER / "reference-system" / "subject.toml")
-    async with (
-        open_run(evidence=evidence) as run,
-        open_workbench(run, subject, evidence=evidence) as stack,
-    ):
-        session = new_session(_worker(stack, subject))
-        python = str(Path(os.environ["HARNESS_SUBJECT_BIN"]) / "python")
-        rows = []
+    python = str(Path(os.environ["HARNESS_SUBJECT_BIN"]) / "python")
+    rows = []
+    async with worker_of_a_stack("physics") as worker:
+        session = new_session(worker)
         for load in LOADS:
             ours, plain = [], []
             for _ in range(times):
                 ours.append(load.amount / await _ours(session, load))
                 plain.append(load.amount / await _plain(python, load))
             rows.append((load, statistics.median(ours), statistics.median(plain)))
-        return rows
-
-
-def _worker(stack: Stack, subject: Subject) -> HttpClient:
-    key = stack["controller"].environment[layout_of(subject).api_key]
-    return stack.client("worker", headers={"x-api-key": key})
+    return rows
 
 
 async def _ours(session: Session, load: Load) -> float:

@@ -255,6 +255,14 @@ def read_bytes(
             return file.read()
 
 
+def holds(session: Session, path: str, data: bytes) -> bool:
+    """Whether a session has a file of exactly these bytes."""
+    try:
+        return read_bytes(session, path, most_bytes=len(data)) == data
+    except Refused:
+        return False
+
+
 def _media_type(data: bytes) -> str | None:
     """What an image or a video is, by its own mark."""
     found = (kind for kind, at, mark in _SIGNATURES if data[at : at + len(mark)] == mark)

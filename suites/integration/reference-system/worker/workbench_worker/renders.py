@@ -24,7 +24,7 @@ from workbench_worker.built_designs import (
     write,
 )
 from workbench_worker.builds import built_in
-from workbench_worker.files_api import put_bytes
+from workbench_worker.files_api import holds, put_bytes
 from workbench_worker.jobs import Job
 from workbench_worker.picture_store import Entry, key_of
 from workbench_worker.refusal import Refused
@@ -213,13 +213,18 @@ def described(made: Made, folder: str) -> tuple[dict[str, Any], dict[str, bytes]
 
 
 def put(session: Session, files: Mapping[str, bytes]) -> None:
-    """Leave files in a session, and remember that they are ours."""
+    """Leave files in a session, and remember that they are ours.
+
+    What is there already is not written once more: a file that is cut and filled again waits for the disk.
+    """
     with session.lock:
         for path, data in files.items():
-            put_bytes(session, path, data)
+            if not holds(session, path, data):
+                put_bytes(session, path, data)
         known = remembered(session)
-        known["ours"] |= {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
-        write(session, known)
+        ours = known["ours"] | {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
+        if ours != known["ours"]:
+            write(session, {**known, "ours": ours})
 
 
 def folder_for(script: str) -> str:
