@@ -11,11 +11,20 @@ import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
+from workbench_contract.batches import BatchRequest
+from workbench_contract.episodes import (
+    Episode,
+    EpisodeAccepted,
+    EpisodeEvents,
+    EpisodeRequest,
+)
+
 from harness_core.doubles.http import HttpClient, Response
 from harness_core.doubles.model import LedgerEntry
 from harness_core.doubles.turns import Rehearsal, Turn, Use, use
 from harness_core.infrastructure.services import S3Object, S3RefusedError
 from harness_core.system.compose import Stack
+from suites.integration.messages import answered, sent
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.prompts import lacked, lost
 from suites.integration.sessions import Session
@@ -35,6 +44,10 @@ def new_token() -> str:
 
 def _task(token: str) -> str:
     return f"Make the part {token}."
+
+
+def _request(token: str, request: Mapping[str, Any]) -> EpisodeRequest:
+    return EpisodeRequest(**{"task": _task(token), "role": "coder", **request})
 
 
 def _line(line: str) -> dict[str, Any]:
@@ -91,6 +104,7 @@ class Episodes:
         answer = await self.ask(token, **request)
 
         assert 202 == answer.status, f"expected the episode to be accepted with 202, found {answer}"
+        answered(answer, EpisodeAccepted)
         accepted = answer.json()
         assert "queued" == accepted["status"], f"expected an accepted episode queued: {answer}"
         self._tokens[accepted["episode_id"]] = token
@@ -98,8 +112,12 @@ class Episodes:
 
     async def ask(self, token: str, **request: Any) -> Response:
         """Submit an episode; the answer, whatever it is."""
-        body = {"task": _task(token), "role": "coder", **request}
-        return await self.controller.post("/episodes", body)
+        return await self.controller.post("/episodes", sent(_request(token, request)))
+
+    async def ask_batch(self, requests: Mapping[str, Mapping[str, Any]]) -> Response:
+        """Submit several at once, each by its token with what is special to it; whatever is answered."""
+        wanted = [_request(token, request) for token, request in requests.items()]
+        return await self.controller.post("/episodes/batch", sent(BatchRequest(episodes=wanted)))
 
     async def interrupt(self, episode_id: str) -> Response:
         """Interrupt an episode; the answer, whatever it is."""
@@ -110,6 +128,7 @@ class Episodes:
         answer = await self.controller.get(f"/episodes/{episode_id}")
 
         assert 200 == answer.status, f"expected the episode that was accepted, found {answer}"
+        answered(answer, Episode)
         return answer.json()
 
     async def events(self, episode_id: str) -> list[dict[str, Any]]:
@@ -117,6 +136,7 @@ class Episodes:
         answer = await self.controller.get(f"/episodes/{episode_id}/events")
 
         assert 200 == answer.status, f"expected the events of the episode, found {answer}"
+        answered(answer, EpisodeEvents)
         return answer.json()["events"]
 
     async def until(

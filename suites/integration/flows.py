@@ -26,6 +26,7 @@ from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import Turn
 from suites.integration.bundles import TODO, Bundle, milled, sound
 from suites.integration.episodes import FINAL, Episodes, new_token
+from suites.integration.messages import sent
 from suites.integration.patience import EPISODE_S, eventually
 from suites.integration.planners import Coder, Planner
 from suites.integration.reviews import REVIEW
@@ -229,7 +230,7 @@ async def flow_at_work(
         await flow.hold(role)
     try:
         body = model(task=f"Make the part {token}.", **request)
-        answer = await episodes.controller.post(path, body.model_dump(mode="json"))
+        answer = await episodes.controller.post(path, sent(body))
         assert 202 == answer.status, f"expected a flow to be accepted with 202, found {answer}"
         accepted = FlowAccepted.model_validate_json(answer.body)
         assert "queued" == accepted.status, f"expected an accepted flow queued, found {accepted}"

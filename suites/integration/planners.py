@@ -10,15 +10,13 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from workbench_contract.design import DesignJudged, DesignRequest
+from workbench_contract.design import DesignJudged
 from workbench_contract.findings import Finding, Stage
 from workbench_contract.handover import (
     Handover,
     SubmissionRefused,
-    SubmitRequest,
     Submitted,
 )
-from workbench_contract.simulation import SimulateRequest
 
 from harness_core.base.slowness import patience
 from harness_core.doubles.http import HttpClient, Response
@@ -88,9 +86,8 @@ class Planner:
 
     async def submit(self, *, job_id: str | None = None) -> Response:
         """Submit what is there; the answer, whatever it is."""
-        body = SubmitRequest(job_id=job_id).model_dump(mode="json", exclude_none=True)
-        return await self.session.client.post(
-            "/benchmark/submit", body, seconds=patience(_VERDICT_S)
+        return await self.session.post(
+            "/benchmark/submit", job_id=job_id, seconds=patience(_VERDICT_S)
         )
 
     async def judged(self, bundle: Bundle, **files: str | None) -> Response:
@@ -146,9 +143,8 @@ class Coder:
 
     async def validated(self, model: str = "model.py") -> Response:
         """Have the design validated and priced; the answer, whatever it is."""
-        body = DesignRequest(model=model).model_dump(mode="json", exclude_none=True)
-        return await self.session.client.post(
-            "/benchmark/validate_and_price", body, seconds=patience(_BUILT_S)
+        return await self.session.post(
+            "/benchmark/validate_and_price", model=model, seconds=patience(_BUILT_S)
         )
 
     async def judged(self, script: str) -> DesignJudged:
@@ -161,16 +157,13 @@ class Coder:
 
     async def simulate(self, model: str = "model.py") -> Response:
         """Simulate the design; the answer, whatever it is."""
-        body = SimulateRequest(model=model, duration_s=0.1, seed=7)
-        return await self.session.client.post(
-            "/benchmark/simulate",
-            body.model_dump(mode="json", exclude_none=True),
-            seconds=patience(_BUILT_S),
+        return await self.session.post(
+            "/benchmark/simulate", model=model, duration_s=0.1, seed=7, seconds=patience(_BUILT_S)
         )
 
     async def submit(self) -> Response:
         """Submit what is there; the answer, whatever it is."""
-        return await self.session.client.post("/benchmark/submit", {}, seconds=patience(_BUILT_S))
+        return await self.session.post("/benchmark/submit", seconds=patience(_BUILT_S))
 
 
 @asynccontextmanager

@@ -65,7 +65,7 @@ async def looked_at(session: Session, *paths: str) -> dict[str, str]:
 async def judged(session: Session, text: str) -> Response:
     """Leave a review and hand it over; the answer, whatever it is."""
     await session.write(REVIEW, text)
-    return await session.client.post("/benchmark/submit", {}, seconds=patience(_VERDICT_S))
+    return await session.post("/benchmark/submit", seconds=patience(_VERDICT_S))
 
 
 async def decided(

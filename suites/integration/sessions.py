@@ -5,8 +5,11 @@ from __future__ import annotations
 import secrets
 from typing import Any, Final
 
+from workbench_contract.events import EventPage
+
 from harness_core.base.slowness import patience
 from harness_core.doubles.http import HttpClient, Response
+from suites.integration.messages import OPERATIONS, answered, sent
 
 __all__ = ["Session", "new_session"]
 
@@ -27,9 +30,35 @@ class Session:
         self.id = session_id
         self.client = worker.having(x_session_id=session_id)
 
-    async def post(self, operation: str, /, **body: Any) -> Response:
-        """One operation, whatever comes of it."""
-        return await self.client.post(operation, body)
+    async def post(
+        self, operation: str, /, *, seconds: float | None = None, **fields: Any
+    ) -> Response:
+        """One operation, whatever comes of it; what is sent and answered is of the contract's form.
+
+        Args:
+            operation: its path.
+            seconds: how long its answer may take.
+            fields: of the body.
+
+        Raises:
+            AssertionError: what it did is not told as the contract has it.
+        """
+        takes, answers = OPERATIONS.get(operation, (None, None))
+        body = sent(takes(**fields)) if takes else fields
+        answer = await self._sent(operation, body, seconds)
+        if answers and answer.status == 200:
+            answered(answer, answers)
+        return answer
+
+    async def malformed(
+        self, operation: str, /, *, seconds: float | None = None, **body: Any
+    ) -> Response:
+        """One operation whose body is not of the contract's form; the answer, whatever it is."""
+        return await self._sent(operation, body, seconds)
+
+    async def _sent(self, operation: str, body: dict[str, Any], seconds: float | None) -> Response:
+        options = {} if seconds is None else {"seconds": seconds}
+        return await self.client.post(operation, body, **options)
 
     async def write(self, path: str, content: str) -> None:
         """Write a file, which must succeed."""
@@ -50,9 +79,10 @@ class Session:
 
     async def execute(self, command: str, *, timeout_s: float = 20.0) -> dict[str, Any]:
         """Run a shell command to its end; its exit code may be any."""
-        answer = await self.client.post(
+        answer = await self.post(
             "/runtime/execute",
-            {"command": command, "timeout_s": timeout_s},
+            command=command,
+            timeout_s=timeout_s,
             seconds=timeout_s + patience(_ANSWER_S),
         )
 
@@ -68,6 +98,7 @@ class Session:
             answer = await self.client.get("/events", params={"after": last})
 
             assert answer.status == 200, f"expected events, found {answer}"
+            answered(answer, EventPage)
             page = answer.json()
             assert not page["events"] or page["events"][0]["seq"] == last + 1, (
                 f"expected the events that follow {last}, found {answer}"

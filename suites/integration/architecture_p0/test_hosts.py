@@ -3,10 +3,14 @@
 import random
 
 import pytest
+from workbench_contract.episodes import EpisodeRequest
+from workbench_contract.execution import ExecuteRequest
+from workbench_contract.files import WriteRequest
 
 from harness_core.doubles.http import Addressed, HttpClient, directed, misdirected
 from harness_core.system.compose import Stack
 from suites.integration.document import live_document
+from suites.integration.messages import sent
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import new_session
 
@@ -68,13 +72,15 @@ async def test_its_own_host_is_answered(service, stack, client_of):
 async def test_a_submission_for_another_host_is_not_made(stack, controller, token):
     """The controller refuses it and makes no episode, though the key is right."""
     for number, each in enumerate(random.sample(space_of(stack, "controller"), 20)):
-        body = {"task": f"do nothing {token}-{number}"}
+        body = sent(EpisodeRequest(task=f"do nothing {token}-{number}"))
         answer = await controller.send(each, "POST", "/episodes", json=body)
 
         assert answer.status in {400, 403, 421}, f"a submission for {each.what}: {answer}"
     made = await controller.get("/episodes", params={"limit": 100})
     assert token not in made.text, f"submissions for another host were made: {made}"
-    answer = await controller.post("/episodes", {"task": f"do nothing {token}-own"})
+    answer = await controller.post(
+        "/episodes", sent(EpisodeRequest(task=f"do nothing {token}-own"))
+    )
     assert answer.status == 202, f"its own host submits no episode: {answer}"
 
 
@@ -84,10 +90,10 @@ async def test_work_for_another_host_is_not_done(stack, worker, token):
     for number, each in enumerate(random.sample(space_of(stack, "worker"), 20)):
         name = f"{token}-{number}.txt"
         for path, body in (
-            ("/fs/write", {"path": name, "content": "for another host"}),
-            ("/runtime/execute", {"command": f"echo run > run-{name}"}),
+            ("/fs/write", WriteRequest(path=name, content="for another host")),
+            ("/runtime/execute", ExecuteRequest(command=f"echo run > run-{name}")),
         ):
-            answer = await session.client.send(each, "POST", path, json=body)
+            answer = await session.client.send(each, "POST", path, json=sent(body))
 
             assert answer.status in {400, 403, 421}, f"{path} for {each.what}: {answer}"
     left = {path for path in await session.files() if token in path}

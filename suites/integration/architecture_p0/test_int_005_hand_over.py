@@ -312,11 +312,9 @@ async def test_int_005_only_what_was_handed_over_is_started_from(episodes: Episo
     tokens = [new_token(), new_token()]
     for token in tokens:
         await episodes.rehearse(token)
-    batch = [
-        {"task": f"Make the part {token}.", "role": "coder", "handover_id": accepted.handover_id}
-        for token in tokens
-    ]
-    answer = await episodes.controller.post("/episodes/batch", {"episodes": batch})
+    answer = await episodes.ask_batch(
+        {token: {"handover_id": accepted.handover_id} for token in tokens}
+    )
     assert 202 == answer.status, f"expected a batch from a hand-over accepted, found {answer}"
     for each in answer.json()["episodes"]:
         found = await episodes.until(each["episode_id"], "completed")

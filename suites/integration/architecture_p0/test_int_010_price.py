@@ -12,7 +12,7 @@ import trio
 import yaml
 from hypothesis import strategies as st
 from workbench_contract.findings import Stage
-from workbench_contract.pricing import Priced, PriceRefused, PriceRequest
+from workbench_contract.pricing import Priced, PriceRefused
 
 from harness_core.base.slowness import patience
 from harness_core.doubles.http import Response
@@ -50,9 +50,8 @@ _FACTORS: Final = (0.5, 0.985, 1.015, 2, 100)
 
 
 async def _price(planner: Planner) -> Response:
-    body = PriceRequest().model_dump(mode="json", exclude_none=True)
-    return await planner.session.client.post(
-        "/benchmark/validate_costing_and_price", body, seconds=patience(_PRICED_S)
+    return await planner.session.post(
+        "/benchmark/validate_costing_and_price", seconds=patience(_PRICED_S)
     )
 
 

@@ -191,8 +191,8 @@ async def _planned(planner: Planner, part: _Part, number: int) -> tuple[str, Bun
         typed = changed(typed, f"manufactured_parts.0.{key}", wrong)
     files = bundle.replaced(estimate=typed).files()
     await planner.leave({path: files[path] for path in (OBJECTIVES, ESTIMATE)})
-    answer = await planner.session.client.post(
-        "/benchmark/validate_costing_and_price", {}, seconds=patience(_PRICED_S)
+    answer = await planner.session.post(
+        "/benchmark/validate_costing_and_price", seconds=patience(_PRICED_S)
     )
     assert 200 == answer.status, f"expected a {part.name} to be priced, found {answer}"
     _agrees(part, Priced.model_validate_json(answer.body).parts, "as planned")

@@ -130,7 +130,7 @@ async def test_int_016_decision_and_evidence(episodes: Episodes) -> None:
         reviewer_at_work(episodes, handover_id=design) as (episode_id, session),
         reviewer_at_work(episodes, handover_id=refusal) as (_, other),
     ):
-        absent = await session.client.post("/benchmark/submit", {})
+        absent = await session.post("/benchmark/submit")
         expect_found(absent, Stage.PRESENT, {REVIEW}, what="no review")
         digests = await looked_at(session, "model.py", PLAN)
         approval = reviews.review(

@@ -192,7 +192,7 @@ async def test_int_021_extremes_and_bounds(worker: HttpClient) -> None:
         )
     for wrong in (0, -1, 101, 2.5):
         body = {"model": "scene.xml", "objectives": "objectives.yaml", "runs": wrong}
-        expect_refused(await session.post("/benchmark/simulate", **body), 400, 422)
+        expect_refused(await session.malformed("/benchmark/simulate", **body), 400, 422)
     without = await simulated(session, EMPTY_SCENE, runs=3, duration_s=0.1)
     assert without.aggregate.success_rate is None, (
         f"a scene without a goal has no success rate: expected none, found {without.aggregate}"

@@ -382,7 +382,7 @@ async def test_int_024_each_session_has_its_own(worker: HttpClient) -> None:
     expect_refused(await _ask(one, objectives="other.yaml"), 404, says="other.yaml")
     expect_refused(await _ask(one, objectives="../../other.yaml"), *OUTSIDE)
     for body in ({"samples": -1}, {"samples": 10**9}, {"seed": -1}, {"seed": 2**31}, {"sample": 1}):
-        refused = await one.post(
+        refused = await one.malformed(
             "/benchmark/validate", model=GEOMETRY, objectives=OBJECTIVES, **body
         )
         expect_refused(refused, 422)

@@ -210,7 +210,7 @@ async def test_int_026_a_submission_and_its_event_say_the_same(episodes: Episode
                 expect_same(digest, found_digests[PLAN], what="the digest of what was submitted")
         before = len(await planner.session.events())
         for wrong in ({"kind": "plan"}, {"path": PLAN}, {"role": "coder"}, {"job_id": "../x"}):
-            expect_refused(await planner.session.post("/benchmark/submit", **wrong), 400, 422)
+            expect_refused(await planner.session.malformed("/benchmark/submit", **wrong), 400, 422)
         after = await planner.session.events()
         assert before == len(after), f"what is no submission has an event: {after[before:]}"
 
@@ -407,4 +407,4 @@ def _run_of(path: str) -> dict[str, Any]:
 
 
 async def _asked(session: Session, operation: str, **body: Any) -> Response:
-    return await session.client.post(operation, body, seconds=patience(_WORK_S))
+    return await session.post(operation, **body, seconds=patience(_WORK_S))

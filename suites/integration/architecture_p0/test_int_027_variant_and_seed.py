@@ -150,7 +150,7 @@ async def test_int_027_each_run_is_of_its_own_scene(episodes: Episodes) -> None:
         {"variant": ""},
     ):
         body = {"model": "first.xml", "variant": "refused", "seed": 1, "duration_s": 0.1} | wrong
-        expect_refused(await session.post("/benchmark/simulate", **body), 400, 422)
+        expect_refused(await session.malformed("/benchmark/simulate", **body), 400, 422)
     refused = [event for event in await session.events() if "refused" in str(event["payload"])]
     assert not refused, f"runs that were refused as malformed are recorded as asked for: {refused}"
 

@@ -9,6 +9,12 @@ import openapi_spec_validator
 import pytest
 import trio
 from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
+from workbench_contract.batches import BatchRequest
+from workbench_contract.episodes import EpisodeRequest
+from workbench_contract.execution import ExecuteRequest
+from workbench_contract.files import ListRequest
+from workbench_contract.flows import BenchmarkRequest, FlowRequest
+from workbench_contract.handover import SubmitRequest
 
 from harness_core.base.slowness import patience
 from harness_core.doubles.http import HttpClient
@@ -19,6 +25,7 @@ from suites.integration.conforming import Conforming
 from suites.integration.document import OPEN_PATHS, Document, Operation, live_document
 from suites.integration.episodes import FINAL, Episodes
 from suites.integration.flows import flow_at_work
+from suites.integration.messages import OPERATIONS, sent
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.planners import expect_accepted, handover, planner_at_work
 from suites.integration.refusals import OUTSIDE, expect_refused
@@ -173,7 +180,8 @@ async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) ->
     assert "failed" == await ended(asking, bad), f"episode {bad} did not fail"
     await interrupted(asking, episodes, f"{token}-waits")
     await batch_interrupted(asking, episodes, f"{token}-batch-waits")
-    answer = await asking.ask("POST", "/episodes/batch", json={"episodes": batch})
+    requests = [EpisodeRequest.model_validate(each) for each in batch]
+    answer = await asking.ask("POST", "/episodes/batch", json=sent(BatchRequest(episodes=requests)))
     assert 202 == answer.status, f"a batch: {answer}"
     made = answer.json()["episodes"]
     ids = ("episode_id", "session_id", "workflow_id", "trace_id")
@@ -225,7 +233,8 @@ async def run_of_flows(asking: Conforming, episodes: Episodes, token: str) -> No
     for path in ("/flows", "/benchmarks"):
         task = f"{token}{path}"
         await rehearsed(episodes, task)
-        answer = await asking.ask("POST", path, json={"task": task, "metadata": {"of": path}})
+        body = BenchmarkRequest(task=task, metadata={"of": path})
+        answer = await asking.ask("POST", path, json=sent(body))
         assert 202 == answer.status, f"a submission to {path}: {answer}"
         made[path] = f"{path}/{answer.json()['flow_id']}"
     for path in made.values():
@@ -237,10 +246,9 @@ async def run_of_flows(asking: Conforming, episodes: Episodes, token: str) -> No
         await eventually(failed, seconds=EPISODE_S, expected=f"{path} to fail")
     identity = made["/benchmarks"].rpartition("/")[2]
     expect_refused(await asking.ask("POST", f"/flows/{identity}/interrupt"), 409)
-    body = {"task": f"goes on {token}", "benchmark_id": identity}
-    expect_refused(await asking.ask("POST", "/flows", json=body), 409)
-    body["benchmark_id"] = UNKNOWN
-    expect_refused(await asking.ask("POST", "/flows", json=body), 404)
+    for unfit, status in ((identity, 409), (UNKNOWN, 404)):
+        request = FlowRequest(task=f"goes on {token}", benchmark_id=unfit)
+        expect_refused(await asking.ask("POST", "/flows", json=sent(request)), status)
     async with flow_at_work(episodes) as flow, flow.turn("planner", 1):
         answer = await asking.ask("POST", f"/flows/{flow.id}/interrupt")
         assert 202 == answer.status, f"an interruption of a flow: {answer}"
@@ -261,9 +269,10 @@ async def hands_over(asking: Conforming, episodes: Episodes) -> None:
         await planner.leave(planner.sound().files() | {PLAN: None})
         if asking.document.service == "worker":
             own, asking.client = asking.client, planner.session.client
-            expect_refused(await asking.ask("POST", "/benchmark/submit", json={}), 422)
+            submission = sent(SubmitRequest())
+            expect_refused(await asking.ask("POST", "/benchmark/submit", json=submission), 422)
             await planner.leave({PLAN: planner.sound().plan})
-            answer = await asking.ask("POST", "/benchmark/submit", json={})
+            answer = await asking.ask("POST", "/benchmark/submit", json=submission)
             assert 200 == answer.status, f"a sound hand-over: {answer}"
             asking.client = own
             return
@@ -274,9 +283,9 @@ async def hands_over(asking: Conforming, episodes: Episodes) -> None:
         assert 200 == answer.status, f"{path} of what was handed over: {answer}"
     for path in (f"{kept}/files/nothing.md", f"{kept}/files/%00", f"/handovers/{UNKNOWN}"):
         expect_refused(await asking.ask("GET", path), 404)
-    body = {"task": "goes on", "handover_id": UNKNOWN}
-    expect_refused(await asking.ask("POST", "/episodes", json=body), 404)
-    batch = {"episodes": [body]}
+    body = EpisodeRequest(task="goes on", handover_id=UNKNOWN)
+    expect_refused(await asking.ask("POST", "/episodes", json=sent(body)), 404)
+    batch = sent(BatchRequest(episodes=[body]))
     expect_refused(await asking.ask("POST", "/episodes/batch", json=batch), 404)
 
 
@@ -318,8 +327,8 @@ async def rehearsed(episodes: Episodes, task: str, *turns: Turn) -> None:
 
 async def submitted(asking: Conforming, task: str) -> str:
     """Submit an episode; its id."""
-    body = {"task": task, "role": "coder", "seed": 3, "metadata": {"from": "INT-028"}}
-    answer = await asking.ask("POST", "/episodes", json=body)
+    body = EpisodeRequest(task=task, role="coder", seed=3, metadata={"from": "INT-028"})
+    answer = await asking.ask("POST", "/episodes", json=sent(body))
 
     assert 202 == answer.status, f"a submission: {answer}"
     identity: str = answer.json()["episode_id"]
@@ -389,7 +398,9 @@ async def run_of_a_session(asking: Conforming, token: str) -> None:
     ]
     expected.append((OUTSIDE, "/fs/write", {"path": "../x", "content": "x"}))
     for status, operation, body in expected:
-        answer = await asking.ask("POST", operation, json=body, seconds=patience(WORK_S))
+        takes, _ = OPERATIONS[operation]
+        message = sent(takes(**body))
+        answer = await asking.ask("POST", operation, json=message, seconds=patience(WORK_S))
         statuses = status if isinstance(status, tuple) else (status,)
         assert answer.status in statuses, f"{operation} {body}: expected {status}, found {answer}"
     answer = await asking.ask("GET", "/assets/plan.md")
@@ -397,7 +408,10 @@ async def run_of_a_session(asking: Conforming, token: str) -> None:
     expect_refused(await asking.ask("GET", "/assets/nowhere.md"), 404)
     expect_refused(await asking.ask("POST", "/jobs/unknown/cancel"), 404)
     await cancelled(asking)
-    expect_refused(await asking.ask("POST", "/fs/ls", json={}, headers={"x-session-id": ".."}), 422)
+    answer = await asking.ask(
+        "POST", "/fs/ls", json=sent(ListRequest()), headers={"x-session-id": ".."}
+    )
+    expect_refused(answer, 422)
 
 
 async def cancelled(asking: Conforming) -> None:
@@ -405,15 +419,12 @@ async def cancelled(asking: Conforming) -> None:
     answers = []
 
     async def run() -> None:
-        body = {
-            "command": f"touch begun; sleep {COMMAND_S:g}",
-            "job_id": "to-be-cancelled",
-            "timeout_s": COMMAND_S,
-        }
+        command = f"touch begun; sleep {COMMAND_S:g}"
+        body = sent(ExecuteRequest(command=command, job_id="to-be-cancelled", timeout_s=COMMAND_S))
         answers.append(await asking.ask("POST", "/runtime/execute", json=body, seconds=COMMAND_S))
 
     async def begun() -> bool:
-        answer = await asking.ask("POST", "/fs/ls", json={})
+        answer = await asking.ask("POST", "/fs/ls", json=sent(ListRequest()))
         return '"begun"' in answer.text
 
     async with trio.open_nursery() as nursery:
@@ -546,7 +557,8 @@ async def test_int_028_what_is_accepted_is_kept_as_it_is(controller, token):
         "deep": {"a": [{"b": [[[]], {}]}]},
         "long": "y" * 70_001,
     }
-    answer = await controller.post("/episodes", {"task": f"ä😀 {token}", "metadata": kept})
+    body = EpisodeRequest(task=f"ä😀 {token}", metadata=kept)
+    answer = await controller.post("/episodes", sent(body))
     assert 202 == answer.status, f"expected an episode, found {answer}"
     identity = answer.json()["episode_id"]
     found = (await controller.get(f"/episodes/{identity}")).json()
@@ -592,7 +604,7 @@ async def test_int_028_without_a_database_each_answer_is_documented(
     client = client_of(breakable_stack, "controller")
     document = await live_document(client)
     asking = Conforming(client, document)
-    made = await client.post("/episodes", {"task": f"before {token}"})
+    made = await client.post("/episodes", sent(EpisodeRequest(task=f"before {token}")))
     assert 202 == made.status, f"expected an episode, found {made}"
     identity = made.json()["episode_id"]
     ended_as = await ended(asking, identity)
@@ -602,13 +614,13 @@ async def test_int_028_without_a_database_each_answer_is_documented(
             if operation.path in OPEN_PATHS:
                 continue
             body = {"task": f"never {token}"}
-            sent = {
+            bodies = {
                 "/episodes": body,
                 "/episodes/batch": {"episodes": [body, body]},
                 "/benchmarks": body,
                 "/flows": body,
             }
-            json_body = sent.get(operation.path) if operation.method == "POST" else None
+            json_body = bodies.get(operation.path) if operation.method == "POST" else None
             target = operation.target(episode_id=identity)
             answer = await asking.ask(
                 operation.method,

@@ -3,9 +3,13 @@
 import random
 
 import pytest
+from workbench_contract.episodes import EpisodeRequest
+from workbench_contract.execution import ExecuteRequest
+from workbench_contract.files import WriteRequest
 
 from harness_core.doubles.http import HttpClient
 from suites.integration.document import OPEN_PATHS, Operation, live_document
+from suites.integration.messages import sent
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import new_session
 
@@ -152,13 +156,13 @@ async def takes(right: HttpClient, operation: Operation) -> None:
 async def nothing_was_submitted(right: HttpClient, key: str, token: str) -> None:
     """An episode that a wrong key submitted is nowhere; the right key submits it."""
     for number, (what, headers) in enumerate(wrong_keys(key).items()):
-        body = {"task": f"do nothing {token}-{number}"}
+        body = sent(EpisodeRequest(task=f"do nothing {token}-{number}"))
         answer = await right.having(x_api_key=None).request(
             "POST", "/episodes", json=body, headers=headers
         )
         expect_refused(answer, 401)
         assert token not in (await episodes(right)), f"an episode was made with {what}"
-    answer = await right.post("/episodes", {"task": f"do nothing {token}-right"})
+    answer = await right.post("/episodes", sent(EpisodeRequest(task=f"do nothing {token}-right")))
     assert answer.status == 202, f"the right key submits no episode: {answer}"
     listed = await episodes(right)
     assert f"{token}-right" in listed, f"the right key's episode is not listed: {listed[:400]}"
@@ -178,9 +182,9 @@ async def nothing_was_written(right: HttpClient, key: str, token: str) -> None:
     bare = session.client.having(x_api_key=None)
     for number, headers in enumerate(wrong_keys(key).values()):
         name = f"{token}-{number}.txt"
-        body = {"path": name, "content": "written with a wrong key"}
+        body = sent(WriteRequest(path=name, content="written with a wrong key"))
         expect_refused(await bare.request("POST", "/fs/write", json=body, headers=headers), 401)
-        body = {"command": f"echo run > run-{name}"}
+        body = sent(ExecuteRequest(command=f"echo run > run-{name}"))
         expect_refused(
             await bare.request("POST", "/runtime/execute", json=body, headers=headers), 401
         )

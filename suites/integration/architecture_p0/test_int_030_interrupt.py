@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 import trio
+from workbench_contract.flows import FlowRequest
 
 from harness_core.base.slowness import patience
 from harness_core.doubles.http import Response
@@ -13,6 +14,7 @@ from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import use
 from suites.integration.comparing import expect_same, utc
 from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.messages import sent
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import scene
@@ -197,7 +199,9 @@ async def test_int_030_no_work_is_left_when_who_asked_is_gone(breakable: Episode
     await breakable.rehearse(queued, use("fs_write", path="afterwards.txt", content="x"))
     async with breakable.stack.outage("controller-worker", "kill"):
         waits = await breakable.submit(queued)
-        answer = await breakable.controller.post("/flows", {"task": f"Make the part {queued}."})
+        answer = await breakable.controller.post(
+            "/flows", sent(FlowRequest(task=f"Make the part {queued}."))
+        )
         assert 202 == answer.status, f"expected a flow to be accepted, found {answer}"
         flow = f"/flows/{answer.json()['flow_id']}"
         for path in (*(f"/episodes/{each['episode_id']}" for each in (accepted, waits)), flow):
@@ -255,9 +259,7 @@ async def test_int_030_what_is_cancelled_has_no_verdict(worker, operation: str) 
 
     async def check() -> None:
         body = {"model": "endless.py", "job_id": "endless"}
-        answers.append(
-            await session.client.post(f"/benchmark/{operation}", body, seconds=COMMAND_S)
-        )
+        answers.append(await session.post(f"/benchmark/{operation}", **body, seconds=COMMAND_S))
 
     async def cancelled() -> bool:
         answer = await session.post("/jobs/endless/cancel")
@@ -269,8 +271,8 @@ async def test_int_030_what_is_cancelled_has_no_verdict(worker, operation: str) 
     expect_refused(answers[0], 409)
     checks = calls(await session.events(), "manufacturability_check")
     assert not checks, f"a check that was cancelled is recorded as one: {checks}"
-    again = await session.client.post(
-        f"/benchmark/{operation}", {"model": "good.py", "job_id": "endless"}, seconds=COMMAND_S
+    again = await session.post(
+        f"/benchmark/{operation}", model="good.py", job_id="endless", seconds=COMMAND_S
     )
     assert again.status == 200, f"after a cancelled {operation}, expected a verdict, found {again}"
 
@@ -309,7 +311,7 @@ _JOB: Final = "the-first"
 
 async def _runs_until_cancelled(session: Any) -> None:
     body = {"model": "scene.xml", "duration_s": _LONG_S, "job_id": _JOB, "variant": "first"}
-    answer = await session.client.post("/benchmark/simulate", body, seconds=COMMAND_S)
+    answer = await session.post("/benchmark/simulate", **body, seconds=COMMAND_S)
     expect_refused(answer, 409)
 
 
@@ -363,7 +365,8 @@ async def _others_may_simulate(episodes: Episodes) -> None:
     """The queue is free: the simulation of another session is run at once."""
     session = episodes.session(new_token())
     await session.write("scene.xml", scene())
-    body = {"model": "scene.xml", "duration_s": 0.1}
-    answer = await session.client.post("/benchmark/simulate", body, seconds=patience(SOON_S))
+    answer = await session.post(
+        "/benchmark/simulate", model="scene.xml", duration_s=0.1, seconds=patience(SOON_S)
+    )
 
     assert 200 == answer.status, f"expected the queue to be free, found {answer}"

@@ -10,11 +10,14 @@ from typing import Any, Final
 
 import pytest
 import trio
+from workbench_contract.batches import BatchAccepted, BatchRequest
+from workbench_contract.episodes import EpisodeRequest
 
 from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import fail, use
 from suites.integration.comparing import consecutive, expect_same, in_order, utc
 from suites.integration.episodes import FINAL, Episodes, calls, new_token
+from suites.integration.messages import answered, sent
 from suites.integration.patience import COMMAND_S, SOON_S, by_a_stack, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session
@@ -152,8 +155,8 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
     expect_same(
         [True, False], models, what="turns of the one that was refused: whether each was answered"
     )
-    for answered, episode in zip(accepted, (good, bad), strict=True):
-        ids = {key: answered[key] for key in answered if key != "status"}
+    for submitted, episode in zip(accepted, (good, bad), strict=True):
+        ids = {key: submitted[key] for key in submitted if key != "status"}
         expect_same(ids, {key: episode[key] for key in ids}, what="ids of the answer of 202")
     await _is_listed(episodes, good, bad)
 
@@ -177,10 +180,10 @@ async def test_int_053_what_ends_at_temporal_ends_here(episodes: Episodes) -> No
         await episodes.begun(episode["session_id"])
         runs[how] = (await episodes.get(episode["episode_id"]))["run_id"]
         await end_workflow(episodes.stack, episode["workflow_id"], how)
-    for how, answered in accepted.items():
-        episode = await episodes.until(answered["episode_id"], "cancelled")
-        seen = await closed_workflow(episodes.stack, answered["workflow_id"])
-        again = await episodes.controller.post(f"/episodes/{answered['episode_id']}/interrupt")
+    for how, submitted in accepted.items():
+        episode = await episodes.until(submitted["episode_id"], "cancelled")
+        seen = await closed_workflow(episodes.stack, submitted["workflow_id"])
+        again = await episodes.controller.post(f"/episodes/{submitted['episode_id']}/interrupt")
 
         steps = ["queued", "running", "cancelled"]
         expect_same(steps, _steps(episode), what=f"steps after {how} at Temporal")
@@ -190,8 +193,8 @@ async def test_int_053_what_ends_at_temporal_ends_here(episodes: Episodes) -> No
         ends = {"cancel": "canceled", "terminate": "terminated"}
         assert ends[how] == seen.status, f"after {how}, Temporal has {seen}"
         expect_refused(again, 409)
-        await episodes.until_still(answered["session_id"])
-        assert episode == await episodes.get(answered["episode_id"]), "it changed after its end"
+        await episodes.until_still(submitted["session_id"])
+        assert episode == await episodes.get(submitted["episode_id"]), "it changed after its end"
 
 
 @pytest.mark.covers("INT-053")
@@ -206,11 +209,12 @@ async def test_int_053_the_same_work_again_is_another_run(episodes: Episodes) ->
     await episodes.rehearse(token, use("fs_write", path="again.txt", content=token))
     request = {"seed": 53, "variant": "the same"}
     found = [await episodes.run_submitted(token, **request) for _ in range(2)]
-    body = {"task": found[0]["task"], "role": found[0]["role"], **request}
-    answer = await episodes.controller.post("/episodes/batch", {"episodes": [body, body]})
+    body = EpisodeRequest(task=found[0]["task"], role=found[0]["role"], **request)
+    batch = sent(BatchRequest(episodes=[body, body]))
+    answer = await episodes.controller.post("/episodes/batch", batch)
     assert 202 == answer.status, f"expected a batch of the same work twice, found {answer}"
-    batch = [each["episode_id"] for each in answer.json()["episodes"]]
-    found += [await episodes.until(episode_id, "completed") for episode_id in batch]
+    made = [each.episode_id for each in answered(answer, BatchAccepted).episodes]
+    found += [await episodes.until(episode_id, "completed") for episode_id in made]
     for name in ("episode_id", "session_id", "trace_id", "workflow_id", "run_id"):
         ids = [episode[name] for episode in found]
         assert len(set(ids)) == len(found), (

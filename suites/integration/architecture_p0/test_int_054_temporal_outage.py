@@ -207,9 +207,8 @@ async def _batch(episodes: Episodes, tokens: list[str]) -> Response:
     Raises:
         AssertionError: there is none as long as anybody waits for one.
     """
-    submissions = [{"task": f"Make the part {token}.", "role": "coder"} for token in tokens]
     try:
-        return await episodes.controller.post("/episodes/batch", {"episodes": submissions})
+        return await episodes.ask_batch({token: {} for token in tokens})
     except Unanswered as unanswered:
         raise AssertionError(
             f"expected a batch of {len(tokens)} to be refused, or taken and failed, while Temporal "

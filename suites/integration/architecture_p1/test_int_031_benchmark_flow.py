@@ -8,7 +8,7 @@ import pytest
 from workbench_contract.benchmark import ReviewDecision as Decision
 from workbench_contract.episodes import Purpose
 from workbench_contract.findings import Stage
-from workbench_contract.flows import Flow
+from workbench_contract.flows import Flow, FlowRequest
 from workbench_contract.handover import CONTEXT, GEOMETRY
 
 from suites.integration.bundles import OBJECTIVES, PLAN, TODO, Bundle
@@ -35,6 +35,7 @@ from suites.integration.flows import (
     steps_of,
     told_to,
 )
+from suites.integration.messages import sent
 from suites.integration.planners import expect_found, handover
 from suites.integration.refusals import expect_refused
 from suites.integration.reviews import REVIEW, decided
@@ -66,8 +67,8 @@ async def _environment_handed(turn: TurnAtWork, number: int, *, more: set[str]) 
 
 async def _engineers(episodes: Episodes, benchmark_id: str, *statuses: int) -> None:
     """Engineers are refused a benchmark, by name."""
-    body = {"task": "Solve it.", "benchmark_id": benchmark_id}
-    answer = await episodes.controller.post("/flows", body)
+    body = FlowRequest(task="Solve it.", benchmark_id=benchmark_id)
+    answer = await episodes.controller.post("/flows", sent(body))
     expect_refused(answer, *statuses, says=benchmark_id)
 
 

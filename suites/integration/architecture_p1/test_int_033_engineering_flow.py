@@ -30,6 +30,7 @@ from suites.integration.flows import (
     steps_of,
     told_to,
 )
+from suites.integration.messages import sent
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.planners import expect_found, handover
 from suites.integration.refusals import expect_refused
@@ -328,7 +329,7 @@ async def test_int_033_without_temporal(breakable: Episodes) -> None:
     episodes, stack = breakable, breakable.stack
     async with flow_at_work(episodes) as flow:
         async with flow.turn("planner", 1) as turn, stack.outage("temporal", "kill"):
-            body = FlowRequest(task="Nobody begins.").model_dump(mode="json")
+            body = sent(FlowRequest(task="Nobody begins."))
             answer = await episodes.controller.post("/flows", body)
             expect_refused(answer, 503)
             refused = FlowRefused.model_validate_json(answer.body)

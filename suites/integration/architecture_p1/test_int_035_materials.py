@@ -7,7 +7,6 @@ from typing import Final
 
 import pytest
 from workbench_contract.findings import Stage
-from workbench_contract.simulation import SimulateRequest
 
 from suites.integration.bundles import ESTIMATE, Bundle, changed, milled, printed, sound
 from suites.integration.comparing import expect_same
@@ -45,10 +44,7 @@ def _plan(number: int, material: str) -> Callable[[Planner], Bundle]:
 
 async def _falls(coder: Coder) -> float:
     """The energy of the block after a moment of falling freely, in J."""
-    request = SimulateRequest(duration_s=0.04, seed=35)
-    answer = await coder.session.post(
-        "/benchmark/simulate", **request.model_dump(exclude_none=True)
-    )
+    answer = await coder.session.post("/benchmark/simulate", duration_s=0.04, seed=35)
 
     assert 200 == answer.status, f"expected the block to be simulated, found {answer}"
     energy: float = answer.json()["energy_j"]

@@ -296,7 +296,7 @@ async def test_int_038_what_is_no_control_is_refused(worker: HttpClient) -> None
         None,
         "constant",
     ):
-        answer = await session.post(
+        answer = await session.malformed(
             "/benchmark/simulate", model="scene.xml", controls={"push-0": wrong}, duration_s=0.1
         )
         expect_refused(answer, 400, 422)

@@ -228,7 +228,7 @@ async def test_int_039_previews_are_from_anywhere(worker: Any) -> None:
     shown = [path for path in await session.files() if path.endswith(_SHOWN)]
     expect_same(len({*straight, *random_ones}), len(shown), what="pictures, one for each preview")
     for wrong in ({"yaw_deg": 361}, {"pitch_deg": 90.5}, {"yaw_deg": "north"}, {"zoom": 2}):
-        answer = await session.post("/benchmark/preview", **wrong)
+        answer = await session.malformed("/benchmark/preview", **wrong)
         expect_refused(answer, 422)
     await session.write("scene.xml", "<mujoco/>")
     await session.write("nothing.py", "part = None\n")
@@ -368,7 +368,7 @@ async def test_int_039_a_video_is_its_run(worker: Any, evidence: Evidence) -> No
     expect_refused(await two.post("/benchmark/video", simulation="in-die-grube"), 404)
     expect_refused(await one.post("/benchmark/video", simulation="nie"), 404)
     expect_refused(await one.post("/benchmark/video", simulation="zum-ziel", run=2), 404, 409)
-    expect_refused(await one.post("/benchmark/video", simulation="../zum-ziel"), 422)
+    expect_refused(await one.malformed("/benchmark/video", simulation="../zum-ziel"), 422)
     untracked = SimulateRequest(model="szene.xml", duration_s=0.1, job_id="ohne-spur")
     assert 200 == (await _asked(one, "/benchmark/simulate", untracked)).status, "expected a run"
     expect_refused(await one.post("/benchmark/video", simulation="ohne-spur"), 404)

@@ -4,11 +4,13 @@ from urllib.parse import urlsplit
 
 import pytest
 import trio
+from workbench_contract.execution import ExecuteRequest
 
 from harness_core.doubles.turns import use
 from harness_core.system.compose import Stack
 from suites.integration.document import live_document
 from suites.integration.episodes import FINAL, Episodes, calls, new_token
+from suites.integration.messages import sent
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session, new_session
@@ -160,7 +162,7 @@ async def nothing_executes_on_the_controller(episodes: Episodes) -> None:
     theirs = await live_document(episodes.worker)
     execute = "/runtime/execute"
     assert execute in {each.path for each in theirs.operations}, "the worker executes nothing"
-    body = {"command": "true"}
+    body = sent(ExecuteRequest(command="true"))
     for path in (execute, "/fs/write", "/execute", "/benchmark/simulate"):
         answer = await episodes.controller.having(x_session_id="any-session").post(path, body)
         expect_refused(answer, 404, 405)

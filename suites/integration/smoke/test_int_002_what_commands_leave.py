@@ -58,7 +58,7 @@ async def _is_cancelled(session: Session, stack: Stack, command: str, mark: str)
     body = {"command": command, "timeout_s": COMMAND_S, "job_id": "outliving"}
 
     async def run() -> None:
-        answers.append(await session.client.post("/runtime/execute", body, seconds=COMMAND_S))
+        answers.append(await session.post("/runtime/execute", **body, seconds=COMMAND_S))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run)
@@ -143,7 +143,7 @@ async def test_int_002_a_command_is_answered_as_it_ended(worker):
         {"command": "true", "job_id": "../x"},
         {},
     ):
-        expect_refused(await session.post("/runtime/execute", **wrong), 400, 422)
+        expect_refused(await session.malformed("/runtime/execute", **wrong), 400, 422)
 
 
 @pytest.mark.covers("INT-002")

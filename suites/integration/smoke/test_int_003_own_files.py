@@ -137,7 +137,7 @@ async def test_int_003_changes_at_once_are_all_there(worker):
     lost = [n for n in range(_WRITERS) if f"line {n}: done" not in answer.json()["content"]]
     assert not lost, f"edits that were acknowledged are lost: of lines {lost}"
     for wrong in ({"path": "shared.txt"}, {"content": "x"}, {"path": "", "content": "x"}):
-        expect_refused(await session.post("/fs/write", **wrong), 400, 422)
+        expect_refused(await session.malformed("/fs/write", **wrong), 400, 422)
 
 
 @pytest.mark.covers("INT-003")

@@ -7,9 +7,11 @@ from pathlib import PurePosixPath
 
 import pytest
 import trio
+from workbench_contract.files import ListRequest
 
 from harness_core.base.errors import HarnessError
 from harness_core.doubles.http import HttpClient, Response
+from suites.integration.messages import sent
 from suites.integration.patience import COMMAND_S, SOON_S, eventually
 from suites.integration.refusals import OUTSIDE, expect_refused
 from suites.integration.sessions import Session, new_session
@@ -138,7 +140,7 @@ async def attack_by_files(attacker: Party, victim: Party) -> None:
         for operation in ("/fs/ls", "/fs/grep"):
             body = {"path": way, "recursive": True} if operation == "/fs/ls" else {"path": way}
             body |= {"pattern": "secret-"} if operation == "/fs/grep" else {}
-            answer = await mine.client.post(operation, body)
+            answer = await mine.post(operation, **body)
             reveals_nothing(answer, victim, what=f"{operation} {way!r}")
             assert answer.status in OUTSIDE, (
                 f"{operation} leads out of the session by {way!r}: {answer}"
@@ -156,13 +158,13 @@ async def attack_by_files(attacker: Party, victim: Party) -> None:
             "/fs/delete": {"path": way},
         }
         for operation, body in tries.items():
-            answer = await mine.client.post(operation, body)
+            answer = await mine.post(operation, **body)
             assert answer.status in OUTSIDE, (
                 f"{operation} reaches the other session by {way!r}: {answer}"
             )
             assert victim.secret not in answer.text, f"{operation} reveals the secret: {answer}"
         if way.startswith(("..", "/", "inner")):
-            answer = await mine.client.post("/fs/write", {"path": way, "content": "changed"})
+            answer = await mine.post("/fs/write", path=way, content="changed")
             assert answer.status in OUTSIDE, (
                 f"/fs/write reaches the other session by {way!r}: {answer}"
             )
@@ -185,7 +187,7 @@ async def attack_by_links(attacker: Party, victim: Party) -> None:
             "/fs/grep": {"path": link, "pattern": "secret-"},
             "/fs/delete": {"path": f"{link}/{victim.session.id}"},
         }.items():
-            answer = await mine.client.post(operation, body)
+            answer = await mine.post(operation, **body)
             reveals_nothing(answer, victim, what=f"{operation} {link!r}")
             inside = answer.status in OUTSIDE or await shows_its_own(mine, answer)
             assert inside, f"{operation} follows a link to {target!r}: {answer}"
@@ -337,5 +339,5 @@ async def attack_by_name(worker: HttpClient, victim: Party) -> None:
         answer = await Session(worker, name).post("/fs/ls", path=".", recursive=True)
         assert answer.status in OUTSIDE, f"{name!r} is taken for a session: {answer}"
         assert victim.name not in answer.text, f"{name!r} lists the other's files: {answer}"
-    answer = await worker.post("/fs/ls", {"path": "."})
+    answer = await worker.post("/fs/ls", sent(ListRequest(path=".")))
     assert answer.status in {400, 401, 403, 422}, f"a request without a session: {answer}"
