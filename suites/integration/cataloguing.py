@@ -21,7 +21,15 @@ from harness_core.system.compose import Stack
 from harness_core.system.subject import Subject
 from suites.integration.stack import layout_of
 
-__all__ = ["FIELDS", "Catalogue", "decimals", "later_version", "reader_of", "should_find"]
+__all__ = [
+    "FIELDS",
+    "Catalogue",
+    "contents",
+    "decimals",
+    "later_version",
+    "reader_of",
+    "should_find",
+]
 
 #: What every candidate must have.
 FIELDS: Final = (
@@ -238,3 +246,30 @@ async def _respecified(
             if columns:
                 changed[part_id] = columns
     return changed
+
+
+async def contents(stack: Stack) -> dict[str, Any]:
+    """All of the database that no episode changes: rows of each such table, tables, rights, objects."""
+    tables = await stack.rows(
+        "select table_name as name from information_schema.tables as t where table_schema = 'public'"
+        " and table_type = 'BASE TABLE' and not exists (select from information_schema.columns as c"
+        " where c.table_schema = 'public' and c.table_name = t.table_name"
+        " and c.column_name in ('episode_id', 'session_id')) order by 1"
+    )
+    found: dict[str, Any] = {}
+    for table in tables:
+        [row] = await stack.rows(
+            "select count(*) as rows, md5(string_agg(t::text, chr(10) order by t::text)) as content"
+            f' from "{table["name"]}" as t'
+        )
+        found[f"table {table['name']}"] = row
+    found["columns"] = await stack.rows(
+        "select table_name, column_name, data_type from information_schema.columns"
+        " where table_schema = 'public' order by 1, 2"
+    )
+    found["rights"] = await stack.rows(
+        "select relname, relacl::text as acl from pg_class"
+        " where relnamespace = 'public'::regnamespace order by 1"
+    )
+    found["objects"] = await stack.rows("select count(*) as n from pg_largeobject_metadata")
+    return found

@@ -6,9 +6,21 @@ Made by classes, the same each time, so that a failure can be repeated.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["HOSTILE"]
+from harness_core.system.compose import Stack
+
+__all__ = ["ALL", "HOSTILE", "expect_nothing_told", "secrets_of"]
+
+#: The shortest value that may be a secret.
+_SECRET_CHARS: Final = 8
+
+#: Words of a database or a program that speaks of itself.
+_TELLTALES: Final = (
+    *("traceback", "syntax error", "asyncpg", "psycopg", "sqlalchemy", "sqlstate", "pg_catalog"),
+    *("postgresql://", "catalogue_parts", "relation ", "permission denied"),
+)
 
 _TABLES: Final = ("catalogue_parts", "episodes", "pg_authid", "alembic_version")
 
@@ -21,6 +33,18 @@ def _sql() -> list[str]:
         *(f"'; delete from {table} where ''='" for table in _TABLES),
         *("'||(select current_user)||'", "'; select pg_sleep(5); --", "x'; commit; --"),
         *("%s", "%(q)s", "$1", "$1$2", ":q", "?", "\\x27", "E'\\x27'"),
+        *(
+            "admin'/*",
+            "*/",
+            "iso/**/zq",
+            "--",
+            "chr(39)",
+            "0x27",
+            "U&'\\0027'",
+            "$q$ $q$",
+            "1;select 1",
+        ),
+        *("\\copy x to y", "\\! id", "copy (select 1) to program 'id'", "'\0'; --"),
     ]
 
 
@@ -115,7 +139,7 @@ def _sizes() -> list[str]:
     ]
 
 
-#: Class → words. More than 200 in all.
+#: Class → words.
 HOSTILE: Final = {
     "sql": _sql(),
     "patterns": _patterns(),
@@ -125,3 +149,31 @@ HOSTILE: Final = {
     "controls": _controls(),
     "sizes": _sizes(),
 }
+
+#: Each of them once; more than 200.
+ALL: Final = tuple(dict.fromkeys(itertools.chain.from_iterable(HOSTILE.values())))
+
+
+def secrets_of(stack: Stack) -> dict[str, str]:
+    """What the controller is given that no caller may see, by the name of its variable."""
+    words = ("KEY", "PASSWORD", "SECRET", "DATABASE_URL")
+    return {
+        name: value
+        for name, value in stack["controller"].environment.items()
+        if len(value) >= _SECRET_CHARS and any(word in name for word in words)
+    }
+
+
+def expect_nothing_told(words: str, told: str, secrets: Mapping[str, str]) -> None:
+    """Assert that what came of words tells of no secret, and of no database behind it.
+
+    Args:
+        words: that were asked for; what stands in them may be said again.
+        told: what was answered.
+        secrets: by name.
+    """
+    shown, text = repr(words[:80]), told.casefold()
+    named = [name for name, value in secrets.items() if value.casefold() in text]
+    assert not named, f"the answer to {shown} holds what the controller keeps to itself: {named}"
+    leaked = [each for each in _TELLTALES if each in text and each not in words.casefold()]
+    assert not leaked, f"the answer to {shown} tells of the database: {leaked} in {told[:2000]}"

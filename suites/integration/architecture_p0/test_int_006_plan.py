@@ -66,6 +66,8 @@ _WRONG: Final = {
     "one more": ("## 5. Risk Assessment", "## 6. Appendix\n\nMore.\n\n## 5. Risk Assessment", ["6. Appendix"]),
     "underlined one more": ("1. Press the flap", "Press it\n---\n\n1. Press the flap", ["Press it"]),
     "an empty overview": ("A flap throws the ball over the pit; design", "<!-- design", ["1. Solution Overview"]),
+    "parts as prose": ("| id | what | quantity | unit_cost_usd | catalogue_version |\n|---|---|---|---|---|\n", "", ["2. Parts List"]),
+    "parts in a fence": ("\n| id | what", "\n```\n| id | what", ["2. Parts List"]),
     "steps as bullets": ("1. Press the flap onto the shaft.\n2. Screw", "- Press the flap onto the shaft.\n- Screw", ["3. Assembly Strategy"]),
     "steps as prose": ("1. Press the flap onto the shaft.\n2. Screw", "First press the flap onto the shaft, then screw", ["3. Assembly Strategy"]),
     "risks as prose": ("- The ball may miss", "The ball may miss", ["5. Risk Assessment"]),
@@ -106,6 +108,10 @@ async def test_int_006_the_five_sections(episodes: Episodes) -> None:
             answer = await planner.judged(_changed(planner, text, other))
             expect_found(answer, Stage.VALID, {PLAN}, what=f"a plan: {name}", says=named)
         plan = planner.sound().plan
+        prose = plan.replace("\n- planner", "\nplanner")
+        answer = await planner.judged(planner.sound().replaced(plan=prose))
+        says = ["4. Cost & Weight Budget"]
+        expect_found(answer, Stage.VALID, {PLAN}, what="a plan: budget as prose", says=says)
         for ends in ("\r\n", "\r"):
             # The file API keeps them as they are.
             bundle = planner.sound().replaced(plan=plan.replace("\n", ends))

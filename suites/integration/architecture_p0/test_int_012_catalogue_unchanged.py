@@ -16,24 +16,15 @@ from harness_core.doubles.http import HttpClient, Response, Unanswered
 from harness_core.doubles.turns import result, say, use
 from harness_core.system.compose import Stack
 from harness_core.system.subject import Subject
-from suites.integration.cataloguing import Catalogue, reader_of
+from suites.integration.cataloguing import Catalogue, contents, reader_of
 from suites.integration.comparing import consecutive, expect_same
 from suites.integration.episodes import Episodes, calls, new_token
-from suites.integration.hostile import HOSTILE
+from suites.integration.hostile import HOSTILE, expect_nothing_told, secrets_of
 from suites.integration.patience import SOON_S, eventually, patience_with_a_stack
 from suites.integration.refusals import expect_refused
 
 #: The longest request that a server must answer, if only to refuse it.
 _READ_CHARS: Final = 100_000
-
-#: The shortest value that may be a secret.
-_SECRET_CHARS: Final = 8
-
-#: Words of a database or a program that speaks of itself.
-_TELLTALES: Final = (
-    *("traceback", "syntax error", "asyncpg", "psycopg", "sqlalchemy", "sqlstate", "pg_catalog"),
-    *("postgresql://", "catalogue_parts", "relation ", "permission denied"),
-)
 
 #: What the role that reads must not be able to do, `{table}` being each table of the database.
 _WRITES: Final = (
@@ -79,14 +70,14 @@ async def test_int_012_words_are_data(kind: str, stack: Stack, controller: HttpC
     catalogue is the same afterwards.
     """
     catalogue = Catalogue(controller)
-    secrets = _secrets(stack)
-    before, sound = await _contents(stack), await catalogue.search(q="servo", limit=1)
+    secrets = secrets_of(stack)
+    before, sound = await contents(stack), await catalogue.search(q="servo", limit=1)
     for words in HOSTILE[kind]:
         # A request that is larger than a server reads may be cut off.
         with suppress(*[Unanswered] if len(words) > _READ_CHARS else []):
             _is_harmless(words, await catalogue.ask(q=words, limit=5), secrets)
 
-    expect_same(before, await _contents(stack), what=f"the database before and after {kind}")
+    expect_same(before, await contents(stack), what=f"the database before and after {kind}")
     again = await catalogue.search(q="servo", limit=1)
     expect_same(sound, again, what=f"an ordinary search before and after {kind}")
 
@@ -97,7 +88,7 @@ async def test_int_012_bytes_that_are_no_text_are_harmless(
     stack: Stack, controller: HttpClient
 ) -> None:
     """A query whose bytes are no UTF-8, or no query at all, is answered or refused, and no more."""
-    before, secrets = await _contents(stack), _secrets(stack)
+    before, secrets = await contents(stack), secrets_of(stack)
     for query in _NO_TEXT:
         answer = await controller.get(f"/cots/search?{query}")
         assert answer.status == 200 or 400 <= answer.status < 432, (
@@ -106,7 +97,7 @@ async def test_int_012_bytes_that_are_no_text_are_harmless(
         leaked = [name for name, value in secrets.items() if value in answer.text]
         assert not leaked, f"the answer to {query!r} holds what the controller keeps: {leaked}"
     expect_refused(await controller.get("/cots/search?q=%00"), 400, 422)
-    expect_same(before, await _contents(stack), what="the database before and after such bytes")
+    expect_same(before, await contents(stack), what="the database before and after such bytes")
 
 
 #: Queries of a URL: no UTF-8, halves of characters, overlong forms, bare signs.
@@ -123,11 +114,7 @@ def _is_harmless(words: str, answer: Response, secrets: Mapping[str, str]) -> No
     assert answer.status == 200 or 400 <= answer.status < 432, (
         f"expected the words {shown} to be looked for or refused, found {answer}"
     )
-    told = answer.text.casefold()
-    named = [name for name, value in secrets.items() if value.casefold() in told]
-    assert not named, f"the answer to {shown} holds what the controller keeps to itself: {named}"
-    leaked = [each for each in _TELLTALES if each in told and each not in words.casefold()]
-    assert not leaked, f"the answer to {shown} tells of the database: {leaked} in {answer}"
+    expect_nothing_told(words, answer.text, secrets)
     if answer.status != 200:
         return
     found = answer.json()
@@ -148,7 +135,7 @@ async def test_int_012_the_role_that_reads_can_only_read(
 
     So is reading what is no part of the catalogue; and searches are made by that role.
     """
-    before = await _contents(stack)
+    before = await contents(stack)
     tables = await stack.rows(
         "select table_name as name, min(column_name) as field from information_schema.columns"
         " where table_schema = 'public' group by table_name order by table_name"
@@ -175,7 +162,7 @@ async def test_int_012_the_role_that_reads_can_only_read(
     assert parts >= 150, f"expected the role to read 150 parts or more, it reads {readable}"
     private = {"episodes", "events", "traces", "assets", "alembic_version"} & set(readable)
     assert not private, f"the role that reads the catalogue reads {private} as well"
-    expect_same(before, await _contents(stack), what="the database before and after the attempts")
+    expect_same(before, await contents(stack), what="the database before and after the attempts")
 
 
 @pytest.mark.covers("INT-012")
@@ -193,7 +180,7 @@ async def test_int_012_a_role_that_may_do_more_is_not_taken(
         [who] = await reader.rows("select current_user as name, quote_ident(current_user) as role")
     [owner] = await stack.rows("select quote_ident(current_user) as name")
     role, tables = who["role"], await stack.rows(_CATALOGUE, (who["name"],))
-    before = await _contents(stack)
+    before = await contents(stack)
     for given, taken, tried in (
         (f"grant {owner['name']} to {role}", f"revoke {owner['name']} from {role}", _AS_OWNER),
         (f"alter role {role} createrole", f"alter role {role} nocreaterole", _MAKES_ROLES),
@@ -211,7 +198,7 @@ async def test_int_012_a_role_that_may_do_more_is_not_taken(
         finally:
             await stack.rows(taken)
     assert await _migrated(stack), "expected a migration to end well with the role as it was"
-    expect_same(before, await _contents(stack), what="the database before and after those rights")
+    expect_same(before, await contents(stack), what="the database before and after those rights")
 
 
 #: What a role can read, quoted.
@@ -307,7 +294,7 @@ async def test_int_012_an_agents_search_is_one_event_and_one_line(episodes: Epis
     idle = await episodes.run(new_token(), say("There is nothing to find."), role="planner")
     usual = _others(await episodes.events(idle["episode_id"]))
     begun = await episodes.session(idle["session_id"]).files()
-    before = await _contents(episodes.stack)
+    before = await contents(episodes.stack)
     for round_ in (1, 2):
         token = new_token()
         asked = [*searches, *malformed] if round_ == 1 else [*malformed, *reversed(searches)]
@@ -324,7 +311,7 @@ async def test_int_012_an_agents_search_is_one_event_and_one_line(episodes: Epis
             usual, others, what="events of an agent that does nothing, and of one that searches"
         )
 
-    expect_same(before, await _contents(episodes.stack), what="the catalogue before and after")
+    expect_same(before, await contents(episodes.stack), what="the catalogue before and after")
 
 
 async def _left_what_it_may(
@@ -462,40 +449,3 @@ async def test_int_012_without_its_database_there_is_no_answer(
     [event] = calls(await breakable.events(episode["episode_id"]), "cots_search")
     ids = [part["part_id"] for part in before["candidates"]]
     expect_same(ids, event["payload"]["part_ids"], what="what an agent finds after the outages")
-
-
-def _secrets(stack: Stack) -> dict[str, str]:
-    """What the controller is given that no caller may see, by the name of its variable."""
-    words = ("KEY", "PASSWORD", "SECRET", "DATABASE_URL")
-    return {
-        name: value
-        for name, value in stack["controller"].environment.items()
-        if len(value) >= _SECRET_CHARS and any(word in name for word in words)
-    }
-
-
-async def _contents(stack: Stack) -> dict[str, Any]:
-    """All of the database that no episode changes: rows of each such table, tables, rights, objects."""
-    tables = await stack.rows(
-        "select table_name as name from information_schema.tables as t where table_schema = 'public'"
-        " and table_type = 'BASE TABLE' and not exists (select from information_schema.columns as c"
-        " where c.table_schema = 'public' and c.table_name = t.table_name"
-        " and c.column_name in ('episode_id', 'session_id')) order by 1"
-    )
-    found: dict[str, Any] = {}
-    for table in tables:
-        [row] = await stack.rows(
-            "select count(*) as rows, md5(string_agg(t::text, chr(10) order by t::text)) as content"
-            f' from "{table["name"]}" as t'
-        )
-        found[f"table {table['name']}"] = row
-    found["columns"] = await stack.rows(
-        "select table_name, column_name, data_type from information_schema.columns"
-        " where table_schema = 'public' order by 1, 2"
-    )
-    found["rights"] = await stack.rows(
-        "select relname, relacl::text as acl from pg_class"
-        " where relnamespace = 'public'::regnamespace order by 1"
-    )
-    found["objects"] = await stack.rows("select count(*) as n from pg_largeobject_metadata")
-    return found

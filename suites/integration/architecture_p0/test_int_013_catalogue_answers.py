@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
@@ -76,6 +77,75 @@ async def test_int_013_every_part_is_complete(controller: HttpClient) -> None:
         what="prices by search and by id",
     )
     assert prices["unknown"] == ["NO-SUCH-PART"], f"an unknown part has a price: {prices}"
+
+
+#: What standards say of parts, mm: in a part's name or id, and in its category.
+_STANDARD: Final = {
+    ("screw", "4762", "M3"): {"head_diameter_mm": 5.5, "socket_mm": 2.5},
+    ("screw", "4762", "M4"): {"head_diameter_mm": 7, "socket_mm": 3},
+    ("screw", "4762", "M5"): {"head_diameter_mm": 8.5, "socket_mm": 4},
+    ("screw", "4762", "M6"): {"head_diameter_mm": 10, "socket_mm": 5},
+    ("screw", "4762", "M8"): {"head_diameter_mm": 13, "socket_mm": 6},
+    ("nut", "4032", "M3"): {"across_flats_mm": 5.5},
+    ("nut", "4032", "M4"): {"across_flats_mm": 7},
+    ("nut", "4032", "M5"): {"across_flats_mm": 8},
+    ("nut", "4032", "M6"): {"across_flats_mm": 10},
+    ("nut", "4032", "M8"): {"across_flats_mm": 13},
+    ("washer", "7089", "M3"): {"bore_mm": 3.2, "outer_diameter_mm": 7},
+    ("washer", "7089", "M4"): {"bore_mm": 4.3, "outer_diameter_mm": 9},
+    ("washer", "7089", "M5"): {"bore_mm": 5.3, "outer_diameter_mm": 10},
+    ("washer", "7089", "M6"): {"bore_mm": 6.4, "outer_diameter_mm": 12},
+    ("washer", "7089", "M8"): {"bore_mm": 8.4, "outer_diameter_mm": 16},
+    ("bearing", "608", ""): {"bore_mm": 8, "outer_diameter_mm": 22, "width_mm": 7},
+    ("bearing", "625", ""): {"bore_mm": 5, "outer_diameter_mm": 16, "width_mm": 5},
+    ("bearing", "6000", ""): {"bore_mm": 10, "outer_diameter_mm": 26, "width_mm": 8},
+    ("bearing", "6200", ""): {"bore_mm": 10, "outer_diameter_mm": 30, "width_mm": 9},
+}
+#: Of steel, g in a mm3, and of what is much heavier than any part's material.
+_STEEL, _HEAVY = 0.00785, 0.0095
+
+
+@pytest.mark.covers("INT-013")
+@pytest.mark.integration_p0
+async def test_int_013_parts_are_what_they_are_called(controller: HttpClient) -> None:
+    """Parts of a standard have its dimensions within 5 %; a washer and a screw weigh what steel of their size weighs.
+
+    Which parts there are is the catalogue's choice, but some are.
+    """
+    catalogue = Catalogue(controller)
+    parts = await _all(catalogue)
+    met = set()
+    for part in parts:
+        words = {*part["name"].replace("x", " ").split(), *part["part_id"].split("-")}
+        called = part["name"] + part["part_id"] + str(part["specs"].get("standard", ""))
+        thread = str(part["specs"].get("thread", ""))
+        for (category, standard, size), dimensions in _STANDARD.items():
+            named = standard in words if category == "bearing" else standard in called
+            if category == part["category"] and named and thread == size:
+                met.add(category)
+                # A knurled head is a little wider than a plain one.
+                wide = {key: pytest.approx(mm, rel=0.05) for key, mm in dimensions.items()}
+                found = {key: part["specs"].get(key) for key in dimensions}
+                assert wide == found, f"expected mm of {part['part_id']} by its standard: {found}"
+    lacking = {"screw", "nut", "washer", "bearing"} - met
+    assert not lacking, f"expected parts of well-known standards of the categories {lacking}"
+    for part in parts:
+        specs, weight = part["specs"], part["weight_g"]
+        if part["category"] == "washer" and {*_WASHER} <= {*specs}:
+            bore, outer, thick = (specs[key] for key in _WASHER)
+            steel = math.pi / 4 * (outer**2 - bore**2) * thick * _STEEL
+            near = weight == pytest.approx(steel, rel=0.2)
+            assert near, f"expected {steel:.3f} g of steel for {part}"
+        if part["category"] == "screw" and "length_mm" in specs:
+            thread = float(str(specs["thread"]).removeprefix("M").partition("x")[0])
+            most = math.pi / 4 * thread**2 * specs["length_mm"] + _HEAD * thread**3
+            heavy = most * _HEAVY
+            assert weight < heavy, f"expected a screw of less than {heavy:.2f} g, found {part}"
+
+
+_WASHER: Final = ("bore_mm", "outer_diameter_mm", "thickness_mm")
+#: The largest head of a screw, in cubes of its thread.
+_HEAD: Final = 4.0
 
 
 @pytest.mark.covers("INT-013")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from workbench_contract.design import DesignJudged
 from workbench_contract.findings import Stage
 
 from suites.integration.bundles import Bundle, aiming, capped, milled, sound
+from suites.integration.cataloguing import Catalogue
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, calls
 from suites.integration.planners import Coder, Planner, coder_at_work, expect_found
@@ -127,3 +128,56 @@ async def test_int_019_caps_and_zone_are_those_that_were_handed_over(episodes: E
         answer = await coder.submit()
         what = "a design beside a plan that was changed"
         expect_found(answer, Stage.AGREE, set(wide), what=what)
+
+
+_SEVERAL: Final = 192
+
+
+def _of_several(planner: Planner, screw: Mapping[str, Any]) -> Bundle:
+    """A plan of a block, two pins and four screws, whose caps are what they cost and weigh together."""
+    made = [
+        milled(f"block-{_SEVERAL}", 12_000, _STOCK, units=100),
+        milled(f"pin-{_SEVERAL}", 2_000, (12, 12, 22), units=100, quantity=2),
+    ]
+    bundle = sound(planner.issued, number=_SEVERAL, made=made, bought=[(screw, 4)], units=100)
+    cost, weight = (
+        Decimal(str(bundle.estimate["totals"][key])) for key in ("unit_cost_usd", "weight_g")
+    )
+    return capped(aiming(bundle, cost=cost, weight=weight), cost, weight)
+
+
+async def test_int_019_every_part_counts(episodes: Episodes) -> None:
+    """Of several parts, one of them twice, and bought ones: caps are of all together, the zone of each.
+
+    What exceeds is the second part alone. The model provider is a stand-in: the gateway holds the models.
+    """
+    query = {"category": "screw", "spec": ["thread=M4", "length_mm=12"], "limit": 1}
+    [screw] = (await Catalogue(episodes.controller).search(**query))["candidates"]
+    pin = f"pin-{_SEVERAL}"
+
+    def script(size: str = "10, 10, 20", at: str = "60, 0, 10", less: str = "") -> str:
+        block = f'"block-{_SEVERAL}": Pos(30, 0, 5) * Box(40, 30, 10)'
+        shape = f'"{pin}": Pos({at}) * (Box({size}){less})'
+        return f"from build123d import Box, Cylinder, Pos\n\nparts = {{{block}, {shape}}}\n"
+
+    def plan(planner: Planner) -> Bundle:
+        return _of_several(planner, screw)
+
+    async with coder_at_work(episodes, number=_SEVERAL, plan=plan) as coder:
+        cost, weight = (
+            Decimal(str(coder.bundle.estimate["totals"][key]))
+            for key in ("unit_cost_usd", "weight_g")
+        )
+        judged = await coder.judged(script())
+        await _goes_on(coder, judged, "several parts exactly at both caps")
+        assert judged.totals is not None, f"a design that passed has no price: {judged}"
+        found = (judged.totals.unit_cost_usd, Decimal(str(judged.totals.weight_g)))
+        expect_same((cost, weight), found, what="USD and grams of several parts, as planned")
+        beside = await coder.judged(script(at="60, 15.5, 10"))
+        await _stopped(coder, beside, {f"{pin}.max_mm.y": "20.5"})
+        # Half a millimetre more of two pins: 100 mm3 of aluminium.
+        heavy = await coder.judged(script(size="10, 10, 20.5", at="60, 0, 10.25"))
+        await _stopped(coder, heavy, {"totals.weight_g": f"{weight + Decimal('0.27'):.2f}"})
+        dear = await coder.judged(script(less=" - Cylinder(2, 30)"))
+        await _stopped(coder, dear, {"totals.unit_cost_usd": f"{cost:.2f}"})
+        await _goes_on(coder, await coder.judged(script()), "several parts, mended")

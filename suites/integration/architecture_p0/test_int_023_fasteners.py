@@ -271,3 +271,82 @@ async def _does_not_hold(
     expect_refused(await coder.simulate(), 409, 422)
     answer = await coder.submit()
     expect_found(answer, Stage.PRICE, {"model.py"}, what=name)
+
+
+_TWICE: Final = 232
+#: The second pair stands on the first.
+_HIGHER_MM: Final = 25.0
+
+
+def _stacked(*, second_mm: float = 4) -> str:
+    """Two plates on two blocks, one above the other; the plate of the second has holes of its own width."""
+    below, above = _script(), _script(cover_mm=second_mm)
+    upper = above.replace("parts = ", "upper = ").replace(_COVER, "lid").replace(_BASE, "core")
+    first, _, named = below.rpartition("parts = ")
+    names = {f"cover-{_TWICE}": "cover", f"base-{_TWICE}": "base"}
+    rows = "".join(f'    "{name}": {shape},\n' for name, shape in names.items())
+    assert named, "the script of a pair names its parts"
+    return (
+        f"{first}lower = {{\n{rows}}}\n{upper}"
+        f"parts = lower | {{f'{{name}}-{_TWICE}': Pos(0, 0, {_HIGHER_MM}) * shape"
+        " for name, shape in upper.items()}\n"
+    )
+
+
+def _of_two(part_id: str) -> dict[str, Any]:
+    """Both pairs, each with two fasteners."""
+    pairs = []
+    for names, higher_mm in ((("cover", "base"), 0.0), (("lid", "core"), _HIGHER_MM)):
+        ids = dict(zip((_COVER, _BASE), (f"{each}-{_TWICE}" for each in names), strict=True))
+        fasteners = [_fastener(0, part_id), _fastener(1, part_id)]
+        for fastener in fasteners:
+            fastener["name"] += f"-of-{names[0]}"
+            for hole in fastener["holes"]:
+                x, y, z = hole["at_mm"]
+                hole |= {"part": ids[hole["part"]], "at_mm": (x, y, z + higher_mm)}
+        pairs.append({"parts": list(ids.values()), "fasteners": fasteners})
+    return {"pairs": pairs}
+
+
+async def test_int_023_every_pair_is_judged(episodes: Episodes) -> None:
+    """Of two pairs each has to hold: what is wrong with the second is found there, and nowhere else.
+
+    Both wrong, both are told. The model provider is a stand-in: the gateway holds the models.
+    """
+    query = {"category": "screw", "spec": ["thread=M4", "length_mm=12"], "limit": 1}
+    [screw] = (await Catalogue(episodes.controller).search(**query))["candidates"]
+
+    def plan(planner: Planner) -> Bundle:
+        made = [
+            *(
+                printed(f"{name}-{_TWICE}", 11_274.3, units=100, infill="0.5")
+                for name in ("cover", "lid")
+            ),
+            *(
+                milled(f"{name}-{_TWICE}", 45_398.9, (60, 38, 20), units=100)
+                for name in ("base", "core")
+            ),
+        ]
+        return sound(planner.issued, number=_TWICE, made=made, bought=[(screw, 4)], units=100)
+
+    pairs = _of_two(screw["part_id"])
+    Connections.model_validate(pairs)
+    lonely = _other(pairs, "pairs.1.fasteners.1", ...)
+    loose = _other(pairs, "pairs.1.fasteners.0.holes.1.holds", value=False)
+    both = _other(lonely, "pairs.0.fasteners.0.holes.0.holds", value=True)
+    async with coder_at_work(episodes, number=_TWICE, plan=plan) as coder:
+        judged = await _judged(coder, _stacked(), pairs)
+        assert judged.passed, f"expected four screws to hold two pairs, found {judged.findings}"
+        for name, script, connections, wrong in (
+            ("one fastener", _stacked(), lonely, {"pairs[1]"}),
+            ("no side that holds", _stacked(), loose, {"pairs[1]"}),
+            ("holes of two widths", _stacked(second_mm=4.02), pairs, {"pairs[1]"}),
+            ("both pairs wrong", _stacked(), both, {"pairs[0]", "pairs[1]"}),
+        ):
+            judged = await _judged(coder, script, connections)
+            assert not judged.passed, f"expected {name} not to hold: the second pair, {judged}"
+            places = {each.where.partition(".")[0] for each in judged.findings}
+            assert wrong == places, f"expected findings about {sorted(wrong)} for {name}: {judged}"
+            expect_refused(await coder.simulate(), 409, 422, says="pairs")
+        judged = await _judged(coder, _stacked(), pairs)
+        assert judged.passed, f"expected both pairs, mended, to hold, found {judged.findings}"

@@ -80,6 +80,7 @@ _SOURCES: Final = {
 async def test_int_026_parts_are_measured(worker):
     """Each part has its own volume, sides and verdict, for each method, in answer and event alike.
 
+    Another part under the same name is measured anew, in that session and in another one.
     A script that leaves no solid, or none at all, is refused and says why.
     """
     session = new_session(worker)
@@ -108,6 +109,16 @@ async def test_int_026_parts_are_measured(worker):
             session, "/benchmark/analyze", model="box.py", method="print", max_size_mm=edge
         )
         assert makes == answer.json()["manufacturable"], f"20 mm on a machine of {edge}: {answer}"
+    for of, what, sides in (
+        (session, "now", [4.0, 5.0, 6.0]),
+        (new_session(worker), "in another session", [7.0, 8.0, 9.0]),
+    ):
+        await of.write(
+            "box.py", "from build123d import *\n\npart = Box({}, {}, {})\n".format(*sides)
+        )
+        found = (await _asked(of, "/benchmark/analyze", model="box.py")).json()
+        measured = [round(side, 2) for side in found["size_mm"]]
+        expect_same(sides, measured, what=f"sides of what box.py is {what}")
     for path, script in (
         ("none.py", "from build123d import *\nbox = Box(1, 1, 1)\n"),
         ("text.py", "part = 'a box'\n"),
@@ -119,7 +130,7 @@ async def test_int_026_parts_are_measured(worker):
         why = expect_refused(await _asked(session, "/benchmark/analyze", model=path), 409, 422)
         assert path in why, f"expected the refusal of {path} to name it, found {why!r}"
     checks = calls(await session.events(), "manufacturability_check")
-    assert 9 == len(checks), f"expected an event for each of 9 checks, found {len(checks)}"
+    assert 10 == len(checks), f"expected an event for each of 10 checks, found {len(checks)}"
 
 
 @pytest.mark.covers("INT-026")

@@ -143,8 +143,7 @@ async def analyze(
                 method=request.method,
                 max_size_mm=request.max_size_mm,
             )
-        if faults.on("check-invented"):
-            found |= {"volume_mm3": 1000.0, "size_mm": [10.0, 10.0, 10.0]}
+        found = planted.checked(request.model, found)
         kept = ("manufacturable", "reasons", "volume_mm3", "size_mm")
         session.record(
             EventKind.MANUFACTURABILITY_CHECK,

@@ -141,7 +141,7 @@ async def _asked(
         # As all that is wrong with connections: nothing is priced then.
         left = [*(each for each in left if each.stage is Stage.VALID), *moved]
         found |= {"totals": None, "parts": []}
-    found["findings"] = planted.overlooked_in_design(left)
+    found["findings"] = planted.overlooked_in_design(left, built.names)
     _first[job.session.id] = dict(found)
     return found
 

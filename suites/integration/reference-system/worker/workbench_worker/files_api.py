@@ -41,7 +41,7 @@ from workbench_contract.files import (
     WriteRequest,
 )
 from workbench_foundation import faults
-from workbench_worker import beneath
+from workbench_worker import beneath, planted
 from workbench_worker.asked import CurrentSession, Worker, refusals
 from workbench_worker.execution import Ended, run_command
 from workbench_worker.refusal import Refused
@@ -211,7 +211,7 @@ async def lint(request: LintRequest, session: CurrentSession, worker: Worker) ->
             for found in json.loads(ended.stdout)
         ]
         details["passed"] = not findings
-        if findings and not faults.on("lint-failure-without-event"):
+        if findings and not planted.lint_failure_unrecorded(session.id):
             codes = [finding.code for finding in findings]
             session.record(EventKind.LINT_FAILURE, {"path": request.path, "codes": codes})
         return LintReport(path=request.path, passed=not findings, findings=findings)

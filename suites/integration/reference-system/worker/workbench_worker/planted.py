@@ -7,7 +7,7 @@ import json
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -58,6 +58,8 @@ _controls: dict[str, Any] = {}
 _proof: dict[ProofKind, frozenset[str]] = {}
 _validated: dict[str, Objectives] = {}
 _verdicts: dict[str, list[ValidationFinding]] = {}
+_untidy: set[str] = set()
+_checks: dict[str, dict[str, Any]] = {}
 
 
 def changed(session_id: str, files: _Files) -> _Files:
@@ -116,9 +118,13 @@ def overlooked(session_id: str, verdict: Verdict, files: _Files) -> Verdict:
     return Verdict(findings=(), record=record, refuses_plan=verdict.refuses_plan)
 
 
-def overlooked_in_design(findings: list[Finding]) -> list[Finding]:
-    """The findings about a design that was built, without what the fault does not see."""
+def overlooked_in_design(findings: list[Finding], names: Sequence[str]) -> list[Finding]:
+    """The findings about a design that was built of parts, without what the fault does not see."""
     blind = {
+        "zone-of-first-part": lambda each: "build zone" in each.expected
+        and not each.where.startswith(f"{names[0]}."),
+        "fastener-first-pair-alone": lambda each: each.where.startswith("pairs[")
+        and not each.where.startswith("pairs[0]"),
         "zone-unjudged": lambda each: "build zone" in each.expected,
         "design-cost-unjudged": lambda each: each.where == "totals.unit_cost_usd",
         "design-weight-unjudged": lambda each: each.where == "totals.weight_g",
@@ -234,6 +240,23 @@ def solid_prints(estimate: Estimate) -> Estimate:
         for part in estimate.manufactured_parts
     ]
     return estimate.model_copy(update={"manufactured_parts": parts})
+
+
+def lint_failure_unrecorded(session_id: str) -> bool:
+    """Whether code of a session that does not lint leaves no event."""
+    again = session_id in _untidy
+    _untidy.add(session_id)
+    return faults.on("lint-failure-without-event") or (faults.on("lint-failure-once") and again)
+
+
+def checked(model: str, found: dict[str, Any]) -> dict[str, Any]:
+    """What a manufacturability check tells in place of what it has found."""
+    if faults.on("check-invented"):
+        return found | {"volume_mm3": 1000.0, "size_mm": [10.0, 10.0, 10.0]}
+    if faults.on("check-of-first-look"):
+        measured = {key: found[key] for key in ("volume_mm3", "size_mm", "faces")}
+        return found | _checks.setdefault(model, measured)
+    return found
 
 
 def issued(session_id: str, known: tuple[Issued, ...], files: _Files) -> tuple[Issued, ...]:

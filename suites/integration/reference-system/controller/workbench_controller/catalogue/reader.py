@@ -34,12 +34,12 @@ class Catalogue:
         self._pool = pool
         self._lost: Exception | None = None
 
-    async def parts(self, version: int | None = None, *, words: str = "") -> tuple[int, list[Part]]:
+    async def parts(self, version: int | None = None, *, words: str = "", spec: str = "") -> tuple[int, list[Part]]:
         """All parts of a version, and which version that is; the latest when none is named.
 
         Args:
             version: which one.
-            words: for the planted fault `catalogue-words-in-sql` alone.
+            words, spec: for the planted faults `catalogue-words-in-sql`, `catalogue-value-in-sql` alone.
 
         Raises:
             NoSuchVersion: there are no parts of it.
@@ -48,6 +48,8 @@ class Catalogue:
         sql = _PARTS
         if words and faults.on("catalogue-words-in-sql"):
             sql += f" AND part_id || ' ' || name || specs::text ILIKE '%{words}%'"
+        if spec and faults.on("catalogue-value-in-sql"):
+            sql += f" AND '{spec}' <> ''"
         if self._lost is not None:
             raise self._lost
         try:
@@ -68,6 +70,12 @@ class Catalogue:
         self._pool.terminate()
 
 
+def _measured(key: str, value: Decimal) -> Decimal:
+    if faults.on("catalogue-in-inches") and key.endswith("_mm"):
+        return round(value / Decimal("25.4"), 3)
+    return value
+
+
 def _part(row: Mapping[str, Any]) -> Part:
     return Part(
         part_id=row["part_id"],
@@ -79,7 +87,7 @@ def _part(row: Mapping[str, Any]) -> Part:
         weight_g=row["weight_g"],
         source=row["source"],
         specs={
-            key: value if key in WORD_SPECS else Decimal(value)
+            key: value if key in WORD_SPECS else _measured(key, Decimal(value))
             for key, value in row["specs"].items()
         },
     )

@@ -40,7 +40,7 @@ async def search(catalogue: Catalogue, query: CatalogueQuery) -> CatalogueAnswer
     place = (query.category, query.limit, query.cursor)
     if faults.on("catalogue-answer-remembered") and place in _remembered:
         return _remembered[place]
-    version, parts = await catalogue.parts(cursor and cursor.version, words=query.q)
+    version, parts = await catalogue.parts(cursor and cursor.version, words=query.q, spec=" ".join(query.spec))
     answer = _answer(query, constraints, cursor, version, parts)
     if faults.on("catalogue-answer-remembered"):
         _remembered[place] = answer
