@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from harness_core.base.errors import HarnessError
+from harness_core.base.slowness import patience
 from harness_core.doubles.http import HttpClient, Response
 from harness_core.front.skips import not_run
 from harness_core.infrastructure.databases import Database
@@ -37,6 +38,9 @@ FIELDS: Final = (
     *("catalogue_version", "fit_rationale"),
 )
 
+#: What a search may take, one that waits for a database that is away too.
+_ANSWER_S: Final = 30.0
+
 #: More pages than any walk here has.
 _PAGES: Final = 400
 
@@ -59,7 +63,9 @@ class Catalogue:
 
     async def ask(self, **query: object) -> Response:
         """One search, whatever comes of it; a list is a parameter that is given several times."""
-        return await self._client.get(f"/cots/search?{urlencode(query, doseq=True)}")
+        return await self._client.get(
+            f"/cots/search?{urlencode(query, doseq=True)}", seconds=patience(_ANSWER_S)
+        )
 
     async def search(self, **query: object) -> dict[str, Any]:
         """One search that must be answered.

@@ -145,8 +145,10 @@ async def _simulate(
     session: Session, body: dict[str, Any], answers: dict[int, Response], number: int
 ) -> None:
     try:
-        answers[number] = await session.client.post(
-            "/benchmark/simulate", {**body, "seed": 100 + number}, seconds=patience(_TURN_S)
+        answers[number] = await session.post(
+            "/benchmark/simulate",
+            **{**body, "seed": 100 + number},
+            seconds=patience(_TURN_S),
         )
     except Unanswered as unanswered:
         raise AssertionError(
