@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
+import trio
+
+from harness_core.base.slowness import patience
+from harness_core.base.wait import until
+from harness_core.infrastructure.databases import Database
 from suites.e2e.ecosystem.butler import Butler
 
-__all__ = ["fall_due", "oversleep", "put_off", "schedule", "schedule_row", "sessions_of"]
+__all__ = [
+    "fall_due",
+    "hold_row",
+    "oversleep",
+    "put_off",
+    "schedule",
+    "schedule_row",
+    "sessions_of",
+    "until_they_meet",
+]
+
+#: How long callers may take to meet at a row that is held. Less than a butler gives a statement.
+MEET_S: Final = 5.0
+
+#: Looks in a row that found the same callers waiting: whoever comes has come.
+LOOKS: Final = 6
 
 #: Once a year: whatever runs such a task within a test did not wait for its time.
 FAR_AWAY = "0 0 29 2 *"
@@ -46,6 +67,40 @@ async def _move(butler: Butler, name: str, offset: str) -> None:
         "UPDATE scheduled_tasks SET next_run_at = now() + %s::interval WHERE name = %s",
         (offset, name),
     )
+
+
+@asynccontextmanager
+async def hold_row(butler: Butler, name: str) -> AsyncIterator[None]:
+    """Hold the row of a task: who reads it finds it as it is, who changes it waits until the end."""
+    async with Database(butler.database.url) as own:
+        await own.execute("BEGIN")
+        await own.execute("SELECT 1 FROM scheduled_tasks WHERE name = %s FOR UPDATE", (name,))
+        yield
+        await own.execute("ROLLBACK")
+
+
+async def until_they_meet(butler: Butler, *, answered: Callable[[], bool]) -> None:
+    """Wait until some statements of a butler wait for locks, and no more come.
+
+    A butler that lets in one caller at a time, or passes over a row that is held, has none that meet:
+    so this ends after a while, and says nothing about the butler.
+
+    Args:
+        butler: whose database it is.
+        answered: whether all callers have gone already.
+    """
+    looks: list[int] = []
+
+    async def meet() -> bool:
+        row = await butler.database.one(
+            "SELECT count(*) AS waiting FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        looks.append(row["waiting"])
+        return answered() or (looks[-1] > 1 and {looks[-1]} == set(looks[-LOOKS:]))
+
+    with trio.move_on_after(patience(MEET_S)):
+        await until(meet)
 
 
 async def schedule_row(butler: Butler, name: str) -> Mapping[str, Any]:
