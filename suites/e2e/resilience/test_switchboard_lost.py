@@ -10,6 +10,7 @@ import dataclasses
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from suites.e2e.observe.journey import Journey, follow
 from suites.e2e.observe.sentences import expect_same
 from suites.e2e.worlds.canned import TOOL_OF, Message, to_general, to_health, to_relationship
 from suites.e2e.worlds.chaos import Chaos, expect_soon, refuses_messages
+from suites.e2e.worlds.relay import Relay, open_relay
 
 pytestmark = [
     pytest.mark.covers("E2E-CHAOS"),
@@ -36,6 +38,15 @@ pytestmark = [
 
 #: What a subject lists that begins one sender's messages in the order in which they came.
 SENDERS_IN_ORDER = "senders-in-order"
+
+#: A butler that registers once and then not again while a test goes on.
+SELDOM_S = 3600.0
+
+#: For connections that are held while other messages go all the way.
+SLOW_S = 300.0
+
+#: From a message that is classified to the connection by which it is handed over.
+OPENS_S = 10.0
 
 #: From SIGTERM to the first refusal.
 REFUSES_S = 10.0
@@ -92,6 +103,70 @@ async def test_killed_while_it_classifies(fragile: Ecosystem, chaos: Chaos, leas
     await message.expect_row(fragile, "health")
     await expect_carried_out(fragile, await fragile.send(to_relationship().text), "relationship")
     await expect_no_open_session(fragile.switchboard)
+
+
+@pytest.mark.capability("senders-in-order")
+async def test_what_one_says_is_begun_in_order(fragile: Ecosystem, chaos: Chaos) -> None:
+    """Of one sender's messages none overtakes another, also one that comes when the first is done.
+
+    Another sender's waits for none of them. So it is in the second round as in the first.
+    """
+    for _ in range(2):
+        mark = await fragile.gateway.client.mark()
+        messages = [to_general() for _ in range(3)]
+        held = [await chaos.hold(message.token) for message in messages[:2]]
+        sent = [await fragile.send(messages[0].text)]
+        same = {name: sent[0].arguments[name] for name in ("source", "sender")}
+        await chaos.until_met(held[0])
+        sent.append(await fragile.send(messages[1].text, **same))
+        await chaos.release(held[0])
+        await expect_carried_out(fragile, sent[0], "general")
+        await chaos.until_met(held[1])
+        sent.append(await fragile.send(messages[2].text, **same))
+        await expect_classified(fragile, messages[2].token, mark=mark)
+        await expect_bystander(fragile)
+        await chaos.release(held[1])
+        for each in sent[1:]:
+            await expect_carried_out(fragile, each, "general")
+        await expect_in_order(fragile, messages)
+
+
+@pytest.mark.capability("senders-in-order", "registry-table")
+@pytest.mark.knob("heartbeat_s", "connect_deadline_s")
+async def test_what_one_says_is_begun_in_order_on_a_slow_way(
+    fragile: Ecosystem, chaos: Chaos
+) -> None:
+    """A message whose connection to its butler takes long is not overtaken by the sender's next one.
+
+    Between the switchboard and general stands a relay of ours, a network that is slow for one
+    connection. Another sender's message waits for neither.
+    """
+    general = fragile["general"]
+    await chaos.start("general", **turned(fragile.subject, "general", heartbeat_s=SELDOM_S))
+    await chaos.expect_back("general")
+    await chaos.start(
+        "switchboard", **turned(fragile.subject, "switchboard", connect_deadline_s=SLOW_S)
+    )
+    async with open_relay(general.port) as relay:
+        await chaos.redirect("general", url=relay.url)
+        for _ in range(2):
+            mark = await fragile.gateway.client.mark()
+            messages = [to_general() for _ in range(3)]
+            held = relay.held
+            relay.hold_next()
+            sent = [await fragile.send(messages[0].text)]
+            same = {name: sent[0].arguments[name] for name in ("source", "sender")}
+            await expect_classified(fragile, messages[0].token, mark=mark)
+            with trio.move_on_after(patience(OPENS_S)):  # none, where one is kept open
+                await until(partial(has_held, relay, more_than=held))
+            for message in messages[1:]:
+                sent.append(await fragile.send(message.text, **same))
+                await expect_classified(fragile, message.token, mark=mark)
+            await expect_bystander(fragile)
+            relay.release()
+            for each in sent:
+                await expect_carried_out(fragile, each, "general")
+            await expect_in_order(fragile, messages)
 
 
 @pytest.mark.knob("shutdown_s")
@@ -249,6 +324,11 @@ async def expect_bystander(ecosystem: Ecosystem) -> None:
     await expect_carried_out(
         ecosystem, await ecosystem.send(to_health().text, sender=other), "health"
     )
+
+
+async def has_held(relay: Relay, *, more_than: int) -> bool:
+    """Whether a relay holds one event stream more than before."""
+    return relay.held > more_than
 
 
 async def expect_in_order(ecosystem: Ecosystem, messages: Sequence[Message]) -> None:

@@ -34,6 +34,7 @@ class Relay:
         opened: connections that were made so far.
         cuts: connections that it has cut so far.
         calls: calls of tools that it has passed on.
+        held: event streams that :meth:`hold_next` was for.
     """
 
     def __init__(self, port: int, target: int) -> None:
@@ -41,11 +42,15 @@ class Relay:
         self.opened = 0
         self.cuts = 0
         self.calls = 0
+        self.held = 0
         self._target = target
         self._refusing = False
         self._halving = False
         self._holding = trio.Event()
         self._holding.set()
+        #: What the next event stream waits for, and what was waited for so far.
+        self._next: trio.Event | None = None
+        self._released: list[trio.Event] = []
         self._pairs: list[tuple[trio.SocketStream, trio.SocketStream]] = []
 
     @property
@@ -76,9 +81,16 @@ class Relay:
         """Read nothing more of event streams: a caller that asks, and reads no answers."""
         self._holding = trio.Event()
 
+    def hold_next(self) -> None:
+        """Read nothing of the next event stream that is opened; those after it are passed on."""
+        self._next = trio.Event()
+        self._released.append(self._next)
+
     def release(self) -> None:
-        """Undo :meth:`hold`: what waits is passed on."""
+        """Undo :meth:`hold` and :meth:`hold_next`: what waits is passed on."""
         self._holding.set()
+        for event in self._released:
+            event.set()
 
     async def serve(self, near: trio.SocketStream) -> None:
         """One connection, to its end."""
@@ -114,9 +126,13 @@ class Relay:
 
     async def _down(self, far: trio.SocketStream, near: trio.SocketStream) -> None:
         is_stream = False
+        own: trio.Event | None = None
         with suppress(*_GONE):
             while data := await far.receive_some(_CHUNK_BYTES):
-                is_stream = is_stream or b"text/event-stream" in data
+                if not is_stream and b"text/event-stream" in data:
+                    is_stream = True
+                    own, self._next = self._next, None
+                    self.held += own is not None
                 if self._halving and b"data:" in data:
                     self._halving = False
                     await near.send_all(data[: len(data) // 2])
@@ -124,6 +140,8 @@ class Relay:
                     return
                 if is_stream:
                     await self._holding.wait()
+                if own is not None:
+                    await own.wait()
                 await near.send_all(data)
 
     def _reset(self, *streams: trio.SocketStream) -> None:
