@@ -11,6 +11,7 @@ from uuid import UUID
 
 from butlers import database, faults, tracing
 from butlers.client import CallProblem, call
+from butlers.turns import Turn, Turns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,15 +70,19 @@ class Dispatcher:
         self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(limit)
         )
+        self._turns = Turns()
 
         #: Only for the planted fault.
         self._first_urls: dict[str, str] = {}
 
     async def dispatch(
         self, segments: tuple[Segment, ...], targets: Mapping[str, Entry], *, request_id: UUID,
-        trace: tracing.Trace,
+        trace: tracing.Trace, conversation: str,
     ) -> list[Hop]:
         """Different targets at a time, segments for the same target in order.
+
+        Of one conversation, a target gets nothing before its answer to what came earlier: two
+        connections may overtake each other on the way. What that wait costs counts for the hop.
 
         Returns:
             One hop per segment, in the order of the segments.
@@ -87,15 +92,16 @@ class Dispatcher:
             by_target[segment.butler].append(index)
         hops: dict[int, Hop] = {}
 
-        async def in_order(indexes: list[int]) -> None:
-            for index in indexes:
-                hops[index] = await self._hop(
-                    segments[index], targets, request_id=request_id, trace=trace
-                )
+        async def in_order(target: str, indexes: list[int]) -> None:
+            with self._turns.take((conversation, target)) as turn:
+                for index in indexes:
+                    hops[index] = await self._hop(
+                        segments[index], targets, request_id=request_id, trace=trace, turn=turn
+                    )
 
         async with asyncio.TaskGroup() as group:
-            for indexes in by_target.values():
-                group.create_task(in_order(indexes))
+            for target, indexes in by_target.items():
+                group.create_task(in_order(target, indexes))
         return [hops[index] for index in range(len(segments))]
 
     async def deliver(
@@ -139,7 +145,7 @@ class Dispatcher:
 
     async def _hop(
         self, segment: Segment, targets: Mapping[str, Entry], *, request_id: UUID,
-        trace: tracing.Trace,
+        trace: tracing.Trace, turn: Turn,
     ) -> Hop:
         with self._butler.tracer.span(
             f"{TOOL} {segment.butler}", parent=trace,
@@ -147,7 +153,7 @@ class Dispatcher:
         ) as position:
             started = time.monotonic()
             try:
-                answer = await self._in_place(segment, targets, request_id, position)
+                answer = await self._in_place(segment, targets, request_id, position, turn)
             except CallProblem as problem:
                 answer = {"status": problem.error_class, "error": str(problem)}
                 lies = (("dead-target-success", "target_unavailable"),
@@ -173,19 +179,23 @@ class Dispatcher:
 
     async def _in_place(
         self, segment: Segment, targets: Mapping[str, Entry], request_id: UUID,
-        position: tracing.Trace,
+        position: tracing.Trace, turn: Turn,
     ) -> dict[str, Any]:
-        """Wait for a place among the hops to the target, then call it; one deadline is for both."""
+        """Wait for its turn and a place among the hops to the target, then call it.
+
+        One deadline is for all of it.
+        """
         clock = asyncio.get_running_loop()
         ends = clock.time() + self._settings.hop_timeout_s
         place = self._slots[segment.butler]
         try:
             async with asyncio.timeout_at(ends):
+                await turn.come()
                 await place.acquire()
         except TimeoutError as error:
             raise CallProblem(
-                f"no place among {self._settings.max_in_flight} hops to {segment.butler} within "
-                f"{self._settings.hop_timeout_s:g} s",
+                f"no place among {self._settings.max_in_flight} hops to {segment.butler}, behind what "
+                f"its sender said before, within {self._settings.hop_timeout_s:g} s",
                 error_class="timeout",
             ) from error
         try:

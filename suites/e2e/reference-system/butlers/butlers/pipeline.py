@@ -1,15 +1,14 @@
 """The way of a message through the switchboard: classified, dispatched, concluded.
 
 The inbox table is the queue, so no message is lost and none is refused. Some are classified at a
-time, and dispatched while others are; two of the same sender begin their dispatch in the order in
-which they came.
+time, and dispatched while others are. Two of the same sender begin their dispatch in the order in which
+they came, and reach a butler that both are for one after the other.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from butlers import classify, database, faults, shapes, tracing
 from butlers.classify import Decomposition, Segment
 from butlers.errors import Rejected
 from butlers.log import describe
+from butlers.turns import Turn, Turns
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping
@@ -30,25 +30,6 @@ if TYPE_CHECKING:
 BUSY = 3
 
 
-def _passed() -> asyncio.Event:
-    event = asyncio.Event()
-    event.set()
-    return event
-
-
-@dataclass(kw_only=True, slots=True)
-class _Turn:
-    """A message's place in its conversation.
-
-    Attributes:
-        before: set when the message before it has begun its dispatch, or never will.
-        passed: the same of this message.
-    """
-
-    before: asyncio.Event
-    passed: asyncio.Event = field(default_factory=asyncio.Event)
-
-
 class Pipeline:
     """Works through the inbox of one switchboard."""
 
@@ -60,8 +41,8 @@ class Pipeline:
         self._inbox = inbox
         self._registry = registry
         self._dispatcher = dispatcher
-        self._queue: asyncio.Queue[tuple[Accepted, _Turn] | None] = asyncio.Queue()
-        self._last: dict[str, _Turn] = {}
+        self._queue: asyncio.Queue[tuple[Accepted, Turn] | None] = asyncio.Queue()
+        self._turns = Turns()
         #: Messages that wait or are classified.
         self._in_hand: set[UUID] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -96,10 +77,7 @@ class Pipeline:
         if message.request_id in self._in_hand and not faults.on("duplicate-redispatched"):
             return
         self._in_hand.add(message.request_id)
-        before = self._last.get(message.conversation)
-        turn = _Turn(before=before.passed if before else _passed())
-        self._last[message.conversation] = turn
-        self._queue.put_nowait((message, turn))
+        self._queue.put_nowait((message, self._turns.take(message.conversation)))
 
     def close(self) -> None:
         """Begin nothing from now on."""
@@ -121,14 +99,12 @@ class Pipeline:
         while (item := await self._queue.get()) is not None and not self._closing:
             message, turn = item
             try:
-                await self._classified(message, turn)
+                with turn:
+                    await self._classified(message, turn)
             finally:
-                turn.passed.set()
                 self._in_hand.discard(message.request_id)
-                if self._last.get(message.conversation) is turn:
-                    del self._last[message.conversation]
 
-    async def _classified(self, message: Accepted, turn: _Turn) -> None:
+    async def _classified(self, message: Accepted, turn: Turn) -> None:
         try:
             if not await self._inbox.planned(message.request_id):
                 return
@@ -140,7 +116,7 @@ class Pipeline:
                 raise Rejected("too much to do", error_class="overload_rejected")
             targets = await self._registry.targets()
             decomposition = await self._decompose(message, targets)
-            await turn.before.wait()
+            await turn.come()
             if self._closing:
                 return  # a dispatch begun now could be cut off; the next start takes the message up
             await self._inbox.parsed(message.request_id, decomposition.as_dict())
@@ -247,10 +223,12 @@ class Pipeline:
         try:
             if faults.on("dispatch-twice-under-load") and len(self._tasks) > 1:
                 await self._dispatcher.dispatch(
-                    decomposition.segments, targets, request_id=message.request_id, trace=trace
+                    decomposition.segments, targets, request_id=message.request_id, trace=trace,
+                    conversation=message.conversation,
                 )
             hops = await self._dispatcher.dispatch(
-                decomposition.segments, targets, request_id=message.request_id, trace=trace
+                decomposition.segments, targets, request_id=message.request_id, trace=trace,
+                conversation=message.conversation,
             )
             await database.insist(
                 lambda: self._inbox.finished(
