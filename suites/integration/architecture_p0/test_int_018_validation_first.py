@@ -11,13 +11,17 @@ import trio
 from workbench_contract.design import CONNECTIONS, DesignJudged
 from workbench_contract.findings import Stage
 
+from harness_core.doubles.http import Response
 from harness_core.doubles.turns import use
 from suites.integration.bundles import Bundle, milled, sound
 from suites.integration.comparing import expect_same
 from suites.integration.environments import is_made
-from suites.integration.episodes import Episodes, calls
+from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.patience import COMMAND_S, SOON_S, eventually
 from suites.integration.planners import Coder, Planner, coder_at_work, expect_found
 from suites.integration.refusals import expect_refused
+from suites.integration.scenes import scene
+from suites.integration.sessions import Session
 
 pytestmark = [pytest.mark.covers("INT-018"), pytest.mark.integration_p0]
 
@@ -306,3 +310,109 @@ async def test_int_018_a_verdict_outlives_the_worker_and_is_one_sessions(
         await _both_refused(one, "what changed after that", says=r"model\.py")
         await other.session.write("model.py", _script(184, "40"))
         await _both_refused(other, "what passed in another session", says=r"model\.py")
+
+
+#: Of a simulation that goes on until it is cancelled.
+_ENDLESS_S: Final = 600.0
+
+
+async def _asked_for(session: Session) -> None:
+    """Wait until a session's simulation is asked for: it runs, or has its place in the queue."""
+
+    async def there() -> bool:
+        return bool(calls(await session.events(), "simulation_request"))
+
+    await eventually(there, seconds=SOON_S, expected=f"the simulation of {session.id} as an event")
+
+
+async def test_int_018_what_changes_while_it_waits_is_not_simulated(episodes: Episodes) -> None:
+    """A design that becomes another while it waits for its turn is refused at its turn.
+
+    As it was when it passed it is simulated again. The model provider is a stand-in: the gateway holds the
+    models.
+    """
+    holder = episodes.session(new_token())
+    await holder.write("scene.xml", scene(boxes=40))
+    async with coder_at_work(episodes, number=188, plan=_plan(188)) as coder:
+        await coder.session.write("model.py", _script(188))
+        await _passed(coder, "a block as it was planned")
+        answers: list[Response] = []
+
+        async def hold() -> None:
+            body = {"model": "scene.xml", "duration_s": _ENDLESS_S, "job_id": "holds"}
+            await holder.post("/benchmark/simulate", **body, seconds=COMMAND_S)
+
+        async def simulate() -> None:
+            answers.append(await coder.simulate())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(hold)
+            await _asked_for(holder)
+            nursery.start_soon(simulate)
+            await _asked_for(coder.session)
+            await coder.session.write("model.py", _script(188, "60"))
+            cancelled = await holder.post("/jobs/holds/cancel")
+            assert 200 == cancelled.status, f"expected the queue to move, found {cancelled}"
+        expect_refused(answers[0], 409, 422, says=r"model\.py")
+        await coder.session.write("model.py", _script(188))
+        await _both_taken(coder, "the design as it was when it passed")
+
+
+#: A script that tells that it has begun, and once more that it has what it imports; then it goes on for as
+#: long as that is there. Where nobody answers it, it goes on by itself.
+_GATED: Final = """
+import os
+import time
+
+def wait(done):
+    for _ in range(500):
+        if done():
+            return
+        time.sleep(0.02)
+
+open("begun", "w").close()
+wait(lambda: os.path.exists("go-on"))
+from size import SIZE
+
+open("imported", "w").close()
+wait(lambda: not os.path.exists("imported"))
+"""
+
+
+async def test_int_018_what_was_built_is_what_has_passed(episodes: Episodes) -> None:
+    """A design is none that has passed when another one stood in its place while it was built.
+
+    Afterwards all stands as it stood before. The model provider is a stand-in: the gateway holds the models.
+    """
+    async with coder_at_work(episodes, number=189, plan=_plan(189)) as coder:
+        session = coder.session
+        heavy = "SIZE = 60\n"
+        await session.write("size.py", heavy)
+        await session.write("model.py", _script(189, "SIZE", _GATED))
+        answers: list[Response] = []
+
+        async def judge() -> None:
+            answers.append(await coder.validated())
+
+        async def stands(name: str) -> bool:
+            async def there() -> bool:
+                return bool(answers) or name in await session.files()
+
+            await eventually(there, seconds=SOON_S, expected=f"{name} of a script, or its verdict")
+            return not answers
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(judge)
+            if await stands("begun"):
+                await session.write("size.py", _SIZE)
+                await session.write("go-on", "")
+            if await stands("imported"):
+                await session.write("size.py", heavy)
+                for left in ("begun", "go-on", "imported"):
+                    await session.post("/fs/delete", path=left)
+        answer = answers[0]
+        if answer.status == 200:
+            judged = DesignJudged.model_validate_json(answer.body)
+            assert not judged.passed, f"a block of 60 mm passed as one of 40 mm: {judged}"
+        refused = await coder.simulate()
+        expect_refused(refused, 409, 422)
