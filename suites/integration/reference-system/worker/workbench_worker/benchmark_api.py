@@ -76,14 +76,15 @@ async def simulate(
                         "kept_in": f"{_KEPT_RUNS}/{job.id}" if request.trajectories else None,
                     }
                     if request.model.endswith(".py"):
-                        design = await scene_of(
-                            job,
-                            worker,
-                            request.model,
-                            densities=densities,
-                            objectives=objectives,
-                            controls=request.controls,
-                        )
+                        async with _as_it_passed(session, request.model, densities) as now:
+                            design = await scene_of(
+                                job,
+                                worker,
+                                request.model,
+                                densities=now,
+                                objectives=objectives,
+                                controls=request.controls,
+                            )
                         arguments["design"] = design.text
                     arguments = planted.asked(session.id, arguments)
                     film = filmed.new_place() if request.trajectories else None
@@ -210,6 +211,32 @@ def is_there(session: Session, model: str) -> None:
     if not model.endswith((".py", ".xml")):
         detail = f"cannot use {model!r}: it is no model. Name a .py or .xml file"
         raise Refused(409, detail)
+
+
+@contextlib.asynccontextmanager
+async def _as_it_passed(
+    session: Session, model: str, asked_for: dict[str, float] | None
+) -> AsyncIterator[dict[str, float] | None]:
+    """The densities of a design while it is built at its turn: it may have changed since it was asked for.
+
+    Args:
+        asked_for: its densities then.
+
+    Raises:
+        Refused: 409 for a design that has to pass and has not, as it was built; at the end of the block too.
+    """
+    if faults.on("validity-before-its-turn"):
+        yield asked_for
+        return
+    densities = await asyncio.to_thread(valid, session, model)
+    last = validity.kept(session) if validity.is_due(purpose_of(session)) else None
+    before = await asyncio.to_thread(validity.marks, session, last.record) if last else {}
+    yield densities
+    await asyncio.to_thread(valid, session, model)
+    after = await asyncio.to_thread(validity.marks, session, last.record) if last else {}
+    if after != before:
+        detail = f"cannot simulate {model!r}: what it is made of changed while it was built"
+        raise Refused(409, f"{detail}. Try again")
 
 
 @contextlib.asynccontextmanager

@@ -80,6 +80,7 @@ async def _judged(session: Session, worker: Parts, job: Job, script: str) -> Des
     record, findings = validity.bind(script, files)
     if record is None:
         raise Refused(409, f"cannot validate {script!r}: {findings[0].found}. Write it")
+    marks = await asyncio.to_thread(validity.marks, session, record)
     connections, findings = _connections(files)
     changed, _ = await asyncio.to_thread(environment.disturbed, session, purpose)
     findings += [each.model_dump(mode="json") for each in changed]
@@ -87,7 +88,10 @@ async def _judged(session: Session, worker: Parts, job: Job, script: str) -> Des
     if not findings:
         answer = await _asked(worker, job, script, validity.handed(purpose), connections)
     again, problems = await asyncio.to_thread(validity.snapshot, session)
-    if problems or validity.bind(script, again)[0] != record:
+    now = await asyncio.to_thread(validity.marks, session, record)
+    if faults.on("verdict-of-what-stands-after"):
+        now = marks
+    if problems or validity.bind(script, again)[0] != record or now != marks:
         detail = f"cannot validate {script!r}: what it is made of changed meanwhile"
         raise Refused(409, f"{detail}. Try again")
     densities = answer.pop("densities_kg_m3", {})

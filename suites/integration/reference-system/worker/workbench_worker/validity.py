@@ -11,6 +11,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from workbench_contract.design import CONNECTIONS
@@ -30,6 +31,10 @@ from workbench_worker.sessions import Session
 from workbench_worker.snapshots import whole_session
 
 _RECORD = "validity.json"
+
+
+#: Path to inode and the time of its last change, in ns; none where there is nothing.
+Marks = dict[str, tuple[int, int] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +98,24 @@ def snapshot(session: Session) -> tuple[Snapshot, list[Finding]]:
 def bind(script: str, files: Snapshot) -> tuple[Record | None, list[Finding]]:
     """What a verdict on a script would be about."""
     return validity.bind(script, files, configuration_sha256=shop().sha256)
+
+
+def marks(session: Session, record: Record) -> Marks:
+    """What shows that a file of a design was written, even when it says afterwards what it said before.
+
+    The folders that hold it count; that of the session does not: a script may leave files there.
+    """
+    paths = {Path(path) for path, _ in record.files}
+    folders = {folder for path in paths for folder in path.parents} - {Path(".")}
+    found: dict[str, tuple[int, int] | None] = {}
+    for path in sorted(paths | folders):
+        try:
+            state = (session.workspace / path).lstat()
+        except OSError:
+            found[str(path)] = None
+        else:
+            found[str(path)] = (state.st_ino, state.st_ctime_ns)
+    return found
 
 
 def keep(session: Session, verdict: Verdict) -> None:
