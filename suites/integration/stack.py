@@ -47,12 +47,15 @@ class Layout(Table, frozen=True):
             callers present.
         catalogue: name of the variable, in the environment of the controller, that holds the URL of the
             database with the role which reads the catalogue of parts.
+        configuration: name of the variable, in the environment of the worker, that names its
+            ``manufacturing_config.yaml``.
         recorder: the service that records what is sent to Langfuse; empty for none.
     """
 
     compose: Path
     api_key: str = "WORKBENCH_API_KEY"
     catalogue: str = "WORKBENCH_CATALOGUE_DATABASE_URL"
+    configuration: str = "WORKBENCH_MANUFACTURING_CONFIG"
     recorder: str = ""
 
 

@@ -20,6 +20,8 @@ from workbench_planning.strict_yaml import read_yaml
 
 #: Its name wherever it lies.
 FILE = "manufacturing_config.yaml"
+#: Names the file of this shop in the environment; the shipped one holds without it.
+VARIABLE = "WORKBENCH_MANUFACTURING_CONFIG"
 _SHIPPED = Path(__file__).with_name(FILE)
 
 _NAME = r"^[a-z][a-z0-9_]{0,63}$"

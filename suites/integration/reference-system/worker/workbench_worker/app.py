@@ -18,6 +18,7 @@ from workbench_foundation.openapi import describe_app
 from workbench_foundation.requests import Logged
 from workbench_worker import (
     benchmark_api,
+    costs,
     design_api,
     export_api,
     files_api,
@@ -47,6 +48,8 @@ _PROBE = "worker-walls-probe"
 async def make_app(settings: Settings) -> App:
     """The worker, ready to be served."""
     settings.data.mkdir(parents=True, exist_ok=True)
+    # A shop that cannot be read is no shop.
+    costs.shop()
     pictures = PictureStore(settings.data / "pictures")
     parts = Parts(
         settings=settings,

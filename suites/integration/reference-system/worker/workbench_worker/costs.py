@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -56,12 +59,23 @@ class Computed:
 
 @lru_cache(maxsize=1)
 def shop() -> Configuration:
-    """The configuration that is shipped.
+    """The configuration of this shop, as it was when the process began.
+
+    Where its file is named and is not there, it is made of the shipped one, for whoever edits it.
 
     Raises:
         ConfigError: it cannot be read.
     """
-    found, findings = configuration.read(configuration.shipped())
+    data = configuration.shipped()
+    if named := os.environ.get(configuration.VARIABLE):
+        file = Path(named)
+        if not file.exists():
+            # Whole or not there, whenever the worker is killed.
+            new = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+            new.write_bytes(data)
+            new.replace(file)
+        data = file.read_bytes()
+    found, findings = configuration.read(data)
     if found is None:
         raise ConfigError(configuration.FILE, found=str(findings[0]), expected="a sound file")
     return found

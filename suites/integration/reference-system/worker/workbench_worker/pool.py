@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from workbench_foundation import faults, log
+from workbench_making import configuration
 from workbench_worker.execution import walls_of
 from workbench_worker.jobs import Job
 from workbench_worker.refusal import Refused
@@ -128,6 +129,7 @@ class Pool:
                     # Libraries look for a home when they are imported; a bare user number has none.
                     "HOME": str(self._settings.data),
                     faults.VARIABLE: os.environ.get(faults.VARIABLE, ""),
+                    configuration.VARIABLE: os.environ.get(configuration.VARIABLE, ""),
                 },
                 start_new_session=True,
             )
