@@ -206,6 +206,13 @@ async def test_int_008_texts_that_are_no_objectives(episodes: Episodes) -> None:
         answer = await _leave(planner, several)
         says = ["goal_zone", "moving_parts[1].dof", "seeds"]
         expect_found(answer, Stage.VALID, {OBJECTIVES}, what="three mistakes at once", says=says)
+        for number in (_NAN, _INFINITE):
+            worse = _with(several, {"forbid_zones.0.min_mm.0": number, "goal_zone.colour": "red"})
+            what = f"{number} beside four other mistakes"
+            says = ["forbid_zones", "colour", *says]
+            expect_found(
+                await _leave(planner, worse), Stage.VALID, {OBJECTIVES}, what=what, says=says
+            )
         expect_accepted(await planner.judged(bundle), "sound objectives, after all of these")
 
 

@@ -228,6 +228,7 @@ async def test_int_009_each_round_and_all_mistakes_at_once(episodes: Episodes) -
     gateway holds the planner's model.
     """
     mistakes: Mapping[str, object] = {
+        "manufactured_parts.1.unit_weight_g": _NAN,
         "manufactured_parts.0.volume_mm3": "many",
         "cots_parts.0.quantity": 0,
         "totals.unit_cost_usd": ...,

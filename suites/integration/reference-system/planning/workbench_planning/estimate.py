@@ -57,12 +57,12 @@ class ComputedTotals(Protocol):
 
 def read_estimate(data: bytes) -> tuple[Estimate | None, list[Finding]]:
     """The estimate, or all that is wrong with it; what can be judged is, whatever else is wrong."""
-    document, findings = read_yaml(data, file=FILE)
+    document, marks = read_yaml(data, file=FILE, with_gaps=True)
     if document is None:
-        return None, findings
-    marks = placeholders(document, file=FILE)
+        return None, marks
+    marks += placeholders(document, file=FILE)
     estimate, findings = model_of(Estimate, document, file=FILE)
-    # A placeholder is no number either, which needs no second finding.
+    # Neither a placeholder nor NaN is a number that is too small, which needs no second finding.
     told = {each.where for each in marks}
     findings = [*marks, *(each for each in findings if each.where not in told)]
     findings += [*_targets(document), *_ids(document), *_stocks(document)]

@@ -51,13 +51,13 @@ _MOVED: TypeAdapter[MovedSphere | MovedBox | MovedCylinder] = TypeAdapter(MovedO
 
 def read_objectives(data: bytes) -> tuple[Objectives | None, list[Finding]]:
     """The objectives, or all that is wrong with them; what can be judged is, whatever else is wrong."""
-    document, findings = read_yaml(data, file=FILE)
+    document, marks = read_yaml(data, file=FILE, with_gaps=True)
     if document is None:
-        return None, findings
-    marks = placeholders(document, file=FILE)
+        return None, marks
+    marks += placeholders(document, file=FILE)
     objectives, findings = model_of(Objectives, document, file=FILE)
     if marks:
-        # A placeholder is no number either, which needs no second finding.
+        # Neither a placeholder nor NaN is a number that is too small, which needs no second finding.
         told = {each.where for each in marks}
         findings = [*marks, *(each for each in findings if each.where not in told)]
     findings += _Judging(document).findings()

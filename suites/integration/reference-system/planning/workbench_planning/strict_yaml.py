@@ -110,21 +110,24 @@ def dotted(path: Path) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
-def read_yaml(data: bytes, *, file: str) -> tuple[Document | None, list[Finding]]:
+def read_yaml(
+    data: bytes, *, file: str, with_gaps: bool = False
+) -> tuple[Document | None, list[Finding]]:
     """A file of one YAML document.
 
     Args:
         data: the whole file.
         file: its name, for findings.
+        with_gaps: give the document beside findings about scalars alone; nothing stands in their places.
     """
     text, findings = text_of(data, file=file)
     if text is None:
         return None, findings
-    return read_text(text, file=file)
+    return read_text(text, file=file, with_gaps=with_gaps)
 
 
 def read_text(
-    text: str, *, file: str, first_line: int = 1
+    text: str, *, file: str, first_line: int = 1, with_gaps: bool = False
 ) -> tuple[Document | None, list[Finding]]:
     """One YAML document that stands in a file from ``first_line`` on."""
     reading = _Reading(file, first_line)
@@ -149,9 +152,9 @@ def read_text(
         found = f"what cannot be read: {getattr(error, 'reason', 'a character')}"
         reading.note(line, found, "printable characters alone")
         return None, reading.findings
-    if reading.findings:
+    if len(reading.findings) > (reading.gaps if with_gaps else 0):
         return None, reading.findings
-    return Document(value=value, lines=reading.lines), []
+    return Document(value=value, lines=reading.lines), reading.findings
 
 
 class _Stop(Exception):
@@ -167,6 +170,7 @@ class _Reading:
         self.findings: list[Finding] = []
         self.lines: dict[Path, int] = {}
         self.nodes = 0
+        self.gaps = 0
 
     def note(self, line: int, found: str, expected: str, *, path: Path = ()) -> None:
         """Remember a finding; ``line`` counts from 0, as the parser's marks do."""
@@ -252,6 +256,11 @@ class _Reading:
             pairs[key] = value
         return pairs
 
+    def gap(self, line: int, found: str, expected: str, path: Path) -> None:
+        """Remember a scalar that stands for nothing."""
+        self.note(line, found, expected, path=path)
+        self.gaps += 1
+
     def plain(self, text: str, line: int, path: Path) -> Any:
         """What a scalar without quotes means."""
         if text in _NULLS:
@@ -259,24 +268,25 @@ class _Reading:
         if text in _BOOLEANS:
             return _BOOLEANS[text]
         if _NOT_FINITE.fullmatch(text):
-            self.note(line, text, "a finite number", path=path)
+            self.gap(line, text, "a finite number", path)
             return None
         if len(text) > NUMBER_CHARS:
             if _numeric(text):
                 found = f"a number of {len(text)} characters"
-                self.note(line, found, f"at most {NUMBER_CHARS} characters", path=path)
+                self.gap(line, found, f"at most {NUMBER_CHARS} characters", path)
+                return None
             return text
         if _INTEGER.fullmatch(text):
             return int(text)
         if _FLOAT.fullmatch(text):
             if math.isfinite(number := float(text)):
                 return number
-            self.note(line, f"{text}, a number too large", "a finite number", path=path)
+            self.gap(line, f"{text}, a number too large", "a finite number", path)
             return None
         for pattern, instead in _AMBIGUOUS:
             if pattern.fullmatch(text):
                 found = f"{text}, which readers of YAML understand in two ways"
-                self.note(line, found, instead, path=path)
+                self.gap(line, found, instead, path)
                 return None
         return text
 

@@ -102,6 +102,8 @@ def overlooked(session_id: str, verdict: Verdict, files: _Files) -> Verdict:
             left = [each for each in left if not blind(each)]
     if faults.on("one-finding-at-a-time"):
         left = left[:1]
+    if faults.on("nan-hides-the-rest"):
+        left = [each for each in left if each.expected == "a finite number"] or left
     if faults.on("plan-judged-once") and _rounds[session_id] > 1:
         left = [each for each in left if each.file != plan_md.FILE]
     if faults.on("review-judged-once") and _rounds[session_id] > 1:
@@ -123,6 +125,7 @@ def overlooked_in_design(findings: list[Finding], names: Sequence[str]) -> list[
     blind = {
         "zone-of-first-part": lambda each: "build zone" in each.expected
         and not each.where.startswith(f"{names[0]}."),
+        "rigid-joint-needs-no-pair": lambda each: each.found.startswith("no pair of"),
         "fastener-first-pair-alone": lambda each: each.where.startswith("pairs[")
         and not each.where.startswith("pairs[0]"),
         "zone-unjudged": lambda each: "build zone" in each.expected,
