@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
@@ -141,6 +142,78 @@ async def test_int_013_parts_are_what_they_are_called(controller: HttpClient) ->
             most = math.pi / 4 * thread**2 * specs["length_mm"] + _HEAD * thread**3
             heavy = most * _HEAVY
             assert weight < heavy, f"expected a screw of less than {heavy:.2f} g, found {part}"
+
+
+#: Word of a servo's or motor's name → least and most of its torque in N·m, its speed without load in rpm, and
+#: its mass in g, by the data sheets of its makers: at any voltage that they name.
+_DATA_SHEETS: Final[dict[str, tuple[tuple[float, float], tuple[float, float], tuple[float, float]]]] = {
+    "SG90": ((0.11, 0.25), (80, 130), (8, 15)),
+    "MG90S": ((0.16, 0.28), (80, 130), (12, 15)),
+    "MG995": ((0.8, 1.2), (45, 70), (50, 65)),
+    "MG996R": ((0.9, 1.3), (55, 75), (50, 65)),
+    "DS3218": ((1.7, 2.3), (55, 75), (55, 68)),
+    "S3003": ((0.3, 0.42), (40, 56), (35, 46)),
+    "HS-55": ((0.1, 0.14), (55, 75), (7, 9)),
+    "HS-311": ((0.28, 0.38), (48, 70), (40, 46)),
+    "HS-422": ((0.31, 0.42), (45, 65), (43, 48)),
+    "HS-645MG": ((0.73, 0.97), (40, 52), (53, 58)),
+    "HS-805BB": ((1.9, 2.5), (50, 73), (145, 160)),
+    "LX-16A": ((1.3, 1.8), (50, 70), (48, 56)),
+    "XL-320": ((0.35, 0.42), (105, 120), (16, 18)),
+    "AX-12A": ((1.4, 1.6), (55, 63), (52, 56)),
+    "MX-28": ((2.2, 3.2), (50, 70), (70, 80)),
+    "XL430-W250": ((0.9, 1.6), (45, 65), (56, 59)),
+    "XM430-W210": ((2.6, 3.8), (65, 97), (80, 84)),
+    "XM430-W350": ((3.7, 5.0), (40, 58), (80, 84)),
+    "XM540-W270": ((9.9, 13.0), (27, 38), (160, 168)),
+    "28BYJ-48": ((0.02, 0.06), (10, 30), (28, 42)),
+    "17HS4401": ((0.38, 0.46), (0, math.inf), (270, 290)),
+    "17HS19-2004S1": ((0.55, 0.62), (0, math.inf), (370, 400)),
+    "23HS22-2804S": ((1.2, 1.3), (0, math.inf), (650, 750)),
+    "23HS30-2804S": ((1.8, 2.0), (0, math.inf), (1000, 1200)),
+    # Pololu 37D 50:1, 12 V.
+    "4753": ((1.95, 2.15), (190, 210), (185, 215)),
+    "37D 50:1": ((1.95, 2.15), (190, 210), (185, 215)),
+}  # fmt: skip
+#: The fewest of them that a catalogue has.
+_WELL_KNOWN: Final = 3
+
+
+@pytest.mark.covers("INT-013")
+@pytest.mark.integration_p0
+async def test_int_013_servos_and_motors_have_the_values_of_their_data_sheets(
+    controller: HttpClient,
+) -> None:
+    """Well-known ones have the torque, speed and mass that their makers give; none gives more than it takes.
+
+    Each servo has a speed. Which parts there are is the catalogue's choice, but some are well known.
+    """
+    catalogue = Catalogue(controller)
+    known = set()
+    moving = [part for part in await _all(catalogue) if part["category"] in {"servo", "motor"}]
+    for part in moving:
+        specs, part_id = part["specs"], part["part_id"]
+        torque = specs["torque_n_m"]
+        speeds = [value for key, value in specs.items() if key.startswith("speed")]
+        assert speeds or part["category"] == "motor", f"expected the speed of a servo, found {part}"
+        for model, (torques, rpms, grams) in _DATA_SHEETS.items():
+            if not re.search(rf"(?<!\w){re.escape(model)}(?!\w)", f"{part['name']} {part_id}"):
+                continue
+            known.add(model)
+            rows = [("N·m", torque, torques), ("g", part["weight_g"], grams)]
+            rows += [("rpm", specs["speed_rpm"], rpms)] if "speed_rpm" in specs else []
+            for unit, found, (least, most) in rows:
+                assert least <= found <= most, (
+                    f"expected {least} to {most} {unit} of a {model} by its data sheet, found {part}"
+                )
+        if {"speed_rpm", "voltage_v", "current_a"} <= {*specs}:
+            given = torque / 2 * specs["speed_rpm"] / 2 * math.tau / 60
+            taken = specs["voltage_v"] * specs["current_a"]
+            assert given <= taken, f"expected at most the {taken:.1f} W that it takes, found {part}"
+    assert len(known) >= _WELL_KNOWN, (
+        f"expected {_WELL_KNOWN} well-known servos or motors, found {sorted(known)} among "
+        f"{[part['name'] for part in moving]}"
+    )
 
 
 _WASHER: Final = ("bore_mm", "outer_diameter_mm", "thickness_mm")

@@ -73,6 +73,8 @@ class Catalogue:
 def _measured(key: str, value: Decimal) -> Decimal:
     if faults.on("catalogue-in-inches") and key.endswith("_mm"):
         return round(value / Decimal("25.4"), 3)
+    if faults.on("catalogue-torque-in-kgf") and key == "torque_n_m":
+        return round(value * Decimal("10.197"), 3)
     return value
 
 
