@@ -49,6 +49,8 @@ class Layout(Table, frozen=True):
             database with the role which reads the catalogue of parts.
         configuration: name of the variable, in the environment of the worker, that names its
             ``manufacturing_config.yaml``.
+        backups_kept: name of the variable, in the environment of the controller's worker, that says how many
+            backups keep their objects.
         recorder: the service that records what is sent to Langfuse; empty for none.
     """
 
@@ -56,6 +58,7 @@ class Layout(Table, frozen=True):
     api_key: str = "WORKBENCH_API_KEY"
     catalogue: str = "WORKBENCH_CATALOGUE_DATABASE_URL"
     configuration: str = "WORKBENCH_MANUFACTURING_CONFIG"
+    backups_kept: str = "WORKBENCH_BACKUPS_KEPT"
     recorder: str = ""
 
 

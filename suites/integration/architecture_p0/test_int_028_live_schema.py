@@ -53,6 +53,8 @@ CRITICAL = {
         "GET /flows/{flow_id}": {200, 401, 404},
         "POST /flows/{flow_id}/interrupt": {202, 401, 404, 409},
         "GET /decisions": {200, 401, 422},
+        "POST /ops/backup": {202, 401, 409},
+        "GET /ops/backups/{backup_id}": {200, 401, 404},
         "GET /handovers/{handover_id}": {200, 401, 404},
         "GET /handovers/{handover_id}/files/{path}": {200, 401, 404},
     },
@@ -133,6 +135,7 @@ async def test_int_028_answers_are_what_the_document_says(
     if service == "controller":
         await run_of_episodes(asking, episodes, token)
         await run_of_flows(asking, episodes, token)
+        await run_of_a_backup(asking)
     else:
         asking.client = new_session(client).client
         await run_of_a_session(asking, token)
@@ -261,6 +264,22 @@ async def run_of_flows(asking: Conforming, episodes: Episodes, token: str) -> No
             answer = await asking.ask("GET", path, params=query)
             assert 200 == answer.status, f"{path} with {query}: {answer}"
         expect_refused(await asking.ask("GET", path, params={"limit": 0}), 422)
+
+
+async def run_of_a_backup(asking: Conforming) -> None:
+    """A backup to its end, and beside others on record."""
+    answer = await asking.ask("POST", "/ops/backup")
+    assert 202 == answer.status, f"a backup is begun: {answer}"
+    path = f"/ops/backups/{answer.json()['backup_id']}"
+
+    async def ended() -> bool:
+        return (await asking.ask("GET", path)).json()["status"] == "completed"
+
+    await eventually(ended, seconds=EPISODE_S, expected=f"{path} to be completed")
+    answer = await asking.ask("GET", "/ops/backups", params={"limit": 1})
+    assert 200 == answer.status, f"backups on record: {answer}"
+    expect_refused(await asking.ask("GET", "/ops/backups", params={"limit": 0}), 422)
+    expect_refused(await asking.ask("GET", f"/ops/backups/{UNKNOWN}"), 404)
 
 
 async def hands_over(asking: Conforming, episodes: Episodes) -> None:

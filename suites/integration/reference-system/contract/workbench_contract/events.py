@@ -35,6 +35,7 @@ class EventKind(StrEnum):
     FLOW_TRANSITION = "flow_transition"
     ASSET_UPLOADED = "asset_uploaded"
     UPLOAD_FAILED = "upload_failed"
+    BACKUP = "backup"
 
 
 class Event(Model):

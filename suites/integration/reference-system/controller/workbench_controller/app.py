@@ -10,7 +10,15 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from workbench_contract.health import Health
-from workbench_controller import batches_api, cots_api, database, episodes_api, flows_api, handovers_api
+from workbench_controller import (
+    backups_api,
+    batches_api,
+    cots_api,
+    database,
+    episodes_api,
+    flows_api,
+    handovers_api,
+)
 from workbench_controller.catalogue.reader import Catalogue
 from workbench_controller.ingest import pull_for_ever
 from workbench_controller.parts import Parts, Refused
@@ -18,7 +26,7 @@ from workbench_controller.settings import Settings
 from workbench_controller.storage import Store
 from workbench_controller.temporal import Workflows, connect
 from workbench_controller.watch import Watch
-from workbench_controller.watched import Episodes, Flows
+from workbench_controller.watched import Backups, Episodes, Flows
 from workbench_controller.worker_client import WorkerClient
 from workbench_foundation import log
 from workbench_foundation.errors import describe
@@ -43,7 +51,11 @@ async def make_app(settings: Settings) -> App:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        kinds = (Episodes(parts.pool, parts.workflows), Flows(parts.pool))
+        kinds = (
+            Episodes(parts.pool, parts.workflows),
+            Flows(parts.pool),
+            Backups(parts.pool, parts.store),
+        )
         watches = [
             Watch(kind, parts.pool, parts.workflows, settings.temporal) for kind in kinds
         ]
@@ -65,6 +77,7 @@ async def make_app(settings: Settings) -> App:
 
     app = FastAPI(title="workbench controller", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.parts = parts
+    app.include_router(backups_api.router)
     app.include_router(batches_api.router)
     app.include_router(episodes_api.router)
     app.include_router(cots_api.router)

@@ -10,6 +10,7 @@ from workbench_contract.flows import Cause
 
 WORKFLOW = "episode"
 FLOW = "flow"
+BACKUP = "backup"
 BATCH = "batch"
 
 
@@ -225,3 +226,30 @@ class StageEnd(BaseModel):
     refuses_plan: bool
     decision: ReviewDecision | None
     said: str
+
+
+class BackupRun(BaseModel):
+    """A backup that is to be taken.
+
+    Attributes:
+        prefix: of the keys of all its objects.
+        attempts: how often it is tried.
+        pause_s: before the second attempt.
+        attempt_s: the longest that one may take.
+        rpc_s: the longest that a step beside it may take.
+    """
+
+    backup_id: str
+    prefix: str
+    attempts: int
+    pause_s: float
+    attempt_s: float
+    heartbeat_s: float
+    rpc_s: float
+
+
+class BackupFailure(BaseModel):
+    """Why a backup is given up."""
+
+    backup_id: str
+    reason: str

@@ -51,6 +51,8 @@ async def _make() -> App:
 
         from workbench_controller.activities import EpisodeActivities
         from workbench_controller.asset_activities import AssetActivities
+        from workbench_controller.backup_activities import BackupActivities
+        from workbench_controller.backup_workflow import BackupWorkflow
         from workbench_controller.batch_activities import BatchActivities
         from workbench_controller.batch_workflow import BatchWorkflow
         from workbench_controller.flow_activities import FlowActivities
@@ -66,6 +68,7 @@ async def _make() -> App:
             ).all(),
             *FlowActivities(pool=pool, worker=worker).all(),
             *BatchActivities(pool=pool).all(),
+            *BackupActivities(settings=settings, pool=pool, store=store).all(),
         ]
         while True:
             try:
@@ -73,7 +76,7 @@ async def _make() -> App:
                 running = Worker(
                     client,
                     task_queue=settings.temporal.task_queue,
-                    workflows=[EpisodeWorkflow, FlowWorkflow, BatchWorkflow],
+                    workflows=[EpisodeWorkflow, FlowWorkflow, BatchWorkflow, BackupWorkflow],
                     activities=activities,
                     # Cancellations arrive with the answer to a heartbeat.
                     max_heartbeat_throttle_interval=timedelta(milliseconds=300),

@@ -80,6 +80,25 @@ class Flows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Backups:
+    """How backups are taken.
+
+    Attributes:
+        kept: completed ones whose objects are kept; of older ones the record stays.
+        attempts: before one has failed.
+        pause_s: before the second attempt; doubled before each further one.
+        attempt_s: the longest that an attempt may take.
+        pg_dump: the program; empty for the one that is found.
+    """
+
+    kept: int
+    attempts: int
+    pause_s: float
+    attempt_s: float
+    pg_dump: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All of them; see ``compose.yaml`` for what each is set to.
 
@@ -101,6 +120,7 @@ class Settings:
     temporal: Temporal
     model: Model
     flows: Flows
+    backups: Backups
     batch_concurrency: int
     health_timeout_s: float
     query_s: float
@@ -138,6 +158,13 @@ def read_settings() -> Settings:
             confirmed_refusals=env.count("WORKBENCH_FLOW_CONFIRMED_REFUSALS", 3),
             rejected_refusals=env.count("WORKBENCH_FLOW_REJECTED_REFUSALS", 3),
             run_s=env.timeout("WORKBENCH_FLOW_S", 24 * 3600.0),
+        ),
+        backups=Backups(
+            kept=env.count("WORKBENCH_BACKUPS_KEPT", 14),
+            attempts=env.count("WORKBENCH_BACKUP_ATTEMPTS", 3),
+            pause_s=env.seconds("WORKBENCH_BACKUP_PAUSE_S", 5.0),
+            attempt_s=env.timeout("WORKBENCH_BACKUP_S", 3600.0),
+            pg_dump=env.values.get("WORKBENCH_PG_DUMP", ""),
         ),
         batch_concurrency=env.count("WORKBENCH_BATCH_CONCURRENCY", 8),
         health_timeout_s=env.timeout("WORKBENCH_HEALTH_TIMEOUT_S", 2.0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from workbench_controller.settings import ObjectStore
@@ -25,6 +26,19 @@ class Stored:
 
     etag: str
     version_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """An object with what the store knows of it.
+
+    Attributes:
+        metadata: names in lower case.
+    """
+
+    data: bytes
+    media_type: str
+    metadata: dict[str, str]
 
 
 class Store:
@@ -50,21 +64,27 @@ class Store:
         Raises:
             StoreTroubled: it was not stored, as far as we know.
         """
-
         if faults.on("asset-cut-short"):
             data = data[:-1]
+        metadata = {} if faults.on("object-uncorrelated") else ids | {"type": media_type}
+        return await self.put_whole(key, Whole(data=data, media_type=media_type, metadata=metadata))
+
+    async def put_whole(self, key: str, whole: Whole) -> Stored:
+        """Store an object as it is.
+
+        Raises:
+            StoreTroubled: it was not stored, as far as we know.
+        """
 
         def put(client: Any) -> Any:
-            if not self._made:
-                _make_bucket(client, self.bucket)
-                self._made = True
+            self._make(client)
             return client.put_object(
                 Bucket=self.bucket,
                 Key=key,
-                Body=data,
-                ContentType=media_type,
-                Metadata={} if faults.on("object-uncorrelated") else ids | {"type": media_type},
-                ContentMD5=_md5(data),
+                Body=whole.data,
+                ContentType=whole.media_type,
+                Metadata=whole.metadata,
+                ContentMD5=_md5(whole.data),
             )
 
         answer = await self._do(f"store {key}", put)
@@ -93,33 +113,80 @@ class Store:
             KeyError: there is none.
             StoreTroubled: the store does not answer.
         """
+        return (await self.whole(key)).data
+
+    async def whole(self, key: str) -> Whole:
+        """An object with what the store knows of it.
+
+        Raises:
+            KeyError: there is none.
+            StoreTroubled: the store does not answer.
+        """
         from botocore.exceptions import ClientError
 
-        def get(client: Any) -> bytes | None:
+        def get(client: Any) -> Whole | None:
             try:
-                data: bytes = client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+                found = client.get_object(Bucket=self.bucket, Key=key)
             except ClientError as error:
-                if error.response.get("Error", {}).get("Code") in ("NoSuchKey", "404"):
+                if error.response.get("Error", {}).get("Code") in ("NoSuchKey", "NoSuchBucket", "404"):
                     return None
                 raise
-            return data
+            return Whole(
+                data=found["Body"].read(),
+                media_type=found.get("ContentType", "application/octet-stream"),
+                metadata={key.lower(): value for key, value in found["Metadata"].items()},
+            )
 
-        found: bytes | None = await self._do(f"get {key}", get)
+        found: Whole | None = await self._do(f"get {key}", get)
         if found is None:
             raise KeyError(key)
         return found
+
+    async def put_file(self, key: str, path: Path, *, ids: dict[str, str]) -> None:
+        """Store a file, however large.
+
+        Raises:
+            StoreTroubled: it was not stored, as far as we know.
+        """
+
+        def put(client: Any) -> None:
+            self._make(client)
+            client.upload_file(str(path), self.bucket, key, ExtraArgs={"Metadata": ids})
+
+        await self._do(f"store {key}", put)
+
+    async def remove(self, prefix: str) -> None:
+        """Remove all objects whose keys begin so.
+
+        Raises:
+            StoreTroubled: the store does not answer; some may be gone.
+        """
+        keys = sorted(await self.keys(prefix))
+
+        def delete(client: Any) -> None:
+            for key in keys:
+                client.delete_object(Bucket=self.bucket, Key=key)
+
+        if keys:
+            await self._do(f"remove {prefix}", delete)
+
+    def _make(self, client: Any) -> None:
+        if not self._made:
+            _make_bucket(client, self.bucket)
+            self._made = True
 
     async def _do(self, what: str, ask: Any) -> Any:
         return await asyncio.to_thread(self._now, what, ask)
 
     def _now(self, what: str, ask: Any) -> Any:
+        from boto3.exceptions import Boto3Error
         from botocore.exceptions import BotoCoreError, ClientError
 
         if self._client is None:
             self._client = _client(self._settings)
         try:
             return ask(self._client)
-        except (BotoCoreError, ClientError, OSError) as error:
+        except (Boto3Error, BotoCoreError, ClientError, OSError) as error:
             self._made = False
             raise StoreTroubled(f"cannot {what}: {error}") from error
 

@@ -12,7 +12,16 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RetryConfig, RPCStatusCode
 
-from workbench_controller.run import BATCH, FLOW, WORKFLOW, BatchRun, FlowRun, Run
+from workbench_controller.run import (
+    BACKUP,
+    BATCH,
+    FLOW,
+    WORKFLOW,
+    BackupRun,
+    BatchRun,
+    FlowRun,
+    Run,
+)
 from workbench_controller.settings import Temporal
 from workbench_foundation import faults
 from workbench_foundation.errors import describe
@@ -76,9 +85,15 @@ class Workflows:
         memo = {"batch_id": batch.batch_id}
         return await self._start(BATCH, batch, workflow_id, memo, run_s=run_s)
 
+    async def start_backup(self, backup: BackupRun, *, workflow_id: str) -> str | None:
+        """The same for a backup, which ends by itself."""
+        memo = {"backup_id": backup.backup_id}
+        return await self._start(BACKUP, backup, workflow_id, memo, run_s=None)
+
     async def _start(
-        self, kind: str, run: Run | FlowRun | BatchRun, workflow_id: str, memo: dict[str, str], *, run_s: float
-    ) -> str | None:
+        self, kind: str, run: Run | FlowRun | BatchRun | BackupRun, workflow_id: str,
+        memo: dict[str, str], *, run_s: float | None,
+    ) -> str | None:  # fmt: skip
         try:
             handle = await self._asked(
                 "start the workflow",
@@ -87,7 +102,7 @@ class Workflows:
                     run,
                     id=workflow_id,
                     task_queue=self._settings.task_queue,
-                    execution_timeout=timedelta(seconds=run_s),
+                    execution_timeout=None if run_s is None else timedelta(seconds=run_s),
                     memo=memo,
                     rpc_timeout=self._timeout,
                 ),

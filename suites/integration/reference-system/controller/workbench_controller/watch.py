@@ -137,7 +137,7 @@ class Watch:
                 await self._watched.end(row, EpisodeStatus.FAILED, "Temporal does not know its workflow")
         elif self._is_left(row):
             status, reason = _ENDED.get(found, (EpisodeStatus.FAILED, f"its workflow is {found}"))
-            if status is EpisodeStatus.CANCELLED and row["interrupt_requested_at"] is not None:
+            if status is EpisodeStatus.CANCELLED and row.get("interrupt_requested_at") is not None:
                 status, reason = EpisodeStatus.INTERRUPTED, "it was interrupted"
             await self._watched.end(row, status, reason)
 
@@ -150,7 +150,7 @@ class Watch:
         return self._since(row["updated_at"]) > self._settings.rpc_timeout_s
 
     def _ignores_interrupt(self, row: Mapping[str, Any]) -> bool:
-        asked_at = row["interrupt_requested_at"]
+        asked_at = row.get("interrupt_requested_at")
         return asked_at is not None and self._since(asked_at) > self._settings.outage_s
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What a watch looks at: episodes and flows, each with how one of them ends."""
+"""What a watch looks at: episodes, flows and backups, each with how one of them ends."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from temporalio.client import WorkflowExecutionStatus
 
 from workbench_contract.episodes import EpisodeStatus
 from workbench_contract.flows import Cause
+from workbench_controller.backups import end_backup
 from workbench_controller.flows import take
 from workbench_controller.lifecycle import TransitionRefused, transition
+from workbench_controller.storage import Store
 from workbench_controller.temporal import Workflows
 from workbench_foundation import log
 
@@ -60,4 +62,29 @@ class Flows:
 
     async def is_due(self, _row: Mapping[str, Any]) -> bool:
         """Its workflow is started when it is submitted, or not at all."""
+        return False
+
+
+class Backups:
+    """Backups; what there is of one that ends here is removed."""
+
+    table = "backups"
+    key = "backup_id"
+    names = ("backup_id",)
+
+    def __init__(self, pool: asyncpg.Pool, store: Store) -> None:
+        self._pool = pool
+        self._store = store
+
+    async def end(self, row: Mapping[str, Any], _status: EpisodeStatus, reason: str) -> None:
+        """End one, unless it has ended otherwise meanwhile.
+
+        Raises:
+            StoreTroubled: the store does not answer; it has not ended then.
+        """
+        await self._store.remove(row["prefix"])
+        await end_backup(self._pool, row["backup_id"], failed=reason)
+
+    async def is_due(self, _row: Mapping[str, Any]) -> bool:
+        """Its workflow is started when it is asked for, or not at all."""
         return False

@@ -29,11 +29,12 @@ def about(
     session_id: str | None = None,
     flow_id: str | None = None,
     batch_id: str | None = None,
+    backup_id: str | None = None,
 ) -> Iterator[None]:
-    """Lines during the block tell of this episode, trace, session and flow."""
+    """Lines during the block tell of this episode, trace, session, flow, batch or backup."""
     named = {
         "episode_id": episode_id, "trace_id": trace_id, "session_id": session_id, "flow_id": flow_id,
-        "batch_id": batch_id,
+        "batch_id": batch_id, "backup_id": backup_id,
     }  # fmt: skip
     token = _about.set(_about.get() | {key: value for key, value in named.items() if value})
     try:
