@@ -14,8 +14,10 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import pytest
 
-from harness_core.base.evidence import REDACTED
+from harness_core.base.evidence import REDACTED, Evidence
+from harness_core.doubles.http import Answer, Rule, open_recorder
 from harness_core.doubles.model import Fault
+from harness_core.front.skips import not_run
 from harness_core.ports import lease_port
 from harness_core.process import command_line, descendants, redacted_lines
 from suites.e2e.ecosystem.handle import Ecosystem
@@ -25,6 +27,9 @@ pytestmark = pytest.mark.covers("E2E-SECRETS")
 
 #: The Claude Code CLI gives up at once on this status; others it retries for minutes.
 REFUSED = 403
+
+#: A session whose every call is refused.
+SESSION_S = 90.0
 
 #: A start that fails says so within this time.
 FAILS_WITHIN_S = 30.0
@@ -136,6 +141,58 @@ async def test_no_secret_leaks_when_things_go_well_or_badly(
     ]
 
     assert [] == leaks, "butlers wrote secrets into their logs"
+
+
+@pytest.mark.capability("session-process", "own-process")
+@pytest.mark.disturbs
+async def test_a_key_that_has_to_be_quoted_does_not_leak(
+    ecosystem: Ecosystem, token: str, evidence: Evidence
+) -> None:
+    """A key with a quotation mark and a backslash, told by its provider, stands in no row and no log.
+
+    It begins with another secret, the database's password: nothing of what follows is left over. The
+    provider that tells it is a recorder of ours, which refuses everything.
+    """
+    general = ecosystem["general"]
+    rest = secrets.token_hex(12)
+    key = f'{urlsplit(general.database.url).password or "sk-"}"\\{rest}'
+    words = f"the key {key} may not do this ({token})"
+    told = {"type": "error", "error": {"type": "permission_error", "message": words}}
+    refuses = Rule(answer=Answer(status=REFUSED, json=told))
+    before = dict(general.environment)
+    async with open_recorder("provider", evidence=evidence, rules=[refuses]) as provider:
+        changed = {
+            value: new
+            for value, new in (
+                (ecosystem.gateway.url, provider.url),
+                (ecosystem.gateway.api_key, key),
+            )
+            if value in before.values()
+        }
+        if len(changed) < 2:
+            not_run("subject", "its environment does not name the model's address and key alone")
+        try:
+            general.environment.update(
+                {name: changed.get(value, value) for name, value in before.items()}
+            )
+            await general.restart()
+            answer = await general.try_call(
+                "trigger", {"prompt": f"say {token}"}, seconds=SESSION_S
+            )
+            log = general.child.log.read_text(encoding="utf-8", errors="replace")
+        finally:
+            general.environment.update(before)
+            await general.restart()
+    asked = [request for request in provider.requests if request.method == "POST"]
+
+    assert asked, f"a session asks the model where it is told to; the answer was {answer.text}"
+    assert rest not in answer.text, f"the answer to a caller holds a part of the key: {answer.text}"
+    assert [] == [line for line in log.splitlines() if rest in line], (
+        "no part of a key stands in a log"
+    )
+    assert [] == await found_in_rows(ecosystem, {"the end of a key": rest}), (
+        "no part of a key stands in a row"
+    )
 
 
 async def test_no_secret_stands_in_a_command_line(ecosystem: Ecosystem) -> None:
