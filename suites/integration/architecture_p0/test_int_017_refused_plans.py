@@ -63,7 +63,9 @@ async def _refused(
 async def _unproven(flow: FlowAtWork, turn: TurnAtWork, bundle: Bundle, price_id: str) -> None:
     """Refusals that are none are refused and named, and change nothing of the flow."""
     coder, before = coder_of(turn, bundle), await flow.get()
-    sound = {"reason": _REASON, "proof": [{"kind": "price", "id": price_id}]}
+    real = {"kind": "price", "id": price_id}
+    sound = {"reason": _REASON, "proof": [real]}
+    invented = ({"kind": "price", "id": "x"}, {"kind": "simulation", "id": price_id})
     for name, value, stage in (
         ("no proof", {**sound, "proof": []}, Stage.VALID),
         ("no reason", {**sound, "reason": " - "}, Stage.VALID),
@@ -74,6 +76,11 @@ async def _unproven(flow: FlowAtWork, turn: TurnAtWork, bundle: Bundle, price_id
             "a price for a simulation",
             {**sound, "proof": [{"kind": "simulation", "id": price_id}]},
             Stage.AGREE,
+        ),
+        *(
+            (f"a real proof and {other}", {**sound, "proof": proof}, Stage.AGREE)
+            for other in invented
+            for proof in ([real, other], [other, real])
         ),
     ):
         await turn.session.write(REFUSAL, front(value, below=""))
