@@ -453,6 +453,28 @@ async def _alike(session: Session, submitted: Response, *, what: str) -> None:
     )
 
 
+async def test_int_024_samples_lie_to_every_side(worker: HttpClient) -> None:
+    """A plate that no corner meets is found by samples on whichever side of the given start it stands."""
+    session = new_session(worker)
+    reach = 30.0
+    for axis, sign in itertools.product(range(3), (-1, 1)):
+        static = {"start_mm": [reach if at == axis else 0.0 for at in range(3)]}
+        near, far = sorted(_START[axis] + sign * away for away in (14.5, 15.0))
+        low, high = ([end] * 3 for end in (-90.0, 90.0))
+        low[axis], high[axis] = near, far
+        plate: dict[str, Block] = {"plate": (low, high)}
+        objectives = _objectives(static_randomization=static, runtime_jitter={})
+        await _leave(session, script=_script(plate), objectives=objectives)
+        side = f"{'-+'[sign > 0]}{'xyz'[axis]}"
+        found = await _validated(session)
+        assert found.valid, f"expected nothing at the corners at {side}, found {found}"
+        found = await _validated(session, samples=150, seed=24_024)
+        _expect_pairs(found, [("crate", "plate")], what=f"a plate between the corners at {side}")
+        (each,) = found.findings
+        where = (axis, sign)
+        _expect_at(each, lambda at, where=where: at.offset_mm[where[0]] * where[1] > 0)
+
+
 async def test_int_024_an_agent_is_told_the_same(episodes: Episodes) -> None:
     """The agent's tool finds what the API finds, by the episode's seed or by its own, and recovers when it mends.
 
