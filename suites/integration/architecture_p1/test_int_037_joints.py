@@ -127,6 +127,45 @@ async def test_int_037_a_hinge_turns_where_it_is(worker: HttpClient, placed: str
     expect_refused(await export(session), 409, 422)
 
 
+#: What a joint is limited by, and where it is put together; the far end is no end.
+_ONE_END: Final = {
+    "a slide that ends above": ("LinearJoint", "linear_range=(-float('inf'), 45)", "position=10", (None, 35)),
+    "a slide that ends below": ("LinearJoint", "linear_range=(-20, float('inf'))", "position=10", (-30, None)),
+    "a hinge that ends above": ("RevoluteJoint", "angular_range=(-float('inf'), 60)", "angle=15", (None, 45)),
+    "a hinge that ends below": ("RevoluteJoint", "angular_range=(-30, float('inf'))", "angle=15", (-45, None)),
+}  # fmt: skip
+#: Farther than any part of a design goes: mm or degrees.
+_FAR_OFF: Final = 1000.0
+
+
+async def test_int_037_a_joint_that_ends_on_one_side(worker: HttpClient) -> None:
+    """A joint that is limited at one end alone keeps that end, and has none on the other side.
+
+    A product that takes no such joint refuses it by its label.
+    """
+    session = new_session(worker)
+    for what, (kind, limits, place, ends) in _ONE_END.items():
+        script = (
+            "from build123d import *\n"
+            "a, b = Box(90, 10, 4), Pos(0, 0, 20) * Box(9, 9, 9)\n"
+            f'{kind}("one-sided", a, Axis.X, {limits}).connect_to(RigidJoint("r", b), {place})\n'
+            'parts = {"a": a, "b": b}\n'
+        )
+        await session.write("model.py", script)
+        answer = await export(session)
+        if answer.status != 200:
+            expect_refused(answer, 409, 422, says="one-sided")
+            continue
+        _, model = await exported(session)
+        scale = 1e3 if kind == "LinearJoint" else math.degrees(1)
+        travel = [each * scale for each in model.travel("one-sided")]
+        for end, found in zip(ends, travel, strict=True):
+            if end is None:
+                assert abs(found) >= _FAR_OFF, f"{what}: expected no other end, found {travel}"
+            else:
+                expect_near([end], [found], 1e-4, what=f"{what}: how far it may go, from there")
+
+
 _RAIL: Final = """\
 from build123d import *
 
