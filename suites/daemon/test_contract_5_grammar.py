@@ -104,6 +104,11 @@ class Grove:
         """The path of a file with an odd name, relative to the working root."""
         return f"{self.name}/odd/{name}"
 
+    def standing(self) -> dict[str, str]:
+        """What is at the name that is free, or below: path → mode, owner and contents."""
+        found = look((self._root,))
+        return {path: seen for path, seen in found.items() if self.free in path}
+
     def made(self) -> list[str]:
         """Names that are there and begin with the one that is free; they go."""
         found = sorted(self._root.glob(f"{self.free}*"))
@@ -404,8 +409,27 @@ def _led(path: Path, canary: Path) -> None:
     path.symlink_to(canary.parent)
 
 
+def _filed(path: Path, _: Path) -> None:
+    path.write_text("alive\n", encoding="utf-8")
+
+
+def _filed_in(path: Path, _: Path) -> None:
+    path.mkdir()
+    _filed(path / "file.txt", path)
+
+
+#: What is done to a file that is somebody's.
+_HARMS = (": > $N", "echo more >> $N", "cp /dev/null $N", "chmod 600 $N", "rm $N", "mv $N $N.b")
+
 #: What an operator puts where a command made a file or a directory, and what is then done to it.
 REPLACED = {
+    "file": (": > $N", _filed, _HARMS),
+    "file of its text": ("echo alive > $N", _filed, _HARMS),
+    "directory with a file": (
+        "mkdir $N; : > $N/file.txt",
+        _filed_in,
+        tuple(deed.replace("$N", "$N/file.txt") for deed in _HARMS),
+    ),
     "link": (": > $N", _linked, ("echo more >> $N", "cp /dev/null $N", "chmod 600 $N")),
     "hard-link": (": > $N", _linked_hard, ("echo more >> $N", "tee $N", "chmod 600 $N")),
     "directory": ("mkdir $N", _led, (": > $N/file.txt", "rm $N/file.txt", "mv $N/file.txt $N.b")),
@@ -416,7 +440,7 @@ REPLACED = {
 @pytest.mark.capability("shell-reply")
 @pytest.mark.parametrize("way", REPLACED)
 async def test_what_was_made_here_and_replaced_is_no_more_ours(confined: Daemon, way: str) -> None:
-    """A name that a command made, and that somebody made a link of since, is what it is now."""
+    """A name that a command made, and that is somebody's file or link since, is what it is now."""
     making, replace, deeds = REPLACED[way]
     grove = Grove(confined, 8)
     canary = confined.root / grove.fill("$F")
@@ -426,8 +450,12 @@ async def test_what_was_made_here_and_replaced_is_no_more_ours(confined: Daemon,
             refused(await ask(connection, shell(grove.fill(making))), connection)
             grove.made()
             replace(path, canary)
+            if not path.is_symlink():
+                confinement().give(path)
+            there = grove.standing()
             refused(await ask(connection, shell(grove.fill(deed), timeout=5)), connection)
-            harm = grove.harm()
+            left = grove.standing()
+            harm = grove.harm() + [name for name, was in there.items() if left.get(name) != was]
             grove.made()
 
             assert not harm, (
