@@ -225,6 +225,50 @@ async def test_comes_back_after_a_drop(run, start, token: str) -> None:
         expect_health(await daemon.health())
 
 
+#: What a command takes whose answer is to be lost, once it has had its effect.
+LOST_S = 6
+
+
+@pytest.mark.capability("echo", "shell-text")
+async def test_what_was_run_is_not_run_again(run, start, token: str) -> None:
+    """A command that ran, and whose answer a drop has cost, is not run once more after it."""
+    async with start(Settings(same_port=True)) as daemon, tui(run, daemon) as terminal:
+        table, made = daemon.subject.table("tui"), daemon.root / f"made-{token}.txt"
+        asking = daemon.subject.table("texts")["shell"]
+        command = f"echo {token[::-1]} > {made.name}; sleep {LOST_S}"
+        await terminal.enter(asking.replace("{command}", command))
+
+        async def has_run() -> bool:
+            return made.is_file() and made.read_text(encoding="utf-8") != ""
+
+        with trio.move_on_after(patience(RECONNECT_S)):
+            await until(has_run)
+
+        assert made.is_file(), (
+            f"contract 9: a command that is typed is run, found:\n{await terminal.screen()}"
+        )
+        daemon.kill()
+        await terminal.expect("that the connection is lost", lambda screen: table["lost"] in screen)
+        made.unlink()
+        await daemon.restart()
+        await terminal.expect(
+            "that it is connected again",
+            lambda screen: screen.rfind(table["connected"]) > screen.rfind(table["lost"]),
+            seconds=RECONNECT_S,
+        )
+        # Whatever the client sends again is answered before this.
+        typed = daemon.echo_of(f"after {token}")
+        await terminal.enter(typed)
+        screen = await terminal.expect(
+            "an answer after the drop", answered(f"after {token}", typed), seconds=RECONNECT_S
+        )
+
+        assert not made.exists(), (
+            f"contract 9: {command!r} was run before the connection dropped, and nobody asked for it "
+            f"again: expected no second run, found {made.name} made anew:\n{screen}"
+        )
+
+
 #: Lines that are typed faster than they are answered: more than a connection's queue holds.
 TYPED = 40
 
