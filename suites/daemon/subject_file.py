@@ -49,6 +49,7 @@ class Emacs(Table, frozen=True):
     say: str = ""
     insert: str = ""
     insert_under: str = ""
+    insert_node: str = ""
     steps: tuple[str, ...] = ()
 
 

@@ -187,6 +187,16 @@ PLACES = {
         "* One\n** In\n*** Deep\nx\n@** Next\n* Two\n",
     ),
     "a heading that begins alike": ("* One more\n* One\n* O\n", "One", "* One more\n* One\n@* O\n"),
+    "a heading in another case": (
+        "* one\n* ONE\n* One\n* Two\n",
+        "One",
+        "* one\n* ONE\n* One\n@* Two\n",
+    ),
+    "a heading that ends alike": (
+        "* another One\n* One\n* O\n",
+        "One",
+        "* another One\n* One\n@* O\n",
+    ),
     "a heading of another script": ("* Größe\n* Two\n", "Größe", "* Größe\n@* Two\n"),
     "the last heading": ("* One\n* Two\ntext\n", "Two", "* One\n* Two\ntext\n@"),
 }
@@ -284,6 +294,36 @@ async def test_two_plans_are_two_nodes(emacs: Emacs, tmp_path: Path, token: str)
     assert len(texts) == len(set(found)), (
         f"contract 9: expected {len(texts)} nodes with IDs of their own, found {found}:\n{held}"
     )
+
+
+#: IDs that are not each other's, each behind one that it is mistaken for: it begins or ends alike, is the
+#: same in another case, or is what a pattern would match.
+ALIKE = ("plan-10", "plan-1", "plan", "a-plan", "Plan", "a.b", "a:b", "aXb", "a.", "b")
+
+
+async def test_a_node_is_held_by_its_whole_id(
+    daemon: Daemon, emacs: Emacs, tmp_path: Path, token: str
+) -> None:
+    """A node is inserted unless the file holds one of its ID, however much another's looks like it."""
+    if not daemon.subject.table("emacs").get("insert_node"):
+        not_run(
+            "subject", f"{daemon.subject.path.name} does not say how a node of an ID is inserted"
+        )
+    plan = tmp_path / "plan.org"
+    plan.write_text(f"* Kept {token}\nsee {' '.join(ALIKE)}\n", encoding="utf-8")
+    for number, wanted in enumerate((*ALIKE, *ALIKE), 1):
+        again = number > len(ALIKE)
+        status, output = await emacs("insert_node", file=plan, text=f"Ship {token}: do", id=wanted)
+
+        assert status == 0, f"contract 9: expected status 0 for {wanted}, found {status}:\n{output}"
+        held = re.findall(r"^:ID:\s+(\S+)$", plan.read_text(encoding="utf-8"), re.MULTILINE)
+        expected = list(ALIKE[:number])
+
+        assert expected == held, (
+            f"contract 9: {wanted} {'is held and' if again else 'is not held, and'} is inserted "
+            f"{'no second time' if again else 'whatever looks like it'}: expected the nodes {expected}, "
+            f"found {held}"
+        )
 
 
 async def test_a_daemon_that_is_not_there(emacs: Emacs, tmp_path: Path) -> None:

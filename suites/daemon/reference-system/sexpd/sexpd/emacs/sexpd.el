@@ -171,11 +171,12 @@
 
 ;;;; Flight Plans
 
-(defun sexpd-flight-plan (text)
-  "The node of the Flight Plan TEXT, a plist."
+(defun sexpd-flight-plan (text &optional id)
+  "The node of the Flight Plan TEXT, a plist, with ID or one of its own."
   (plist-get (plist-get (sexpd-request
                          (list :meta '(:source :emacs) :type :request :target :flight-plan
-                               :payload (list :action :node :text text)))
+                               :payload (append (list :action :node :text text)
+                                                (and id (list :id id)))))
                         :payload)
              :node))
 
@@ -190,10 +191,12 @@
 
 (defun sexpd-holds-node-p (node)
   "Whether this buffer holds NODE already."
-  (let ((id (sexpd--property-id node)))
+  (let ((id (sexpd--property-id node))
+        (case-fold-search nil))
     (and id (save-excursion
               (goto-char (point-min))
-              (re-search-forward (concat "^[ \t]*:ID:[ \t]+" (regexp-quote id) "[ \t]*$") nil t)))))
+              (re-search-forward
+               (concat "^[ \t]*:[Ii][Dd]:[ \t]+" (regexp-quote id) "[ \t]*$") nil t)))))
 
 (defun sexpd--one-line (text)
   "TEXT on one line."
@@ -257,8 +260,9 @@ It goes to the end, or to the end of the subtree of HEADING."
 (defun sexpd--go-to-end-of (heading)
   "Move to the end of the subtree of the Org HEADING and return its level."
   (goto-char (point-min))
-  (unless (re-search-forward
-           (concat "^\\(\\*+\\) +\\(?:[A-Z]+ +\\)?" (regexp-quote heading) "[ \t]*$") nil t)
+  (unless (let ((case-fold-search nil))
+            (re-search-forward
+             (concat "^\\(\\*+\\) +\\(?:[A-Z]+ +\\)?" (regexp-quote heading) "[ \t]*$") nil t))
     (signal 'sexpd-error (list "no heading" heading)))
   (let ((level (length (match-string 1))) (found nil))
     (forward-line 1)
