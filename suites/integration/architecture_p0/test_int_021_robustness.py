@@ -13,10 +13,12 @@ from harness_core.doubles.http import HttpClient
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, new_token
 from suites.integration.refusals import expect_refused
+from suites.integration.scenes import EXPLODING_SCENE
 from suites.integration.sessions import Session, new_session
 from suites.integration.simulating import (
     EMPTY_SCENE,
     at_once,
+    empty,
     goals,
     moved,
     simulate,
@@ -197,6 +199,31 @@ async def test_int_021_extremes_and_bounds(worker: HttpClient) -> None:
     assert without.aggregate.success_rate is None, (
         f"a scene without a goal has no success rate: expected none, found {without.aggregate}"
     )
+
+
+@pytest.mark.covers("INT-021")
+@pytest.mark.integration_p0
+async def test_int_021_however_it_fails_it_is_a_run(worker: HttpClient) -> None:
+    """The rate and its interval are of all runs: of some that end otherwise than by the goal it is 0 of so many."""
+    session = new_session(worker)
+    for outcome, (scene, judge) in _FAILING.items():
+        found = await simulated(session, scene, judged_by=judge, runs=5, duration_s=0.3, seed=21)
+        expect_same([outcome] * 5, [run.outcome for run in found.runs], what="ends of five runs")
+        _expect_sums(found)
+
+
+#: An end that is none at the goal → a scene whose runs all end so.
+_FAILING: Final = {
+    Outcome.INSTABILITY: (EXPLODING_SCENE, goals()),
+    Outcome.TIMEOUT: (empty(gravity=(0, 0, 0)), goals()),
+    Outcome.OUT_OF_BOUNDS: (
+        EMPTY_SCENE,
+        goals(goal_zone={"min_mm": [-390, -390, 100], "max_mm": [-380, -380, 120]}),
+    ),
+    Outcome.FORBID_HIT: (
+        EMPTY_SCENE, goals(forbid_zones=[{"min_mm": [-30, -30, 200], "max_mm": [30, 30, 220]}])
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.covers("INT-021", "INT-027")
