@@ -31,6 +31,7 @@ class EventKind(StrEnum):
     RENDERED = "rendered"
     COTS_SEARCH = "cots_search"
     JOB_CANCELLED = "job_cancelled"
+    JOB_PREEMPTED = "job_preempted"
     WORKFLOW_TRANSITION = "workflow_transition"
     FLOW_TRANSITION = "flow_transition"
     ASSET_UPLOADED = "asset_uploaded"

@@ -198,10 +198,11 @@ class EpisodeActivities:
                 answer = await self.worker.post(
                     whose(run), tool.path, body, timeout_s=self.settings.tool_s
                 )
-        except httpx.TransportError:
+        except httpx.TransportError as error:
             if faults.on("code-run-in-need") and tool.path == "/runtime/execute":
                 return await _here(body["command"])
-            raise
+            reason = f"cannot finish {tool.path}: the worker does not answer ({describe(error)})"
+            raise ApplicationError(reason) from error
         except asyncio.CancelledError:
             if tool.jobs:
                 await asyncio.shield(self._end_job(run, job_id))

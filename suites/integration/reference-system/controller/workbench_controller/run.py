@@ -23,6 +23,8 @@ class Limits(BaseModel):
 
     turns: int
     tool_s: float
+    tool_attempts: int = 3
+    tool_pause_s: float = 0.2
     heartbeat_s: float
     model_s: float
     model_attempts: int

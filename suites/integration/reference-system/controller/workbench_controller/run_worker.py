@@ -51,6 +51,7 @@ async def _make() -> App:
 
         from workbench_controller.activities import EpisodeActivities
         from workbench_controller.asset_activities import AssetActivities
+        from workbench_controller.attempts import Attempts
         from workbench_controller.backup_activities import BackupActivities
         from workbench_controller.backup_workflow import BackupWorkflow
         from workbench_controller.batch_activities import BatchActivities
@@ -78,6 +79,7 @@ async def _make() -> App:
                     task_queue=settings.temporal.task_queue,
                     workflows=[EpisodeWorkflow, FlowWorkflow, BatchWorkflow, BackupWorkflow],
                     activities=activities,
+                    interceptors=[Attempts(pool=pool)],
                     # Cancellations arrive with the answer to a heartbeat.
                     max_heartbeat_throttle_interval=timedelta(milliseconds=300),
                     default_heartbeat_throttle_interval=timedelta(milliseconds=300),

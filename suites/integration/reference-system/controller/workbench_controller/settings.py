@@ -107,6 +107,8 @@ class Settings:
         query_s: the longest that the database may take for one query.
         batch_concurrency: episodes of a batch that run at once, where it does not say.
         tool_s: the longest that a tool call may take.
+        tool_attempts: at one, when who carries it out is lost.
+        tool_pause_s: before the second attempt; doubled before each further one.
         heartbeat_s: an activity that is not heard of for longer is tried again elsewhere.
         pull_s: between two looks for new events.
         watch_s: between two looks at episodes that are under way.
@@ -126,6 +128,8 @@ class Settings:
     query_s: float
     worker_timeout_s: float
     tool_s: float
+    tool_attempts: int
+    tool_pause_s: float
     heartbeat_s: float
     pull_s: float
     watch_s: float
@@ -171,6 +175,8 @@ def read_settings() -> Settings:
         query_s=env.timeout("WORKBENCH_DATABASE_TIMEOUT_S", 10.0),
         worker_timeout_s=env.timeout("WORKBENCH_WORKER_TIMEOUT_S", 10.0),
         tool_s=env.timeout("WORKBENCH_TOOL_S", 300.0),
+        tool_attempts=env.count("WORKBENCH_TOOL_ATTEMPTS", 6),
+        tool_pause_s=env.timeout("WORKBENCH_TOOL_PAUSE_S", 1.0),
         heartbeat_s=env.timeout("WORKBENCH_HEARTBEAT_S", 10.0),
         pull_s=env.seconds("WORKBENCH_PULL_S", 0.5),
         watch_s=env.seconds("WORKBENCH_WATCH_S", 2.0),

@@ -168,6 +168,8 @@ def limits_of(settings: Settings) -> Limits:
     return Limits(
         turns=settings.model.turns,
         tool_s=settings.tool_s,
+        tool_attempts=1 if faults.on("preemption-is-the-end") else settings.tool_attempts,
+        tool_pause_s=settings.tool_pause_s,
         heartbeat_s=settings.heartbeat_s,
         model_s=settings.model.timeout_s,
         model_attempts=settings.model.attempts,

@@ -124,7 +124,11 @@ class EpisodeWorkflow:
             result_type=CallResult,
             start_to_close_timeout=timedelta(seconds=limits.tool_s + limits.rpc_s),
             heartbeat_timeout=timedelta(seconds=limits.heartbeat_s),
-            retry_policy=_THRICE,
+            retry_policy=RetryPolicy(
+                initial_interval=timedelta(seconds=limits.tool_pause_s),
+                maximum_interval=timedelta(seconds=limits.tool_s),
+                maximum_attempts=limits.tool_attempts,
+            ),
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         )
         stop_if_cancelled()

@@ -32,6 +32,7 @@ from workbench_worker.asked import Parts
 from workbench_worker.built_designs import Designs
 from workbench_worker.execution import run_command
 from workbench_worker.jobs import Jobs
+from workbench_worker.leases import recover
 from workbench_worker.picture_store import PictureStore
 from workbench_worker.pieces import PiecesKept
 from workbench_worker.pool import Pool
@@ -51,10 +52,11 @@ async def make_app(settings: Settings) -> App:
     # A shop that cannot be read is no shop.
     costs.shop()
     pictures = PictureStore(settings.data / "pictures")
+    sessions = Sessions(settings.data)
     parts = Parts(
         settings=settings,
-        sessions=Sessions(settings.data),
-        jobs=Jobs(),
+        sessions=sessions,
+        jobs=Jobs(recover(sessions)),
         pool=Pool(settings),
         simulations=Simulations(),
         prices=Prices(

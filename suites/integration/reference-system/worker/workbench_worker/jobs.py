@@ -12,6 +12,7 @@ from pathlib import Path
 
 from workbench_contract.events import EventKind
 from workbench_foundation import faults, log
+from workbench_worker.leases import Leases
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
 
@@ -66,9 +67,14 @@ async def _end_when(gone: Callable[[], Awaitable[bool]], job: Job) -> None:
 
 
 class Jobs:
-    """The jobs of the worker, by id."""
+    """The jobs of the worker, by id.
 
-    def __init__(self) -> None:
+    Args:
+        leases: the same in files.
+    """
+
+    def __init__(self, leases: Leases) -> None:
+        self._leases = leases
         self._jobs: dict[tuple[str, str], Job] = {}
 
     @contextlib.asynccontextmanager
@@ -100,7 +106,9 @@ class Jobs:
         left = faults.on("interrupt-leaves-job") or faults.on("cancel-claimed")
         watching = asyncio.create_task(_end_when(gone, job)) if gone and not left else None
         try:
-            yield job
+            # Nobody asks again for one without a name.
+            with self._leases.lease(session, name) if job_id else contextlib.nullcontext():
+                yield job
         finally:
             if watching is not None:
                 watching.cancel()

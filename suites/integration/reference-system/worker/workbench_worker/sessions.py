@@ -121,6 +121,10 @@ class Sessions:
                 self._known[session_id] = self._make(session_id)
             return self._known[session_id]
 
+    def files_at(self, pattern: str) -> list[Path]:
+        """Files of all sessions beside their workspaces, by a pattern below each one's home."""
+        return list(self._folder.glob(f"*/{pattern}"))
+
     def writable(self) -> None:
         """Raises OSError when nothing can be written."""
         if faults.on("health-probes-collide"):

@@ -1,0 +1,221 @@
+"""Who carries out a step may be killed in it: the next attempt says so, and nothing is done twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from harness_core.doubles.model import Fault
+from harness_core.doubles.turns import use
+from suites.integration.comparing import expect_same, utc
+from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.patience import EPISODE_S, eventually
+
+pytestmark = [pytest.mark.covers("INT-041"), pytest.mark.integration_p1]
+
+
+async def test_int_041_killed_at_each_step_of_an_episode(breakable: Episodes) -> None:
+    """The controller's worker is killed in a model turn, in a tool call and in an upload of one episode.
+
+    Each is told once, as preempted, with process, attempt and time; rows, events, objects and model calls
+    are those of an undisturbed run, but for the call that was lost. An episode beside it, between its
+    steps, is told nothing. The model provider is a stand-in: the gateway does the turns.
+    """
+    began = datetime.now(UTC)
+    token, other = new_token(), new_token()
+    report = use("fs_write", path="assets/report.md", content=f"of {token}")
+    await breakable.rehearse(token, breakable.waiting(), report)
+    await breakable.rehearse(other, breakable.waiting())
+    gateway = breakable.stack.gateway.client
+    async with gateway.fault(Fault(kind="hold", times=1, contains=token)) as held:
+        accepted = await breakable.submit(token)
+
+        async def asks() -> bool:
+            return bool(await gateway.fault_met(held))
+
+        await eventually(asks, seconds=EPISODE_S, expected="the model asked for its first turn")
+        async with breakable.stack.outage("controller-worker", "kill"):
+            pass
+        await breakable.begun(accepted["session_id"])
+    async with breakable.stack.outage("controller-worker", "kill"):
+        pass
+    await _preempted(breakable, accepted["episode_id"], 2)
+    await breakable.begun(accepted["session_id"])
+    beside = await breakable.submit(other)
+    await breakable.begun(beside["session_id"])
+    await breakable.stack.pause("minio")
+    try:
+        await breakable.release(accepted["session_id"])
+
+        async def uploads() -> bool:
+            return "keep_asset" in await _under_way(breakable, accepted["episode_id"])
+
+        await eventually(uploads, seconds=EPISODE_S, expected="an upload under way")
+        await breakable.stack.kill("controller-worker")
+    finally:
+        await breakable.stack.resume("minio")
+        await breakable.stack.mend()
+    await breakable.release(beside["session_id"])
+    episode = await breakable.until(accepted["episode_id"], "completed")
+    await breakable.until(beside["episode_id"], "completed")
+
+    told = await _preemptions(breakable, episode["episode_id"])
+    activities = ["model_turn", "tool_call", "keep_asset"]
+    expect_same(
+        activities, [each["activity"] for each in told], what="what was preempted, in order"
+    )
+    _are_of_dead_processes(told, began)
+    await _is_done_once(breakable, episode, token, lost_calls=1)
+
+
+async def test_int_041_a_worker_is_killed_twice_in_one_call(breakable: Episodes) -> None:
+    """Both times the worker says, when it is back, which attempt was lost; the third comes to its end.
+
+    Of two episodes each is told its own. The model provider is a stand-in: the gateway does the turns.
+    """
+    began = datetime.now(UTC)
+    tokens = [new_token(), new_token()]
+    accepted = []
+    for number, token in enumerate(tokens):
+        report = use("fs_write", path="assets/report.md", content=f"of {token}")
+        first = [use("execute", command="true")] * number
+        await breakable.rehearse(token, *first, breakable.waiting(), report)
+        accepted.append(await breakable.submit(token))
+    for attempt in (1, 2):
+        for each in accepted:
+            await breakable.begun(each["session_id"])
+            await breakable.session(each["session_id"]).execute("rm begun")
+        async with breakable.stack.outage("worker", "kill"):
+            pass
+        for each in accepted:
+            await _preempted(breakable, each["episode_id"], attempt)
+    for each in accepted:
+        await breakable.begun(each["session_id"])
+        await breakable.release(each["session_id"])
+    jobs = []
+    for token, each in zip(tokens, accepted, strict=True):
+        episode = await breakable.until(each["episode_id"], "completed")
+        told = await _preemptions(breakable, each["episode_id"])
+        expect_same([1, 2], [one["attempt"] for one in told], what="attempts that were lost")
+        _are_of_dead_processes(told, began)
+        found = {one["job_id"] for one in told}
+        assert 1 == len(found), f"attempts at one job have its id: expected one, found {found}"
+        jobs.append(found.pop())
+        await _is_done_once(breakable, episode, token, lost_calls=0)
+        assert await breakable.was_whole(each["session_id"]), "the third attempt came to its end"
+    assert jobs[0] != jobs[1], f"the two calls are jobs of different turns: found {jobs}"
+
+
+async def test_int_041_attempts_are_used_up(breakable: Episodes) -> None:
+    """A worker that stays away fails the episode, with the reason, and no step follows.
+
+    When it is back it tells what was lost; another episode is carried out as ever. The model provider is
+    a stand-in: the gateway does the turns.
+    """
+    token, other = new_token(), new_token()
+    report = use("fs_write", path="assets/report.md", content=f"of {token}")
+    await breakable.rehearse(token, breakable.waiting(), report)
+    await breakable.rehearse(other, use("fs_write", path="assets/report.md", content="b"))
+    accepted = await breakable.submit(token)
+    await breakable.begun(accepted["session_id"])
+    async with breakable.stack.outage("worker", "kill"):
+        failed = await breakable.until(accepted["episode_id"], "failed")
+    await breakable.run_submitted(other)
+    await _preempted(breakable, accepted["episode_id"], 1)
+
+    assert "failed" == failed["status"], f"expected it failed, found {failed}"
+    assert "worker" in failed["reason"], f"the reason says who was lost: found {failed['reason']!r}"
+    again = await breakable.get(accepted["episode_id"])
+    expect_same(failed["transitions"], again["transitions"], what="its life, when all is back")
+    assert [] == again["assets"], f"nothing of it is kept: found {again['assets']}"
+    asked = await breakable.asked(token)
+    assert 1 == asked, f"the model is not asked after a call that was lost: found {asked} calls"
+    assert not await breakable.was_whole(accepted["session_id"]), "a lost command did not go on"
+
+
+async def _preemptions(episodes: Episodes, episode_id: str) -> list[dict[str, Any]]:
+    """What an episode's events say of attempts that were lost, in the order of their times."""
+    events = calls(await episodes.events(episode_id), "job_preempted")
+    events.sort(key=lambda event: utc(event["time"], what="an event"))
+    return [{**event["payload"], "at": event["time"]} for event in events]
+
+
+async def _preempted(episodes: Episodes, episode_id: str, count: int) -> None:
+    """Wait until so many attempts are told as lost."""
+    seen: list[dict[str, Any]] = []
+
+    async def told() -> bool:
+        seen[:] = await _preemptions(episodes, episode_id)
+        return len(seen) >= count
+
+    expected = f"{count} attempts of {episode_id} told as preempted"
+    await eventually(told, seconds=EPISODE_S, expected=expected, seen=lambda: seen)
+
+
+def _are_of_dead_processes(told: Sequence[dict[str, Any]], began: datetime) -> None:
+    """Each names another process, and lies between its beginning and when it was told."""
+    for each in told:
+        reason = each["termination_reason"]
+        assert "preempted" == reason, f"the reason of an attempt that was lost: found {each}"
+        times = (utc(each["began_at"], what="a beginning"), utc(each["at"], what="an event"))
+        assert began <= times[0] <= times[1] <= datetime.now(UTC), (
+            f"an attempt began since {began} and was lost after that: found {each}"
+        )
+    pids = [each["pid"] for each in told]
+    assert len(pids) == len(set(pids)), (
+        f"each attempt names the process that was killed in it: found {pids}"
+    )
+
+
+async def _under_way(episodes: Episodes, episode_id: str) -> list[str]:
+    """Which steps of an episode are being carried out."""
+    rows = await episodes.stack.rows(
+        "select activity from attempts where episode_id = %s and ended_at is null", (episode_id,)
+    )
+    return [row["activity"] for row in rows]
+
+
+async def _is_done_once(
+    episodes: Episodes, episode: dict[str, Any], token: str, *, lost_calls: int
+) -> None:
+    """Transitions, turns, events, rows and objects of an episode are each there once."""
+    identity = episode["episode_id"]
+    steps = [step["to_status"] for step in episode["transitions"]]
+    expect_same(["queued", "running", "completed"], steps, what="steps of the episode")
+    kinds = Counter(trace["kind"] for trace in episode["traces"])
+    asked = await episodes.asked(token)
+    turns = kinds["model"]
+    assert turns == kinds["tool"] + 1, f"one turn for each call and the last: found {kinds}"
+    assert turns + lost_calls == asked, (
+        f"expected {turns} calls of the model and {lost_calls} lost, found {asked}"
+    )
+    record = await episodes.record(episode["session_id"])
+    events = await episodes.until_events(identity, len(record))
+    for source in ("worker", "controller"):
+        numbers = [event["seq"] for event in events if event["source"] == source]
+        expect_same(
+            list(range(1, len(numbers) + 1)), sorted(numbers), what=f"events of the {source}"
+        )
+    [row] = episode["assets"]
+    path = f"assets/{row['path']}"
+    written = [
+        event["payload"]
+        for event in calls(events, "tool_call")
+        if event["payload"]["arguments"].get("path") == path
+        and event["payload"]["tool"] == "fs_write"
+    ]
+    assert 1 == len(written), f"the model's one file is written once: found {written}"
+    uploaded = calls(events, "asset_uploaded")
+    assert 1 == len(uploaded), f"an asset is uploaded once: found {uploaded}"
+    stored = await episodes.stored(row)
+    assert f"of {token}" == stored.body.decode(), f"the asset is its own: found {stored.body!r}"
+    keys = [each.key for each in await episodes.stack.objects() if identity in each.key]
+    expect_same(
+        [row["key"]],
+        [key for key in keys if not key.startswith("backups/")],
+        what="objects of the episode",
+    )
