@@ -23,7 +23,8 @@ from workbench_physics.trajectory import Track
 
 #: From the middle of the world; what is further away has left a scene that has no bounds of its own.
 _BOUND_M = 5.0
-_STEPS_AT_ONCE = 1000
+#: A run that ends is stepped at most so many further than it counts.
+_STEPS_AT_ONCE = 200
 #: A motor at its limit, as a share of it, and for how long until it is overloaded.
 _LIMIT_SHARE = 0.99
 _OVERLOAD_S = 2.0
@@ -138,6 +139,7 @@ class _Judge:
         self.steps = 0
         self._scene = scene
         self._stepping = rollout.Rollout(nthread=0)
+        self._warm: Floats | None = None
         self._times: list[Floats] = []
         self._positions: list[Floats] = []
         self._forces: list[Floats] = []
@@ -158,8 +160,15 @@ class _Judge:
         """Steps from a state on; afterwards ``data`` is at the last one that counts."""
         model = self._scene.model
         found, read = self._stepping.rollout(
-            model, [data], state[None], None if controls is None else controls[None], nstep=count
+            model,
+            [data],
+            state[None],
+            None if controls is None else controls[None],
+            nstep=count,
+            initial_warmstart=self._warm,
         )
+        # Else the solver begins anew, and where a run is cut would be seen in it.
+        self._warm = data.qacc_warmstart[None].copy()
         states = found[0]
         done = _steps_done(model, data, states, float(state[0]))
         if done < count:
