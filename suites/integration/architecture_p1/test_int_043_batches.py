@@ -17,8 +17,13 @@ from suites.integration.comparing import expect_same, utc
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.patience import EPISODE_S, eventually
 from suites.integration.refusals import expect_refused
+from suites.integration.sessions import Session
 
 pytestmark = [pytest.mark.covers("INT-043"), pytest.mark.integration_p1]
+
+#: More of them than can be carried out before an interruption takes effect, and at which it is asked for.
+_SHORT_CALLS: Final = 150
+_SHORT_AT: Final = (0, 3)
 
 _UNKNOWN: Final = "00000000-0000-4000-8000-000000000000"
 
@@ -99,6 +104,18 @@ class _Batches:
         )
         return found
 
+    async def ended(self, batch_id: str) -> Batch:
+        """The batch when all of its episodes have ended."""
+
+        async def there() -> Batch | None:
+            batch = await self.get(batch_id)
+            return batch if batch.status is BatchStatus.ENDED else None
+
+        found: Batch = await eventually(
+            there, seconds=EPISODE_S, expected=f"the batch {batch_id} to end"
+        )
+        return found
+
     async def interrupt(self, batch_id: str) -> Response:
         """Interrupt a batch; the answer, whatever it is."""
         return await self.episodes.controller.post(f"/batches/{batch_id}/interrupt")
@@ -156,13 +173,7 @@ async def test_int_043_as_many_as_it_may(episodes: Episodes) -> None:
         told = (summary.seed, summary.variant, summary.metadata, summary.batch_id)
         given = (each.seed, each.variant, {"who": each.name}, accepted.batch_id)
         expect_same(given, told, what="seed, variant, metadata and batch of an episode")
-        answer = await episodes.controller.get(
-            f"/episodes/{summary.episode_id}/assets/assets/mine.txt"
-        )
-        if answer.status == 404:
-            answer = await episodes.controller.get(
-                f"/episodes/{summary.episode_id}/assets/mine.txt"
-            )
+        answer = await episodes.controller.get(f"/episodes/{summary.episode_id}/assets/mine.txt")
         assert (200, f"{each.name} {each.token}") == (answer.status, answer.text), (
             f"an episode's asset holds what it wrote: found {answer}"
         )
@@ -264,6 +275,45 @@ async def test_int_043_all_of_it_is_interrupted(episodes: Episodes) -> None:
         expect_refused(await episodes.controller.post("/episodes/batch", body), 400, 422)
     expect_refused(await episodes.controller.get(f"/batches/{_UNKNOWN}"), 404)
     expect_refused(await batches.interrupt(_UNKNOWN), 404)
+
+
+async def test_int_043_it_is_interrupted_between_short_calls(episodes: Episodes) -> None:
+    """A batch whose agents do one short thing after another is interrupted, and none comes to its end.
+
+    Each call is over before anybody can cancel it; what had not begun asks no model. The model provider is a
+    stand-in: the gateway does the turns.
+    """
+    batches = _Batches(episodes)
+    for at in _SHORT_AT:
+        members = _members(4)
+        for each in members:
+            writes = tuple(
+                use("fs_write", path=f"{number}.txt", content="x") for number in range(_SHORT_CALLS)
+            )
+            last = use("fs_write", path="afterwards.txt", content="x")
+            await episodes.rehearse(each.token, writes, last)
+        accepted = await batches.submit(members, concurrency=2)
+        sessions = [episodes.session(each.session_id) for each in accepted.episodes]
+
+        async def is_at(session: Session = sessions[0], at: int = at) -> bool:
+            return f"{at}.txt" in await session.files()
+
+        await eventually(is_at, seconds=EPISODE_S, expected=f"call {at} of many short ones")
+        answer = await batches.interrupt(accepted.batch_id)
+        assert 202 == answer.status, f"expected the interruption accepted, found {answer}"
+        batch = await batches.ended(accepted.batch_id)
+        statuses = [each.status.value for each in batch.episodes]
+        expect_same(["interrupted"] * 4, statuses, what="an interrupted batch's episodes")
+        for each, summary, session in zip(members, batch.episodes, sessions, strict=True):
+            files = await session.files()
+            ends = {f"{_SHORT_CALLS - 1}.txt", "afterwards.txt"} & files
+            assert not ends, (
+                f"an agent of a batch interrupted at call {at} went on to its end: {ends}"
+            )
+            episode = await episodes.get(summary.episode_id)
+            if "running" not in [step["to_status"] for step in episode["transitions"]]:
+                asked = await episodes.asked(each.token)
+                assert 0 == asked, f"what had not begun never asks the model: found {asked} calls"
 
 
 async def test_int_043_a_batch_outlives_restarts(breakable: Episodes) -> None:

@@ -7,10 +7,11 @@ from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy, WorkflowIDReusePolicy
-from temporalio.exceptions import ActivityError, ChildWorkflowError
+from temporalio.exceptions import ChildWorkflowError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from workbench_controller.run import BATCH, WORKFLOW, BatchRun, Member, Run
+    from workbench_controller.workflow import stop_if_cancelled
 
 _KEEP_TRYING = RetryPolicy(
     initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=2)
@@ -57,6 +58,10 @@ class BatchWorkflow:
                     "batch_id": self._batch.batch_id,
                 },
             )
-        except (ActivityError, ChildWorkflowError) as error:
+        except ChildWorkflowError as error:
+            # One that was interrupted is as one that failed; a batch that was cancelled begins nothing more.
+            if is_cancelled_exception(error) and workflow.cancellation_reason() is not None:
+                raise
             # It is on record with its reason; the others go on.
             workflow.logger.info("an episode of the batch did not complete: %s", error)
+        stop_if_cancelled()

@@ -10,7 +10,7 @@ import asyncpg
 
 from workbench_contract.episodes import EpisodeStatus, InterruptAccepted
 from workbench_contract.flows import FlowInterruptAccepted
-from workbench_controller.lifecycle import TransitionRefused, transition
+from workbench_controller.lifecycle import take, transition
 from workbench_controller.parts import Parts, Refused
 from workbench_controller.temporal import TemporalAway
 from workbench_foundation import faults, log
@@ -27,7 +27,6 @@ async def interrupt(parts: Parts, episode_id: str) -> InterruptAccepted:
         Refused: 404 for an unknown one, 409 when it has ended, 503 when Temporal does not answer;
             nothing has changed then.
     """
-    unbegun = False
     async with parts.pool.acquire() as connection, connection.transaction():
         row, asked_at = await _asked(connection, "episode", episode_id)
         if not faults.on("interrupt-changes-row-only"):
@@ -36,10 +35,12 @@ async def interrupt(parts: Parts, episode_id: str) -> InterruptAccepted:
                 running = "SELECT workflow_id FROM episodes WHERE status = 'running'"
                 workflows = [each["workflow_id"] for each in await connection.fetch(running)]
             begun = await _cancel(parts, workflows, episode_id=episode_id)
-            if not begun and row["batch_id"] is not None:
-                unbegun = row["status"] == EpisodeStatus.QUEUED.value
-    if unbegun:
-        await _never_begun(parts, episode_id)
+            unbegun = not begun and row["batch_id"] is not None
+            if unbegun and row["status"] == EpisodeStatus.QUEUED.value:
+                # As long as its row is locked its batch cannot begin it.
+                await take(
+                    connection, episode_id, EpisodeStatus.INTERRUPTED, reason=_UNBEGUN
+                )
     if faults.on("interrupt-changes-row-only"):
         await transition(
             parts.pool, episode_id, EpisodeStatus.INTERRUPTED, reason="it was interrupted"
@@ -49,13 +50,6 @@ async def interrupt(parts: Parts, episode_id: str) -> InterruptAccepted:
     return InterruptAccepted(
         episode_id=episode_id, status=status, interrupt_requested_at=asked_at
     )
-
-
-async def _never_begun(parts: Parts, episode_id: str) -> None:
-    try:
-        await transition(parts.pool, episode_id, EpisodeStatus.INTERRUPTED, reason=_UNBEGUN)
-    except TransitionRefused as refused:
-        log.info("ended_meanwhile", reason=str(refused))
 
 
 async def interrupt_flow(parts: Parts, flow_id: str) -> FlowInterruptAccepted:

@@ -59,26 +59,39 @@ async def transition(
         TransitionRefused: the episode is elsewhere.
     """
     async with pool.acquire() as connection, connection.transaction():
-        row = await connection.fetchrow(
-            "SELECT * FROM episodes WHERE episode_id = $1 FOR UPDATE", episode_id
-        )
-        if row is None:
-            raise LookupError(f"no episode {episode_id}")
-        current = EpisodeStatus(row["status"])
-        if current is status:
-            return False
-        if status not in _NEXT.get(current, frozenset()):
-            raise TransitionRefused(episode_id, current, status)
-        now = datetime.now(UTC)
-        # PostgreSQL refuses U+0000, and an episode must end whatever its reason says.
-        reason = reason.replace("\0", "\ufffd")
-        whole = dict(row) | {"run_id": run_id or row["run_id"], "reason": reason}
-        await connection.execute(
-            "UPDATE episodes SET status = $2, reason = $3, run_id = $4, updated_at = $5"
-            " WHERE episode_id = $1",
-            *(episode_id, status.value, reason, whole["run_id"], now),
-        )
-        await _step(connection, whole, before=current, after=status, at=now)
+        taken = await take(connection, episode_id, status, reason=reason, run_id=run_id)
+    return taken
+
+
+async def take(
+    connection: asyncpg.Connection,
+    episode_id: str,
+    status: EpisodeStatus,
+    *,
+    reason: str,
+    run_id: str | None = None,
+) -> bool:
+    """As :func:`transition`, within the caller's transaction."""
+    row = await connection.fetchrow(
+        "SELECT * FROM episodes WHERE episode_id = $1 FOR UPDATE", episode_id
+    )
+    if row is None:
+        raise LookupError(f"no episode {episode_id}")
+    current = EpisodeStatus(row["status"])
+    if current is status:
+        return False
+    if status not in _NEXT.get(current, frozenset()):
+        raise TransitionRefused(episode_id, current, status)
+    now = datetime.now(UTC)
+    # PostgreSQL refuses U+0000, and an episode must end whatever its reason says.
+    reason = reason.replace("\0", "\ufffd")
+    whole = dict(row) | {"run_id": run_id or row["run_id"], "reason": reason}
+    await connection.execute(
+        "UPDATE episodes SET status = $2, reason = $3, run_id = $4, updated_at = $5"
+        " WHERE episode_id = $1",
+        *(episode_id, status.value, reason, whole["run_id"], now),
+    )
+    await _step(connection, whole, before=current, after=status, at=now)
     with log.about(episode_id=episode_id, trace_id=row["trace_id"], session_id=row["session_id"]):
         log.info("transition", before=current.value, after=status.value, reason=reason)
     return True
