@@ -23,8 +23,10 @@ from workbench_physics.trajectory import Track
 
 #: From the middle of the world; what is further away has left a scene that has no bounds of its own.
 _BOUND_M = 5.0
-#: A run that ends is stepped at most so many further than it counts.
-_STEPS_AT_ONCE = 200
+#: A run that ends is stepped further than it counts: by so many, or as many as it has taken, if they are fewer
+#: than a piece has at most.
+_STEPS_AT_FIRST = 200
+_STEPS_AT_ONCE = 1000
 #: A motor at its limit, as a share of it, and for how long until it is overloaded.
 _LIMIT_SHARE = 0.99
 _OVERLOAD_S = 2.0
@@ -100,7 +102,7 @@ def run(scene: Scene, data: Any, duration_s: float, *, recorded: bool = True) ->
     judge = _Judge(scene, recorded=recorded)
     ending = judge.first(state, data.sensordata)
     while ending is None and judge.steps < steps:
-        count = min(_STEPS_AT_ONCE, steps - judge.steps)
+        count = min(_STEPS_AT_FIRST + judge.steps, _STEPS_AT_ONCE, steps - judge.steps)
         times = (judge.steps + np.arange(count)) * model.opt.timestep
         ending, state = judge.more(data, state, count, _controls(scene, times))
     mujoco.mj_energyPos(model, data)
@@ -330,9 +332,10 @@ def _lengths(holds: Any, before: int) -> Any:
 def _steps_done(model: Any, data: Any, states: Floats, begun_s: float) -> int:
     """Steps after which time went on and all numbers are numbers."""
     times = np.concatenate(([begun_s], states[:, 0]))
-    went_on = np.diff(times) > model.opt.timestep / 2
+    sane = np.diff(times) > model.opt.timestep / 2
     # What MuJoCo takes for no number any more; NaN is not below it either.
-    sane = went_on & (np.abs(states) < mujoco.mjMAXVAL).all(axis=1)
+    if not -mujoco.mjMAXVAL < states.min() <= states.max() < mujoco.mjMAXVAL:
+        sane &= (np.abs(states) < mujoco.mjMAXVAL).all(axis=1)
     stopped = _first(~sane)
     if stopped is not None:
         return stopped
