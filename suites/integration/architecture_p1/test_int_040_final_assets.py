@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+import mujoco
 import pytest
 from workbench_contract.episodes import Asset, AssetKind, AssetList, AssetStatus
 from workbench_contract.renders import FINAL_PICTURES, FINAL_VIDEO, Pictures, Video
@@ -18,6 +19,7 @@ from workbench_contract.simulation import SimulateRequest
 
 from harness_core.base.evidence import Evidence
 from harness_core.base.slowness import patience
+from suites.integration.assemblies import Moved, expect_near
 from suites.integration.bundles import Bundle, milled, sound
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes
@@ -265,3 +267,42 @@ async def _losses_are_told(
     [video] = _of_kind(assets, AssetKind.VIDEO)
     answer = await episodes.controller.get(f"/episodes/{episode_id}/assets/{video}")
     assert content[video] == answer.body, f"expected what is not lost as before, found {answer}"
+
+
+#: Another place in x each time that it is built.
+_RESTLESS: Final = """\
+from random import SystemRandom
+
+from build123d import Box, Pos
+
+parts = {"block-407": Pos(SystemRandom().uniform(26, 44), 0, 5) * Box(40, 30, 10)}
+"""
+
+
+async def test_int_040_all_of_it_is_of_one_building(episodes: Episodes) -> None:
+    """MJCF and views show the same solid, of a script that leaves another one each time that it is run.
+
+    The model provider is a stand-in: the gateway holds the models.
+    """
+    async with coder_at_work(episodes, number=407, plan=_plan) as coder:
+        verdict = await coder.judged(_RESTLESS)
+        assert verdict.passed, f"expected the design to pass, found {verdict.findings}"
+        answer = await coder.session.client.post("/benchmark/submit", {}, seconds=patience(_MADE_S))
+        assert 200 == answer.status, f"expected the design to be handed over, found {answer}"
+    design = answer.json()["handover_id"]
+    kept = await handover(episodes.controller, design)
+    content = {}
+    for each in kept.files:
+        if each.path.endswith((".png", ".xml", ".stl", ".json")):
+            path = f"/handovers/{design}/files/{quote(each.path)}"
+            content[each.path] = (await episodes.controller.get(path)).body
+    [scene] = [data for path, data in content.items() if path.endswith(".xml")]
+    meshes = {
+        posixpath.basename(path): data for path, data in content.items() if path.endswith(".stl")
+    }
+    moved = Moved(mujoco.MjModel.from_xml_string(scene.decode(), meshes))
+    low, high = moved.extent_mm("block-407")
+    expect_near(40.0, high[0] - low[0], 0.01, what="the length of the block in the MJCF, in mm")
+    pictures = Pictures.model_validate_json(content[FINAL_PICTURES])
+    solids = {"block-407": box((low[0], -15, 0), (high[0], 15, 10))}
+    expect_pictures(content, pictures, solids, what="the block of the MJCF", symmetric=True)

@@ -59,6 +59,19 @@ class DesignScene:
     motors: list[ExportedMotor]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a script was built to, as physics needs it.
+
+    Attributes:
+        lows_mm: how low each part lies.
+    """
+
+    parts: list[assembly.Solid]
+    lows_mm: list[float]
+    joints: list[DesignJoint]
+
+
 async def scene_of(
     job: Job,
     worker: Parts,
@@ -83,9 +96,52 @@ async def scene_of(
     if objectives is not None:
         around = await _environment(job, worker)
     async with design_in(job, worker, model) as built:
-        built = _named(built, densities)
-        parts, lows = await _solids(job, worker, built, densities or {})
-    joints = planted.mapped(built.joints, parts)
+        found = await measured(job, worker, built, densities)
+    return await put_together(
+        job,
+        worker,
+        model,
+        found,
+        connections=connections,
+        objectives=objectives,
+        controls=controls,
+        around=around,
+    )
+
+
+async def measured(
+    job: Job, worker: Parts, built: Built, densities: Mapping[str, float] | None
+) -> Measured:
+    """What was built, as physics needs it, while its folder is there.
+
+    Raises:
+        Refused: 409 for a solid that cannot be measured or cut into pieces.
+    """
+    named = _named(built, densities)
+    parts, lows = await _solids(job, worker, named, densities or {})
+    return Measured(parts=parts, lows_mm=lows, joints=planted.mapped(named.joints, parts))
+
+
+async def put_together(
+    job: Job,
+    worker: Parts,
+    model: str,
+    found: Measured,
+    *,
+    connections: Connections,
+    objectives: Objectives | None,
+    controls: Mapping[str, Control] | None = None,
+    around: Sequence[assembly.Solid] = (),
+) -> DesignScene:
+    """The scene of what was measured.
+
+    Args:
+        around: the environment that it stands in.
+
+    Raises:
+        Refused: as :func:`scene_of`.
+    """
+    parts, joints = found.parts, found.joints
     pairs = [pair.parts for pair in connections.pairs]
     moving = objectives.moving_parts if objectives else []
     try:
@@ -105,8 +161,8 @@ async def scene_of(
                 )
                 for motor in motors
             ],
-            environment=around,
-            floor_mm=min(lows) - _DROP_MM if objectives is None else None,
+            environment=list(around),
+            floor_mm=min(found.lows_mm) - _DROP_MM if objectives is None else None,
         )
     except SceneError as error:
         raise Refused(409, f"cannot simulate {model!r}: {error}") from error
@@ -133,6 +189,15 @@ def connections_of(session: Session) -> Connections:
         if refused.status == 404:
             return Connections(pairs=[])
         raise
+    return connections_in(data)
+
+
+def connections_in(data: bytes) -> Connections:
+    """The same, as the bytes of the file say.
+
+    Raises:
+        Refused: 409 for what is no such file.
+    """
     try:
         return Connections.model_validate_json(data)
     except ValidationError as error:

@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from workbench_contract.connections import Connections
+from workbench_contract.design import CONNECTIONS
 from workbench_contract.episodes import AgentRole, Purpose
 from workbench_contract.events import EventKind
 from workbench_contract.handover import OpenRequest
@@ -27,9 +30,15 @@ from workbench_planning import objectives as objectives_file
 from workbench_planning import package
 from workbench_worker import filmed, planted, renders, validity
 from workbench_worker.asked import Parts
-from workbench_worker.builds import built_in
+from workbench_worker.builds import design_in
 from workbench_worker.built_designs import Design, left_in
-from workbench_worker.designs import scene_of
+from workbench_worker.designs import (
+    Measured,
+    connections_in,
+    connections_of,
+    measured,
+    put_together,
+)
 from workbench_worker.jobs import Job
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
@@ -91,20 +100,19 @@ async def _final(
     worker: Parts, job: Job, opened: OpenRequest, files: Mapping[str, bytes]
 ) -> dict[str, bytes]:
     session = job.session
+    last = validity.kept(session)
     try:
-        design = await _design(worker, job, files)
+        built = await _built(worker, job, files, last.densities_kg_m3 if last else None)
     except Refused as refused:
         # Where no plan was handed over, a coder may leave what is no design.
         if validity.is_due(opened) or refused.status != 409 or job.cancelled.is_set():
             raise
         return {}
-    last = validity.kept(session)
-    densities = last.densities_kg_m3 if last else None
+    design = built.design
     exported = await renders.exported(worker, job, design)
     final = {f"{FINAL}/{name}": data for name, data in exported.items()}
     try:
-        scene = await scene_of(job, worker, _SCRIPT, densities=densities, objectives=None)
-        final[f"{FINAL}/scene.xml"] = scene.text.encode()
+        final[f"{FINAL}/scene.xml"] = await _scene(worker, job, built)
     except Refused as refused:
         if validity.is_due(opened) or refused.status != 409 or job.cancelled.is_set():
             raise
@@ -116,19 +124,62 @@ async def _final(
     return final | await _video(worker, job)
 
 
-async def _design(worker: Parts, job: Job, files: Mapping[str, bytes]) -> Design:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Built:
+    """What a script was built to, once: all that is handed over besides is of it.
+
+    Attributes:
+        measured: for its scene; why it has none, else.
+    """
+
+    design: Design
+    measured: Measured | Refused
+    connections: Connections
+
+
+async def _built(
+    worker: Parts, job: Job, files: Mapping[str, bytes], densities: Mapping[str, float] | None
+) -> _Built:
     """What the script is built to, of the bytes that are handed over.
 
     Where it is made of more, links say, it is built where it has passed: in its session.
     """
     try:
-        async with built_in(job, worker, _SCRIPT, files=files) as (folder, names):
-            return await asyncio.to_thread(left_in, filmed.outside(job, folder), names)
+        return await _built_of(worker, job, files, densities)
     except Refused as refused:
         if refused.status != 409 or job.cancelled.is_set():
             raise
-    async with built_in(job, worker, _SCRIPT) as (folder, names):
-        return await asyncio.to_thread(left_in, filmed.outside(job, folder), names)
+    return await _built_of(worker, job, None, densities)
+
+
+async def _built_of(
+    worker: Parts,
+    job: Job,
+    files: Mapping[str, bytes] | None,
+    densities: Mapping[str, float] | None,
+) -> _Built:
+    if files is None:
+        connections = await asyncio.to_thread(connections_of, job.session)
+    else:
+        data = files.get(CONNECTIONS)
+        connections = connections_in(data) if data is not None else Connections(pairs=[])
+    async with design_in(job, worker, _SCRIPT, files=files) as built:
+        design = await asyncio.to_thread(left_in, filmed.outside(job, built.folder), built.names)
+        found: Measured | Refused
+        try:
+            found = await measured(job, worker, built, densities)
+        except Refused as refused:
+            found = refused
+    return _Built(design=design, measured=found, connections=connections)
+
+
+async def _scene(worker: Parts, job: Job, built: _Built) -> bytes:
+    if isinstance(built.measured, Refused):
+        raise built.measured
+    scene = await put_together(
+        job, worker, _SCRIPT, built.measured, connections=built.connections, objectives=None
+    )
+    return scene.text.encode()
 
 
 async def _video(worker: Parts, job: Job) -> dict[str, bytes]:
