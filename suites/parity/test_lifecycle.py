@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -557,6 +557,37 @@ def test_closing_after_the_guest_vanished(sides: Sides, backend: Backend) -> Non
 
     expected = {"outcome": "done", "active": []}
     sides.check_side(backend, "lifecycle/vanished", body, expected=expected)
+
+
+def test_nothing_succeeds_in_a_guest_that_is_gone(sides: Sides, backend: Backend) -> None:
+    """Whatever is asked of a bottle that was closed is refused or fails, and makes no guest anew."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        source = world.home / "late.txt"
+        source.write_text("late", encoding="utf-8")
+        answers = script_that_answers("", "", 0)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            bottle.close()
+            deeds: dict[str, Callable[[], object]] = {
+                "exec": lambda: bottle.exec(answers).returncode,
+                "exec_agent": lambda: bottle.exec_agent(["sh", "-c", answers], tty=False),
+                "cp_in": lambda: bottle.cp_in(source, "/tmp/late.txt"),
+            }
+            succeeded = []
+            for name, deed in deeds.items():
+                status: object = None
+                with world.may_refuse(launcher.errors) as outcome:
+                    status = deed()
+                if outcome.happened == "done" and status in (0, None):
+                    succeeded.append(name)
+                elif outcome.happened not in ("done", "refused"):
+                    succeeded.append(f"{name}: {outcome.happened}")
+            guests = sorted(world.guests())
+        return {"succeeded": succeeded, "guests": guests, "active": launcher.active(world.backend)}
+
+    expected: dict[str, Any] = {"succeeded": [], "guests": [], "active": []}
+    sides.check_side(backend, "lifecycle/after-its-end", body, expected=expected)
 
 
 @pytest.mark.covers("PARITY-CLEANUP")
