@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -84,12 +85,17 @@ def test_a_preserved_bottle_comes_back(sides: Sides, backend: Backend) -> None:
 
 
 def test_a_record_names_its_bottle(sides: Sides, backend: Backend) -> None:
-    """By the name of the manifest, whoever provides the agent: a resume looks for it by that name."""
+    """By the name of the manifest, whoever provides the agent: a resume looks for it by that name.
+
+    Where it was started is a folder, also where none was named.
+    """
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        return {"agent_name": world.metadata(preserved(world, launcher))["agent_name"]}
+        record = world.metadata(preserved(world, launcher))
+        return {"agent_name": record["agent_name"], "cwd is there": Path(record["cwd"]).is_dir()}
 
-    sides.check_side(backend, "resume/names", body, expected={"agent_name": "dev"})
+    expected = {"agent_name": "dev", "cwd is there": True}
+    sides.check_side(backend, "resume/names", body, expected=expected)
 
 
 def test_cleanup_leaves_what_is_preserved(sides: Sides, backend: Backend) -> None:
