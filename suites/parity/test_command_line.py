@@ -321,6 +321,17 @@ def test_what_follows_is_the_agents_own(shell: Shell, engine: str, what: str) ->
 
 
 @pytest.mark.parametrize("engine", BACKENDS)
+def test_a_shell_is_run_where_nothing_follows(shell: Shell, engine: str) -> None:
+    """Without words of the agent, or with none behind ``--``, a start and a resume give a shell."""
+    shell.run("start", "dev", "--backend", engine, "--preserve")
+    (identity,) = shell.recorded()
+    shell.run("resume", identity, "--")
+
+    before = {"docker": f"bot-bottle-{identity}", "smolmachines": "--"}[engine]
+    expect("what is run where nothing follows", [[before, "sh"]] * 2, agents_words(shell, 2))
+
+
+@pytest.mark.parametrize("engine", BACKENDS)
 def test_a_tool_that_is_killed_is_no_success(shell: Shell, engine: str) -> None:
     """A signal that ends the tool comes through, and the guest is removed all the same."""
     done = shell.run("start", "dev", "--backend", engine, "--", "sh", "-c", DIES)
@@ -562,9 +573,10 @@ def family(launched: subprocess.Popen[bytes]) -> list[int]:
     return found
 
 
-def test_cleanup_names_what_it_removes(shell: Shell) -> None:
-    """Once: a second cleanup has nothing to remove, and says so by saying nothing."""
-    with staying(shell, "start", "dev", "--backend", "docker") as launched:
+@pytest.mark.parametrize("kept", [(), ("--preserve",)], ids=["forgotten", "preserved"])
+def test_cleanup_names_what_it_removes(shell: Shell, kept: tuple[str, ...]) -> None:
+    """Once, a guest whose record stays too; a second cleanup has nothing to remove, and says nothing."""
+    with staying(shell, "start", "dev", "--backend", "docker", *kept) as launched:
         launched.kill()
         launched.wait(timeout=_PATIENCE_S)
     (identity,) = shell.recorded()
@@ -573,6 +585,8 @@ def test_cleanup_names_what_it_removes(shell: Shell) -> None:
     expect("exit statuses of cleanup", [0, 0], [first.returncode, second.returncode])
     assert identity in show(first), f"cleanup names {identity}: found {show(first)!r}"
     expect("what a second cleanup removes", "", show(second))
+    expect("guests that are left", {}, shell.commands.guests())
+    expect("bottles that are kept", [identity] if kept else [], shell.recorded())
 
 
 @pytest.mark.parametrize("engine", BACKENDS)
@@ -761,6 +775,36 @@ def test_a_sandbox_sees_nothing_of_its_host(shell: Shell) -> None:
     reached = [what for what, status in statuses.items() if status == "0"]
     expect("looks at the host that end", len(looks), len(statuses))
     expect("what an agent in a sandbox can do", ["its own home"], reached)
+
+
+def of_the_host(path: str) -> str:
+    """What ``cat`` or ``ls -A`` prints of a file or folder of this host; nothing where there is none."""
+    place = Path(path)
+    if place.is_dir():
+        return "".join(f"{name}\n" for name in sorted(each.name for each in place.iterdir()))
+    return place.read_text(encoding="utf-8") if place.is_file() else ""
+
+
+@pytest.mark.requires("bubblewrap")
+def test_a_sandbox_has_what_programs_need(shell: Shell) -> None:
+    """Names of hosts and certificates, users, processes, devices and a place to write are there."""
+    looks = {
+        "cat /etc/resolv.conf": of_the_host("/etc/resolv.conf"),
+        "ls -A /etc/ssl | LC_ALL=C sort": of_the_host("/etc/ssl"),
+        "ls -A /etc/alternatives | LC_ALL=C sort": of_the_host("/etc/alternatives"),
+        "id -un; id -u": "node\n1000\n",
+        "pwd; echo ~": "/home/node\n/home/node\n",
+        "read -r pid _ < /proc/self/stat; test -n $pid && echo read": "read\n",
+        "echo lost > /dev/null && echo written": "written\n",
+        "echo kept > /tmp/file && cat /tmp/file; echo kept > ~/file && cat ~/file": "kept\nkept\n",
+    }
+    script = "; ".join(f"{{ {look}; }} 2>/dev/null; printf '\\0'" for look in looks)
+    done = shell.run("start", "dev", "--backend", "bubblewrap", "--", "sh", "-c", script)
+
+    expect("looks around in a sandbox", len(looks), done.stdout.count(b"\0"))
+    seen = dict(zip(looks, done.stdout.decode().split("\0"), strict=False))
+    for look, wanted in looks.items():
+        expect(f"what `{look}` prints in a sandbox", wanted, seen[look])
 
 
 def own_namespace() -> str:
