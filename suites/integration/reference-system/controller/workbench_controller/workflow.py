@@ -26,6 +26,7 @@ with workflow.unsafe.imports_passed_through():
         Step,
         Turn,
     )
+    from workbench_foundation import faults
 
 _KEEP_TRYING = RetryPolicy(
     initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=2)
@@ -201,7 +202,7 @@ def stop_if_cancelled() -> None:
     Raises:
         asyncio.CancelledError: the workflow has been cancelled meanwhile.
     """
-    if workflow.cancellation_reason() is not None:
+    if workflow.cancellation_reason() is not None and not faults.on("interrupt-lost-in-call"):
         raise asyncio.CancelledError("it was cancelled while something of it came to its end")
 
 

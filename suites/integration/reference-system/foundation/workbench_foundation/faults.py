@@ -121,6 +121,7 @@ FAULTS = {
     "interrupt-changes-row-only": "an interruption changes the episode's row and nothing else",
     "interrupt-ends-others": "an interruption cancels the workflow of every running episode",
     "interrupt-leaves-job": "an interruption ends the workflow and leaves its job running",
+    "interrupt-lost-in-call": "a call that ends while it is cancelled takes the cancellation with it",
     "interval-of-normal": "the interval of a success rate is that of the normal distribution",
     "jitter-ignored": "the moved object is judged without its runtime jitter",
     "jitter-one-sided": "the moved object is jittered to one side alone",
