@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, quote, urlsplit
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -99,8 +100,14 @@ async def test_two_people_are_not_mixed_up(ecosystem: Ecosystem, token: str) -> 
 
 @pytest.mark.covers("E2E-DELIVERY")
 @pytest.mark.capability("modules")
-async def test_an_appointment_reaches_the_calendar(connected: Connected, token: str) -> None:
-    """With a calendar that works, an appointment is made there, with its time and the token."""
+@pytest.mark.parametrize("offset", ["+00:00", "+09:00", "-03:30"])
+async def test_an_appointment_reaches_the_calendar(
+    connected: Connected, token: str, offset: str
+) -> None:
+    """With a calendar that works, an appointment is made there, with its time and the token.
+
+    Its time keeps the zone in which it was given: who looks into the calendar finds the hour that was said.
+    """
     mark = connected.calendar.mark()
     prompt = f'Create the calendar event "concert with Alice {token}" on 2031-05-17 at 19:30'
     await connected.butlers.rehearse(
@@ -109,8 +116,8 @@ async def test_an_appointment_reaches_the_calendar(connected: Connected, token: 
             use(
                 "calendar_event_create",
                 title=f"concert with Alice {token}",
-                starts_at="2031-05-17T19:30:00+00:00",
-                ends_at="2031-05-17T22:00:00+00:00",
+                starts_at=f"2031-05-17T19:30:00{offset}",
+                ends_at=f"2031-05-17T22:00:00{offset}",
             )
         ],
     )
@@ -120,17 +127,20 @@ async def test_an_appointment_reaches_the_calendar(connected: Connected, token: 
     assert answer["success"] is True, f"the session succeeds\n{answer}"
     assert 1 == len(made), f"one event is made in the calendar\n{answer}"
     assert token in made[0].json()["summary"], f"it has its title; found {made[0].json()}"
-    start, end = (
-        expect_moment(f"{side} of an event", made[0].json()[side]["dateTime"])
-        for side in ("start", "end")
-    )
+    event = made[0].json()
+    for side, hour in (("start", "19:30"), ("end", "22:00")):
+        found = expect_moment(f"{side} of an event", event[side]["dateTime"])
+        given = datetime.fromisoformat(f"2031-05-17T{hour}:00{offset}")
 
-    assert "2031-05-17T19:30" == f"{start:%Y-%m-%dT%H:%M}", (
-        f"it begins when it was asked to; found {start}"
-    )
-    assert "2031-05-17T22:00" == f"{end:%Y-%m-%dT%H:%M}", (
-        f"it ends when it was asked to; found {end}"
-    )
+        assert found == given, (
+            f"the {side} of an event is what was asked for, {given}; found {found}"
+        )
+        if zone := event[side].get("timeZone"):
+            found = found.astimezone(ZoneInfo(zone))
+
+        assert found.utcoffset() == given.utcoffset(), (
+            f"a time keeps its zone: the {side} was given as {given}, and the calendar has {event[side]}"
+        )
     assert f"Bearer {connected.calendar_token}" == dict(made[0].headers)["authorization"], (
         "the calendar is asked with its own token"
     )

@@ -78,6 +78,9 @@ UNUSABLE: Final = {
     "the-switchboard-itself": _answer([{**HEALTH, "butler": "switchboard"}], names="switchboard"),
 }
 
+#: More segments than a product may be ready for; it says so, or takes each.
+MANY: Final = 33
+
 #: Forms that a lenient reader may take for what they mean.
 DEBATABLE: Final = {
     "fenced": f"```json\n{json.dumps([HEALTH])}\n```",
@@ -85,11 +88,12 @@ DEBATABLE: Final = {
     "bare-object": json.dumps(HEALTH),
     "prose-before": f"Here is the routing:\n{json.dumps([HEALTH])}",
     "duplicates": json.dumps([HEALTH, HEALTH]),
+    "many": json.dumps([{**HEALTH, "segment": f"headache {n}"} for n in range(MANY)]),
     "surplus-keys": json.dumps([{**HEALTH, "confidence": 0.9}]),
 }
 
 #: Checked on every run; the others are of the same kinds.
-QUICK: Final = {"prose", "truncated", "deep", "upper-case-name", "duplicates"}
+QUICK: Final = {"prose", "truncated", "deep", "upper-case-name", "duplicates", "many"}
 
 
 def _rows(answers: dict[str, Any]) -> list[Any]:

@@ -142,7 +142,8 @@ async def test_modules_start_after_those_they_depend_on(
 ) -> None:
     """In a chain of three, with credentials, all are active; without the first, the rest cascade.
 
-    A chain without a first one is a mistake in the file: the butler says so, and does not start.
+    A chain without a first one is a mistake in the file: the butler says so, and does not start. One
+    that begins with a module that is not configured fails like one whose first has failed, or is refused.
     """
     relationship = connected.butlers["relationship"]
     folder = tmp_path / "relationship"
@@ -175,6 +176,8 @@ async def test_modules_start_after_those_they_depend_on(
         )
         file.write_text(head + tables({**chain, first: [last]}), encoding="utf-8")
         returncode, output = await other.attempt(seconds=START_S)
+        file.write_text(head + tables({last: [middle], first: []}), encoding="utf-8")
+        await expect_nothing_depends_on_nobody(relationship, other, depending=last, lacking=middle)
     finally:
         await relationship.start()
 
@@ -183,6 +186,36 @@ async def test_modules_start_after_those_they_depend_on(
         f"modules ended as if all were well\n{output}"
     )
     assert "Traceback" not in output, f"a mistake of the operator is a traceback\n{output}"
+
+
+async def expect_nothing_depends_on_nobody(
+    butler: Butler, other: Butler, *, depending: str, lacking: str
+) -> None:
+    """What depends on a module that its file does not configure is not active, and the butler not ok.
+
+    Or the file is refused: it names a module that is not there.
+    """
+    async with open_beside(other) as process:
+
+        async def answer() -> Mapping[str, Any] | str | None:
+            with suppress(CannotReach):
+                return await butler.status()
+            return None if process.returncode is None else process.log.read_text(encoding="utf-8")
+
+        found = await expect_soon(
+            f"{butler.name} serves, or refuses its file", answer, seconds=START_S
+        )
+    if isinstance(found, str):
+        assert lacking in found, f"the error names {lacking}, which is not there\n{found}"
+        return
+    modules = found["modules"]
+
+    assert modules[depending]["status"] in {"failed", "cascade_failed"}, (
+        f"{depending} depends on {lacking}, which is not configured, and is {modules[depending]}"
+    )
+    assert found["health"] == "degraded", (
+        f"a butler with a module that has failed, for whatever reason, is degraded\n{dict(found)}"
+    )
 
 
 def relocated(butler: Butler, folder: Path) -> list[str]:

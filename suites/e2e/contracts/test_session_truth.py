@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from harness_core.doubles.model import Fault, LedgerEntry
-from harness_core.doubles.turns import use
+from harness_core.doubles.turns import say, use
 from harness_core.infrastructure.databases import Contains
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
@@ -28,6 +28,7 @@ from suites.e2e.observe.expect_journey import (
     within_usd,
 )
 from suites.e2e.observe.journey import Row, follow, recorded_calls
+from suites.e2e.observe.sentences import expect_same
 
 pytestmark = pytest.mark.covers("E2E-SESSIONS")
 
@@ -185,6 +186,40 @@ async def test_a_tool_that_refuses_is_on_record_as_called(ecosystem: Ecosystem, 
     assert [False] != [call.get("is_error") for call in called], "a refused call counts as good"
     await health.database.expect_no_row("symptoms", where={"severity": 99})
     await health.database.expect_no_row("symptoms", where={"notes": Contains(token)})
+
+
+@pytest.mark.covers("E2E-SESSIONS", "E2E-TOOLS")
+async def test_calls_at_once_are_on_record_each_with_its_own_answer(
+    ecosystem: Ecosystem, token: str
+) -> None:
+    """Of tools that the model calls at the same time, each answer stands with its own call, in their order."""
+    general = ecosystem["general"]
+    names = [f"{token}{letter}" for letter in "abc"]
+    marks = [f"answer-{name}" for name in names]
+    for name, mark in zip(names, marks, strict=True):
+        await general.call("entity_create", collection=token, name=name, data={"mark": mark})
+    prompt = f"say what there is of {token}"
+    searches = tuple(use("entity_search", query=name) for name in names)
+    await ecosystem.rehearse(prompt, [searches, say("There are three.")])
+    answer = await _trigger(general, prompt=prompt)
+    row = await _session(general, token)
+    calls = [str(call) for call in recorded_calls(row)]
+
+    assert not answer.is_error, f"a session that calls three tools at once succeeds: {answer.text}"
+    expect_same(
+        "calls at once are on record, each with what it was given",
+        expected=[[name] for name in names],
+        found=[[name for name in names if f"'{name}'" in call] for call in calls],
+        story=str(calls),
+    )
+    found = [[mark for mark in marks if mark in call] for call in calls]
+    if any(found):  # whether answers are recorded is the product's choice
+        expect_same(
+            "an answer stands with the call that it is of",
+            expected=[[mark] for mark in marks],
+            found=found,
+            story=str(calls),
+        )
 
 
 @pytest.mark.covers("E2E-SESSIONS", "E2E-TOOLS")
