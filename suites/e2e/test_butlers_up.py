@@ -6,6 +6,7 @@ import shutil
 from collections import ChainMap
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -78,7 +79,7 @@ def test_up_finds_what_the_harness_finds(
             harness_loop.run(lambda: expect_those(ecosystem))
             harness_loop.run(lambda: ecosystem["garden-2"].call("state_set", **KEPT))
             harness_loop.run(lambda: expect_an_end(ecosystem))
-            harness_loop.run(lambda: expect_only(ecosystem, roster, ["switchboard", "a"]))
+            harness_loop.run(lambda: expect_only(ecosystem, ["switchboard", "a"]))
             harness_loop.run(lambda: expect_a_failure_is_told(ecosystem, "garden-2"))
     except HarnessError as error:
         if "registry" not in str(error) and ALL_BUTLERS not in str(error):
@@ -180,8 +181,7 @@ async def expect_a_failure_is_told(ecosystem: Ecosystem, name: str) -> None:
         async def all_is_said() -> bool:
             return str(unlucky.port) in child.log.read_text(encoding="utf-8")
 
-        with deadline(f"see {others} serve", seconds=SERVES_S, tail=child.tail):
-            await until(lambda: they_serve(ecosystem, others))
+        await expect_serving(ecosystem, others, child=child)
         await expect_soon(
             f"the command names port {unlucky.port}, which is taken",
             all_is_said,
@@ -197,6 +197,27 @@ async def expect_a_failure_is_told(ecosystem: Ecosystem, name: str) -> None:
     )
 
 
+async def expect_serving(ecosystem: Ecosystem, names: Sequence[str], *, child: Any) -> None:
+    """A command brings some butlers up, and goes on, whatever becomes of others.
+
+    Raises:
+        AssertionError: it has ended instead.
+        NotReady: neither has happened in time.
+    """
+
+    async def up_or_over() -> bool:
+        return child.returncode is not None or await they_serve(ecosystem, names)
+
+    with deadline(f"see {names} serve", seconds=SERVES_S, tail=child.tail):
+        await until(up_or_over)
+    tail = "\n".join(child.tail())
+
+    assert child.returncode is None, (
+        f"a failure is that of one butler alone: expected {names} to serve, and the command ended with "
+        f"{child.returncode}\n{tail}"
+    )
+
+
 async def they_serve(ecosystem: Ecosystem, names: Sequence[str]) -> bool:
     """Whether each of some butlers answers."""
     for name in names:
@@ -209,7 +230,7 @@ async def they_serve(ecosystem: Ecosystem, names: Sequence[str]) -> bool:
     return True
 
 
-async def expect_only(ecosystem: Ecosystem, roster: Path, names: list[str]) -> None:
+async def expect_only(ecosystem: Ecosystem, names: list[str]) -> None:
     """``--only`` starts those it names, and no other."""
     board = ecosystem.switchboard
     wanted = {ecosystem[name].port for name in names}
@@ -220,8 +241,7 @@ async def expect_only(ecosystem: Ecosystem, roster: Path, names: list[str]) -> N
         evidence=board.process.evidence,
         grace_s=40,
     ) as child:
-        with deadline(f"see {names} of {roster} serve", seconds=SERVES_S, tail=child.tail):
-            await until(lambda: they_serve(ecosystem, names))
+        await expect_serving(ecosystem, names, child=child)
         found = ports_below(child.pid)
 
     assert found == wanted, f"--only {names} listens on {sorted(wanted)}, found {sorted(found)}"

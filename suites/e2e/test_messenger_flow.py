@@ -218,6 +218,11 @@ async def test_words_go_out_as_they_were_written(connected: Connected, token: st
         found=sent_telegrams(connected, telegrams),
     )
     expect_same(
+        "the service is not told to read these words as markup, in which some of them would vanish",
+        expected=[None],
+        found=[each.get("parse_mode") for each in connected.telegrams(since=telegrams)],
+    )
+    expect_same(
         "a mail arrives as it was written",
         expected=[((connected.owner_address,), words)],
         found=[(mail.recipients, mail.text.replace("\r\n", "\n").strip("\n")) for mail in arrived],

@@ -7,6 +7,7 @@ the contract names. Telegram is a stand-in, a recorder on loopback.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -16,7 +17,7 @@ from harness_core.doubles.turns import route, say, use
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import expect_inbox, expect_routing
-from suites.e2e.observe.journey import Row, follow
+from suites.e2e.observe.journey import Row, follow, parts_of
 from suites.e2e.observe.sentences import expect_columns, expect_same
 from suites.e2e.worlds.chaos import expect_soon
 from suites.e2e.worlds.credentialed import Connected
@@ -79,6 +80,7 @@ async def test_quarantine_holds_on_every_path(connected: Connected, token: str) 
             assert not journey.of_message("relationship"), (
                 f"a butler in quarantine was dispatched to\n{story}"
             )
+            await expect_all_listed(butlers)
             shown = [call for call in journey.calls if described in call.prompt]
 
             assert not shown, f"the classifying model was offered a butler in quarantine\n{story}"
@@ -116,6 +118,26 @@ async def test_nothing_is_delivered_through_quarantine(connected: Connected, tok
         "only what was sent after the release has arrived",
         expected=[f"released {token}"],
         found=[each["text"] for each in connected.telegrams(since=mark)],
+    )
+
+
+async def expect_all_listed(ecosystem: Ecosystem) -> None:
+    """A tool that lists the butlers, where there is one, shows each that is registered, as it is."""
+    if "butler_list" not in await ecosystem.switchboard.tools():
+        return
+    rows = await ecosystem.switchboard.database.rows(
+        "SELECT name, eligibility_state FROM butler_registry"
+    )
+    shown = [
+        part
+        for part in parts_of(await ecosystem.switchboard.call("butler_list"))
+        if isinstance(part, Mapping) and "name" in part
+    ]
+
+    expect_same(
+        "the registry lists the butlers that registered, whatever their state",
+        expected={row["name"]: row["eligibility_state"] for row in rows},
+        found={part["name"]: part.get("eligibility_state") for part in shown},
     )
 
 

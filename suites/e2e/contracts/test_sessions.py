@@ -150,6 +150,30 @@ async def test_a_session_that_was_cut_off_is_booked(ecosystem: Ecosystem, token:
     await expect_shown(health, row)
 
 
+@pytest.mark.capability("tracing")
+@pytest.mark.covers("E2E-TRACING")
+async def test_a_trigger_goes_on_in_the_trace_of_its_caller(
+    ecosystem: Ecosystem, token: str
+) -> None:
+    """Who triggers a session with a W3C trace context finds it in its own trace; else it has one of its own."""
+    general = ecosystem["general"]
+    traces = [secrets.token_hex(16), secrets.token_hex(16), ""]
+    for number, trace_id in enumerate(traces):
+        parent = {"traceparent": f"00-{trace_id}-{secrets.token_hex(8)}-01"} if trace_id else None
+        prompt = {"prompt": f"say {token}{number}"}
+        await general.try_call("trigger", prompt, seconds=SESSION_S, headers=parent)
+    found = [(await _session(general, f"{token}{number}"))["trace_id"] for number in range(3)]
+
+    expect_same(
+        "a session goes on in the trace that its caller sent",
+        expected=traces[:2],
+        found=found[:2],
+    )
+    assert found[2] not in {None, "", *traces[:2]}, (
+        f"a session of a caller without a trace has one of its own; found {found}"
+    )
+
+
 @pytest.mark.capability("schedules", "route.v1")
 @pytest.mark.slow
 async def test_each_cause_is_on_record(ecosystem: Ecosystem, token: str) -> None:

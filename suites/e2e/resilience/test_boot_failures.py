@@ -106,6 +106,9 @@ ASKS = [
     pytest.param('[butler.env]\nrequired = ["HOME", "HARNESS_ABSENT"]', "required", id="required"),
 ]
 
+#: Names that a variable may have as well.
+NAMES = ("harness_absent", "Harness_Absent", "_HARNESS_ABSENT_2")
+
 
 @pytest.mark.parametrize(("asks", "key"), ASKS)
 async def test_a_butler_without_its_environment_does_not_start(
@@ -129,6 +132,24 @@ async def test_a_butler_without_its_environment_does_not_start(
     assert returncode == 1, f"with the variable the busy port is what is left to fail\n{output}"
     assert str(general.port) in output, f"with the variable its port is the trouble\n{output}"
     assert "HARNESS_ABSENT" not in output, f"the variable is set, and called missing\n{output}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_variable_of_any_name_is_missed(
+    ecosystem: Ecosystem, tmp_path: Path, name: str
+) -> None:
+    """Small letters, digits or a line at the beginning: a variable that is missing is one error."""
+    folder = tmp_path / "general"
+    folder.mkdir()
+    (folder / "butler.toml").write_text(
+        f'[butler]\nname = "general"\nport = 8101\ndescription = "a ${{{name}}} b"\n',
+        encoding="utf-8",
+    )
+    returncode, output = await attempt_with(ecosystem["general"], folder)
+
+    assert returncode != 0, f"a butler that lacks a variable ended as if all were well\n{output}"
+    for word in (str(folder / "butler.toml"), "description", name):
+        assert word in output, f"the error does not name {word!r}\n{output}"
 
 
 @pytest.mark.capability("own-process")

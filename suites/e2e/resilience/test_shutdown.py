@@ -6,6 +6,7 @@ provider, whose calls cannot be held.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -41,6 +42,9 @@ SHUTDOWN_S = 1.0
 #: What relationship's get where one of them ends in that time, and another that follows does not.
 DRAINS_S = 4.0
 SLACK_S = 10.0
+
+#: Words for it, whatever else the reason says.
+SHUT_DOWN = r"shut|stop|terminat|exit|quit|going (down|away)|restart|SIGTERM|drain"
 
 #: From SIGTERM to the first refusal.
 REFUSES_S = 10.0
@@ -108,6 +112,9 @@ async def test_a_session_that_does_not_end_is_cut_off(fragile: Ecosystem, chaos:
     session = expect_one_session(journey, "health")
     # It is down: only the shutdown itself can have closed the row.
     expect_failed_session(session, butler="health", story=story)
+    assert re.search(SHUT_DOWN, session["error"], re.IGNORECASE), (
+        f"the reason of a session that the shutdown cancelled names the shutdown: {session['error']!r}"
+    )
     await expect_no_open_session(fragile["health"])
 
     await chaos.release(held)
