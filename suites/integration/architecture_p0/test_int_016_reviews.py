@@ -166,6 +166,11 @@ async def test_int_016_decision_and_evidence(episodes: Episodes) -> None:
                 review = front(reviews.review(decision, seen, comments=("As it is said.",)))
                 answer = await reviews.judged(reviewer, review)
                 what = f"{decision} on a {'refusal' if is_refusal else 'design'}"
+                if on_refusal == is_refusal and decision is not Decision.APPROVED:
+                    mute = front(reviews.review(decision, seen, comments=()))
+                    refused = await reviews.judged(reviewer, mute)
+                    silent = f"{what} without a comment"
+                    expect_found(refused, Stage.VALID, {REVIEW}, what=silent, says=["comments"])
                 if on_refusal == is_refusal:
                     assert 200 == answer.status, f"expected {what} accepted, found {answer}"
                 else:
