@@ -93,9 +93,11 @@ def _pit(gap_mm: float, *, name: str | None) -> _Case:
     )
 
 
-def _leaving(axis: int, sign: int, gap_mm: float) -> _Case:
-    """A box that is drawn onto a wall, whose face is inside the bounds by a gap, or outside."""
-    half = (4.5, 5.5, 7.0)[axis]
+def _leaving(axis: int, sign: int, gap_mm: float, shape: str = "box") -> _Case:
+    """An object that is drawn onto a wall, whose face is inside the bounds by a gap, or outside."""
+    half = {"box": (4.5, 5.5, 7.0), "cylinder": (6.0, 6.0, 8.5), "sphere": (7.0, 7.0, 7.0)}[shape][
+        axis
+    ]
     limit = ((-400, 400), (-400, 400), (0, 500))[axis][0 if sign < 0 else 1]
     face = limit - sign * gap_mm
     start = [31.0, -27.0, 300.0]
@@ -108,11 +110,11 @@ def _leaving(axis: int, sign: int, gap_mm: float) -> _Case:
     size[axis] = 0.02
     wall = f'<geom type="box" size="{_words(size)}" pos="{_words(centre)}" solref="0.002 1" priority="1"/>'
     return _Case(
-        what=f"a box {gap_mm:+g} mm within the bounds at {'-+'[sign > 0]}{'xyz'[axis]}",
+        what=f"a {shape} {gap_mm:+g} mm within the bounds at {'-+'[sign > 0]}{'xyz'[axis]}",
         outcome=Outcome.OUT_OF_BOUNDS if gap_mm < 0 else Outcome.TIMEOUT,
         objectives=goals(
             goal_zone={"min_mm": [-300, -300, 100], "max_mm": [-280, -280, 120]},
-            moved_object=moved("box", start_mm=start),
+            moved_object=moved(shape, start_mm=start),
         ),
         scene=empty(gravity=(gravity[0], gravity[1], gravity[2])).replace(
             "<worldbody/>", f"<worldbody>{wall}</worldbody>"
@@ -166,6 +168,8 @@ def _cases() -> Iterator[_Case]:
         yield _pit(gap, name="die Grube, 坑")
         for axis, sign in ((0, 1), (0, -1), (1, 1), (1, -1), (2, 1), (2, -1)):
             yield _leaving(axis, sign, gap)
+        for axis, sign in ((0, -1), (2, 1), (2, -1)):
+            yield _leaving(axis, sign, gap, "cylinder")
     yield _pit(-_JUST, name=None)
     yield _both_at_once(0)
     yield _both_at_once(6)
