@@ -348,5 +348,19 @@ async def test_int_023_every_pair_is_judged(episodes: Episodes) -> None:
             places = {each.where.partition(".")[0] for each in judged.findings}
             assert wrong == places, f"expected findings about {sorted(wrong)} for {name}: {judged}"
             expect_refused(await coder.simulate(), 409, 422, says="pairs")
+        # Each of the two is held by a fastener, and not by one in the other.
+        lower, upper = f"cover-{_TWICE}", f"core-{_TWICE}"
+        joined = (
+            f"{_stacked()}from build123d import RigidJoint\n"
+            f'seam = Pos(35, 0, {_HIGHER_MM})\nlower, upper = parts["{lower}"], parts["{upper}"]\n'
+            'RigidJoint("top", lower, seam).connect_to(RigidJoint("foot", upper, seam))\n'
+        )
+        judged = await _judged(coder, joined, pairs)
+        assert not judged.passed, f"expected a rigid joint of two pairs to need its own: {judged}"
+        told = " ".join(f"{each.found} {each.expected}" for each in judged.findings)
+        lacking = [name for name in (lower, upper) if name not in told]
+        assert not lacking, (
+            f"expected both parts of the rigid joint named, {lacking} are not: {told}"
+        )
         judged = await _judged(coder, _stacked(), pairs)
         assert judged.passed, f"expected both pairs, mended, to hold, found {judged.findings}"
