@@ -296,6 +296,16 @@ async def test_int_024_the_object_and_solids_at_the_limit(worker: HttpClient) ->
     await _leave(session, script=_script(around), objectives=_objectives(label="can", **can))
     found = await _validated(session)
     _expect_pairs(found, [("can", "cover"), ("can", "right")], what="strips and ends of a can")
+    # The same in a mirror: what is too near on one side is it on the other.
+    around = {
+        name: (tuple(-end for end in high), tuple(-end for end in low))
+        for name, (low, high) in around.items()
+    }
+    await _leave(session, script=_script(around))
+    found = await _validated(session)
+    _expect_pairs(
+        found, [("can", "cover"), ("can", "right")], what="a can among solids in a mirror"
+    )
     speck = ball | {"size": {"radius_mm": 0.2}, "static_randomization": {"start_mm": [0, 0, 30]}}
     rocks: dict[str, Block] = {"rock": ((-20, -20, 20), (20, 20, 60))}
     moved = _objectives(label="speck", **speck, runtime_jitter={})
