@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from typing import Any, Final
 
 import numpy as np
@@ -193,6 +194,14 @@ async def test_int_039_nobody_is_shown_what_others_made(breakable: Episodes) -> 
         shown["low"].design_sha256, shown["same"].design_sha256, what="the hash of the same design"
     )
     assert shown["same"].from_store, "expected the same design to be served, found it made anew"
+    # Of the same solids by other names it is another design: its legend has other words.
+    renamed = await _designed(worker, 20)
+    words = re.sub(r'"([a-zäöüß-]+)":', r'"neu-\1":', _SCRIPT)
+    assert words != _SCRIPT, "the script names its parts in a dictionary"
+    await renamed.write(_MODEL, words)
+    names = {f"neu-{each.name}" for each in shown["low"].parts}
+    found = {each.name for each in (await _rendered(renamed)).parts}
+    expect_same(names, found, what="names of parts of the same solids")
     # What an agent leaves in place of a picture is its own affair.
     view = shown["low"].views[0]
     await low.write(view.path, "no picture")
@@ -225,8 +234,20 @@ async def test_int_039_previews_are_from_anywhere(worker: Any) -> None:
         expect_same((yaw, pitch), (view.yaw_deg, view.pitch_deg), what="from where it is looked")
         data = await _bytes_of(session, view.path, view.sha256)
         expect_view(data, view, found, _solids(33), what="the preview")
+    near = [(12.0, 7.0), (12.25, 7.0), (12.0, 7.25), (12.00001, 7.0), (12.0, 7.00001), (-12.0, 7.0)]
+    views = []
+    for yaw, pitch in near:
+        request = PreviewRequest(yaw_deg=yaw, pitch_deg=pitch)
+        answer = await _asked(session, "/benchmark/preview", request)
+        assert 200 == answer.status, f"expected a preview from {yaw}, {pitch}, found {answer}"
+        views += Rendered.model_validate_json(answer.body).views
+    expect_same(len(near), len({view.path for view in views}), what="files of previews near others")
+    for view in views:
+        await _bytes_of(session, view.path, view.sha256)
     shown = [path for path in await session.files() if path.endswith(_SHOWN)]
-    expect_same(len({*straight, *random_ones}), len(shown), what="pictures, one for each preview")
+    expect_same(
+        len({*straight, *random_ones, *near}), len(shown), what="pictures, one for each preview"
+    )
     for wrong in ({"yaw_deg": 361}, {"pitch_deg": 90.5}, {"yaw_deg": "north"}, {"zoom": 2}):
         answer = await session.malformed("/benchmark/preview", **wrong)
         expect_refused(answer, 422)
@@ -353,6 +374,8 @@ async def test_int_039_a_video_is_its_run(worker: Any, evidence: Evidence) -> No
         await _filmed(one, pit, 1, [20, -30, 140], evidence),
         await _filmed(two, other, 0, [60, 40, 140], evidence),
     ]
+    # Of two runs of one simulation each has its own, whichever was shown first.
+    first = await _filmed(one, pit, 0, [20, -30, 140], evidence)
     different = {each.sha256 for each in seen}
     expect_same(3, len(different), what="the number of different videos")
     again = VideoRequest(simulation="zum-ziel", run=0, yaw_deg=270, pitch_deg=20)
@@ -363,7 +386,8 @@ async def test_int_039_a_video_is_its_run(worker: Any, evidence: Evidence) -> No
     )
     shown = calls(await one.events(), EventKind.RENDERED)
     digests = [file["sha256"] for each in shown for file in each["payload"]["files"]]
-    expect_same([seen[0].sha256, seen[1].sha256, seen[0].sha256], digests, what="events of videos")
+    wanted_digests = [each.sha256 for each in (seen[0], seen[1], first, seen[0])]
+    expect_same(wanted_digests, digests, what="events of videos")
 
     expect_refused(await two.post("/benchmark/video", simulation="in-die-grube"), 404)
     expect_refused(await one.post("/benchmark/video", simulation="nie"), 404)

@@ -60,7 +60,7 @@ def all_views() -> list[tuple[float, float]]:
 
 def name_of(yaw_deg: float, pitch_deg: float) -> str:
     """The name of a view's file."""
-    return f"yaw{yaw_deg:+g}_pitch{pitch_deg:+g}.png"
+    return f"yaw{yaw_deg:+}_pitch{pitch_deg:+}.png"
 
 
 def content_of(session: Session, script: str, ours: Mapping[str, str]) -> str | None:
