@@ -19,10 +19,11 @@ from workbench_contract.simulation import SimulateRequest
 
 from harness_core.base.evidence import Evidence
 from harness_core.base.slowness import patience
+from harness_core.doubles.turns import use
 from suites.integration.assemblies import Moved, expect_near
 from suites.integration.bundles import Bundle, milled, sound
 from suites.integration.comparing import expect_same
-from suites.integration.episodes import Episodes
+from suites.integration.episodes import Episodes, new_token
 from suites.integration.flows import block_of
 from suites.integration.looking import box, expect_pictures, frames_of, keep_strip
 from suites.integration.planners import Coder, Planner, coder_at_work, handover
@@ -32,6 +33,8 @@ from suites.integration.sessions import Session, new_session
 pytestmark = [pytest.mark.covers("INT-040"), pytest.mark.integration_p1]
 
 _MADE_S: Final = 120.0
+#: 12 cm³.
+_BRASS_KG: Final = 12 * 8.5 / 1000
 #: Of the agent's own, beyond what is sent or kept at once.
 _LARGE: Final = "große Datei.bin"
 _LARGE_BYTES: Final = 9_000_001
@@ -45,6 +48,14 @@ _KINDS: Final = {
 
 def _plan(planner: Planner) -> Bundle:
     made = [milled(f"block-{planner.number}", 12_000, (42, 32, 12), units=100)]
+    return sound(planner.issued, number=planner.number, made=made, units=100)
+
+
+def _of_brass(planner: Planner) -> Bundle:
+    """The same of what a part without a material is not taken for."""
+    made = [
+        milled(f"block-{planner.number}", 12_000, (42, 32, 12), units=100, material="brass_c360")
+    ]
     return sound(planner.issued, number=planner.number, made=made, units=100)
 
 
@@ -145,8 +156,8 @@ async def test_int_040_final_assets_are_stored_and_linked(
     The model provider is a stand-in: the gateway holds the models.
     """
     async with (
-        coder_at_work(episodes, number=401, plan=_plan) as one,
-        coder_at_work(episodes, number=404, plan=_plan) as two,
+        coder_at_work(episodes, number=401, plan=_of_brass) as one,
+        coder_at_work(episodes, number=404, plan=_of_brass) as two,
     ):
         large = await _make_large(one.session)
         await _handed(one, "30, 0, 5", job="erster-lauf")
@@ -234,6 +245,12 @@ async def _can_be_run(
     [scene] = [path for path in paths if path.endswith(".xml")]
     root = ET.fromstring(content[scene])
     expect_same("mujoco", root.tag, what="the outermost element of the MJCF")
+    files = {posixpath.basename(path): content[path] for path in paths}
+    files.pop(posixpath.basename(scene))
+    model = mujoco.MjModel.from_xml_string(content[scene].decode(), files)
+    kilograms = float(sum(model.body_mass))
+    near = kilograms == pytest.approx(_BRASS_KG, rel=1e-3)
+    assert near, f"expected {_BRASS_KG} kg of brass in the stored MJCF, found {kilograms}"
     session = new_session(episodes.worker)
     for path in paths:
         encoded = base64.b64encode(content[path]).decode()
@@ -306,3 +323,32 @@ async def test_int_040_all_of_it_is_of_one_building(episodes: Episodes) -> None:
     pictures = Pictures.model_validate_json(content[FINAL_PICTURES])
     solids = {"block-407": box((low[0], -15, 0), (high[0], 15, 10))}
     expect_pictures(content, pictures, solids, what="the block of the MJCF", symmetric=True)
+
+
+#: More than a store lists in one answer.
+_MANY: Final = 1_003
+_MANY_S: Final = 300.0
+
+
+async def test_int_040_of_many_none_is_said_to_be_missing(episodes: Episodes) -> None:
+    """However many assets an episode has, each that is in the store is said to be there, and can be had.
+
+    The model provider is a stand-in: the gateway does the turns.
+    """
+    token = new_token()
+    code = (
+        "import os; os.makedirs('assets/viele'); "
+        f"[open(f'assets/viele/{{n}}.txt', 'w').write(f'{token} {{n}}') for n in range({_MANY})]"
+    )
+    await episodes.rehearse(token, use("execute", command=f'python3 -c "{code}"'))
+    accepted = await episodes.submit(token)
+    identity = accepted["episode_id"]
+    await episodes.until(identity, "completed", seconds=_MANY_S)
+    assets = await _assets(episodes, identity)
+    assert len(assets) >= _MANY, f"expected {_MANY} assets or more, found {len(assets)}"
+    statuses = {each.status for each in assets.values()}
+    expect_same({AssetStatus.UPLOADED}, statuses, what="what is said of many assets")
+    for number in (0, 9, 999, _MANY - 1):
+        path = f"viele/{number}.txt"
+        answer = await episodes.controller.get(f"/episodes/{identity}/assets/{path}")
+        assert answer.body == f"{token} {number}".encode(), f"expected {path}, found {answer}"
