@@ -105,8 +105,7 @@ class Watch:
         return [
             row.id
             for row in self._ledger.covered
-            if row.priority in self._ledger.whole
-            and standings[row.id].lacks
+            if row.priority in self._ledger.whole and standings[row.id].lacks
         ]
 
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
