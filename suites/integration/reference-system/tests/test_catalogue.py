@@ -27,7 +27,9 @@ class Rows(Catalogue):
     def __init__(self, *versions: list[Part]) -> None:
         self.versions = versions
 
-    async def parts(self, version: int | None = None, *, words: str = "") -> tuple[int, list[Part]]:
+    async def parts(
+        self, version: int | None = None, *, words: str = "", spec: str = ""
+    ) -> tuple[int, list[Part]]:
         wanted = version or len(self.versions)
         if wanted > len(self.versions):
             raise NoSuchVersion(f"no version {wanted}")
