@@ -4,6 +4,7 @@ import asyncio
 import signal
 import threading
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import trio
@@ -46,8 +47,16 @@ class Endless:
 
 
 def interrupt() -> None:
-    """Ctrl-C, which the main thread gets."""
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    """Ctrl-C, which the main thread gets in its sleep.
+
+    asyncio waits for its loop without a descriptor that signals wake it by: one that comes when it has
+    looked for signals, and does not sleep yet, is seen when it wakes up for something else.
+    """
+    main = threading.main_thread()
+    state = Path(f"/proc/self/task/{main.native_id}/stat")
+    while main is not threading.current_thread() and state.read_text().rpartition(")")[2][1] == "R":
+        pass
+    signal.pthread_kill(main.ident, signal.SIGINT)
 
 
 async def answer() -> str:
