@@ -26,19 +26,27 @@ _LIFE = secrets.token_hex(8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempts(Interceptor):
-    """Has every attempt at a step of an episode on record."""
+    """Has every attempt at a step of an episode on record.
+
+    Attributes:
+        write_s: how long it may take to write one down; shorter than Temporal waits for a heartbeat.
+    """
 
     pool: asyncpg.Pool
+    write_s: float
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """As Temporal asks for it."""
-        return _Recorded(next, self.pool)
+        return _Recorded(next, self.pool, self.write_s)
 
 
 class _Recorded(ActivityInboundInterceptor):
-    def __init__(self, following: ActivityInboundInterceptor, pool: asyncpg.Pool) -> None:
+    def __init__(
+        self, following: ActivityInboundInterceptor, pool: asyncpg.Pool, write_s: float
+    ) -> None:
         super().__init__(following)
         self._pool = pool
+        self._write_s = write_s
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         """Carry out an attempt; without a database it is none on record."""
@@ -60,7 +68,8 @@ class _Recorded(ActivityInboundInterceptor):
 
     async def _insisting(self, writing: Any) -> None:
         try:
-            await writing
+            async with asyncio.timeout(self._write_s):
+                await writing
         except AWAY as error:
             log.warning("attempt_unwritten", reason=describe(error))
 

@@ -79,7 +79,7 @@ async def _make() -> App:
                     task_queue=settings.temporal.task_queue,
                     workflows=[EpisodeWorkflow, FlowWorkflow, BatchWorkflow, BackupWorkflow],
                     activities=activities,
-                    interceptors=[Attempts(pool=pool)],
+                    interceptors=[Attempts(pool=pool, write_s=settings.heartbeat_s / 2)],
                     # Cancellations arrive with the answer to a heartbeat.
                     max_heartbeat_throttle_interval=timedelta(milliseconds=300),
                     default_heartbeat_throttle_interval=timedelta(milliseconds=300),
