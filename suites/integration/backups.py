@@ -13,6 +13,7 @@ from workbench_contract.backups import Backup
 from harness_core.base.errors import HarnessError
 from harness_core.base.machine import find_postgres_binaries
 from harness_core.doubles.http import Response
+from harness_core.front.skips import not_run
 from harness_core.infrastructure.databases import Database
 from harness_core.infrastructure.services import S3Object
 from suites.integration.episodes import Episodes
@@ -107,7 +108,14 @@ class Backups:
         """
         assert backup.database is not None, f"a completed backup has a dump: found {backup}"
         body = (await self._stack.object(backup.database.key, bucket=backup.bucket)).body
-        program = find_postgres_binaries().directory / "pg_restore"
+        binaries = find_postgres_binaries()
+        [row] = await self._stack.rows(
+            "select current_setting('server_version_num')::int as number"
+        )
+        if binaries.major > row["number"] // 10_000:
+            reason = f"its PostgreSQL is older than pg_restore {binaries.version}, and refuses its settings"
+            not_run("options", reason)
+        program = binaries.directory / "pg_restore"
         if not program.is_file():
             raise HarnessError(
                 "restore a backup",

@@ -22,14 +22,16 @@ async def test_int_041_killed_at_each_step_of_an_episode(breakable: Episodes) ->
     """The controller's worker is killed in a model turn, in a tool call and in an upload of one episode.
 
     Each is told once, as preempted, with process, attempt and time; rows, events, objects and model calls
-    are those of an undisturbed run, but for the call that was lost. An episode beside it, between its
-    steps, is told nothing. The model provider is a stand-in: the gateway does the turns.
+    are those of an undisturbed run, but for the call that was lost. An episode beside it is told of its own
+    call alone, one that had ended before of nothing. The model provider is a stand-in: the gateway does
+    the turns.
     """
     began = datetime.now(UTC)
-    token, other = new_token(), new_token()
+    token, other, before = new_token(), new_token(), new_token()
     report = use("fs_write", path="assets/report.md", content=f"of {token}")
     await breakable.rehearse(token, breakable.waiting(), report)
     await breakable.rehearse(other, breakable.waiting())
+    over = await breakable.run(before, use("execute", command="true"))
     gateway = breakable.stack.gateway.client
     async with gateway.fault(Fault(kind="hold", times=1, contains=token)) as held:
         accepted = await breakable.submit(token)
@@ -68,6 +70,11 @@ async def test_int_041_killed_at_each_step_of_an_episode(breakable: Episodes) ->
         activities, [each["activity"] for each in told], what="what was preempted, in order"
     )
     _are_of_dead_processes(told, killed, began)
+    aside = await _preemptions(breakable, beside["episode_id"])
+    expect_same(["tool_call"], [each["activity"] for each in aside], what="what was lost beside it")
+    _are_of_dead_processes(aside, killed[-1:], began)
+    nothing = await _preemptions(breakable, over["episode_id"])
+    assert [] == nothing, f"an episode that had ended was not preempted: found {nothing}"
     await _is_done_once(breakable, episode, token, lost_calls=1)
 
 

@@ -49,6 +49,8 @@ class BackupActivities:
         with log.about(backup_id=run.backup_id):
             async with _beating():
                 await self.store.remove(run.prefix)
+                if not await self._is_wanted(run):
+                    return
                 manifest, size_bytes = await self._copy(run)
                 data = manifest.model_dump_json(indent=1).encode()
                 kept = await self._put(run, "manifest.json", data, "application/json")
@@ -59,6 +61,13 @@ class BackupActivities:
                 if not await end_backup(self.pool, run.backup_id, manifest=manifest, found=found):
                     # It was given up meanwhile; nobody else knows of what is here now.
                     await self.store.remove(run.prefix)
+
+    async def _is_wanted(self, run: BackupRun) -> bool:
+        """Whether it is under way: its submitter may have been told that it has failed."""
+        found: bool = await self.pool.fetchval(
+            "SELECT status = 'running' FROM backups WHERE backup_id = $1", run.backup_id
+        )
+        return found
 
     async def _copy(self, run: BackupRun) -> tuple[Manifest, int]:
         """The database and every object that it names, and how many bytes they have."""

@@ -55,8 +55,10 @@ def recover(sessions: Sessions) -> Leases:
         found = json.loads(path.read_text(encoding="utf-8"))
         attempt = 1 if faults.on("preemption-of-first") else found["attempt"]
         lost[session.id, found["job_id"]] = attempt
-        if not faults.on("preemption-untold"):
-            told = {**found, "attempt": attempt, "termination_reason": "preempted"}
+        told = {**found, "attempt": attempt, "termination_reason": "preempted"}
+        # The one before this worker may have been killed between the event and the end of the file.
+        known = [event.payload for event in session.events.all(EventKind.JOB_PREEMPTED)]
+        if told not in known and not faults.on("preemption-untold"):
             session.record(EventKind.JOB_PREEMPTED, told)
         log.warning("job_preempted", session_id=session.id, job_id=found["job_id"])
         path.unlink()
