@@ -5,9 +5,10 @@ Nothing here imports the system under test: it is a compose file that a subject 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from harness_core.base import limits
@@ -52,6 +53,8 @@ class Layout(Table, frozen=True):
         backups_kept: name of the variable, in the environment of the controller's worker, that says how many
             backups keep their objects.
         recorder: the service that records what is sent to Langfuse; empty for none.
+        recorder_keys: names of the variables of the compose file that hold the keys to it; where they are
+            empty, the stack does without Langfuse.
     """
 
     compose: Path
@@ -60,6 +63,7 @@ class Layout(Table, frozen=True):
     configuration: str = "WORKBENCH_MANUFACTURING_CONFIG"
     backups_kept: str = "WORKBENCH_BACKUPS_KEPT"
     recorder: str = ""
+    recorder_keys: tuple[str, ...] = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 
 
 class _Tables(Tables, frozen=True, kw_only=True):
@@ -98,6 +102,7 @@ def open_workbench(
     llm_upstream: str | None = None,
     llm_cassette: Path | None = None,
     budget_usd: float = limits.LLM_BUDGET_USD,
+    variables: Mapping[str, str] = MappingProxyType({}),
     say: Callable[[str], None] = lambda _text: None,
 ) -> AbstractAsyncContextManager[Stack]:
     """Boot the stack of a subject file from nothing.
@@ -112,6 +117,7 @@ def open_workbench(
         llm_upstream: base URL of the provider in modes ``live`` and ``record``.
         llm_cassette: what ``record`` writes and ``replay`` reads.
         budget_usd: hard limit of what the model may cost.
+        variables: of the compose file, over those of the subject file.
         say: gets a line for each step of the boot.
 
     Raises:
@@ -122,7 +128,12 @@ def open_workbench(
     slower = str(factor_for_a_stack())
     options = StackOptions(
         bin=subject_bin(),
-        environment=subject.environment() | {SLOWNESS_VARIABLE: slower, "TZ": ELSEWHERE},
+        environment={
+            **subject.environment(),
+            SLOWNESS_VARIABLE: slower,
+            "TZ": ELSEWHERE,
+            **variables,
+        },
         services="local" if services == "container" else services,
         urls=_external() if services == "external" else {},
         llm=llm,

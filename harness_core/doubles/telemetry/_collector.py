@@ -97,7 +97,7 @@ async def open_collector(
 
     def take(request: Recorded) -> Answer:
         try:
-            found = _read(request)
+            found = spans_of(request)
         except BadExport as bad:
             refused.append(str(bad))
             return Answer(status=400, body=str(bad))
@@ -115,7 +115,12 @@ async def open_collector(
         yield Collector(recorder, spans, refused)
 
 
-def _read(request: Recorded) -> tuple[Span, ...]:
+def spans_of(request: Recorded) -> tuple[Span, ...]:
+    """The spans of an export request, wherever it was sent.
+
+    Raises:
+        BadExport: it is none.
+    """
     kind = request.header("content-type").partition(";")[0].strip().lower()
     if kind == _PROTOBUF:
         return from_protobuf(request.body)

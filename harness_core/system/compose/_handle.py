@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness_core.base.errors import BadInput, HarnessError
-from harness_core.doubles.http import HttpClient
+from harness_core.doubles.http import HttpClient, Recorder
 from harness_core.doubles.model import Gateway
 from harness_core.infrastructure.databases import Database
 from harness_core.infrastructure.services import (
@@ -20,7 +19,7 @@ from harness_core.infrastructure.services import (
     parse_s3_url,
     remove_object,
 )
-from harness_core.system.parts import Booted, Parts
+from harness_core.system.parts import Booted, DoublePart, Parts
 from harness_core.system.parts.gateway import GatewayPart
 
 if TYPE_CHECKING:
@@ -81,17 +80,21 @@ class Stack(Parts):
                 return part.gateway
         raise HarnessError("steer the model", observed=f"{self.title} has no model gateway")
 
-    # --- what it left ---------------------------------------------------------------------------
+    def recorder(self, service: str) -> Recorder:
+        """What stands in for a third party: its whole requests, and rules that bring trouble.
 
-    def recorded(self, service: str) -> tuple[dict[str, Any], ...]:
-        """Every request that a recorder was sent, oldest first: method, target, headers, body.
+        Each time that it is started it is another one.
 
         Raises:
             BadInput: the service is no recorder.
         """
-        if self[service].kind != "recorder":
+        part = self[service]
+        if not isinstance(part, DoublePart) or part.kind != "recorder":
             raise BadInput(self.title, key="service", found=service, expected="a recorder")
-        return tuple(json.loads(line) for line in self.logs(service))
+        held: Recorder = part.held
+        return held
+
+    # --- what it left ---------------------------------------------------------------------------
 
     async def rows(
         self, sql: str, params: Sequence[Any] | Mapping[str, Any] | None = None

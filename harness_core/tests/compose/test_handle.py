@@ -1,13 +1,13 @@
 """The handle of a stack: what it reads, and what it refuses."""
 
-import json
-
 import pytest
 
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.evidence import open_evidence
+from harness_core.doubles.http import HttpClient
+from harness_core.ports import lease_port
 from harness_core.system.compose import Access, Stack
-from harness_core.system.parts import Booted, Part
+from harness_core.system.parts import Booted, Part, open_parts, recorder_part
 
 
 class Idle(Part):
@@ -59,15 +59,26 @@ def test_logs_are_those_of_all_lives_of_the_service_alone(tmp_path):
     assert () == stack.logs("db")
 
 
-def test_what_a_recorder_was_sent_is_read_back(tmp_path):
-    """One row for each request; another service is none."""
-    rows = [{"method": "POST", "target": "/a"}, {"method": "GET", "target": "/b"}]
-    (tmp_path / "langfuse.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    stack = stack_of(tmp_path)
+async def test_what_stands_in_for_a_third_party_is_handed_out(tmp_path):
+    """Its whole requests, not only what may be written down of them; another service is none."""
+    evidence = open_evidence(tmp_path)
+    with lease_port() as lease:
+        double = recorder_part("langfuse", lease=lease, evidence=evidence)
+        async with open_parts([double], title="t", evidence=evidence) as system:
+            booted = Booted(
+                title="t",
+                parts={"langfuse": system["langfuse"]},
+                boot_s=1.0,
+                evidence=tmp_path,
+                loop=None,
+            )
+            stack = Stack(booted, Access(driver="local"))
+            await HttpClient(stack.url("langfuse")).request("POST", "/a", content=b"\0\1")
+            (request,) = stack.recorder("langfuse").requests
 
-    assert tuple(rows) == stack.recorded("langfuse")
+    assert b"\0\1" == request.body
     with pytest.raises(BadInput, match="a recorder"):
-        stack.recorded("worker")
+        stack_of(tmp_path).recorder("worker")
 
 
 def test_what_is_not_there_is_named(tmp_path):

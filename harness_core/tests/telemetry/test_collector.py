@@ -1,5 +1,6 @@
 """A collector of spans: what exporters send is read exactly, and what is no OTLP is refused."""
 
+import dataclasses
 import gzip
 import http.client
 import json
@@ -11,8 +12,15 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 
 from harness_core.base.errors import NotReady
 from harness_core.base.evidence import open_evidence
-from harness_core.doubles.http import Answer, Rule
-from harness_core.doubles.telemetry import Span, SpanEvent, Trace, open_collector
+from harness_core.doubles.http import Answer, HttpClient, Rule, open_recorder
+from harness_core.doubles.telemetry import (
+    BadExport,
+    Span,
+    SpanEvent,
+    Trace,
+    open_collector,
+    spans_of,
+)
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 OTHER = "f" * 32
@@ -251,3 +259,19 @@ def test_a_circle_of_parents_ends():
 
     assert ["2"] == [above.span_id for above in trace.above(trace.spans[0])]
     assert 3 == len(trace.text().splitlines())
+
+
+async def test_spans_are_read_wherever_they_were_sent(tmp_path):
+    """By a recorder of another third party's API, under a path of its own."""
+    async with open_recorder("other", evidence=open_evidence(tmp_path)) as recorder:
+        await HttpClient(recorder.url).request(
+            "POST",
+            "/api/public/otel/v1/traces",
+            content=in_protobuf(),
+            headers={"content-type": "application/x-protobuf"},
+        )
+        (request,) = recorder.requests
+
+    assert (THE_SPAN,) == spans_of(request)
+    with pytest.raises(BadExport, match="content type ''"):
+        spans_of(dataclasses.replace(request, headers=()))

@@ -121,7 +121,13 @@ class TraceKind(StrEnum):
 
 
 class Trace(Model):
-    """One model turn or tool call of an agent."""
+    """One model turn or tool call of an agent.
+
+    Attributes:
+        trace_id: of the run, the same in all that belongs to it.
+        langfuse_trace_id: of the trace at Langfuse that it is an observation of; none before Langfuse has it.
+        feedback_score, feedback_comment: what a person thinks of it; none before anybody has said.
+    """
 
     id: str
     ordinal: int
@@ -132,6 +138,9 @@ class Trace(Model):
     detail: dict[str, Any]
     started_at: datetime
     finished_at: datetime
+    langfuse_trace_id: str | None
+    feedback_score: float | None
+    feedback_comment: str | None
 
 
 class AssetStatus(StrEnum):

@@ -16,11 +16,14 @@ from workbench_controller import (
     cots_api,
     database,
     episodes_api,
+    feedback_api,
     flows_api,
     handovers_api,
 )
 from workbench_controller.catalogue.reader import Catalogue
 from workbench_controller.ingest import pull_for_ever
+from workbench_controller.langfuse_client import LangfuseClient
+from workbench_controller.langfuse_outbox import tell_for_ever
 from workbench_controller.parts import Parts, Refused
 from workbench_controller.settings import Settings
 from workbench_controller.storage import Store
@@ -47,6 +50,7 @@ async def make_app(settings: Settings) -> App:
         ),
         workflows=Workflows(await connect(settings.temporal, lazy=True), settings.temporal),
         store=Store(settings.store),
+        langfuse=LangfuseClient(settings.langfuse) if settings.langfuse else None,
     )
 
     @contextlib.asynccontextmanager
@@ -66,11 +70,16 @@ async def make_app(settings: Settings) -> App:
                 for watch in watches
             ),
         ]
+        if parts.langfuse and settings.langfuse:
+            telling = tell_for_ever(parts.pool, parts.langfuse, pause_s=settings.langfuse.pause_s)
+            tasks.append(asyncio.create_task(telling))
         log.info("started")
         yield
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if parts.langfuse:
+            await asyncio.to_thread(parts.langfuse.close)
         await parts.worker.aclose()
         parts.catalogue.close()
         parts.pool.terminate()
@@ -80,6 +89,7 @@ async def make_app(settings: Settings) -> App:
     app.include_router(backups_api.router)
     app.include_router(batches_api.router)
     app.include_router(episodes_api.router)
+    app.include_router(feedback_api.router)
     app.include_router(cots_api.router)
     app.include_router(handovers_api.router)
     app.include_router(flows_api.router)

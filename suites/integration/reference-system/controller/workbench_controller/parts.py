@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 
 from workbench_contract.problem import Problem
 from workbench_controller.catalogue.reader import Catalogue
+from workbench_controller.langfuse_client import LangfuseClient
 from workbench_controller.settings import Settings
 from workbench_controller.storage import Store
 from workbench_controller.temporal import Workflows
@@ -18,7 +19,11 @@ from workbench_controller.worker_client import WorkerClient
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """All of them."""
+    """All of them.
+
+    Attributes:
+        langfuse: none where no keys of it are set.
+    """
 
     settings: Settings
     pool: asyncpg.Pool
@@ -26,6 +31,7 @@ class Parts:
     worker: WorkerClient
     workflows: Workflows
     store: Store
+    langfuse: LangfuseClient | None
 
 
 class Refused(Exception):

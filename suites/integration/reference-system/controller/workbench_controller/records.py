@@ -28,6 +28,7 @@ _TRANSITION = (
 )  # fmt: skip
 _TRACE = (
     "id", "ordinal", "trace_id", "kind", "name", "ok", "detail", "started_at", "finished_at",
+    "langfuse_trace_id", "feedback_score", "feedback_comment",
 )  # fmt: skip
 _ASSET = (
     "path", "kind", "media_type", "status", "bucket", "key", "etag", "version_id", "size_bytes", "sha256", "attempts",

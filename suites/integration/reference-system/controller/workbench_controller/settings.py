@@ -99,12 +99,29 @@ class Backups:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Langfuse:
+    """Where runs can be looked at.
+
+    Attributes:
+        timeout_s: the longest that it may take for an answer.
+        pause_s: between two looks for what it has not been told.
+    """
+
+    url: str
+    public_key: str
+    secret_key: str
+    timeout_s: float
+    pause_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All of them; see ``compose.yaml`` for what each is set to.
 
     Attributes:
         catalogue_url: the same database, as a role that can only read the catalogue.
         query_s: the longest that the database may take for one query.
+        langfuse: none where no keys of it are set.
         batch_concurrency: episodes of a batch that run at once, where it does not say.
         tool_s: the longest that a tool call may take.
         tool_attempts: at one, when who carries it out is lost.
@@ -123,6 +140,7 @@ class Settings:
     model: Model
     flows: Flows
     backups: Backups
+    langfuse: Langfuse | None
     batch_concurrency: int
     health_timeout_s: float
     query_s: float
@@ -170,6 +188,7 @@ def read_settings() -> Settings:
             attempt_s=env.timeout("WORKBENCH_BACKUP_S", 3600.0),
             pg_dump=env.values.get("WORKBENCH_PG_DUMP", ""),
         ),
+        langfuse=_langfuse(env),
         batch_concurrency=env.count("WORKBENCH_BATCH_CONCURRENCY", 8),
         health_timeout_s=env.timeout("WORKBENCH_HEALTH_TIMEOUT_S", 2.0),
         query_s=env.timeout("WORKBENCH_DATABASE_TIMEOUT_S", 10.0),
@@ -205,6 +224,19 @@ def _store(env: Environment) -> ObjectStore:
         read_timeout_s=env.timeout("WORKBENCH_S3_READ_TIMEOUT_S", 30.0),
         attempts=env.count("WORKBENCH_S3_ATTEMPTS", 5),
         pause_s=env.seconds("WORKBENCH_S3_PAUSE_S", 1.0),
+    )
+
+
+def _langfuse(env: Environment) -> Langfuse | None:
+    keys = [env.values.get(f"LANGFUSE_{which}_KEY") for which in ("PUBLIC", "SECRET")]
+    if not all(keys):
+        return None
+    return Langfuse(
+        url=env.url("LANGFUSE_HOST"),
+        public_key=env.text("LANGFUSE_PUBLIC_KEY"),
+        secret_key=env.text("LANGFUSE_SECRET_KEY"),
+        timeout_s=env.timeout("WORKBENCH_LANGFUSE_TIMEOUT_S", 5.0),
+        pause_s=env.seconds("WORKBENCH_LANGFUSE_S", 1.0),
     )
 
 
