@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +39,7 @@ from suites.e2e.ecosystem.subject_file import OWN_PROCESS
 from suites.e2e.observe.flamegraphs import profiled
 from suites.e2e.observe.logs import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 from suites.e2e.observe.profiling import cannot_profile
+from suites.e2e.observe.witness import broken_promises, place_witness
 from suites.e2e.worlds.credentialed import MODULES, Connected, open_connected, variables_of
 
 gates.register(
@@ -53,6 +55,9 @@ FOLDER: Final = Path(__file__).parent
 
 #: Fixtures that boot an ecosystem besides the worker's own; their tests run in a row.
 SMALL: Final = ("connected", "fragile_ecosystem")
+
+#: Of what rows went through; the rest is of the same kind.
+SHOWN_PROMISES: Final = 5
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -92,6 +97,8 @@ def _small(item: pytest.Item) -> str:
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """A test during which a butler logs an error that the test does not provoke has failed.
 
+    So has one during which a row went through what no row may (``observe/witness.py``).
+
     Raises:
         AssertionError: shows the lines; a test that failed for another reason keeps that one.
         HarnessError: it failed, and the model had no turn for a call of it: that may be why.
@@ -109,10 +116,14 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
             for ecosystem in _ecosystems(item)
             for line in _errors_of(item, ecosystem)
         ]
+        broken = _broken(item)
         if blame and failed:
             item.add_report_section("call", "errors in the butlers' logs", "\n".join(blame))
+        if broken and failed:
+            item.add_report_section("call", "what rows went through", "\n".join(broken))
     lines = "\n".join(blame)
 
+    assert not broken, "\n".join(broken[:SHOWN_PROMISES])
     assert not blame, f"unexpected errors in the butlers' logs:\n{lines}"
     return result
 
@@ -132,6 +143,24 @@ def _ecosystems(item: pytest.Item) -> list[Ecosystem]:
     return list({id(value): value for value in given if isinstance(value, Ecosystem)}.values())
 
 
+def _broken(item: pytest.Item) -> tuple[str, ...]:
+    """What rows of the ecosystems that a test uses went through, and none may."""
+    given = getattr(item, "funcargs", {})
+    loop: Loop | None = given.get("harness_loop")
+    found: list[str] = []
+    for ecosystem in _used(item) if loop else ():
+        if ecosystem.witnessed:
+            found += loop.run(partial(broken_promises, ecosystem))
+    return tuple(found)
+
+
+def _used(item: pytest.Item) -> list[Ecosystem]:
+    """The ecosystems that a test uses, the connected one too."""
+    given = getattr(item, "funcargs", {})
+    connected = next((given[name] for name in ("connected", "beating") if name in given), None)
+    return [*_ecosystems(item), *([connected.butlers] if connected else ())]
+
+
 def _calls(item: pytest.Item) -> list[LedgerEntry]:
     """The model calls that are booked on a test."""
     gateways = {each.gateway.url: each.gateway.client for each in _ecosystems(item)}
@@ -144,11 +173,10 @@ def _calls(item: pytest.Item) -> list[LedgerEntry]:
 
 def _refused_keys(item: pytest.Item, began: dt.datetime) -> str:
     given = getattr(item, "funcargs", {})
-    used = [*_ecosystems(item), *([given["connected"].butlers] if "connected" in given else ())]
     subject: Subject | None = given.get("subject")
     variables = subject.env.items() if subject else ()
     held_in = [name for name, value in variables if "{gateway_key}" in value]
-    gateways = {ecosystem.gateway.url: ecosystem.gateway.client for ecosystem in used}
+    gateways = {ecosystem.gateway.url: ecosystem.gateway.client for ecosystem in _used(item)}
     notes = [
         refused_keys(trio.run(client.ledger), test=item.nodeid, since=began, held_in=held_in)
         for client in gateways.values()
@@ -184,6 +212,7 @@ def butler_ecosystem(
     pytestconfig: pytest.Config,
 ) -> Iterator[Ecosystem]:
     """The running ecosystem: a handle per butler of the roster (E2E-PROVISIONING)."""
+    harness_loop.run(partial(place_witness, environment))
     profiling = profiled(pytestconfig, harness_run, environment, evidence=run_evidence)
     with harness_loop.hold(profiling):
         yield environment
@@ -250,6 +279,7 @@ def connected(
         say=progress,
     )
     with harness_loop.hold(manager) as connected:
+        harness_loop.run(partial(place_witness, connected.butlers))
         yield connected
 
 

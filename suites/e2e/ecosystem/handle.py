@@ -97,6 +97,7 @@ class Ecosystem:
         watched_ids: how many of ``sent_ids`` belong to earlier tests.
         late_errors: errors about messages of earlier tests, which no test answered for.
         misses: how many calls that were not in the cassette have been reported.
+        witnessed: its databases keep what rows go through (``observe/witness.py``).
     """
 
     butlers: Mapping[str, Butler]
@@ -112,6 +113,7 @@ class Ecosystem:
     watched_ids: int = 0
     late_errors: list[ErrorLine] = dataclasses.field(default_factory=list)
     misses: int = 0
+    witnessed: bool = False
 
     def __post_init__(self) -> None:
         self.logs = self.evidence.path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 import pytest
@@ -16,6 +17,7 @@ from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import link_butlers, open_ecosystem
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.knobs import turned
+from suites.e2e.observe.witness import place_witness
 from suites.e2e.worlds.chaos import Chaos
 
 #: A message after something broke: its sessions, a deadline or two on the way, on loaded cores.
@@ -75,6 +77,7 @@ def fragile_ecosystem(
     )
     progress("booting an ecosystem to be broken")
     with harness_loop.hold(manager) as ecosystem:
+        harness_loop.run(partial(place_witness, ecosystem))
         ecosystem.patience_s = max(ecosystem.patience_s, PATIENCE_S)
         yield ecosystem
 

@@ -28,6 +28,7 @@ FAULTS = {
     "channels-collide": "an event id is the same message on every channel",
     "claimed-not-done": "symptom_log answers ok and inserts nothing",
     "classify-always-general": "every message goes to general, and the inbox row denies a fallback",
+    "completed-too-early": "a message is completed first, and its outcomes are written a moment later",
     "context-dropped": "a trigger's context never reaches the session",
     "core-tool-missing": "no butler offers schedule_delete",
     "cost-halved": "session rows record half of what was spent",

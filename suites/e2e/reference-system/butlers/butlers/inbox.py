@@ -129,6 +129,8 @@ class Inbox:
         self, request_id: UUID, *, state: str, outcomes: list[dict[str, Any]], summary: str
     ) -> None:
         """Every segment has its outcome."""
+        if faults.on("completed-too-early"):
+            await self._set(request_id, "lifecycle_state = $2", state)
         await self._set(
             request_id,
             "lifecycle_state = $2, dispatch_outcomes = $3, response_summary = $4",
