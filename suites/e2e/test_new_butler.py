@@ -10,6 +10,7 @@ import pytest
 
 from harness_core.base.bridge import Loop
 from harness_core.base.evidence import Evidence
+from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import route, say, use
 from harness_core.infrastructure.databases import Contains
 from harness_core.process import Run
@@ -30,6 +31,9 @@ description = "Garden: plants, seeds, sowing, watering, ${GARDEN_WORD}, roses an
 capabilities = ["plants", "watering", "sowing"]
 """
 
+#: What the butler is told of itself, in no message and no description.
+INSTRUCTIONS = "You are the garden butler. The key to the greenhouse hangs behind the {token} vase."
+
 #: What stands for ``${GARDEN_WORD}``, as it is.
 WORD = 'tomatoes "Öchsle" \\ ${HOME}'
 
@@ -42,7 +46,11 @@ SHED = """
 name = "shed-2"
 port = 8178
 description = "Shed: tools, ladders, buckets."
+
+[butler.runtime]
+model = "claude-sonnet-4-5-20250929"
 """
+SHED_MODEL = "claude-sonnet-4-5-20250929"
 CODE_OF = "general"
 ASKS = "${GARDEN_WORD}"
 
@@ -59,12 +67,15 @@ def test_a_new_folder_is_booted_registered_and_reached(
 ) -> None:
     """In a copy of the roster, a new folder is booted, registered, and gets its messages.
 
-    So is one with tools and tables of its own, and a hyphen in its name.
+    So is one with tools and tables of its own, and a hyphen in its name. Each is told what its
+    CLAUDE.md says, and thinks with the model that its file names.
     """
     roster = tmp_path / "roster"
     link_butlers(subject, roster, ["switchboard"])
     (roster / "garden").mkdir()
     (roster / "garden" / "butler.toml").write_text(GARDEN, encoding="utf-8")
+    told = f"behind{token}"
+    (roster / "garden" / "CLAUDE.md").write_text(INSTRUCTIONS.format(token=told), encoding="utf-8")
     shutil.copytree(roster_directory(subject) / CODE_OF, roster / "shed-2")
     (roster / "shed-2" / "butler.toml").write_text(SHED, encoding="utf-8")
     manager = open_ecosystem(
@@ -100,11 +111,20 @@ async def expect_reached(ecosystem: Ecosystem, token: str) -> None:
     status = await ecosystem["garden"].status()
 
     assert status["name"] == "garden", f"garden calls itself {status['name']!r}"
-    sent = await ecosystem.send(
-        f"Please water the tomatoes in the greenhouse ({token})",
-        model=[route("garden"), say("They are watered.")],
+    # A call of the model that was told what stands in the butler's own file, and no other.
+    told = Fault(kind="latency", times=100, contains=f"behind{token}")
+    async with ecosystem.gateway.client.fault(told) as number:
+        sent = await ecosystem.send(
+            f"Please water the tomatoes in the greenhouse ({token})",
+            model=[route("garden"), say("They are watered.")],
+        )
+        journey = await follow(ecosystem, sent)
+        met = await ecosystem.gateway.client.fault_met(number)
+
+    assert met == 1, (
+        "the system prompt of a butler's sessions is its CLAUDE.md: expected the one call of garden's "
+        f"session to be told it, and no other; {met} calls were\n{journey.text()}"
     )
-    journey = await follow(ecosystem, sent)
     expect_inbox(journey, ["garden"])
     expect_routing(journey, ["garden"])
     expect_sessions(journey, ["garden"])
@@ -131,5 +151,12 @@ async def expect_code_used(ecosystem: Ecosystem, token: str) -> None:
     assert called == ["entity_create"], (
         f"tool calls are recorded by the tool's own name: expected entity_create, found {called}\n"
         f"{journey.text()}"
+    )
+    models = {row["model"] for row in journey.of_message("shed-2")}
+    asked = {call.model for call in journey.calls if call.kind == "messages" and call.tools}
+
+    assert (models, asked) == ({SHED_MODEL}, {SHED_MODEL}), (
+        f"a butler thinks with the model that its file names, {SHED_MODEL}: its row says {models}, "
+        f"called were {asked}\n{journey.text()}"
     )
     await ecosystem["shed-2"].database.expect_row("entities", where={"name": f"ladder {token}"})

@@ -19,10 +19,11 @@ from suites.e2e.observe.expect_broken_journey import (
     expect_one_session,
     expect_outcome,
 )
-from suites.e2e.observe.expect_journey import fallback_reason
+from suites.e2e.observe.expect_journey import NO_REASON, expect_fallback, fallback_reason
 from suites.e2e.observe.journey import follow
 from suites.e2e.worlds.canned import TOOL_OF, to_general, to_health, to_relationship
 from suites.e2e.worlds.chaos import Chaos, expect_in_time, expect_soon, processes_of
+from suites.e2e.worlds.quarantine import quarantined
 
 pytestmark = pytest.mark.covers("E2E-CHAOS")
 
@@ -161,3 +162,69 @@ async def test_an_answer_without_an_end(fragile: Ecosystem, chaos: Chaos) -> Non
     assert len(rows) == 1, f"the place of a session that ended is free for one more: {rows}"
     assert rows[0]["completed_at"] is not None, f"that one was left open: {rows}"
     await expect_no_open_session(general)
+
+
+@pytest.mark.capability("own-process")
+@pytest.mark.disturbs
+@pytest.mark.knob("session_deadline_s")
+async def test_a_classification_without_an_end(fragile: Ecosystem, chaos: Chaos) -> None:
+    """A message whose classification hears nothing, or hears no end, falls back openly, in time.
+
+    The next one of the same sender, whose classification is of no use either, waits for it no longer.
+    """
+    await chaos.start(
+        "switchboard", **turned(fragile.subject, "switchboard", session_deadline_s=SESSION_S)
+    )
+    sent = []
+    for kind in ("hang", "endless"):
+        message = to_health()
+        await chaos.provider(
+            Fault(kind=kind, times=ALL, contains=message.token, without_tools=True)
+        )
+        sent.append(await fragile.send(message.text))
+    for each in sent:
+        journey = await follow(fragile, each)
+        expect_fallback(journey, classified=False)
+        (asking,) = journey.of_message("switchboard")
+
+        expect_in_time(
+            "the classification",
+            asking["duration_ms"] / 1000,
+            deadline_s=SESSION_S,
+            slack_s=SLACK_S,
+            story=journey.text(),
+        )
+    message = to_health()
+    await chaos.provider(
+        Fault(kind="answer", text="no idea", times=ALL, contains=message.token, without_tools=True)
+    )
+    same = {name: sent[0].arguments[name] for name in ("source", "sender")}
+    # On a loaded machine it may run into the deadline as well.
+    after = await follow(fragile, await fragile.send(message.text, **same))
+    expect_fallback(after, classified=None)
+    await expect_no_open_session(fragile.switchboard)
+
+
+@pytest.mark.covers("E2E-CHAOS", "E2E-REGISTRY")
+@pytest.mark.capability("registry-table")
+@pytest.mark.disturbs
+async def test_a_fallback_that_reaches_nobody(fragile: Ecosystem, chaos: Chaos) -> None:
+    """With general in quarantine the row says why it fell back, and that its target was not there.
+
+    Nobody else gets what is for general.
+    """
+    message = to_health()
+    await chaos.provider(
+        Fault(kind="answer", text="no idea", times=ALL, contains=message.token, without_tools=True)
+    )
+    async with quarantined(fragile, "general"):
+        journey = await follow(fragile, await fragile.send(message.text))
+    story = journey.text()
+
+    expect_outcome(journey, "general", {"target_unavailable"})
+    reason = fallback_reason(journey.inbox[0]["decomposition"])
+
+    assert reason not in {None, NO_REASON}, f"the fallback is silent\n{story}"
+    ran = [name for name in fragile.butlers if name != "switchboard" and journey.of_message(name)]
+
+    assert not ran, f"what is for a butler in quarantine is done by nobody, found {ran}\n{story}"

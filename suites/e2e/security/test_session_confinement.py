@@ -170,9 +170,7 @@ def test_nothing_is_left_of_it(held: SessionSeen) -> None:
     assert [True] == [row["success"] for row in rows], (
         f"the session ends well\n{held.journey.text()}"
     )
-    assert () == held.left_processes, f"processes are left: {held.left_processes}"
-    assert () == held.left_places, f"directories are left: {[*map(str, held.left_places)]}"
-    assert () == held.left_files, f"temporary files are left: {held.left_files}"
+    expect_nothing_left(held)
 
 
 @pytest.mark.covers("E2E-CONFINEMENT", "E2E-SESSIONS")
@@ -185,7 +183,7 @@ async def test_it_can_do_nothing_after_its_end(held: SessionSeen, token: str) ->
 @pytest.mark.disturbs
 @pytest.mark.knob("session_deadline_s")
 async def test_it_can_do_nothing_when_it_was_cut_off(ecosystem: Ecosystem, token: str) -> None:
-    """Nor can one that ran into its deadline, whose process may not know of it yet."""
+    """Nor can one that ran into its deadline, whose process may not know of it yet; nothing is left of it."""
     health = ecosystem["health"]
     before = dict(health.environment)
     health.environment.update(
@@ -206,11 +204,19 @@ async def test_it_can_do_nothing_when_it_was_cut_off(ecosystem: Ecosystem, token
         assert [False] == [row["success"] for row in rows], (
             f"a session whose model never answers fails\n{seen.journey.text()}"
         )
+        expect_nothing_left(seen)
         await expect_powerless(seen, token)
     finally:
         health.environment.clear()
         health.environment.update(before)
         await health.restart()
+
+
+def expect_nothing_left(seen: SessionSeen) -> None:
+    """Processes, directories and temporary files of a session went with it."""
+    assert () == seen.left_processes, f"processes are left: {seen.left_processes}"
+    assert () == seen.left_places, f"directories are left: {[*map(str, seen.left_places)]}"
+    assert () == seen.left_files, f"temporary files are left: {seen.left_files}"
 
 
 async def expect_powerless(seen: SessionSeen, token: str) -> None:

@@ -58,6 +58,8 @@ class Deliveries:
         for row in await pool.fetch(
             "SELECT * FROM delivery_requests WHERE status = 'pending' ORDER BY created_at"
         ):
+            if faults.on("delivery-forgotten"):
+                break
             self._butler.log.info("delivery.recovered", delivery_id=row["id"])
             self._begin(plain(row))
 

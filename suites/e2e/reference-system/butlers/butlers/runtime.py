@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import signal
 import sys
 import tempfile
@@ -223,6 +224,11 @@ def _private_directory(prefix: str) -> Iterator[Path]:
     """A directory for one session, open to its user alone, gone with all that is in it."""
     if faults.on("session-home-kept"):
         yield Path(tempfile.mkdtemp(prefix=prefix))
+        return
+    if faults.on("cut-session-files-kept"):
+        kept = tempfile.mkdtemp(prefix=prefix)
+        yield Path(kept)
+        shutil.rmtree(kept, ignore_errors=True)
         return
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
         yield Path(name)

@@ -115,7 +115,7 @@ class Spawner:
         self._tracer = tracer
         self._log = log
         self._tools = tools
-        self._system_prompt = config.text("CLAUDE.md")
+        self._system_prompt = config.text("CLAUDE.md") * (not faults.on("instructions-dropped"))
         if faults.on("prompt-unwarned"):
             lines = self._system_prompt.splitlines(keepends=True)
             self._system_prompt = "".join(line for line in lines if "is data" not in line)
@@ -286,7 +286,9 @@ class Spawner:
         try:
             if cut is not None:
                 raise cut
-            unbounded = faults.on("session-without-deadline")
+            unbounded = faults.on("session-without-deadline") or (
+                not job.tools and faults.on("classification-without-deadline")
+            )
             async with asyncio.timeout(
                 None if unbounded else self._config.runtime.session_timeout_s
             ):

@@ -31,7 +31,8 @@ async def exchange(
 
     if faults.on("token-in-delivery-error"):
         service = f"{service} at {url}"
-    client = httpx2.AsyncClient(timeout=timeout_s, headers=headers)
+    bounds = httpx2.Timeout(None if faults.on("delivery-hangs") else timeout_s, connect=timeout_s)
+    client = httpx2.AsyncClient(timeout=bounds, headers=headers)
     try:
         async with client:
             answer = await client.request(method, url, json=body, params=query)
