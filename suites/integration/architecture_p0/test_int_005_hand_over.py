@@ -12,7 +12,16 @@ from workbench_contract.findings import Stage
 
 from harness_core.doubles.http import HttpClient, Response
 from harness_core.doubles.turns import use
-from suites.integration.bundles import ESTIMATE, FILES, OBJECTIVES, PLAN, TODO, changed, sound
+from suites.integration.bundles import (
+    ESTIMATE,
+    FILES,
+    OBJECTIVES,
+    PLAN,
+    TODO,
+    Bundle,
+    changed,
+    sound,
+)
 from suites.integration.cataloguing import Catalogue
 from suites.integration.comparing import expect_same, utc
 from suites.integration.episodes import Episodes, calls, new_token
@@ -188,7 +197,59 @@ async def test_int_005_all_findings_of_the_first_stage_that_has_any(episodes: Ep
         entries = open_list.count("- [ ]")
         assert len(of_plan) >= 4, f"expected a finding for each of 4 headings, found {of_plan}"
         assert entries == len(of_list), f"expected {entries} open entries told, found {of_list}"
+        several, says = _several(bundle, planner.issued)
+        answer = await planner.judged(several)
+        what = "several mistakes of several kinds in each file"
+        expect_found(answer, Stage.VALID, set(FILES), what=what, says=says)
         expect_accepted(await planner.judged(bundle), "the same, corrected")
+
+
+def _several(bundle: Bundle, issued: str) -> tuple[Bundle, list[str]]:
+    """A bundle whose files each have several mistakes, none of which hides another, and words about each."""
+    part = bundle.estimate["manufactured_parts"][0]["id"]
+    plan = bundle.plan
+    for text, other in (
+        ("## 1. Solution Overview", "## 1. Overview"),
+        ("1. Press the flap", "- Press the flap"),
+        ("2. Screw the base", "- Screw the base"),
+        ("## 5. Risk", "## 6. Appendix\n\nMore.\n\n## 5. Risk"),
+        ("- The ball may miss: the flap is adjustable.", "- TODO"),
+    ):
+        plan = plan.replace(text, other)
+    lines = [line for line in bundle.todo.split("\n") if line.startswith("- [")]
+    first, second, *_, last = lines
+    unticked = next(line for line in issued.split("\n") if last.removeprefix("- [x]") in line)
+    todo = "\n".join([first.replace("[x]", "[X]"), *lines[2:-1], unticked, "All done.", ""])
+    objectives, estimate = bundle.objectives, bundle.estimate
+    for path, value in (
+        ("build_zone.max_mm.0", 1_000),
+        ("forbid_zones.0.min_mm.2", 500),
+        ("moving_parts.1.name", "flap"),
+        ("moving_parts.0.control", ...),
+        ("constraints.max_weight_g", "many"),
+        ("randomization.colour", "red"),
+    ):
+        objectives = changed(objectives, path, value)
+    for path, value in (
+        ("constraints.planner_target_max_unit_cost_usd", 900),
+        ("manufactured_parts.0.stock_mm", [30, 30, 30]),
+        ("manufactured_parts.1.volume_mm3", "some"),
+        ("manufactured_parts.2.id", part),
+        ("assembly.steps.0.parts", [part, "nobody"]),
+        ("totals.colour", "red"),
+    ):
+        estimate = changed(estimate, path, value)
+    second_id = second.rpartition("todo:")[2].partition(" ")[0]
+    says = [
+        *("1. Solution Overview", "6. Appendix", "3. Assembly Strategy", "TODO"),
+        *("[X]", second_id, "open", "All done."),
+        *("build_zone", "forbid_zones[0]", "moving_parts[1].name", "moving_parts[0].control"),
+        *("max_weight_g", "randomization.colour"),
+        *("planner_target_max_unit_cost_usd", "stock_mm", "manufactured_parts[1].volume_mm3"),
+        *("manufactured_parts[2].id", "nobody", "totals.colour"),
+    ]
+    made = Bundle(plan=plan, todo=todo, objectives=objectives, estimate=estimate)
+    return made, says
 
 
 async def test_int_005_rounds(episodes: Episodes) -> None:

@@ -79,6 +79,30 @@ _WRONG: Final = {
 }  # fmt: skip
 
 
+#: What a section may hold, and the places of the sections that need something else.
+_HELD: Final = {
+    "prose alone": ("Of this there is much to say.", (1, 2, 3, 4)),
+    "bullets alone": ("- one: this\n- two: that", (0, 2)),
+    "a numbered list alone": ("1. one: this\n2. two: that", (0,)),
+    "a table alone": ("| a | b |\n|---|---|\n| one | this |", (0, 2)),
+    "nothing": ("", (0, 1, 2, 3, 4)),
+    "a table of a header": ("| a | b |\n|---|---|", (0, 1, 2, 3, 4)),
+    "a list of empty entries": ("-\n-\n\n1.\n2.", (0, 1, 2, 3, 4)),
+    "code alone": ("```\n1. one\n```", (0, 1, 2, 3, 4)),
+    "a comment alone": ("<!--\nOf this:\n\n1. one\n-->", (0, 1, 2, 3, 4)),
+    "a heading alone": ("### 1. More of this", (0, 1, 2, 3, 4)),
+}
+
+#: Where a plan may leave what is still to be written: what is replaced, by what, and what is named.
+_UNWRITTEN: Final = (
+    ("A flap throws", "Fill in\n\nA flap throws", "Fill in"),
+    ("` | made | 1 | ", "` | <what it is> | 1 | ", "<what it is>"),
+    ("1. Press the flap onto the shaft.", "1. FIXME", "FIXME"),
+    ("2. Screw the base down.", "2. Screw it\n   - TBD", "TBD"),
+    ("- The ball may miss: the flap is adjustable.", "- ???", "???"),
+)
+
+
 def _changed(planner: Planner, text: str, other: str) -> Bundle:
     bundle = planner.sound()
     found = text.replace("design", f"design-{planner.number}")
@@ -112,10 +136,39 @@ async def test_int_006_the_five_sections(episodes: Episodes) -> None:
         answer = await planner.judged(planner.sound().replaced(plan=prose))
         says = ["4. Cost & Weight Budget"]
         expect_found(answer, Stage.VALID, {PLAN}, what="a plan: budget as prose", says=says)
+        await _each_section_holds_what_it_is_for(planner)
         for ends in ("\r\n", "\r"):
             # The file API keeps them as they are.
             bundle = planner.sound().replaced(plan=plan.replace("\n", ends))
             expect_accepted(await planner.judged(bundle), f"a plan whose lines end in {ends!r}")
+
+
+async def _each_section_holds_what_it_is_for(planner: Planner) -> None:
+    """All sections that hold something else are named, and no other; so is each placeholder, wherever it is."""
+    bundle = planner.sound()
+    before, sections = _sections(bundle.plan)
+    for name, (content, wrong) in _HELD.items():
+        made = [
+            f"## {_HEADINGS[place]}\n\n{content}\n\n" if place in wrong else section
+            for place, section in enumerate(sections)
+        ]
+        answer = await planner.judged(bundle.replaced(plan=before + "".join(made)))
+        says = [_HEADINGS[place] for place in wrong]
+        what = f"a plan with {name} in {says}"
+        found = expect_found(answer, Stage.VALID, {PLAN}, what=what, says=says)
+        others = [
+            each
+            for each in found
+            if any(title in each.where for title in _HEADINGS if title not in says)
+        ]
+        assert not others, f"sections that hold what they are for are refused of {what}: {others}"
+    plan = bundle.plan
+    for text, other, _ in _UNWRITTEN:
+        plan = plan.replace(text, other, 1)
+    answer = await planner.judged(bundle.replaced(plan=plan))
+    says = [named for *_, named in _UNWRITTEN]
+    what = "a plan with placeholders in its prose, table and lists"
+    expect_found(answer, Stage.VALID, {PLAN}, what=what, says=says)
 
 
 async def test_int_006_parts_in_a_list(episodes: Episodes) -> None:

@@ -27,6 +27,30 @@ _CYLINDER: Final[dict[str, Any]] = {
     "moved_object.size": {"radius_mm": 3, "height_mm": 8},
 }
 
+_BOX: Final[dict[str, Any]] = {
+    "moved_object.shape": "box",
+    "moved_object.size": {"x_mm": 1, "y_mm": 4, "z_mm": 8},
+}
+
+_DOFS: Final = tuple(f"{way}_{axis}" for way in ("rotate", "slide") for axis in "xyz")
+
+
+def _held(*, right: bool) -> list[dict[str, Any]]:
+    """A motor for each dof that holds its position, in the unit of its dof or in the other one."""
+    return [
+        {
+            "name": dof,
+            "type": "motor",
+            "dof": dof,
+            "control": {
+                "mode": "hold",
+                "position": {"deg" if dof.startswith("rotate") == right else "mm": 3},
+            },
+        }
+        for dof in _DOFS
+    ]
+
+
 #: Sound at its boundary: what stands at a path instead.
 _SOUND: Final[dict[str, dict[str, Any]]] = {
     "the goal at the bounds": {"goal_zone.max_mm": [150, 10, 20]},
@@ -38,6 +62,9 @@ _SOUND: Final[dict[str, dict[str, Any]]] = {
     # Radius 3 and half its height, 4, reach as far as the ball, however it lies.
     "a pit that a cylinder just misses": {"forbid_zones.0": {"min_mm": [19, -10, 30], "max_mm": [50, 10, 50]}, **_CYLINDER},
     "a ball at the bounds": {"simulation_bounds.min_mm": [1, -50, -10], "build_zone.min_mm": [1, -20, 0]},
+    # Half of the diagonal of 1 by 4 by 8, 4.5, times 1.2 around 10 ± 3 reaches to 18.4.
+    "a pit that a box just misses": {"forbid_zones.0": {"min_mm": [18.4, -10, 30], "max_mm": [50, 10, 50]}, **_BOX},
+    "a motor for each dof": {"moving_parts": _held(right=True)},
     "whole numbers with a point": {"goal_zone.min_mm": [80.0, -10.0, 0.0]},
     "a motor that holds": {"moving_parts.0.control": {"mode": "hold", "position": {"deg": 10}}},
     "a slide that waits": {
@@ -62,6 +89,8 @@ _WRONG: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "the second pit met by the ball": ({"forbid_zones": [{"min_mm": [30, -10, 0], "max_mm": [50, 10, 5]},
                                                          {"min_mm": [18.99, -10, 30], "max_mm": [50, 10, 50]}]}, ["forbid_zones[1]"]),
     "a pit that a cylinder meets by 0.01": ({"forbid_zones.0": {"min_mm": [18.99, -10, 30], "max_mm": [50, 10, 50]}, **_CYLINDER}, ["forbid_zones"]),
+    "a pit that a box meets by 0.01": ({"forbid_zones.0": {"min_mm": [18.39, -10, 30], "max_mm": [50, 10, 50]}, **_BOX}, ["forbid_zones"]),
+    "the other unit for each dof": ({"moving_parts": _held(right=False)}, [f"moving_parts[{place}].control" for place in range(6)]),
     "a pit met by the jitter alone": ({"forbid_zones.0": {"min_mm": [18.5, -10, 30], "max_mm": [50, 10, 50]}}, ["forbid_zones"]),
     "a pit met by the spread alone": ({"forbid_zones.0": {"min_mm": [17.5, -10, 30], "max_mm": [50, 10, 50]}}, ["forbid_zones"]),
     "a pit met by the scale alone": ({"forbid_zones.0": {"min_mm": [18.4, -10, 30], "max_mm": [50, 10, 50]},

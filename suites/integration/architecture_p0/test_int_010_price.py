@@ -167,6 +167,26 @@ async def test_int_010_what_was_typed_is_held_against_what_is_computed(episodes:
             what = f"{path} {wrong}, typed {factor} times what it is"
             says = ["unit_weight_g", f"{part['unit_weight_g']:.2f}", f"{wrong:g}"]
             expect_found(answer, Stage.PRICE, {ESTIMATE}, what=what, says=says)
+        typed, says = bundle, []
+        for place, part in enumerate(bundle.estimate["manufactured_parts"]):
+            usd, name = part["unit_cost_usd"], f"manufactured_parts[{place}].unit_cost_usd"
+            typed = _costing(typed, place, round(usd * 2, 2))
+            says += [name, f"{usd:.2f}", f"{usd * 2:.2f}"]
+        for path in ("manufactured_parts.0.unit_weight_g", "totals.assembly_cost_usd"):
+            typed = typed.replaced(estimate=changed(typed.estimate, path, 77.77))
+            says.append(path.replace(".0.", "[0]."))
+        answer = await planner.judged(typed)
+        what = "the cost of each part, a weight and a total typed otherwise than they are"
+        expect_found(answer, Stage.PRICE, {ESTIMATE}, what=what, says=says)
+
+
+def _costing(bundle: Bundle, place: int, usd: float) -> Bundle:
+    """The bundle with another price of a part that is made, in plan and estimate alike."""
+    part = bundle.estimate["manufactured_parts"][place]
+    line = f"| `{part['id']}` | made | {part['quantity']} | "
+    path = f"manufactured_parts.{place}.unit_cost_usd"
+    typed = bundle.planned(f"{line}{part['unit_cost_usd']:.2f} |", f"{line}{usd:.2f} |")
+    return typed.replaced(estimate=changed(bundle.estimate, path, usd))
 
 
 async def test_int_010_exactly_at_the_cap(episodes: Episodes) -> None:
@@ -198,10 +218,37 @@ async def test_int_010_exactly_at_the_cap(episodes: Episodes) -> None:
                 what = f"a design of {cost} USD and {weight} g under caps of {caps}"
                 found = expect_found(answer, Stage.PRICE, {ESTIMATE}, what=what, says=says)
                 assert len(named) == len(found), f"expected {named} alone, found {found}"
+                by_script = [each.where for each in (await _priced(planner)).findings]
+                over = [each.where for each in found]
+                expect_same(
+                    over, by_script, what=f"what the script says exceeds the caps of {what}"
+                )
+        await _script_goes_by_the_benchmarks_caps(planner, cost, weight)
         low = aiming(bundle, cost=cost - _CENT)
         answer = await planner.judged(low)
         what = "a design that misses the planner's own target by a cent"
         expect_found(answer, Stage.PRICE, {ESTIMATE}, what=what, says=["target"])
+
+
+async def _script_goes_by_the_benchmarks_caps(
+    planner: Planner, cost: Decimal, weight: Decimal
+) -> None:
+    """Whatever caps the estimate claims: what its pricing answers stands in its event as well."""
+    bundle = _at_total(planner.sound(), cost - _CENT, weight - _CENT)
+    estimate = bundle.estimate
+    for key in ("max_unit_cost_usd", "max_weight_g"):
+        for whose in ("benchmark", "planner_target"):
+            estimate = changed(estimate, f"constraints.{whose}_{key}", 9_999)
+    await planner.leave(bundle.replaced(estimate=estimate).files())
+    priced = await _priced(planner)
+    expect_same(
+        ["totals.unit_cost_usd", "totals.weight_g"],
+        sorted(each.where for each in priced.findings),
+        what="what exceeds the caps of the objectives, under those that an estimate claims",
+    )
+    event = calls(await planner.session.events(), "pricing")[-1]["payload"]
+    answer = priced.model_dump(mode="json")
+    expect_same(answer, {key: event[key] for key in answer}, what="a pricing and its event")
 
 
 async def test_int_010_generated_designs(episodes: Episodes) -> None:
@@ -335,6 +382,14 @@ async def test_int_010_each_round_and_each_session_has_its_own_price(episodes: E
         expect_found(answer, Stage.PRICE, {ESTIMATE}, what=what, says=[total])
         repriced = await _priced(first)
         assert repriced.written, f"expected wrong totals to be written over, found {repriced}"
+        differ = {
+            f"totals.{key}"
+            for key, typed in claimed["totals"].items()
+            if abs(typed - dearer.estimate["totals"][key]) > dearer.estimate["totals"][key] / 100
+        }
+        told = {each.where for each in repriced.findings if each.where in differ}
+        assert "totals.unit_cost_usd" in differ, f"cannot tell {claimed} from what is computed"
+        expect_same(differ, told, what="totals that the script says were typed otherwise")
         written = yaml.safe_load((await first.session.read(ESTIMATE)).json()["content"])
         expect_same(dearer.estimate["totals"], written["totals"], what="totals that were written")
         again = await _priced(first)

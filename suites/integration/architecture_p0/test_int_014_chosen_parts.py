@@ -150,6 +150,29 @@ async def test_int_014_what_the_catalogue_does_not_say_is_refused(episodes: Epis
             answer = await planner.judged(bundle.planned(whole, instead))
             what = f"a plan with {instead!r} for {whole!r}"
             expect_found(answer, Stage.AGREE, {PLAN}, what=what, says=says)
+        answer = await planner.judged(_disagreeing(bundle))
+        made = bundle.estimate["manufactured_parts"][1]["id"]
+        says = ["cots_parts[0].part_id", "cots_parts[1].unit_cost_usd", made, other["part_id"]]
+        says += ["cots_parts[1].catalogue_version", "benchmark_max_weight_g", "nobody", "7777"]
+        what = "files that disagree in everything"
+        expect_found(answer, Stage.AGREE, {ESTIMATE, PLAN}, what=what, says=says)
+
+
+def _disagreeing(bundle: Bundle) -> Bundle:
+    """A bundle of two bought parts whose files disagree with each other and with the catalogue, part by part."""
+    estimate = bundle.estimate
+    second, made = estimate["cots_parts"][1], estimate["manufactured_parts"][1]["id"]
+    weight = estimate["constraints"]["benchmark_max_weight_g"]
+    for path, value in (
+        ("cots_parts.0.part_id", "NO-SUCH-PART"),
+        ("cots_parts.1.unit_cost_usd", round(second["unit_cost_usd"] + 1, 2)),
+        ("cots_parts.1.catalogue_version", second["catalogue_version"] + 1),
+        ("constraints.benchmark_max_weight_g", weight + 1),
+    ):
+        estimate = changed(estimate, path, value)
+    budget = "- planner_target_max_weight_g: "
+    plan = bundle.planned(f"| `{made}` |", "| `nobody` |").planned(budget, f"{budget}7777")
+    return plan.replaced(estimate=estimate)
 
 
 async def test_int_014_tiers_are_those_of_all_that_is_ordered(episodes: Episodes) -> None:

@@ -45,8 +45,12 @@ async def _handed(episodes: Episodes, number: int) -> AsyncIterator[tuple[str, s
         )
         judged: DesignJudged = await coder.judged(script)
         assert judged.passed, f"expected the design to pass, found {judged.findings}"
+        # An empty file is absent.
+        await coder.session.write(REFUSAL, " \n")
         answer = await coder.submit()
         assert 200 == answer.status, f"expected the design to be handed over, found {answer}"
+        design = answer.json()
+        assert not design["refuses_plan"], f"a design beside an empty refusal is none: {answer}"
         refusal = {
             "reason": "No such block is worth its price.",
             "proof": [Proof(kind=ProofKind.PRICE, id=judged.price_id).model_dump(mode="json")],
@@ -59,7 +63,7 @@ async def _handed(episodes: Episodes, number: int) -> AsyncIterator[tuple[str, s
         refused = await coder.submit()
         assert 200 == refused.status, f"expected a refusal with proof handed over, found {refused}"
         assert refused.json()["refuses_plan"], f"a refusal of the plan is a design: {refused}"
-        ids = answer.json()["handover_id"], refused.json()["handover_id"]
+        ids = design["handover_id"], refused.json()["handover_id"]
         for each in ids:
             await handover(episodes.controller, each)
         yield ids
@@ -119,6 +123,17 @@ def _malformed(sound_one: dict[str, Any]) -> dict[str, str]:
     }
 
 
+def _wrong_throughout(sound_one: dict[str, Any]) -> str:
+    """A review with several mistakes, none of which hides another."""
+    seen = sound_one["evidence"]["files_checked"][0]
+    evidence = {
+        "images_viewed": "all",
+        "videos_viewed": [],
+        "files_checked": [{**seen, "sha256": "0"}],
+    }
+    return front({"decision": "rejecting", "evidence": evidence, "comments": ["TODO"], "score": 5})
+
+
 async def test_int_016_decision_and_evidence(episodes: Episodes) -> None:
     """What is no review is refused and named; each decision on what it is about is kept as typed data.
 
@@ -142,6 +157,10 @@ async def test_int_016_decision_and_evidence(episodes: Episodes) -> None:
         answer = await reviews.judged(session, front({**approval, "decision": "perhaps"}))
         says = ["decision", "perhaps", *Decision]
         expect_found(answer, Stage.VALID, {REVIEW}, what="an unknown decision", says=says)
+        answer = await reviews.judged(session, _wrong_throughout(approval))
+        says = ["decision", "files_checked[0].sha256", "images_viewed", "comments", "score"]
+        what = "a review with a mistake in each of its keys"
+        expect_found(answer, Stage.VALID, {REVIEW}, what=what, says=says)
         decided = [
             approval,
             reviews.review(Decision.REJECTED, digests, comments=("It ends 4 mm early.", "日本 😀")),
@@ -225,6 +244,22 @@ async def test_int_016_evidence_was_looked_at(episodes: Episodes) -> None:
         answer = await reviews.judged(one, front(as_image))
         says = ["evidence.images_viewed[0]"]
         expect_found(answer, Stage.AGREE, {REVIEW}, what="a script for an image", says=says)
+        every = {"nothing.py": _NOBODYS, "model.py": digests["model.py"], PLAN: plan}
+        wrong = reviews.review(
+            Decision.CONFIRM_PLAN_REFUSAL, every, comments=("No.",), images={"model.py": _NOBODYS}
+        )
+        found = expect_found(
+            await reviews.judged(one, front(wrong)),
+            Stage.AGREE,
+            {REVIEW},
+            what="evidence of which some was read, and a decision on something else",
+        )
+        expect_same(
+            {"decision", "evidence.images_viewed[0]"}
+            | {f"evidence.files_checked[{place}]" for place in (0, 2)},
+            {each.where for each in found},
+            what="what is wrong with a decision and its evidence, and no more",
+        )
         answer = await reviews.judged(other, front(review))
         what = "evidence that another reviewer has read"
         expect_found(answer, Stage.AGREE, {REVIEW}, what=what, says=["model.py"])

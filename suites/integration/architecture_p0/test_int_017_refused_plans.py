@@ -85,6 +85,13 @@ async def _unproven(flow: FlowAtWork, turn: TurnAtWork, bundle: Bundle, price_id
     ):
         await turn.session.write(REFUSAL, front(value, below=""))
         expect_found(await coder.submit(), stage, {REFUSAL}, what=f"a refusal with {name}")
+    several = front({**sound, "proof": [invented[0], real, invented[1]]}, below="")
+    await turn.session.write(REFUSAL, several)
+    answer = await coder.submit()
+    what = "a refusal with a real proof between two that are invented"
+    says = ["proof[0]", "proof[2]"]
+    found = expect_found(answer, Stage.AGREE, {REFUSAL}, what=what, says=says)
+    assert 2 == len(found), f"expected a finding for each proof of nobody, found {found}"
     await turn.session.write(REFUSAL, "I do not like this plan.\n")
     expect_found(await coder.submit(), Stage.VALID, {REFUSAL}, what="a refusal without its form")
     expect_same(before, await flow.get(), what="the flow after refusals that are none")

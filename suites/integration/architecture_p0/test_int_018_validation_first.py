@@ -13,7 +13,7 @@ from workbench_contract.findings import Stage
 
 from harness_core.doubles.http import Response
 from harness_core.doubles.turns import use
-from suites.integration.bundles import Bundle, milled, sound
+from suites.integration.bundles import TODO, Bundle, milled, sound
 from suites.integration.comparing import expect_same
 from suites.integration.environments import is_made
 from suites.integration.episodes import Episodes, calls, new_token
@@ -73,6 +73,19 @@ async def test_int_018_blocked_until_it_has_passed(episodes: Episodes) -> None:
     async with coder_at_work(episodes, number=181, plan=_plan(181)) as coder:
         session = coder.session
         script = _script(181, "SIZE", "from size import SIZE\n")
+        ticked = (await session.read(TODO)).json()["content"]
+        for name, files, missing in (
+            ("no script", {}, {"model.py"}),
+            ("a script of nothing", {"model.py": " \n\t"}, {"model.py"}),
+            ("neither script nor list", {TODO: "\n"}, {"model.py", TODO}),
+        ):
+            for path, text in files.items():
+                await session.write(path, text)
+            expect_found(await coder.submit(), Stage.PRESENT, missing, what=f"a design of {name}")
+        await session.write("model.py", script)
+        await session.write(TODO, ticked.replace("- [x]", "- [ ]", 1))
+        expect_found(await coder.submit(), Stage.VALID, {TODO}, what="a design beside an open list")
+        await session.write(TODO, ticked)
         await session.write("size.py", _SIZE)
         await session.write("model.py", script)
         await _both_refused(coder, "a design without a verdict", says="no record|validate")

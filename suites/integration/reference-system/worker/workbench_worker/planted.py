@@ -43,6 +43,7 @@ _OVERLOOKED: dict[str, Callable[[Finding], bool]] = {
     "plan-prices-unjudged": lambda each: each.file == plan_md.FILE and "unit_cost_usd" in each.found,
     "comments-unneeded": lambda each: "at least one comment" in each.expected,
     "refusal-unproven": lambda each: each.where.startswith("proof"),
+    "nested-keys-unjudged": lambda each: each.expected == "no such key" and "[" in each.where,
     "weight-target-unjudged": lambda each: "planner_target_max_weight_g" in each.where,
 }
 
@@ -102,6 +103,13 @@ def overlooked(session_id: str, verdict: Verdict, files: _Files) -> Verdict:
             left = [each for each in left if not blind(each)]
     if faults.on("one-finding-at-a-time"):
         left = left[:1]
+    if faults.on("plan-sections-after-headings"):
+        heading = any(each.file == plan_md.FILE and "heading" in each.found for each in left)
+        left = [
+            each
+            for each in left
+            if not heading or each.file != plan_md.FILE or "heading" in each.found
+        ]
     if faults.on("nan-hides-the-rest"):
         left = [each for each in left if each.expected == "a finite number"] or left
     if faults.on("plan-judged-once") and _rounds[session_id] > 1:
@@ -120,6 +128,13 @@ def overlooked(session_id: str, verdict: Verdict, files: _Files) -> Verdict:
     return Verdict(findings=(), record=record, refuses_plan=verdict.refuses_plan)
 
 
+def reported(findings: list[Finding]) -> list[Finding]:
+    """The findings about an estimate that its planner is told by the script that prices it."""
+    if faults.on("differences-unreported"):
+        return [each for each in findings if "computed" not in each.expected]
+    return findings
+
+
 def overlooked_in_design(findings: list[Finding], names: Sequence[str]) -> list[Finding]:
     """The findings about a design that was built of parts, without what the fault does not see."""
     blind = {
@@ -134,6 +149,8 @@ def overlooked_in_design(findings: list[Finding], names: Sequence[str]) -> list[
         "fastener-count-unjudged": lambda each: "at least 2" in each.expected,
         "hole-diameters-unjudged": lambda each: "diameter" in each.where + each.expected,
         "walls-unjudged": lambda each: "wall" in each.found + each.expected,
+        "thin-moulds-unjudged": lambda each: "a wall of" in each.found
+        and each.expected == "at least 1 mm",
         "draft-unjudged": lambda each: "draft" in each.found + each.expected,
     }
     for name, unseen in blind.items():

@@ -17,7 +17,7 @@ from workbench_contract.problem import Malformed
 from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
 from workbench_planning.text import finding, is_absent
-from workbench_worker import costs
+from workbench_worker import costs, planted
 from workbench_worker.asked import CurrentSession, Parts, Worker, refusals
 from workbench_worker.files_api import put_bytes, read_bytes
 from workbench_worker.opening import benchmark_of, purpose_of
@@ -77,7 +77,7 @@ async def _priced(session: Session, worker: Parts, price_id: str) -> Priced | Pr
             unit_cost_usd=totals.unit_cost_usd,
             weight_g=float(totals.weight_g),
         ),
-        findings=costs.at_stage(found.findings, Stage.PRICE),
+        findings=planted.reported(costs.at_stage(found.findings, Stage.PRICE)),
         configuration_sha256=costs.shop().sha256,
         written=changed,
     )
