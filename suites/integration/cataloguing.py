@@ -44,6 +44,9 @@ _ANSWER_S: Final = 30.0
 #: More pages than any walk here has.
 _PAGES: Final = 400
 
+#: Caps of a search, and what of a part each is about.
+_CAPS: Final = {"max_unit_cost_usd": "unit_cost_usd", "max_weight_g": "weight_g"}
+
 _COMPARED: Final[dict[str, Callable[[Decimal, Decimal], bool]]] = {
     "<=": lambda found, asked: found <= asked,
     ">=": lambda found, asked: found >= asked,
@@ -76,13 +79,16 @@ class Catalogue:
         answer = await self.ask(**query)
 
         assert 200 == answer.status, f"expected the search {query} answered, found {answer}"
-        return answer.json()
+        page: dict[str, Any] = answer.json()
+        _is_one_answer(page, query)
+        return page
 
     async def walk(self, **query: object) -> list[dict[str, Any]]:
         """Every candidate of a search, page by page.
 
         Raises:
-            AssertionError: a page is refused, empty, of another version or of another total.
+            AssertionError: a page is refused, empty, of another version or of another total, or its cursor
+                leads nowhere.
         """
         found: list[dict[str, Any]] = []
         seen: set[tuple[int, int]] = set()
@@ -91,7 +97,12 @@ class Catalogue:
             found += page["candidates"]
             seen.add((page["catalogue_version"], page["total"]))
             assert 1 == len(seen), f"the pages of {query} are of several versions or totals: {seen}"
-            if page["next_cursor"] is None:
+            ends = page["next_cursor"] is None
+            assert ends == (len(found) >= page["total"]), (
+                f"expected a cursor after each page of {query} but the last, full or not: of "
+                f"{page['total']} parts {len(found)} are found, and the next cursor is {page['next_cursor']}"
+            )
+            if ends:
                 return found
             assert page["candidates"], f"the search {query} has an empty page before its end"
             page = await self.search(**query, cursor=page["next_cursor"])
@@ -103,6 +114,59 @@ class Catalogue:
 
         assert 200 == answer.status, f"expected the prices of {part_ids}, found {answer}"
         return answer.json()
+
+
+def _is_one_answer(page: Mapping[str, Any], query: Mapping[str, Any]) -> None:
+    """Candidates or why there are none; each of the answer's version, and with its fit to each constraint."""
+    none = page["no_match"] is not None
+    assert none == (0 == page["total"]), (
+        f"expected candidates for {query}, or why there are none, and not both: {page}"
+    )
+    candidates = page["candidates"]
+    most = query.get("limit", len(candidates))
+    assert len(candidates) <= int(str(most)), (
+        f"expected {most} candidates at most for {query}: {page}"
+    )
+    version = page["catalogue_version"]
+    for part in candidates:
+        assert version == part["catalogue_version"], (
+            f"expected parts of version {version}, which the answer is of, found {part}"
+        )
+        told = {fit["constraint"]: fit["margin"] for fit in part["fit"]}
+        margins = _margins(part, query)
+        lacking = sorted(set(margins) - set(told))
+        assert not lacking, (
+            f"expected {part['part_id']} to say how it meets each of {sorted(margins)}, found {told}"
+        )
+        wrong = {
+            name: told[name]
+            for name, margin in margins.items()
+            if margin is not None and told[name] is not None and decimals(told[name]) != margin
+        }
+        assert not wrong, (
+            f"expected by how much {part['part_id']} meets its constraints, {margins}, found {wrong}"
+        )
+
+
+def _margins(part: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str, Decimal | None]:
+    """Name of each constraint of a search to how far a part is inside; none where there is no distance."""
+    found: dict[str, Decimal | None] = {}
+    if str(query.get("q", "")).strip():
+        found["q"] = None
+    if "category" in query:
+        found["category"] = None
+    for cap, field in _CAPS.items():
+        if cap in query:
+            found[cap] = decimals(query[cap]) - decimals(part[field])
+    for spec in query.get("spec", ()):
+        sign = next(sign for sign in _COMPARED if sign in spec)
+        key, asked = spec.split(sign, 1)
+        value = part["specs"].get(key)
+        inside = None
+        if sign != "=" and value is not None and not isinstance(value, str):
+            inside = (decimals(asked) - decimals(value)) * (1 if sign == "<=" else -1)
+        found[spec] = inside
+    return found
 
 
 def should_find(
@@ -129,9 +193,10 @@ def should_find(
 
 
 def _fits(part: Mapping[str, Any], query: Mapping[str, Any]) -> bool:
-    caps = {"max_unit_cost_usd": "unit_cost_usd", "max_weight_g": "weight_g"}
     within = all(
-        decimals(part[field]) <= decimals(query[cap]) for cap, field in caps.items() if cap in query
+        decimals(part[field]) <= decimals(query[cap])
+        for cap, field in _CAPS.items()
+        if cap in query
     )
     of_category = query.get("category", part["category"]) == part["category"]
     return within and of_category and all(_has(part, each) for each in query.get("spec", ()))

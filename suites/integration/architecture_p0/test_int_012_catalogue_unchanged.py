@@ -352,6 +352,15 @@ async def _left_what_it_may(
         ids = [part["part_id"] for part in by_api["candidates"]]
         recorded = (event["payload"]["part_ids"], event["payload"]["total"])
         expect_same((ids, by_api["total"]), recorded, what=f"the event of a search for {arguments}")
+        said = json.dumps(event["payload"], ensure_ascii=False)
+        lacking = [text for text in _asked_for(arguments) if text not in said]
+        assert not lacking, f"expected what was searched for, {lacking}, in the event, found {said}"
+
+
+def _asked_for(arguments: Mapping[str, Any]) -> list[str]:
+    """What a search looks for, word by word; not how much of it is shown."""
+    found = [value for name, value in arguments.items() if name not in {"limit", "cursor"}]
+    return [text for each in found for text in (each if isinstance(each, list) else [str(each)])]
 
 
 def _others(events: Sequence[dict[str, Any]]) -> Counter[tuple[str, str]]:

@@ -287,6 +287,8 @@ async def test_int_013_no_match_says_what_to_relax(episodes: Episodes) -> None:
         true = all(nearest[key] == value for key, value in none["nearest"].items())
         assert true, f"the nearest part is told otherwise than it is: {none['nearest']}, {nearest}"
         assert none["relax"], f"no match for {query}, and nothing to relax: {none}"
+        met = [each for each in none["relax"] if should_find([nearest], _alone(query, each))[0]]
+        assert not met, f"the nearest part meets what is to be relaxed: {nearest} meets {met}"
         found = {part["part_id"] for part in await catalogue.walk(**_relaxed(query, none["relax"]))}
         assert nearest["part_id"] in found, (
             f"without {none['relax']} the search {query} does not find {nearest['part_id']}"
@@ -338,6 +340,14 @@ _VAIN: Final[tuple[dict[str, Any], ...]] = (
     {"q": "m4", "max_unit_cost_usd": "0"},
     {"category": "bearing", "max_weight_g": "0.000"},
 )
+
+
+def _alone(query: dict[str, Any], relax: dict[str, Any]) -> dict[str, Any]:
+    """A search by that one of its constraints which is to be relaxed."""
+    name = relax["constraint"]
+    if name == "q":
+        return {"q": relax["asked"]}
+    return {name: query[name]} if name in query else {"spec": [name]}
 
 
 def _relaxed(query: dict[str, Any], relax: list[dict[str, Any]]) -> dict[str, Any]:
