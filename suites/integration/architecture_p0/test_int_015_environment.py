@@ -77,6 +77,11 @@ _ATTACKS: Final[dict[str, tuple[str, set[str], str]]] = {
         {"lib/environment/sizes.py"},
         "in place of",
     ),
+    "a module of its name in another folder": (
+        "mkdir -p lib; echo WALL_MM = 5 > lib/environment.py",
+        {"lib/environment.py"},
+        "in place of",
+    ),
     "a package in place of a module": (
         "mkdir environment/sizes; echo WALL_MM = 5 > environment/sizes/__init__.py",
         {"environment/sizes/__init__.py"},

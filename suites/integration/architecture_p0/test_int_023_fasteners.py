@@ -104,6 +104,7 @@ _WRONG: Final[dict[str, tuple[dict[str, object], list[str]]]] = {
     "an unknown part": ({"pairs.0.parts.0": "lid"}, ["lid"]),
     "a part on itself": ({"pairs.0.parts.0": _BASE}, ["pairs[0].parts"]),
     "another diameter": ({"pairs.0.fasteners.0.holes.0.diameter_mm": 5.0}, ["pairs[0].fasteners[0]"]),
+    "a screw that is too thick": ({"pairs.0.fasteners.1.diameter_mm": 4.2}, ["pairs[0].fasteners[1]"]),
     "an axis across": ({"pairs.0.fasteners.0.holes.1.axis": (1.0, 0.0, 0.0)}, ["pairs[0].fasteners[0]"]),
     "an axis of no length": (
         {"pairs.0.fasteners.1.holes.1.axis": (0.0, 0.0, 0.0)},

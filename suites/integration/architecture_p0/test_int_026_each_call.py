@@ -44,10 +44,16 @@ _CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 )
 
 
+def _tool_of(operation: str) -> str:
+    """The tool by which an agent has an operation carried out."""
+    group, name = operation.removeprefix("/").rpartition("/")[::2]
+    return f"{group}_{name}" if group in {"fs", "git"} else name
+
+
 @pytest.mark.covers("INT-026")
 @pytest.mark.integration_p0
 async def test_int_026_each_call_ended_as_its_event_says(episodes: Episodes) -> None:
-    """Whichever operation is carried out or refused, it leaves one event of a tool call that says which.
+    """Whichever operation is carried out or refused, it leaves one event of a tool call that says which, and of what.
 
     The model provider is a stand-in: the gateway holds the planner's model.
     """
@@ -63,6 +69,12 @@ async def test_int_026_each_call_ended_as_its_event_says(episodes: Episodes) -> 
             what = f"{operation} of {fields}"
             assert 1 == len(events), f"expected one event of {what}, found {events}"
             ended = events[0]["payload"]["ok"]
+            payload = events[0]["payload"]
+            expect_same(
+                _tool_of(operation), payload["tool"], what=f"the tool in the event of {what}"
+            )
+            told = {key: payload["arguments"].get(key) for key in fields}
+            expect_same(fields, told, what=f"what the event says that was asked of {operation}")
             expect_same(
                 answer.status < 400, ended, what=f"whether {what} was carried out: {answer}"
             )

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from workbench_contract.events import EventKind
+from workbench_foundation import faults
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
 
@@ -35,6 +36,8 @@ def tool_call(session: Session, tool: str, request: BaseModel) -> Iterator[dict[
     finally:
         took_s = round(time.monotonic() - started, 6)
         arguments = _short(request.model_dump(mode="json"))
+        if faults.on("tool-call-of-any-model"):
+            arguments.pop("model", None)
         payload = {"tool": tool, "arguments": arguments, "duration_s": took_s} | outcome | details
         session.record(EventKind.TOOL_CALL, payload)
 
