@@ -9,7 +9,7 @@ import pytest
 import trio
 from workbench_contract.benchmark import ReviewDecision as Decision
 from workbench_contract.findings import Stage
-from workbench_contract.flows import Flow, FlowRefused, FlowRequest
+from workbench_contract.flows import Flow, FlowList, FlowRefused, FlowRequest, FlowSummary
 from workbench_contract.handover import CONTEXT
 
 from harness_core.doubles.turns import use
@@ -181,17 +181,52 @@ async def test_int_033_rounds_are_used_up(episodes: Episodes) -> None:
     expect_refused(again, 409, says="failed")
 
 
+async def _are_listed(episodes: Episodes, submitted: list[str]) -> None:
+    """Flows are listed latest first, page by page; by status and purpose those alone that have them.
+
+    Args:
+        episodes: of the stack.
+        submitted: ids of the last flows, in the order in which they were submitted.
+    """
+
+    async def listed(**wanted: str) -> list[FlowSummary]:
+        answer = await episodes.controller.get("/flows", params={"limit": "500", **wanted})
+        assert 200 == answer.status, f"expected the flows with {wanted}, found {answer}"
+        page = FlowList.model_validate_json(answer.body)
+        assert page.total >= len(page.flows), f"a page of more flows than there are: {page}"
+        return page.flows
+
+    every = await listed()
+    latest = [each.flow_id for each in every[: len(submitted)]]
+    expect_same(submitted[::-1], latest, what="the latest flows, latest first")
+    pages = [await listed(limit="1", offset=str(offset)) for offset in range(3)]
+    ids = [[each.flow_id for each in page] for page in pages]
+    expect_same([[each] for each in latest[:3]], ids, what="pages of one flow each")
+    for key in ("status", "purpose"):
+        for value in {getattr(each, key).value for each in every}:
+            found = await listed(**{key: value})
+            kinds = {getattr(each, key).value for each in found}
+            expect_same({value}, kinds, what=f"{key} of the flows that are listed by {value}")
+            wanted = [each.flow_id for each in every if getattr(each, key).value == value]
+            ours = [each for each in wanted if each in submitted]
+            there = [each.flow_id for each in found if each.flow_id in submitted]
+            expect_same(ours, there, what=f"flows of this test that are listed by {value}")
+
+
 async def test_int_033_turns_that_come_to_nothing(episodes: Episodes) -> None:
     """A turn that ends without a hand-over, or is interrupted, ends its flow with that reason.
 
     So does an operator at Temporal; unknown flows are refused. The model provider is a stand-in: the gateway holds the models.
     """
+    submitted = []
     async with flow_at_work(episodes) as flow:
+        submitted.append(flow.id)
         async with flow.turn("planner", 1):
             pass
         found = await flow.until("failed")
     assert "without handing over" in found.reason, f"expected that reason, found {found.reason!r}"
     async with flow_at_work(episodes) as flow:
+        submitted.append(flow.id)
         async with flow.turn("planner", 1) as turn:
             await plan_handed(turn, 333)
         async with flow.turn("coder", 1) as turn:
@@ -214,6 +249,7 @@ async def test_int_033_turns_that_come_to_nothing(episodes: Episodes) -> None:
         assert asked is not None, f"a turn that was interrupted does not say since when: {stopped}"
         closed = await closed_workflow(episodes.stack, found.workflow_id)
         expect_same("canceled", closed.status, what="an interrupted flow at Temporal")
+        submitted.append(flow.id)
     for how in ("cancel", "terminate"):
         async with flow_at_work(episodes) as flow:
             async with flow.turn("planner", 1) as turn:
@@ -221,11 +257,14 @@ async def test_int_033_turns_that_come_to_nothing(episodes: Episodes) -> None:
                 await episodes.until(turn.episode_id, "cancelled")
             found = await flow.until("cancelled")
         assert found.reason, f"expected a flow that was ended by {how} to say so, found {found}"
+        submitted.append(flow.id)
     async with flow_at_work(episodes) as flow:
         async with flow.turn("planner", 1):
             await end_workflow(episodes.stack, flow.workflow_id, "delete")
             found = await flow.until("failed", "cancelled")
         assert found.reason, f"expected a flow that Temporal forgot to say so, found {found}"
+        submitted.append(flow.id)
+    await _are_listed(episodes, submitted)
     for path in ("/flows/none", "/benchmarks/none"):
         expect_refused(await episodes.controller.get(path), 404)
     expect_refused(await episodes.controller.post("/flows/none/interrupt"), 404)

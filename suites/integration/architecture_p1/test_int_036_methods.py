@@ -8,12 +8,13 @@ import re
 from typing import Any, Final
 
 import pytest
+from workbench_contract.design import DesignJudged
 from workbench_contract.findings import Stage
 
 from suites.integration.bundles import Bundle, Made, changed, milled, moulded, printed, sound
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes
-from suites.integration.planners import Planner, coder_at_work, expect_found
+from suites.integration.planners import Coder, Planner, coder_at_work, expect_found
 from suites.integration.refusals import expect_refused
 
 pytestmark = [pytest.mark.covers("INT-036"), pytest.mark.integration_p1]
@@ -107,6 +108,7 @@ async def test_int_036_nine_parts_are_priced_by_their_methods(episodes: Episodes
 _POCKET: Final = (
     "Pos(21, 0, 5) * (Box(40, 30, 10) - extrude(RectangleRounded(20, 10, {}), amount=6))"
 )
+_GROOVED: Final = "Pos(90, 0, 2.5) * (Box(30, 20, 5) - Pos(0, 0, 2) * Box(40, {}, 3))"
 _DRILLED: Final = "Pos(21, 0, 5) * (Box(40, 30, 10) - Cylinder({}, 30))"
 
 #: A part, a shape that its method cannot make, and what is said of it: some just beyond what a tool does.
@@ -134,13 +136,44 @@ _IMPOSSIBLE: Final = (
     ("print-2", "Pos(130, 30, 0.3) * Box(15, 15, 0.6)", "wall"),
 )
 
-#: Some of them in one design, not beside each other: no finding hides another.
-_AT_ONCE: Final = tuple(_IMPOSSIBLE[place] for place in (1, 3, 7))
+#: Each part just beyond what its method can do, in one design: no finding hides another.
+_BEYOND: Final = (
+    ("cnc-0", _POCKET.format(1.45), "radius"),
+    # Its stock is 21 by 21 by 21 mm.
+    ("cnc-1", "Pos(60, 0, 60) * Cylinder(10, 21.2)", "stock"),
+    ("cnc-2", _GROOVED.format(2.9), "gap"),
+    ("mould-0", "Pos(120, 0, 0) * extrude(Rectangle(30, 20), amount=3, taper=0.8)", "draft"),
+    ("mould-1", "Pos(20, 30, 0) * extrude(Rectangle(24, 24), amount=0.9, taper=2)", "wall"),
+    ("mould-2", "Pos(50, 30, 40) * extrude(Circle(12), amount=4.4, taper=2)", "wall"),
+    ("print-0", "Pos(80, 30, 5) * Rot(180, 0, 0) * Cone(14, 3.3, 10)", "overhang|hang"),
+    ("print-1", "Pos(105, 30, 36) * Cylinder(8, 0.8)", "wall"),
+    (
+        "print-2",
+        "Pos(105, -30, 7.5) * Box(15, 15, 15) + Pos(105, -30, 14) * Box(24, 15, 2)",
+        "overhang|hang",
+    ),
+)
 
-#: A part, a shape that a tool can just make, and what is not said of it.
-_POSSIBLE: Final = (
+#: Each part just within, and what is not said of it.
+_WITHIN: Final = (
     ("cnc-0", _POCKET.format(1.55), "radius|corner|sharp"),
-    ("cnc-0", _DRILLED.format(0.55), "hole|diameter"),
+    ("cnc-1", "Pos(60, 0, 60) * Cylinder(10, 20.9)", "stock"),
+    ("cnc-2", _GROOVED.format(3.1), "gap|corner|radius"),
+    ("mould-0", "Pos(120, 0, 0) * extrude(Rectangle(30, 20), amount=3, taper=1.2)", "draft"),
+    ("mould-1", "Pos(20, 30, 0) * extrude(Rectangle(24, 24), amount=1.1, taper=2)", "wall"),
+    ("mould-2", "Pos(50, 30, 40) * extrude(Circle(12), amount=3.8, taper=2)", "wall"),
+    ("print-0", "Pos(80, 30, 5) * Rot(180, 0, 0) * Cone(12.5, 3.3, 10)", "overhang|hang"),
+    ("print-1", "Pos(105, 30, 36) * Cylinder(8, 1)", "wall"),
+)
+
+#: What is no closed solid of one piece, of a part of each method.
+_NO_SOLIDS: Final = (
+    ("cnc-0", "Part(children=[Pos(12, 0, 5) * Box(9, 9, 9), Pos(30, 0, 5) * Box(9, 9, 9)])"),
+    ("mould-1", "Solid(Shell((Pos(20, 30, 4) * Box(9, 9, 9)).faces()[:5]))"),
+    (
+        "print-1",
+        "Part(children=[Pos(100, 30, 4.5) * Box(9, 9, 9), Pos(120, 30, 4.5) * Cylinder(3, 9)])",
+    ),
 )
 
 
@@ -152,6 +185,24 @@ def _with(script: str, name: str, shape: str) -> str:
     )
 
 
+async def _is_no_solid(coder: Coder, script: str) -> None:
+    """Two pieces, or an open shell: refused of a part of each method, by verdict or before one, and named."""
+    for part, shape in _NO_SOLIDS:
+        await coder.session.write("model.py", _with(script, f"{part}-362", shape))
+        answer = await coder.validated()
+        if answer.status == 200:
+            judged = DesignJudged.model_validate_json(answer.body)
+            assert not judged.passed, f"expected {part} as {shape} to be no part, found {judged}"
+            places = {each.where.partition(":")[0] for each in judged.findings}
+            expect_same({f"{part}-362"}, places, what=f"parts with findings, beside {part}")
+            told = " ".join(f"{each.found} {each.expected}" for each in judged.findings)
+        else:
+            told = expect_refused(answer, 409, 422)
+        said = [word for word in ("solid", "shell", "piece", "closed") if word in told]
+        assert said, f"expected that {shape} is no closed solid of one piece, found {told}"
+        expect_refused(await coder.simulate(), 409, 422)
+
+
 async def test_int_036_what_a_method_cannot_make(episodes: Episodes) -> None:
     """A part that its method cannot make is refused with that method's reason, and only that part.
 
@@ -160,9 +211,13 @@ async def test_int_036_what_a_method_cannot_make(episodes: Episodes) -> None:
     """
     made, script = _nine(362)
     async with coder_at_work(episodes, number=362, plan=_plan(362, made)) as coder:
-        for part, shape, reason in _POSSIBLE:
-            judged = await coder.judged(_with(script, f"{part}-362", shape))
-            told = " ".join(each.found for each in judged.findings)
+        within = script
+        for part, shape, _ in _WITHIN:
+            within = _with(within, f"{part}-362", shape)
+        judged = await coder.judged(within)
+        for part, shape, reason in _WITHIN:
+            about = [each for each in judged.findings if each.where.startswith(f"{part}-362")]
+            told = " ".join(each.found for each in about)
             said = [word for word in reason.split("|") if word in told]
             assert not said, f"expected {shape} to be possible, found {told}"
         for part, shape, reason in _IMPOSSIBLE:
@@ -176,7 +231,7 @@ async def test_int_036_what_a_method_cannot_make(episodes: Episodes) -> None:
             assert said, f"expected a reason like {reason!r} for {name} as {shape}, found {told}"
             expect_refused(await coder.simulate(), 409, 422, says=name)
         several = script
-        for part, shape, _ in _AT_ONCE:
+        for part, shape, _ in _BEYOND:
             several = _with(several, f"{part}-362", shape)
         judged = await coder.judged(several)
         told = {str(each.fields["id"]): "" for each in made}
@@ -184,13 +239,14 @@ async def test_int_036_what_a_method_cannot_make(episodes: Episodes) -> None:
             if each.where.startswith(name):
                 told[name] += f"{each.found} {each.expected}; "
         wrong = {name for name, words in told.items() if words}
-        expected = {f"{part}-362" for part, *_ in _AT_ONCE}
+        expected = {f"{part}-362" for part, *_ in _BEYOND}
         expect_same(expected, wrong, what="parts with findings, of several that cannot be made")
-        for part, shape, reason in _AT_ONCE:
+        for part, shape, reason in _BEYOND:
             words = told[f"{part}-362"]
             assert re.search(reason, words), f"expected {reason!r} for {shape}, found {words}"
         answer = await coder.submit()
         expect_found(answer, Stage.PRICE, {"model.py"}, what="a part that cannot be made")
+        await _is_no_solid(coder, script)
         missing = "\n".join(line for line in script.split("\n") if "mould-2" not in line)
         judged = await coder.judged(missing)
         assert not judged.passed, f"expected a part of the plan to be missed, found {judged}"
