@@ -326,6 +326,41 @@ async def test_killed_between_two_attempts(connected: Connected, token: str) -> 
         await expect_attempts(connected, token, [False] * len(asked))
 
 
+async def test_who_is_named_gets_it(connected: Connected, token: str) -> None:
+    """A recipient is taken letter by letter; the same words to the same one again are another mail."""
+    telegrams, mails = connected.telegram.mark(), connected.mail.mark()
+    chat, address = f"@House_{token.upper()}", f"Anna.{token.upper()}+Post"
+    named = [("telegram", chat), *[("email", f"{address}@example.org")] * 2]
+    for channel, recipient in named:
+        await connected.butlers["health"].call(
+            "notify",
+            channel=channel,
+            message=f"for the very same {token}",
+            recipient=recipient,
+            seconds=DELIVERY_S,
+        )
+    arrived = [mail for mail in connected.mail.mails if mail.sequence > mails]
+    booked_on = await connected.butlers["messenger"].database.rows(
+        "SELECT recipient FROM delivery_requests WHERE message LIKE %s ORDER BY created_at",
+        (f"%{token}%",),
+    )
+
+    expect_same(
+        "who is named is compared exactly: it arrives there, and is booked so",
+        expected=([chat], [(f"{address}@example.org",)] * 2, [each for _, each in named]),
+        found=(
+            [each for each, _ in sent_telegrams(connected, telegrams)],
+            [mail.recipients for mail in arrived],
+            [row["recipient"] for row in booked_on],
+        ),
+    )
+    ids = [mail.message["Message-ID"] for mail in arrived]
+
+    assert None in ids or len(set(ids)) == len(ids), (
+        f"two mails are two, also to a program that knows mails by their Message-ID: found {ids}"
+    )
+
+
 async def test_the_latest_deliveries_are_listed(connected: Connected, token: str) -> None:
     """A list that is bounded has the latest deliveries, and no more of them than it was asked for."""
     messenger = connected.butlers["messenger"]

@@ -12,6 +12,8 @@ import pytest
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem, envelope
 from suites.e2e.ecosystem.mcp import CannotReach, ToolResult
+from suites.e2e.observe.expect_journey import expect_inbox
+from suites.e2e.observe.journey import follow
 
 pytestmark = pytest.mark.covers("E2E-ENVELOPES")
 
@@ -65,6 +67,10 @@ INGEST: Final = _rows(
     *((f"{s}-with-a-stranger", ((s, "stranger"), 1, "stranger")) for s in INGEST_SECTIONS),
     ("stranger", (("stranger",), {"x": 1}, "stranger")),
     ("control-with-a-stranger", (("control", "stranger"), 1, "stranger")),
+    (
+        "trace-with-a-stranger",
+        (("control", "trace_context", "stranger"), 1, "stranger"),
+    ),
     ("control-is-a-list", (("control",), [], "control")),
     ("key-is-a-number", (("control", "idempotency_key"), 7, "idempotency_key")),
     ("observed-at-in-words", (("event", "observed_at"), "yesterday", "observed_at")),
@@ -90,6 +96,7 @@ ROUTE: Final = _rows(
     ("input-left-out", (("input",), LEFT_OUT, "input")),
     ("input-is-a-text", (("input",), "log it", "input")),
     ("input-with-a-stranger", (("input", "stranger"), 1, "stranger")),
+    ("trace-with-a-stranger", (("trace_context", "stranger"), 1, "stranger")),
     ("stranger", (("stranger",), 1, "stranger")),
     ("prompt-is-empty", (("input", "prompt"), "", "prompt")),
     ("prompt-oversize", (("input", "prompt"), "x" * OVERSIZE_CHARS, "prompt")),
@@ -141,6 +148,26 @@ async def test_a_malformed_message_is_refused(
         assert "switchboard" == (await ecosystem.switchboard.status())["name"], (
             "after a refusal below MCP the switchboard still answers by its name"
         )
+
+
+@pytest.mark.covers("E2E-ENVELOPES", "E2E-IDEMPOTENCY")
+@pytest.mark.capability("ingest.v1")
+async def test_what_was_refused_is_not_known(ecosystem: Ecosystem, token: str) -> None:
+    """A refused message leaves nothing: the same event with the same key is a new one when it is put right."""
+    text = f"I have a headache, severity 3 ({token})"
+    trace_id = secrets.token_hex(16)
+    message = envelope(text, event_id=f"event-{token}", trace_id=trace_id)
+    message["control"]["idempotency_key"] = f"key-{token}"
+    for wrong in ({"stranger": 1}, {"schema_version": "ingest.v2"}, {"sender": {}}):
+        await _refused(ecosystem.switchboard, "ingest", message | wrong)
+    sent = await ecosystem.send(
+        text, event_id=f"event-{token}", trace_id=trace_id, control=message["control"]
+    )
+
+    assert sent.answer["duplicate"] is False, (
+        f"what was refused is not known when it comes again: expected a new message, found {sent.answer}"
+    )
+    expect_inbox(await follow(ecosystem, sent), ["health"])
 
 
 @pytest.mark.capability("route.v1")

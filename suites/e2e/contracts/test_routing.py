@@ -21,11 +21,13 @@ from suites.e2e.observe.expect_journey import (
     FAILED_OUTCOMES,
     expect_finished,
     expect_journey,
+    expect_routing,
     expect_trace,
     words_of,
 )
 from suites.e2e.observe.journey import Journey, as_data, follow, parts_of
 from suites.e2e.observe.sentences import expect_not_cut, expect_same, texts_of
+from suites.e2e.worlds.canned import TOOL_OF
 
 pytestmark = [
     pytest.mark.covers("E2E-ROUTING", "E2E-SESSIONS"),
@@ -48,7 +50,7 @@ async def test_two_segments_for_one_butler_are_two_sessions(
     However much is answered to each, the summary has it whole, or says what is left out.
     """
     answers = [
-        f"{begin} {token} " + " ".join(f"{begin}-{number}" for number in range(300)) + " end"
+        f"{begin} {token} " + " ".join(f"{begin}-{number}" for number in range(1200)) + " end"
         for begin in ("Noted", "Weighed")
     ]
     parts = [
@@ -98,6 +100,29 @@ async def test_two_segments_for_one_butler_are_two_sessions(
     database = ecosystem["health"].database
     await database.expect_count("symptoms", where={"notes": Contains(token)}, count=1)
     await database.expect_count("measurements", where={"notes": Contains(token)}, count=1)
+
+
+@pytest.mark.slow
+async def test_a_long_segment_reaches_its_butler_whole(ecosystem: Ecosystem, token: str) -> None:
+    """Of a message of many lines nothing is lost on the way: its butler is asked all of it, as it was."""
+    lines = [f"{number}. Ünï 茶 'q' \"d\" \\ <{number}> & {{x}}" for number in range(250)]
+    text = "\n".join((f"say {token}:", "", *lines, f"the end of {token}"))
+    # Whatever its session is asked, so that what is missing there is seen in its row.
+    content = Fault(
+        kind="answer", text="Very well.", times=5, contains=token, also=TOOL_OF["general"]
+    )
+    async with ecosystem.gateway.client.fault(content):
+        sent = await ecosystem.send(text, model=[route("general"), say("Very well.")])
+        journey = await follow(ecosystem, sent)
+    story = journey.text()
+    expect_routing(journey, ["general"])
+    (row,) = journey.of_message("general")
+
+    assert text in row["prompt"], (
+        f"a segment of {len(text)} characters reaches its butler as it was, up to "
+        f"{text[-40:]!r}: its prompt has {len(row['prompt'])} and ends with "
+        f"{row['prompt'][-200:]!r}\n{story}"
+    )
 
 
 async def test_a_hop_that_fails_leaves_the_other(ecosystem: Ecosystem, token: str) -> None:

@@ -26,6 +26,9 @@ pytestmark = [pytest.mark.covers("E2E-TRACING"), pytest.mark.capability("tracing
 #: its last span lie apart.
 ARRIVE_S = 12.0
 
+#: By which a butler is told where its spans are wanted (contract, "Tracing").
+COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
+
 #: Until a session asks its model, and from SIGTERM to the first refusal.
 ASKS_S = 30.0
 
@@ -173,6 +176,34 @@ async def test_a_failure_is_an_error_in_the_trace(ecosystem: Ecosystem, token: s
         assert any(span.status_message for span in errors), f"no reason is given\n{story}"
 
 
+@pytest.mark.capability("notify")
+async def test_a_delivery_that_fails_is_an_error_in_the_trace(
+    ecosystem: Ecosystem, token: str
+) -> None:
+    """A notification that nobody delivers says so in the trace, on every butler that it went through."""
+    trace_id, caller = secrets.token_hex(16), secrets.token_hex(8)
+    answer = await ecosystem["health"].try_call(
+        "notify",
+        {"channel": "telegram", "message": f"in vain {token}"},
+        headers={"traceparent": f"00-{trace_id}-{caller}-01"},
+    )
+
+    assert answer.is_error, f"without credentials nothing is delivered; found {answer.text}"
+    through = ("health", "switchboard")
+    trace = await ecosystem.collector.settled(
+        trace_id,
+        where=lambda trace: all(errors_of(trace, name) for name in through),
+        seconds=ARRIVE_S,
+    )
+
+    assert of_butler(trace, "health"), f"no span of the call\n{trace.text()}"
+    for butler in through:
+        if of_butler(trace, butler):  # a product may have another way
+            assert errors_of(trace, butler), (
+                f"a hop that failed is an error: no span of {butler} tells of it\n{trace.text()}"
+            )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("given", ["none", "unsampled"])
 async def test_every_message_has_a_trace(ecosystem: Ecosystem, token: str, given: str) -> None:
@@ -212,6 +243,34 @@ async def test_every_message_has_a_trace(ecosystem: Ecosystem, token: str, given
     assert found, f"a message without a trace gets one; found {carried}"
     assert (found == trace_id) == (given == "unsampled"), (
         f"the caller's trace is kept when it gives one ({given}: {trace_id}); found {found}"
+    )
+
+
+@pytest.mark.disturbs
+@pytest.mark.capability("own-process", "ingest.v1")
+async def test_without_a_collector_a_message_keeps_its_trace(
+    ecosystem: Ecosystem, token: str
+) -> None:
+    """Where no spans are wanted none are sent, and all rows of a message are joined by its trace all the same."""
+    butlers = [ecosystem[name] for name in ("switchboard", "health")]
+    before = {butler.name: dict(butler.environment) for butler in butlers}
+    try:
+        for butler in butlers:
+            butler.environment.pop(COLLECTOR, None)
+            await butler.restart()
+        sent, _ = await send(ecosystem, f"I have a headache, severity 7 ({token})")
+        journey = await follow(ecosystem, sent)
+    finally:
+        for butler in butlers:
+            butler.environment.update(before[butler.name])
+            await butler.restart()
+
+    expect_journey(journey, ["health"])
+    spans = ecosystem.collector.trace(sent.trace_id).spans
+
+    assert not spans, (
+        f"spans go to {COLLECTOR} when that is set: it was not, and {len(spans)} arrived\n"
+        f"{journey.text()}"
     )
 
 

@@ -185,7 +185,7 @@ _BOOKS: Final[Mapping[str, _Book]] = {
     "message_inbox": _Book(
         key="request_id",
         beside="SELECT count(*) FROM routing_log WHERE trace_id = ($1).trace_id",
-        kept=("channel", "payload", "normalized_text"),
+        kept=("channel", "payload", "normalized_text", "trace_id"),
         ended=lambda row: row["lifecycle_state"] in FINAL_STATES,
         closed=("lifecycle_state", "decomposition", "dispatch_outcomes", "response_summary"),
         whole=_message,
@@ -212,7 +212,7 @@ _BOOKS: Final[Mapping[str, _Book]] = {
     "delivery_requests": _Book(
         key="id",
         beside="SELECT count(*) FROM delivery_receipts WHERE delivery_id = ($1).id",
-        kept=("channel", "message"),
+        kept=("channel", "message", "origin_butler", "request_id", "trace_id"),
         ended=lambda row: row.get("status") == "delivered",
         closed=("status", "recipient", "error"),
         whole=_delivery,

@@ -76,6 +76,14 @@ async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos, lease_s: 
         f"a hop to a stale butler is target_unavailable, or there is none\n{story}"
     )
     assert not journey.of_message("health"), f"a stale butler was dispatched to\n{story}"
+    # What the registry knew of it is not forgotten with the process that wrote it down.
+    await chaos.start("switchboard")
+    found = await state_of(fragile, "health")
+
+    assert found == "stale", (
+        "a stale butler is active when it has registered again: the switchboard was restarted "
+        f"meanwhile, and the silent one is {found}"
+    )
 
     await chaos.resume("health")
     await chaos.expect_back("health")

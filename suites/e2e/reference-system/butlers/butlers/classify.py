@@ -154,6 +154,8 @@ def _segment(index: int, item: Any, targets: Mapping[str, Entry]) -> Segment:
         raise Unusable(f"element {index} names the butler {butler!r}; registered are {known}")
     if not isinstance(prompt, str) or not prompt.strip():
         raise Unusable(f"element {index} has no prompt")
+    if faults.on("segment-cut"):
+        prompt = prompt[:4000]
     return Segment(butler=butler, prompt=prompt, segment=item.get("segment"))
 
 

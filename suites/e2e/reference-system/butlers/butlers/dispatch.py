@@ -131,13 +131,14 @@ class Dispatcher:
                 answer = {
                     "status": "failed", "error": str(problem), "error_class": problem.error_class
                 }
-        delivered = answer.get("status") == "delivered"
-        hop = Hop(
-            butler=target,
-            status="success" if delivered else answer.get("error_class") or "internal_error",
-            duration_ms=int((time.monotonic() - started) * 1000),
-            error=None if delivered else str(answer.get("error") or answer.get("status")),
-        )
+            delivered = answer.get("status") == "delivered"
+            hop = Hop(
+                butler=target,
+                status="success" if delivered else answer.get("error_class") or "internal_error",
+                duration_ms=int((time.monotonic() - started) * 1000),
+                error=None if delivered else str(answer.get("error") or answer.get("status")),
+            )
+            self._butler.tracer.failed(hop.error)
         await self._record(
             hop, request_id=_message(arguments["request_id"]), trace=trace, source=origin, tool=DELIVER
         )
@@ -198,13 +199,17 @@ class Dispatcher:
                 f"its sender said before, within {self._settings.hop_timeout_s:g} s",
                 error_class="timeout",
             ) from error
+        kept = faults.on("place-kept")
         try:
-            return await self._call(
+            answer = await self._call(
                 segment, targets, request_id, position,
                 timeout_s=round(max(0.0, ends - clock.time()), 3),
             )
+            kept = False
+            return answer
         finally:
-            place.release()
+            if not kept:
+                place.release()
 
     async def _call(
         self, segment: Segment, targets: Mapping[str, Entry], request_id: UUID,

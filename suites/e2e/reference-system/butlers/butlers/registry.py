@@ -44,6 +44,11 @@ class Registry:
         from here: else a message that waited for the restart would find no butler registered.
         """
         self._open_since = await self._pool.fetchval("SELECT now()")
+        if faults.on("stale-forgotten"):
+            await self._pool.execute(
+                "UPDATE butler_registry SET eligibility_state = 'active' "
+                "WHERE eligibility_state = 'stale'"
+            )
 
     async def register(
         self, *, name: str, endpoint_url: str, description: str, capabilities: Sequence[str],

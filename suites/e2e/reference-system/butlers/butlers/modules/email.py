@@ -74,7 +74,7 @@ class Email(Base):
         sender = self._credentials["EMAIL_ADDRESS"]
         try:
             mail["From"] = sender
-            mail["To"] = str(recipient)
+            mail["To"] = str(recipient).lower() if faults.on("recipient-folded") else str(recipient)
         except (ValueError, IndexError) as error:
             raise NotSent(
                 f"cannot send by email: {recipient!r} is no address",
