@@ -148,6 +148,13 @@ class LintFinding(Model):
 
 
 class LintReport(Model):
+    """What a linter finds in a file.
+
+    Attributes:
+        truncated: there are more findings than one answer holds.
+    """
+
     path: str
     passed: bool
     findings: list[LintFinding]
+    truncated: bool

@@ -41,6 +41,9 @@ async def get_prices(
 ) -> PartPrices:
     """What parts cost and weigh in the catalogue's latest version."""
     try:
-        return await prices_of(controller.catalogue, part_id)
+        prices = await prices_of(controller.catalogue, part_id)
+        if faults.on("fuzz-price-undocumented") and prices.unknown:
+            raise Refused(410, "the catalogue has no such part")
+        return prices
     except NoSuchVersion as error:
         raise Refused(503, str(error)) from error

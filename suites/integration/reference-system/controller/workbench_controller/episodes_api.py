@@ -60,6 +60,8 @@ async def get_episodes(
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> EpisodeList:
     """Episodes, latest first."""
+    if faults.on("fuzz-far-page-breaks") and offset > 65_535:
+        raise IndexError(offset)
     wanted = None if status is None else status.value
     rows = await controller.pool.fetch(
         "SELECT * FROM episodes WHERE $1::text IS NULL OR status = $1"

@@ -23,6 +23,7 @@ from workbench_controller import decisions, flow_records
 from workbench_controller.flow_submission import submit_flow
 from workbench_controller.interruption import interrupt_flow
 from workbench_controller.parts import Controller, Refused, refusals
+from workbench_foundation import faults
 
 router = APIRouter()
 
@@ -111,6 +112,8 @@ async def get_decisions(
         limit=limit,
         offset=offset,
     )
+    if faults.on("fuzz-decisions-drift") and not found:
+        return JSONResponse({"decisions": []})
     return DecisionList(decisions=found, total=total)
 
 
