@@ -52,6 +52,8 @@ class Layout(Table, frozen=True):
             ``manufacturing_config.yaml``.
         backups_kept: name of the variable, in the environment of the controller's worker, that says how many
             backups keep their objects.
+        callback_key: name of the variable, in the environment of the controller, that holds what reports of
+            jobs are signed with.
         recorder: the service that records what is sent to Langfuse; empty for none.
         recorder_keys: names of the variables of the compose file that hold the keys to it; where they are
             empty, the stack does without Langfuse.
@@ -62,6 +64,7 @@ class Layout(Table, frozen=True):
     catalogue: str = "WORKBENCH_CATALOGUE_DATABASE_URL"
     configuration: str = "WORKBENCH_MANUFACTURING_CONFIG"
     backups_kept: str = "WORKBENCH_BACKUPS_KEPT"
+    callback_key: str = "WORKBENCH_CALLBACK_KEY"
     recorder: str = ""
     recorder_keys: tuple[str, ...] = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 

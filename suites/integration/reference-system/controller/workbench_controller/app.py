@@ -19,6 +19,7 @@ from workbench_controller import (
     feedback_api,
     flows_api,
     handovers_api,
+    jobs_api,
 )
 from workbench_controller.catalogue.reader import Catalogue
 from workbench_controller.ingest import pull_for_ever
@@ -93,6 +94,7 @@ async def make_app(settings: Settings) -> App:
     app.include_router(cots_api.router)
     app.include_router(handovers_api.router)
     app.include_router(flows_api.router)
+    app.include_router(jobs_api.router)
 
     @app.get("/health", responses={503: {"model": Health}})
     async def get_health() -> Response:

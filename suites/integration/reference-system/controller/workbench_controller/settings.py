@@ -121,6 +121,7 @@ class Settings:
     Attributes:
         catalogue_url: the same database, as a role that can only read the catalogue.
         query_s: the longest that the database may take for one query.
+        callback_key: what workers sign their reports of jobs with.
         langfuse: none where no keys of it are set.
         batch_concurrency: episodes of a batch that run at once, where it does not say.
         tool_s: the longest that a tool call may take.
@@ -135,6 +136,7 @@ class Settings:
     database_url: str
     catalogue_url: str
     worker_url: str
+    callback_key: str
     store: ObjectStore
     temporal: Temporal
     model: Model
@@ -165,6 +167,7 @@ def read_settings() -> Settings:
         database_url=database_url(env),
         catalogue_url=catalogue_url(env),
         worker_url=env.url("WORKBENCH_WORKER_URL"),
+        callback_key=env.text("WORKBENCH_CALLBACK_KEY"),
         store=_store(env),
         temporal=_temporal(env),
         model=Model(

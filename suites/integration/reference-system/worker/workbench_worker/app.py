@@ -23,6 +23,7 @@ from workbench_worker import (
     export_api,
     files_api,
     handover_api,
+    jobs_api,
     pricing_api,
     render_api,
     runtime_api,
@@ -30,6 +31,7 @@ from workbench_worker import (
 )
 from workbench_worker.asked import Parts
 from workbench_worker.built_designs import Designs
+from workbench_worker.callbacks import Callbacks
 from workbench_worker.execution import run_command
 from workbench_worker.jobs import Jobs
 from workbench_worker.leases import recover
@@ -53,6 +55,15 @@ async def make_app(settings: Settings) -> App:
     costs.shop()
     pictures = PictureStore(settings.data / "pictures")
     sessions = Sessions(settings.data)
+    callbacks = Callbacks(
+        settings.data / "callbacks",
+        url=settings.controller_url,
+        key=settings.api_key,
+        secret=settings.callback_key,
+        pause_s=settings.callback_pause_s,
+        timeout_s=settings.catalogue_timeout_s,
+    )
+    jobs_api.recover(sessions, callbacks)
     parts = Parts(
         settings=settings,
         sessions=sessions,
@@ -67,14 +78,19 @@ async def make_app(settings: Settings) -> App:
         pieces=PiecesKept(settings.data / "pieces"),
         pictures=pictures,
         designs=Designs(pictures),
+        callbacks=callbacks,
         instance=secrets.token_hex(8),
     )
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await parts.pool.start()
+        sending = asyncio.create_task(callbacks.send_for_ever())
         log.info("started", instance=parts.instance, data=str(settings.data))
         yield
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        await callbacks.aclose()
         await parts.pool.stop()
         await parts.prices.aclose()
 
@@ -88,6 +104,7 @@ async def make_app(settings: Settings) -> App:
         design_api,
         export_api,
         handover_api,
+        jobs_api,
         pricing_api,
         render_api,
     ):

@@ -10,6 +10,7 @@ from fastapi import Depends, Header, Request
 from workbench_contract.problem import Problem
 from workbench_foundation.requests import SESSION
 from workbench_worker.built_designs import Designs
+from workbench_worker.callbacks import Callbacks
 from workbench_worker.jobs import Jobs
 from workbench_worker.picture_store import PictureStore
 from workbench_worker.pieces import PiecesKept
@@ -37,6 +38,7 @@ class Parts:
     pieces: PiecesKept
     pictures: PictureStore
     designs: Designs
+    callbacks: Callbacks
     instance: str
 
 

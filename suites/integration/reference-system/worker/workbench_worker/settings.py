@@ -16,6 +16,8 @@ class Settings:
         data: where sessions live.
         controller_url: where the catalogue is looked up.
         catalogue_timeout_s: of one such look.
+        callback_key: what reports of jobs are signed with.
+        callback_pause_s: before one that was not taken is sent again.
         output_bytes: kept of each stream of a command.
         memory_bytes: address space of a process behind walls.
     """
@@ -24,6 +26,8 @@ class Settings:
     data: Path
     controller_url: str
     catalogue_timeout_s: float
+    callback_key: str
+    callback_pause_s: float
     health_timeout_s: float
     output_bytes: int
     memory_bytes: int
@@ -43,6 +47,8 @@ def read_settings() -> Settings:
         data=Path(env.text("WORKBENCH_DATA")).resolve(),
         controller_url=env.url("WORKBENCH_CONTROLLER_URL"),
         catalogue_timeout_s=env.timeout("WORKBENCH_CATALOGUE_TIMEOUT_S", 10.0),
+        callback_key=env.text("WORKBENCH_CALLBACK_KEY"),
+        callback_pause_s=env.seconds("WORKBENCH_CALLBACK_PAUSE_S", 1.0),
         health_timeout_s=env.timeout("WORKBENCH_HEALTH_TIMEOUT_S", 2.0),
         output_bytes=env.count("WORKBENCH_OUTPUT_BYTES", 200_000),
         memory_bytes=env.count("WORKBENCH_MEMORY_BYTES", 4 << 30),
