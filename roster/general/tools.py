@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 from uuid import UUID
 
+from butlers import faults
 from butlers.butler import Butler
 from butlers.errors import ButlerError
 from butlers.sessions import plain
@@ -35,8 +36,19 @@ async def _rows(butler: Butler, query: str, *values: Any) -> list[dict[str, Any]
     return [plain(row) for row in await butler.pool.fetch(query, *values)]
 
 
+def _known_as(name: str) -> str:
+    """How a collection's name is kept; whoever reads or changes it later is understood by the same."""
+    return " ".join(name.lower().split())
+
+
+def _asked_for(name: str) -> str:
+    return name.lower() if faults.on("name-read-otherwise") else _known_as(name)
+
+
 async def _collection(butler: Butler, name: str, description: str | None = None) -> dict[str, Any]:
     """The collection of that name, made when there is none."""
+    if faults.on("list-looked-for-first"):
+        return await _looked_for_first(butler, _known_as(name), description)
     row = await butler.pool.fetchrow(
         """
         INSERT INTO collections (name, description) VALUES ($1, $2)
@@ -44,9 +56,20 @@ async def _collection(butler: Butler, name: str, description: str | None = None)
             description = coalesce(excluded.description, collections.description)
         RETURNING *
         """,
-        " ".join(name.lower().split()), description,
+        _known_as(name), description,
     )
     return plain(row)
+
+
+async def _looked_for_first(
+    butler: Butler, name: str, description: str | None
+) -> dict[str, Any]:
+    """Only for the planted fault `list-looked-for-first`."""
+    row = await butler.pool.fetchrow("SELECT * FROM collections WHERE name = $1", name)
+    return plain(row or await butler.pool.fetchrow(
+        "INSERT INTO collections (name, description) VALUES ($1, $2) RETURNING *",
+        name, description,
+    ))
 
 
 def _collections(butler: Butler) -> None:
@@ -115,10 +138,10 @@ def _entities(butler: Butler) -> None:
                 + """
                 WHERE ($1::text IS NULL
                        OR position(lower($1) IN lower(e.name || ' ' || e.data::text)) > 0)
-                  AND ($2::text IS NULL OR c.name = lower($2))
+                  AND ($2::text IS NULL OR c.name = $2)
                 ORDER BY e.updated_at DESC LIMIT $3
                 """,
-                query, collection, limit,
+                query, None if collection is None else _asked_for(collection), limit,
             )
         }
 
@@ -136,10 +159,10 @@ def _entities(butler: Butler) -> None:
             """
             UPDATE entities e SET data = e.data || $3, updated_at = now()
             FROM collections c
-            WHERE c.id = e.collection_id AND c.name = lower($1) AND lower(e.name) = lower($2)
+            WHERE c.id = e.collection_id AND c.name = $1 AND lower(e.name) = lower($2)
             RETURNING e.*
             """,
-            collection, name, data,
+            _asked_for(collection), name, data,
         )
         if row is None:
             raise ButlerError(f"cannot update {name}: it is not in {collection}")
@@ -151,10 +174,10 @@ def _entities(butler: Butler) -> None:
         row = await butler.pool.fetchrow(
             """
             DELETE FROM entities e USING collections c
-            WHERE c.id = e.collection_id AND c.name = lower($1) AND lower(e.name) = lower($2)
+            WHERE c.id = e.collection_id AND c.name = $1 AND lower(e.name) = lower($2)
             RETURNING e.id
             """,
-            collection, name,
+            _asked_for(collection), name,
         )
         if row is None:
             raise ButlerError(f"cannot delete {name}: it is not in {collection}")

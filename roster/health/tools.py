@@ -37,6 +37,11 @@ def register(butler: Butler) -> None:
     _meals(butler)
 
 
+def _known_as(name: str) -> str:
+    """How the name of a symptom or a medicine is kept, and looked for."""
+    return name.strip().lower()
+
+
 async def _fetchrow(butler: Butler, query: str, *values: Any) -> dict[str, Any]:
     pool = await _elsewhere(butler) if faults.on("tool-wrong-database") else butler.pool
     # asyncpg writes a float into a numeric column digit by binary digit: 38.4 would be
@@ -135,7 +140,7 @@ def _symptoms(butler: Butler) -> None:
             INSERT INTO symptoms (name, severity, notes, occurred_at)
             VALUES ($1, $2, $3, coalesce($4, now())) RETURNING *
             """,
-            name.strip().lower(), severity, notes, occurred_at,
+            _known_as(name), severity, notes, occurred_at,
         )
         return {"status": "logged", "symptom": row}
 
@@ -153,11 +158,11 @@ def _symptoms(butler: Butler) -> None:
                 butler,
                 """
                 SELECT * FROM symptoms
-                WHERE ($1::text IS NULL OR position(lower($1) IN name) > 0)
+                WHERE ($1::text IS NULL OR position($1 IN name) > 0)
                   AND occurred_at >= now() - make_interval(days => $2)
                 ORDER BY occurred_at DESC LIMIT $3
                 """,
-                name, days, limit,
+                None if name is None else _known_as(name), days, limit,
             )
         }
 
@@ -183,7 +188,7 @@ def _medications(butler: Butler) -> None:
                 frequency = coalesce(excluded.frequency, medications.frequency)
             RETURNING *
             """,
-            name.strip().lower(), dosage, frequency,
+            _known_as(name), dosage, frequency,
         )
         return {"status": "added", "medication": row}
 
@@ -209,7 +214,7 @@ def _medications(butler: Butler) -> None:
             SELECT id, coalesce($2, dosage), $3, coalesce($4, now()) FROM medicine
             RETURNING *
             """,
-            name.strip().lower(), dosage, notes, taken_at,
+            _known_as(name), dosage, notes, taken_at,
         )
         return {"status": "logged", "dose": row}
 

@@ -1,8 +1,10 @@
 """The relationship butler's tools: contacts, notes, reminders, important dates."""
 
+from calendar import monthrange
 from typing import Annotated, Any
 from uuid import UUID
 
+from butlers import faults
 from butlers.butler import Butler
 from butlers.errors import ButlerError
 from butlers.sessions import plain
@@ -15,6 +17,9 @@ ContactName = Annotated[
         min_length=1, max_length=200, examples=["Alice", "Bob Miller"],
     ),
 ]
+#: A date without a year may be one that not every year has.
+_LEAP_YEAR = 2000
+
 Limit = Annotated[int, Field(description="how many rows at most", ge=1, le=200)]
 
 
@@ -28,6 +33,11 @@ def register(butler: Butler) -> None:
 
 async def _rows(butler: Butler, query: str, *values: Any) -> list[dict[str, Any]]:
     return [plain(row) for row in await butler.pool.fetch(query, *values)]
+
+
+def _known_as(name: str) -> str:
+    """How a name is kept, and looked for: with single blanks, and none around it."""
+    return " ".join(name.split())
 
 
 async def _contact(
@@ -44,7 +54,7 @@ async def _contact(
             relation = coalesce(excluded.relation, contacts.relation)
         RETURNING *
         """,
-        " ".join(name.split()), email, phone, relation,
+        _known_as(name), email, phone, relation,
     )
     return plain(row)
 
@@ -85,7 +95,7 @@ def _contacts(butler: Butler) -> None:
                 WHERE position(lower($1) IN lower(concat_ws(' ', name, email, phone, relation))) > 0
                 ORDER BY name LIMIT $2
                 """,
-                query, limit,
+                _known_as(query), limit,
             )
         }
 
@@ -123,7 +133,7 @@ def _notes(butler: Butler) -> None:
                   AND ($2::text IS NULL OR position(lower($2) IN lower(n.body)) > 0)
                 ORDER BY n.created_at DESC LIMIT $3
                 """,
-                contact_name, query, limit,
+                None if contact_name is None else _known_as(contact_name), query, limit,
             )
         }
 
@@ -207,6 +217,9 @@ def _dates(butler: Butler) -> None:
         ] = None,
     ) -> dict[str, Any]:
         """Keep a yearly date of a person, such as a birthday or an anniversary."""
+        last = monthrange(year or _LEAP_YEAR, month)[1]
+        if day > last and not faults.on("date-unchecked"):
+            raise ButlerError(f"cannot keep {month}-{day} of {year or 'any year'}: no such day")
         contact = await _contact(butler, contact_name)
         row = await butler.pool.fetchrow(
             """
@@ -235,6 +248,6 @@ def _dates(butler: Butler) -> None:
                 WHERE $1::text IS NULL OR lower(c.name) = lower($1)
                 ORDER BY d.month, d.day LIMIT $2
                 """,
-                contact_name, limit,
+                None if contact_name is None else _known_as(contact_name), limit,
             )
         }

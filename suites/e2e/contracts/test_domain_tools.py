@@ -238,6 +238,10 @@ async def test_what_a_tool_acknowledges_is_there_and_shown(
         assert len(rows) == 1, f"{tool} was called once, and {written.table} has {len(rows)} rows"
         expected = fill(written.row, token)
         expect_all(f"{tool} leaves what it was given", expected, rows[0])
+        for part in parts_of(said):
+            if isinstance(part, Mapping) and token in str(part.get(written.where)):
+                same = {column: value for column, value in expected.items() if column in part}
+                expect_all(f"{tool} says what it leaves", same, part)
         if written.now:
             apart = rows[0]["asked_at"] - rows[0][written.now]
 

@@ -123,6 +123,12 @@ _DATES: Final = tuple(
     )
 )
 
+_PEOPLE: Final = (
+    ("contact_create", {"name": "Cy {token}", "email": "cy@{token}.example"}),
+    ("contact_create", {"name": "Dee {token}", "phone": "+49 30 {token}"}),
+    ("contact_create", {"name": "Eve {token}", "relation": "cy-clist {token}"}),
+)
+
 READS: Final[Mapping[str, Read]] = {
     "symptoms-of-a-name": Read(
         butler="health",
@@ -144,6 +150,20 @@ READS: Final[Mapping[str, Read]] = {
         reader=("symptom_search", {"name": "{token}", "limit": 3}),
         known="notes",
         shown="axb",
+    ),
+    "symptoms-with-a-sign": Read(
+        butler="health",
+        writes=(_symptom("50%", 1, "a"), _symptom("500", 2, "x"), _symptom("50", 3, "x")),
+        reader=("symptom_search", {"name": "50% {token}"}),
+        known="notes",
+        shown="a",
+    ),
+    "measurements-at-most": Read(
+        butler="health",
+        writes=[_measured("oxygen_saturation", days, note) for days, note in ((-1, "a"), (2, "b"))],
+        reader=("measurement_history", {"kind": "oxygen_saturation", "limit": 1}),
+        known="notes",
+        shown="a",
     ),
     "measurements-of-a-kind": Read(
         butler="health",
@@ -180,6 +200,13 @@ READS: Final[Mapping[str, Read]] = {
         known="body",
         shown=("has a map of Ulm", "likes Maps"),
     ),
+    "notes-with-a-sign": Read(
+        butler="relationship",
+        writes=_NOTES,
+        reader=("note_search", {"contact_name": "Ana {token}", "query": "m_p"}),
+        known="body",
+        shown=(),
+    ),
     "notes-at-most": Read(
         butler="relationship",
         writes=_NOTES,
@@ -197,12 +224,44 @@ READS: Final[Mapping[str, Read]] = {
     ),
     "people-by-a-part": Read(
         butler="relationship",
-        writes=[
-            ("contact_create", {"name": "Cy {token}", "email": "cy@{token}.example"}),
-            ("contact_create", {"name": "Dee {token}", "phone": "+49 30 {token}"}),
-            ("contact_create", {"name": "Eve {token}", "relation": "cy-clist {token}"}),
-        ],
+        writes=_PEOPLE,
         reader=("contact_search", {"query": "@{token}.EXAMPLE"}),
+        known="name",
+        shown=("Cy",),
+    ),
+    "people-by-a-number": Read(
+        butler="relationship",
+        writes=_PEOPLE,
+        reader=("contact_search", {"query": "49 30 {token}"}),
+        known="name",
+        shown=("Dee",),
+    ),
+    "people-by-what-they-are": Read(
+        butler="relationship",
+        writes=_PEOPLE,
+        reader=("contact_search", {"query": "CY-clist {token}"}),
+        known="name",
+        shown=("Eve",),
+    ),
+    "people-by-their-name": Read(
+        butler="relationship",
+        writes=_PEOPLE,
+        reader=("contact_search", {"query": "e {token}"}),
+        known="name",
+        shown=("Dee", "Eve"),
+        ordered=False,
+    ),
+    "people-by-a-sign": Read(
+        butler="relationship",
+        writes=_PEOPLE,
+        reader=("contact_search", {"query": "_ {token}"}),
+        known="name",
+        shown=(),
+    ),
+    "people-at-most": Read(
+        butler="relationship",
+        writes=_PEOPLE,
+        reader=("contact_search", {"query": "cy {token}", "limit": 1}),
         known="name",
         shown=("Cy",),
     ),
@@ -221,6 +280,13 @@ READS: Final[Mapping[str, Read]] = {
         known="name",
         shown=("atlas", "novel"),
         ordered=False,
+    ),
+    "things-at-most": Read(
+        butler="general",
+        writes=_THINGS[-1:],
+        reader=("entity_search", {"collection": "shelf {token}", "limit": 1}),
+        known="name",
+        shown=("lexicon",),
     ),
     "things-with-a-sign": Read(
         butler="general",
