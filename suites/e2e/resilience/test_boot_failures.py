@@ -103,6 +103,9 @@ ASKS = [
         "prompt",
         id="in-a-schedule",
     ),
+    pytest.param('[modules.telegram]\nchat_id = "${HARNESS_ABSENT}"', "chat_id", id="in-a-module"),
+    pytest.param('[butler.runtime]\nmodel = "${HARNESS_ABSENT}"', "model", id="in-the-runtime"),
+    pytest.param('[butler.db]\nname = "b_${HARNESS_ABSENT}"', "name", id="in-the-database"),
     pytest.param('[butler.env]\nrequired = ["HOME", "HARNESS_ABSENT"]', "required", id="required"),
 ]
 
