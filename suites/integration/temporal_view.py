@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import trio
@@ -13,9 +13,17 @@ from harness_core.base.slowness import patience
 from harness_core.system.compose import Stack
 from suites.integration.patience import SOON_S, eventually
 
-__all__ = ["WorkflowSeen", "closed_workflow", "describe_workflow", "end_workflow"]
+__all__ = [
+    "WorkflowSeen",
+    "at_work_since",
+    "closed_workflow",
+    "describe_workflow",
+    "end_workflow",
+]
 
 _ANSWER_S: Final = 10.0
+#: Longer than what waits for nobody takes on an idle machine.
+_A_WHILE: Final = timedelta(seconds=0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +33,13 @@ class WorkflowSeen:
     Attributes:
         status: in lower case: ``running``, ``completed``, ``failed``, ``canceled``, ``terminated``.
         memo: what it was started with for people to see.
+        begun: when each attempt began that Temporal has given to a worker and that has not ended.
     """
 
     run_id: str
     status: str
     memo: dict[str, Any]
+    begun: tuple[datetime, ...] = ()
 
 
 async def describe_workflow(
@@ -60,6 +70,28 @@ async def closed_workflow(stack: Stack, workflow_id: str) -> WorkflowSeen:
     return found
 
 
+async def at_work_since(
+    stack: Stack, workflow_id: str, since: datetime, *, seconds: float, expected: str
+) -> None:
+    """Wait until a workflow has been at one activity for half a second that began after a time.
+
+    Args:
+        stack: whose Temporal it is.
+        workflow_id: of the workflow.
+        since: what began before does not count.
+        seconds: how long it may take.
+        expected: what is waited for, in a few words.
+    """
+
+    async def there() -> bool:
+        seen = await describe_workflow(stack, workflow_id)
+        assert seen is not None, f"Temporal has no workflow {workflow_id}"
+        assert seen.status == "running", f"expected {expected}, found the workflow {seen.status}"
+        return any(since < begun <= datetime.now(UTC) - _A_WHILE for begun in seen.begun)
+
+    await eventually(there, seconds=seconds, expected=expected)
+
+
 async def end_workflow(stack: Stack, workflow_id: str, how: str) -> None:
     """End a workflow at Temporal itself, as its operator may.
 
@@ -88,6 +120,7 @@ async def _end(address: str, workflow_id: str, how: str) -> None:
 
 
 async def _describe(address: str, workflow_id: str, *, namespace: str) -> WorkflowSeen | None:
+    from temporalio.api.enums.v1 import PendingActivityState
     from temporalio.client import Client
     from temporalio.service import RPCError, RPCStatusCode
 
@@ -100,4 +133,11 @@ async def _describe(address: str, workflow_id: str, *, namespace: str) -> Workfl
             return None
         raise
     status = found.status.name.lower() if found.status else "unknown"
-    return WorkflowSeen(run_id=found.run_id, status=status, memo=dict(await found.memo()))
+    begun = tuple(
+        each.last_started_time.ToDatetime(tzinfo=UTC)
+        for each in found.raw_description.pending_activities
+        if each.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+    )
+    return WorkflowSeen(
+        run_id=found.run_id, status=status, memo=dict(await found.memo()), begun=begun
+    )
