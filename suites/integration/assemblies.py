@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import mujoco
@@ -180,10 +180,11 @@ def expect_turned(expected: Floats, found: Floats, *, what: str) -> None:
     expect_near(expected, found, _MOST_TURNED, what=what)
 
 
-def driven_script(number: int, names: Sequence[str]) -> str:
+def driven_script(number: int, names: Sequence[str], *, slides: Sequence[str] = ()) -> str:
     """A base with a hole along y for each flap, and the flaps, each on a joint of its name.
 
-    A flap is in its middle 20 mm above the hole; it may swing by 40 degrees either way.
+    A flap is in its middle 20 mm above the hole; it may swing by 40 degrees either way. Those among
+    ``slides`` move along x instead, by 5 mm either way.
     """
     lines = [
         "from build123d import *",
@@ -198,9 +199,18 @@ def driven_script(number: int, names: Sequence[str]) -> str:
         ]
     for place, name in enumerate(names):
         x = 15 + 20 * place
+        joint = (
+            f'RevoluteJoint("{name}", base, Axis(({x}, 0, 10), (0, 1, 0)), angular_range=(-40, 40))'
+        )
+        at = "angle=0"
+        if name in slides:
+            joint = (
+                f'LinearJoint("{name}", base, Axis(({x}, 0, 20), (1, 0, 0)), linear_range=(-5, 5))'
+            )
+            at = "position=0"
         lines += [
-            f'joint = RevoluteJoint("{name}", base, Axis(({x}, 0, 10), (0, 1, 0)), angular_range=(-40, 40))',
-            f'joint.connect_to(RigidJoint("held", {name}, joint.location), angle=0)',
+            f"joint = {joint}",
+            f'joint.connect_to(RigidJoint("held", {name}, joint.location), {at})',
         ]
     rows = ", ".join(f'"{name}-{number}": {name}' for name in names)
     return "\n".join([*lines, f'parts = {{"base-{number}": base, {rows}}}', ""])
@@ -212,6 +222,7 @@ def driven_plan(
     bought: Sequence[tuple[dict[str, Any], int]],
     *,
     control: Callable[[str], dict[str, Any]],
+    slides: Sequence[str] = (),
     **objectives: Any,
 ) -> Callable[[Planner], Bundle]:
     """A plan of that design, whose flaps are motors.
@@ -221,6 +232,7 @@ def driven_plan(
         names: of the flaps.
         bought: candidates of the catalogue, and how many.
         control: of each motor, by its name.
+        slides: which of the flaps move along x.
         objectives: other values of them.
     """
     holes = len(names) * math.pi * 2.5**2 * 10
@@ -233,7 +245,12 @@ def driven_plan(
         goal = planner.sound().objectives
         if planner.given is None:
             parts = [
-                {"name": name, "type": "motor", "dof": "rotate_y", "control": control(name)}
+                {
+                    "name": name,
+                    "type": "motor",
+                    "dof": "slide_x" if name in slides else "rotate_y",
+                    "control": control(name),
+                }
                 for name in names
             ]
             goal = changed(goal, "moving_parts", parts)
@@ -246,9 +263,27 @@ def driven_plan(
     return plan
 
 
-def drives(number: int, drivers: dict[str, str], **options: Any) -> dict[str, Any]:
-    """What connections.json says of a driven design, whose base is held."""
-    rows = [{"joint": name, "part_id": part_id} for name, part_id in drivers.items()]
+def drives(
+    number: int,
+    drivers: dict[str, str],
+    *,
+    pinions: Mapping[str, float] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """What connections.json says of a driven design, whose base is held.
+
+    Args:
+        number: of the bundle.
+        drivers: ids of parts by the joints that they drive.
+        pinions: radius in mm, by the slide that it moves.
+        options: whatever else it says.
+    """
+    rows: list[dict[str, Any]] = [
+        {"joint": name, "part_id": part_id} for name, part_id in drivers.items()
+    ]
+    for row in rows:
+        if pinions and row["joint"] in pinions:
+            row["radius_mm"] = pinions[row["joint"]]
     return {"pairs": [], "grounded": [f"base-{number}"], "drives": rows, **options}
 
 

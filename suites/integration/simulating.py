@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -15,10 +16,17 @@ from typing import Any, Final, TypeVar
 import trio
 import yaml
 from workbench_contract.objectives import Objectives
-from workbench_contract.simulation import Simulated, SimulatedRun, SimulateRequest
+from workbench_contract.simulation import (
+    Ending,
+    Outcome,
+    Simulated,
+    SimulatedRun,
+    SimulateRequest,
+)
 
 from harness_core.base.groups import lone_error
 from harness_core.doubles.http import Response
+from suites.integration.comparing import expect_same
 from suites.integration.sessions import Session
 
 __all__ = [
@@ -38,6 +46,9 @@ T = TypeVar("T")
 
 #: m/s², as MuJoCo has it where a scene names none.
 GRAVITY: Final = 9.81
+
+#: Of a scene that names none, in seconds.
+_STEP_S: Final = 0.002
 
 #: What is written of objectives into a session.
 _FILE: Final = "objectives.yaml"
@@ -125,7 +136,7 @@ async def simulate(
 async def simulated(
     session: Session, scene: str, *, judged_by: Mapping[str, Any] | None = None, **asked: Any
 ) -> Simulated:
-    """Write a scene and let it run.
+    """Write a scene and let it run; what is answered must agree with itself and with what was asked for.
 
     Args:
         session: that asks.
@@ -134,7 +145,7 @@ async def simulated(
         **asked: fields of the request.
 
     Raises:
-        AssertionError: it was refused, or its answer is not of the contract's form.
+        AssertionError: it was refused, or its answer is not of the contract's form or contradicts itself.
     """
     path = str(asked.setdefault("model", "scene.xml"))
     await session.write(path, scene)
@@ -144,7 +155,62 @@ async def simulated(
     found = Simulated.model_validate_json(answer.body)
     wanted = asked.get("runs", 1)
     assert wanted == len(found.runs), f"expected {wanted} runs, found {len(found.runs)}: {answer}"
+    request = SimulateRequest.model_validate(asked)
+    expect_same(
+        (request.variant, request.seed),
+        (found.variant, found.seed),
+        what=f"variant and seed of the answer about {path}",
+    )
+    ending = {name: getattr(found, name) for name in Ending.model_fields}
+    first = {name: getattr(found.runs[0], name) for name in Ending.model_fields}
+    expect_same(first, ending, what=f"the ending that is told of all runs of {path}, the first's")
+    assert found.queued_at <= found.started_at <= found.finished_at, (
+        f"a run of {path} is asked for, begins and ends, in this order: found {found.queued_at}, "
+        f"{found.started_at}, {found.finished_at}"
+    )
+    told = re.search(r'timestep="([^"]+)"', scene)
+    step_s = float(told[1]) if told else _STEP_S
+    goal = judged_by is not None or request.objectives is not None
+    rated = found.aggregate.success_rate is not None and found.aggregate.interval is not None
+    assert goal is rated, (
+        f"a success rate and its interval are told where there is a goal: found {found.aggregate}"
+    )
+    for number, run in enumerate(found.runs):
+        what = f"run {number} of {path}"
+        _agrees(run, request, step_s=step_s, goal=goal, what=what)
+        expect_same(
+            request.trajectories, run.trajectory is not None, what=f"whether {what} left its track"
+        )
     return found
+
+
+def _agrees(
+    run: SimulatedRun, request: SimulateRequest, *, step_s: float, goal: bool, what: str
+) -> None:
+    """One run is as long as its steps, within what was asked for, and as near to the goal as its outcome says."""
+    off = abs(run.simulated_s - run.steps * step_s)
+    assert off < step_s / 2, (
+        f"{what}: expected {run.steps} steps to last {run.steps * step_s:g} s, found {run.simulated_s} s"
+    )
+    whole = round(request.duration_s / step_s)
+    assert run.steps <= whole, f"{what}: expected at most {whole} steps, found {run.steps}"
+    if run.outcome is Outcome.TIMEOUT:
+        assert whole == run.steps, (
+            f"{what}: a run that nothing ends lasts {request.duration_s} s, {whole} steps: "
+            f"found {run.steps}"
+        )
+    assert run.reason, f"{what} does not say how it ended: {run}"
+    assert goal is (run.goal_gap_mm is not None), (
+        f"{what}: how near it came is told where there is a goal: found {run.goal_gap_mm}"
+    )
+    if run.goal_gap_mm is not None:
+        may_be_there = run.outcome in {Outcome.GOAL_HIT, Outcome.FORBID_HIT, Outcome.INSTABILITY}
+        assert run.goal_gap_mm == 0 or run.outcome is not Outcome.GOAL_HIT, (
+            f"{what}: an object at its goal is 0 mm from there: found {run.goal_gap_mm} mm"
+        )
+        assert may_be_there or run.goal_gap_mm > 0, (
+            f"{what}: an object that did not come to its goal stayed away from it: found {run}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,4 +260,17 @@ async def track_of(session: Session, run: SimulatedRun) -> Track:
     columns = {
         name: [float(line[at]) for line in lines if line[at]] for at, name in enumerate(names)
     }
-    return Track(columns=columns, sha256=digest)
+    track = Track(columns=columns, sha256=digest)
+    ends = (track.times_s[0], track.times_s[-1])
+    whole = ends[0] == 0 and abs(ends[1] - run.simulated_s) < 1e-5
+    assert whole, (
+        f"{run.trajectory.path}: expected times from 0 to {run.simulated_s} s, found {ends}"
+    )
+    for body in run.bodies:
+        place = track.place(body.name, -1)
+        off_m = max(abs(a - b) for a, b in zip(place, body.position_m, strict=True))
+        assert off_m < 1e-6 * max(1.0, *map(abs, place)), (
+            f"{run.trajectory.path}: expected {body.name!r} at last where the answer has it, "
+            f"{body.position_m}, found {place}"
+        )
+    return track

@@ -195,6 +195,13 @@ async def test_int_020_just_so_and_just_not(worker: HttpClient) -> None:
         )
 
         _ended(case, found)
+    tipped = await simulated(session, _PEG, judged_by=_TIPPED, duration_s=1.0)
+    [centre] = [body.position_m[2] * 1000 for body in tipped.runs[0].bodies if body.name == "load"]
+    assert Outcome.OUT_OF_BOUNDS == tipped.outcome, f"expected a rod to leave, found {tipped}"
+    assert 20 < centre < 49, (
+        "a rod of 100 mm that tips over a peg leaves the bounds with its end, while its middle is 20 to 49 mm "
+        f"above them: found the middle at {centre} mm"
+    )
     late = await simulated(session, EMPTY_SCENE, judged_by=_in_time(0).objectives, duration_s=0.5)
     steps = _steps_to_fall(300 - 7 - 120)
     assert steps == late.steps, (
@@ -205,6 +212,17 @@ async def test_int_020_just_so_and_just_not(worker: HttpClient) -> None:
     expect_refused(await simulate(session, judged_by=wrong, model="scene.xml"), 409, 422)
     gone = await simulate(session, objectives="gone.yaml", model="scene.xml")
     expect_refused(gone, 404, 409, 422)
+
+
+#: What one end of a rod falls onto, so that the other goes down first.
+_PEG: Final = EMPTY_SCENE.replace(
+    "<worldbody/>",
+    '<worldbody><geom type="box" size=".008 .02 .05" pos="-.042 0 .15"/></worldbody>',
+)
+_TIPPED: Final = goals(
+    goal_zone={"min_mm": [300, 300, 100], "max_mm": [320, 320, 120]},
+    moved_object=moved("box", size={"x_mm": 100, "y_mm": 6, "z_mm": 6}),
+)
 
 
 def _ended(case: _Case, found: Simulated) -> None:

@@ -17,6 +17,7 @@ from suites.integration.scenes import EXPLODING_SCENE
 from suites.integration.sessions import Session, new_session
 from suites.integration.simulating import (
     EMPTY_SCENE,
+    GRAVITY,
     at_once,
     empty,
     goals,
@@ -105,6 +106,11 @@ async def _starts(session: Session, found: Simulated) -> list[tuple[float, float
     ]
 
 
+def _fallen_mm(steps: int) -> float:
+    """How far something has fallen after so many steps of a millisecond: each adds its new speed."""
+    return GRAVITY * 1e-3**2 * steps * (steps + 1) / 2 * 1000
+
+
 def _told(run: SimulatedRun) -> dict[str, Any]:
     """A run, without where it lies."""
     said = run.model_dump(mode="json", exclude={"trajectory"})
@@ -155,6 +161,7 @@ async def test_int_021_runs_add_up(worker: HttpClient) -> None:
     shared = {run.seed for run in other.runs} & set(seeds)
     assert len(shared) < 3, f"seeds that follow from 24 are not those of 23: both have {shared}"
     _expect_sums(other)
+    expect_same(starts, await _starts(session, found), what="tracks of a request, after later ones")
     for number in (1, 17, 39):
         run = found.runs[number]
         alone = await simulated(
@@ -272,6 +279,18 @@ async def test_int_021_variants_and_runs_vary_apart(worker: HttpClient) -> None:
     )
     sizes = {run.steps for each in found.values() for run in each.runs}
     assert len(sizes) > 1, f"variants differ in size, and so in the way down: found {sizes} steps"
+    for variant, each in found.items():
+        radii = []
+        for run, (_, _, z) in zip(each.runs, begun[variant], strict=True):
+            steps = run.steps
+            # It met the goal's top in its last step, and not in the one before.
+            most, least = (z - 120 - _fallen_mm(count) for count in (steps - 1, steps))
+            radii.append((least, most))
+        least, most = max(low for low, _ in radii), min(high for _, high in radii)
+        of_one = max(least, 7 * 0.8 - 1e-3) <= min(most, 7 * 1.3 + 1e-3)
+        assert of_one, (
+            f"{variant!r} is one ball of 0.8 to 1.3 times 7 mm in all its runs: found radii of {radii}"
+        )
     for variant, each in other.items():
         starts = await _starts(two, each)
         aside = {(round(x, 6), round(y, 6)) for x, y, _ in starts}

@@ -43,6 +43,10 @@ _ASIDE: Final[dict[str, Any]] = {
 }
 
 
+#: Of a slide: radius in mm.
+_PINION: Final = {"wing": 250.0}
+
+
 async def _two(episodes: Episodes) -> list[dict[str, Any]]:
     """The two weakest servos of the catalogue that differ in torque."""
     found = await Catalogue(episodes.controller).walk(category="servo")
@@ -57,6 +61,11 @@ async def _two(episodes: Episodes) -> list[dict[str, Any]]:
 
 def _torque(part: dict[str, Any]) -> float:
     return float(part["specs"]["torque_n_m"])
+
+
+def _force(part: dict[str, Any]) -> float:
+    """N that its pinion pushes the wing with."""
+    return _torque(part) / (_PINION["wing"] / 1000)
 
 
 def _pushing(_: str) -> dict[str, Any]:
@@ -108,6 +117,7 @@ async def _exerted(
 async def test_int_022_a_motor_has_the_torque_of_its_part(episodes: Episodes) -> None:
     """Two motors of two parts have two limits, whichever script asks for more; exchanged, they are exchanged.
 
+    One turns its flap, the other pushes its slide by a pinion: with the torque over the pinion's radius.
     Told to push as hard as they can they exert that, and not more; after two seconds the run ends of it. A
     motor without a part, of a part that is not in the plan, or that moves nothing, is refused. The model
     provider is a stand-in: the gateway holds the models.
@@ -119,11 +129,12 @@ async def test_int_022_a_motor_has_the_torque_of_its_part(episodes: Episodes) ->
         names,
         [(weak, 1), (strong, 1)],
         control=_pushing,
+        slides=["wing"],
         **_ASIDE,
     )
     async with coder_at_work(episodes, number=number, plan=plan) as coder:
-        await coder.session.write("model.py", driven_script(number, names))
-        ours = drives(number, {"flap": weak["part_id"], "wing": strong["part_id"]})
+        await coder.session.write("model.py", driven_script(number, names, slides=["wing"]))
+        ours = drives(number, {"flap": weak["part_id"], "wing": strong["part_id"]}, pinions=_PINION)
         for what, other, says in _wrong(ours, weak):
             found = await _connected(coder, other)
             assert not found.passed, f"expected {what} not to pass, found {found}"
@@ -133,21 +144,27 @@ async def test_int_022_a_motor_has_the_torque_of_its_part(episodes: Episodes) ->
         found = await _connected(coder, ours)
         assert found.passed, f"expected the driven design to pass, found {found.findings}"
         limits = await _limits(coder.session, names)
-        expect_same([_torque(weak), _torque(strong)], limits, what="N·m of flap and wing")
+        wanted = [_torque(weak), _force(strong)]
+        assert limits == pytest.approx(wanted, rel=1e-9), (
+            f"N·m of the flap and N of the wing: expected {wanted}, found {limits}"
+        )
         run, forces = await _exerted(coder, names, 2.5)
-        for name, part in (("flap", weak), ("wing", strong)):
+        for name, limit in zip(names, wanted, strict=True):
             most = max(map(abs, forces[name]))
-            near = most == pytest.approx(_torque(part), rel=1e-9)
-            assert near, f"expected {name} to exert {_torque(part)} N·m at most, found {most}"
+            near = most == pytest.approx(limit, rel=1e-9)
+            assert near, f"expected {name} to exert {limit} N·m or N at most, found {most}"
         expect_same("motor_overload", run["outcome"], what="how a run ends whose motors only push")
-        exchanged = drives(number, {"flap": strong["part_id"], "wing": weak["part_id"]})
+        exchanged = drives(
+            number, {"flap": strong["part_id"], "wing": weak["part_id"]}, pinions=_PINION
+        )
         await coder.session.write(CONNECTIONS, json.dumps(exchanged))
         expect_refused(await export(coder.session), 409, 422, says="connections")
         found = await _connected(coder, exchanged)
         assert found.passed, f"expected the exchanged motors to pass, found {found.findings}"
         limits = await _limits(coder.session, names)
-        expect_same(
-            [_torque(strong), _torque(weak)], limits, what="N·m of flap and wing, exchanged"
+        wanted = [_torque(strong), _force(weak)]
+        assert limits == pytest.approx(wanted, rel=1e-9), (
+            f"N·m of the flap and N of the wing, exchanged: expected {wanted}, found {limits}"
         )
         goal = await coder.session.read(OBJECTIVES)
         text = goal.json()["content"]
@@ -169,6 +186,7 @@ def _wrong(ours: dict[str, Any], weak: dict[str, Any]) -> list[tuple[str, dict[s
         ("a part that there is not", other(0, part_id="NO-SUCH-PART"), "NO-SUCH-PART"),
         ("one part for two motors", other(1, part_id=weak["part_id"]), weak["part_id"]),
         ("a joint that there is not", other(1, joint="tail"), "tail"),
+        ("a slide without a pinion", other(1, radius_mm=None), "radius_mm"),
         ("a pinion on a hinge", other(0, radius_mm=5.0), "radius_mm"),
     ]
 

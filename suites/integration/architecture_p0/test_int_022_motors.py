@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from typing import Any, Final
@@ -101,6 +102,21 @@ async def test_int_022_two_seconds_at_the_limit(worker: HttpClient, step_s: floa
     found = await _run(session, uneven, controls={"drive": _steady(-1.0)}, duration_s=3.5)
     _overloaded(
         found, what="a motor that can do less one way", motor="drive", at_s=2.0, step_s=step_s
+    )
+    servo = scene.replace(
+        '<motor name="drive" joint="drive" forcerange="-1.3 1.3"/>',
+        '<position name="drive" joint="drive" kp="5" kv="0.1" forcerange="-1.3 1.3"/>',
+    )
+    held = {"mode": "hold", "position": {"deg": 40}}
+    found = await _run(session, servo, controls={"drive": held}, duration_s=3.5)
+    _overloaded(
+        found, what="a servo that does not get there", motor="drive", at_s=2.0, step_s=step_s
+    )
+    dip = [(0, 40), (1.8 - step_s, 40), (1.8, 0), (1.8 + step_s, 40), (4, 40)]
+    paused = {"mode": "waypoint", "waypoints": [{"at_s": at, "deg": deg} for at, deg in dip]}
+    found = await _run(session, servo, controls={"drive": paused}, duration_s=3.5)
+    assert Outcome.TIMEOUT == found.outcome, (
+        f"a servo that pauses for a step after 1.8 s: expected no overload in 3.5 s, found {found.reason}"
     )
     for duration_s, outcome in (
         (_OVERLOAD_S - step_s, Outcome.TIMEOUT),
@@ -248,9 +264,16 @@ async def test_int_022_overload_is_on_record(episodes: Episodes) -> None:
     assert (3, 0) == (counts[Outcome.MOTOR_OVERLOAD], over.aggregate.success_rate), (
         f"three runs whose motor is overloaded: expected none of them a success, found {over.aggregate}"
     )
+    lengths = [run.steps for run in over.runs]
+    assert 1 == len(set(lengths)), (
+        f"each run's motor is at its limit from its own beginning: expected one length, found {lengths}"
+    )
     assert Outcome.GOAL_HIT == soon.outcome, (
         f"a goal before the overload: expected it, found {soon}"
     )
+    told = json.dumps(events[0]["payload"])
+    untold = [run.seed for run in over.runs if not re.search(rf"\b{run.seed}\b", told)]
+    assert not untold, f"an event names the seed of each of its runs: {untold} are not in {told}"
     outcomes = [event["payload"]["outcome"] for event in events]
     assert ["motor_overload", "goal_hit"] == outcomes, (
         f"stored outcomes of two simulations: expected motor_overload, goal_hit, found {outcomes}"

@@ -172,11 +172,14 @@ from build123d import *
 rail = {rail} * Box(120, 10, 4)
 cart = {cart} * Box(10, 12, 6)
 mast = {mast} * Box(4, 4, 40)
+flag = {flag} * Box(12, 2, 6)
 slide = LinearJoint("slide", rail, Axis({at}, {axis}), linear_range=(-20, 45))
 top, foot = RigidJoint("top", cart, {top}), RigidJoint("foot", mast, {top})
 slide.connect_to(RigidJoint("under", cart, {start}), position=10)
 top.connect_to(foot)
-parts = {{"mast": mast, "cart": cart, "rail": rail}}
+wave = RevoluteJoint("wave", mast, Axis({pole}, {up}), angular_range=(-70, 80))
+wave.connect_to(RigidJoint("hem", flag, wave.location), angle=0)
+parts = {{"flag": flag, "mast": mast, "cart": cart, "rail": rail}}
 """
 
 
@@ -187,7 +190,8 @@ async def test_int_037_a_slide_goes_along_its_axis_and_what_is_rigid_goes_with_i
     """A prismatic joint is a slide, from 10 mm on as far as its range; a rigid joint holds under any load.
 
     The mast stands on the cart: it goes where the cart goes, and does not move against it when it is pushed
-    with ten times its weight, while the whole falls.
+    with ten times its weight, while the whole falls. What turns on the mast goes with it, too, and turns about
+    the mast wherever that is.
     """
     turn, at, _ = _PLACED[placed]
     axis = turn @ np.array([1.0, 0.0, 0.0])
@@ -201,6 +205,9 @@ async def test_int_037_a_slide_goes_along_its_axis_and_what_is_rigid_goes_with_i
         rail=frame(turn, put(0, 0, 0)),
         cart=frame(turn, put(5.0, 0.0, 5.0)),
         mast=frame(turn, put(5.0, 0.0, 28.0)),
+        flag=frame(turn, put(23.0, 0.0, 40.0)),
+        pole=tuple(map(float, put(17.0, 0.0, 37.0))),
+        up=tuple(map(float, turn @ np.array([0.0, 0.0, 1.0]))),
         at=tuple(map(float, start)),
         axis=tuple(map(float, axis)),
         start=frame(turn, start),
@@ -209,7 +216,9 @@ async def test_int_037_a_slide_goes_along_its_axis_and_what_is_rigid_goes_with_i
     session = new_session(worker)
     told, model = await exported(session, script)
     kinds = sorted((each.name, each.kind.value) for each in told.joints)
-    expect_same([("slide", "prismatic"), ("top", "rigid")], kinds, what="joints that are told")
+    wanted = [("slide", "prismatic"), ("top", "rigid"), ("wave", "revolute")]
+    expect_same(wanted, kinds, what="joints that are told")
+    _is_inert_as_a_box(model, "flag", turn, (12.0, 2.0, 6.0))
     joint = model.joint("slide")
     assert joint.type[0] == mujoco.mjtJoint.mjJNT_SLIDE, f"expected a slide, found {joint.type}"
     travel = [each * 1e3 for each in model.travel("slide")]
@@ -218,11 +227,19 @@ async def test_int_037_a_slide_goes_along_its_axis_and_what_is_rigid_goes_with_i
         start + 10 * axis + turn @ np.array([0, 0, 3.0]),
         start + 10 * axis + turn @ np.array([0, 0, 26.0]),
     )
-    _stands(model, {"cart": cart, "mast": mast}, "rail", "at 10 mm")
+    flag, pole = put(23.0, 0.0, 40.0), put(17.0, 0.0, 37.0)
+    _stands(model, {"cart": cart, "mast": mast, "flag": flag}, "rail", "at 10 mm")
     for by in (25.0, -50.0):
         model.move("slide", by * 1e-3)
-        cart, mast = cart + by * axis, mast + by * axis
-        _stands(model, {"cart": cart, "mast": mast}, "rail", f"{by:g} mm further")
+        cart, mast, flag, pole = (each + by * axis for each in (cart, mast, flag, pole))
+        places = {"cart": cart, "mast": mast, "flag": flag}
+        _stands(model, places, "rail", f"{by:g} mm further")
+    up = turn @ np.array([0.0, 0.0, 1.0])
+    model.move("wave", math.radians(40.0))
+    turned_by, now = model.moved("flag", "rail")
+    wanted_at = rotation(up, 40.0) @ (flag - pole) + pole
+    expect_near(wanted_at, now, MOST_OFF_MM, what="the flag, turned by 40° on the moved mast")
+    expect_turned(rotation(up, 40.0), turned_by, what="how the flag is turned on the moved mast")
     _pushed(model, "mast", "cart")
 
 
@@ -233,6 +250,17 @@ def _stands(model: Moved, places: dict[str, Any], base: str, what: str) -> None:
             turned, found = model.moved(part, base)
             expect_near(place, found, MOST_OFF_MM, what=f"the {part} {what}")
             expect_turned(np.eye(3), turned, what=f"how the {part} lies {what}")
+
+
+def _is_inert_as_a_box(model: Moved, part: str, turn: Any, sides_mm: tuple[float, ...]) -> None:
+    """A part's mass is spread as that of a massive box of these sides, turned so, within 1 %."""
+    body = model.model.body(part)
+    axes = model.data.ximat[body.id].reshape(3, 3)
+    found = axes @ np.diag(body.inertia) @ axes.T / model.mass_kg(part) * 1e6
+    squares = np.array(sides_mm) ** 2
+    expected = turn @ np.diag(squares.sum() - squares) @ turn.T / 12
+    most = 0.01 * float(np.abs(expected).max())
+    expect_near(expected, found, most, what=f"how hard the {part} is to turn, in mm² of its mass")
 
 
 def _pushed(model: Moved, part: str, other: str) -> None:

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-from workbench_contract.batches import Batch, BatchAccepted, BatchRequest, BatchStatus
-from workbench_contract.episodes import EpisodeRequest, EpisodeStatus
+from workbench_contract.batches import (
+    Batch,
+    BatchAccepted,
+    BatchInterruptAccepted,
+    BatchRequest,
+    BatchStatus,
+)
+from workbench_contract.episodes import EpisodeRequest, EpisodeStatus, Purpose
+from workbench_contract.findings import Stage
+from workbench_contract.handover import GEOMETRY
 
 from harness_core.doubles.http import Response
+from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import fail, use
+from suites.integration.bundles import FILES, OBJECTIVES, PLAN, TODO
 from suites.integration.comparing import expect_same, utc
+from suites.integration.environments import expect_handed, hand_over, planned
 from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.messages import sent
 from suites.integration.patience import EPISODE_S, eventually
+from suites.integration.planners import expect_found, planner_at_work
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session
+from suites.integration.temporal_view import describe_workflow
 
 pytestmark = [pytest.mark.covers("INT-043"), pytest.mark.integration_p1]
 
@@ -183,6 +198,11 @@ async def test_int_043_as_many_as_it_may(episodes: Episodes) -> None:
         ]
         assert 1 == len(executed), f"one command was run for {each.name}: found {executed}"
         episode = await episodes.get(summary.episode_id)
+        seen = await describe_workflow(episodes.stack, episode["workflow_id"])
+        assert seen is not None, f"Temporal has no workflow of {each.name}, found none"
+        ids = {key: episode[key] for key in ("episode_id", "trace_id")}
+        memo = {key: seen.memo.get(key) for key in ids}
+        expect_same(ids, memo, what=f"ids that Temporal has of {each.name}")
         times = {
             step["to_status"]: utc(step["at"], what="a transition")
             for step in episode["transitions"]
@@ -262,9 +282,21 @@ async def test_int_043_all_of_it_is_interrupted(episodes: Episodes) -> None:
     await batches.until(accepted.batch_id, "completed", *["running"] * 2, *["queued"] * 2)
     answer = await batches.interrupt(accepted.batch_id)
     assert 202 == answer.status, f"expected the interruption accepted, found {answer}"
+    first = BatchInterruptAccepted.model_validate_json(answer.body)
+    left = {each.episode_id for each in accepted.episodes[1:]}
+    assert set(first.episode_ids) == left, (
+        f"what had not ended is interrupted: expected {left}, found {first.episode_ids}"
+    )
+    again = await batches.interrupt(accepted.batch_id)
+    if again.status != 202:
+        expect_refused(again, 409)
     batch = await batches.until(accepted.batch_id, "completed", *["interrupted"] * 4)
 
-    assert batch.interrupt_requested_at is not None, f"when it was asked for is on record: {batch}"
+    expect_same(
+        first.interrupt_requested_at,
+        batch.interrupt_requested_at,
+        what="when an interruption that was acknowledged, and asked for once more, was asked for",
+    )
     asked = [await episodes.asked(each.token) for each in members[3:]]
     assert [0, 0] == asked, f"what had not begun never asks the model: expected none, found {asked}"
     expect_refused(await batches.interrupt(accepted.batch_id), 409)
@@ -314,6 +346,59 @@ async def test_int_043_it_is_interrupted_between_short_calls(episodes: Episodes)
             if "running" not in [step["to_status"] for step in episode["transitions"]]:
                 asked = await episodes.asked(each.token)
                 assert 0 == asked, f"what had not begun never asks the model: found {asked} calls"
+
+
+async def test_int_043_each_works_at_what_it_was_asked_for(episodes: Episodes) -> None:
+    """Role, purpose and hand-over of an episode of a batch are those of its own request, as for a single one.
+
+    Of a benchmark nobody estimates the price; its coder begins with the bytes that were handed over, and is to
+    add its geometry. The model provider is a stand-in: the gateway holds the models.
+    """
+    purpose = Purpose.BENCHMARK
+    async with planner_at_work(episodes, number=431, purpose=purpose.value) as planner:
+        files = planned(planner.sound().files())
+        await planner.leave(files)
+        handed = expect_handed(await planner.submit(), {*files}, what="the plan of a benchmark")
+    wanted: list[tuple[dict[str, Any], set[str]]] = [
+        ({"role": "planner", "purpose": purpose}, {PLAN, TODO, OBJECTIVES}),
+        ({"role": "planner"}, {*FILES}),
+        ({"role": "coder", "purpose": purpose, "handover_id": handed.handover_id}, {GEOMETRY}),
+    ]
+    batches, members = _Batches(episodes), _members(len(wanted))
+    requests = [
+        EpisodeRequest.model_validate(each.request.model_dump() | about, strict=False)
+        for each, (about, _) in zip(members, wanted, strict=True)
+    ]
+    gateway = episodes.stack.gateway.client
+    async with AsyncExitStack() as stack:
+        for each in members:
+            await episodes.rehearse(each.token)
+            held = Fault(kind="hold", contains=each.token, times=9)
+            await stack.enter_async_context(gateway.fault(held))
+        answer = await episodes.controller.post(
+            "/episodes/batch", sent(BatchRequest(episodes=requests, concurrency=len(requests)))
+        )
+        assert 202 == answer.status, f"expected a batch to be accepted, found {answer}"
+        accepted = BatchAccepted.model_validate_json(answer.body)
+        for summary, (about, lacking) in zip(accepted.episodes, wanted, strict=True):
+            session = episodes.session(summary.session_id)
+
+            async def has_begun(session: Session = session) -> bool:
+                return (await session.read(TODO)).status == 200
+
+            await eventually(has_begun, seconds=EPISODE_S, expected=f"the list of {about}")
+            if about["role"] == "planner":
+                for path in FILES:
+                    await session.post("/fs/delete", path=path)
+            expect_found(
+                await hand_over(session), Stage.PRESENT, lacking, what=f"nothing, by {about}"
+            )
+        for path in (PLAN, OBJECTIVES):
+            answer = await episodes.session(accepted.episodes[-1].session_id).read(path)
+            assert files[path] == answer.json()["content"], (
+                f"an episode of a batch begins with what it was handed: expected {path}, found {answer}"
+            )
+    await batches.until(accepted.batch_id, *["completed"] * len(wanted))
 
 
 async def test_int_043_a_batch_outlives_restarts(breakable: Episodes) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import asyncpg
 from temporalio import activity
 
-from workbench_contract.episodes import EpisodeStatus
+from workbench_contract.episodes import EpisodeStatus, Purpose
 from workbench_controller.run import Member, Run
+from workbench_foundation import faults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,4 +33,7 @@ class BatchActivities:
         if row is None or EpisodeStatus(row["status"]).final:
             return None
         names = ("episode_id", "session_id", "trace_id", "role", "purpose", "task", "seed", "variant", "handover_id")  # fmt: skip
-        return Run(**{name: row[name] for name in names}, limits=member.batch.limits)
+        found = {name: row[name] for name in names}
+        if faults.on("batch-purpose-lost"):
+            found["purpose"] = Purpose.ENGINEERING
+        return Run(**found, limits=member.batch.limits)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
 from workbench_contract.joints import JointKind
+from workbench_foundation import faults
 from workbench_physics.kinematics import WORLD, Mechanism, Move
 
 _M_PER_MM = 1e-3
@@ -147,6 +148,10 @@ class _Text:
             for other in others:
                 self._body(depth + 1, other, centre, ())
                 self._line(depth + 1, "</body>")
+            if faults.on("joint-chains-cut"):
+                self._line(depth, "</body>")
+                self._carried(depth, number, origin_mm)
+                continue
             self._carried(depth + 1, number, centre)
             self._line(depth, "</body>")
 

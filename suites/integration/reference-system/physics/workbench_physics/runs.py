@@ -30,6 +30,8 @@ _STEPS_AT_ONCE = 1000
 #: A motor at its limit, as a share of it, and for how long until it is overloaded.
 _LIMIT_SHARE = 0.99
 _OVERLOAD_S = 2.0
+#: For the planted fault `overload-of-all-runs` alone.
+_loaded: dict[int, Any] = {}
 #: Noise of adding up steps.
 _EXACT = 1e-9
 _FULL = mujoco.mjtState.mjSTATE_FULLPHYSICS
@@ -148,6 +150,8 @@ class _Judge:
         self._joints: list[Floats] = []
         self._gap_m = math.inf
         self._loaded = np.zeros(len(scene.motors), dtype=int)
+        if faults.on("overload-of-all-runs"):
+            self._loaded = _loaded.setdefault(id(scene), self._loaded)
 
     def first(self, state: Floats, sensors: Floats) -> _Ending | None:
         """The state that a run begins with."""
@@ -354,6 +358,8 @@ def _extent(scene: Scene, states: Floats) -> tuple[Floats, Floats]:
         half = np.full_like(centre, size[0])
     else:
         axes = np.abs(_rotations(turn))
+        if faults.on("bounds-of-unturned-object"):
+            axes = np.abs(_rotations(turn[:1] * 0 + (1, 0, 0, 0))).repeat(len(turn), axis=0)
         if kind == mujoco.mjtGeom.mjGEOM_BOX:
             half = axes @ size
         else:

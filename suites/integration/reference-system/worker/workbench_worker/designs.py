@@ -303,7 +303,7 @@ async def _motors(
                 part_id=each.part_id,
                 catalogue_version=looked.version,
                 torque_n_m=torque,
-                most=drives.most(each, torque),
+                most=planted.most(each, torque),
             )
         )
     return motors

@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from workbench_contract.connections import Drive
 from workbench_contract.joints import DesignJoint, JointKind
 from workbench_foundation import faults
+from workbench_making import drives
 from workbench_physics.assembly import Solid
 from workbench_worker.pieces import Pieces
 from workbench_worker.prices import Looked
@@ -62,6 +64,11 @@ def cut(pieces: Pieces) -> Pieces:
     if faults.on("holes-filled"):
         return [[corner for piece in pieces for corner in piece]]
     return pieces
+
+
+def most(drive: Drive, torque_n_m: float) -> float:
+    """What a drive exerts at most."""
+    return torque_n_m if faults.on("pinion-ignored") else drives.most(drive, torque_n_m)
 
 
 def torque(looked: Looked, part_id: str) -> float:
