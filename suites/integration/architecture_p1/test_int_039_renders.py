@@ -155,6 +155,16 @@ async def test_int_039_pictures_are_made_when_asked_for(worker: Any, evidence: E
         changed, other, _solids(25), what="the design, once what it imports was changed"
     )
 
+    # Another script of the session has its own.
+    await session.write("zweites.py", _SCRIPT.replace("HIGH, align", "HIGH + 9, align"))
+    second = await _rendered(session, model="zweites.py")
+    expect_pictures(
+        await _files_of(session, second), second, _solids(34), what="a second script's design"
+    )
+    expect_same(
+        changed, await _files_of(session, other), what="views of the first script, after it"
+    )
+
     # Of y mirrored it is seen from the other side as in a mirror.
     mirrored = await _designed(worker, 40, side=-1)
     glass = await _rendered(mirrored)
@@ -172,7 +182,10 @@ async def test_int_039_pictures_are_made_when_asked_for(worker: Any, evidence: E
         (each["payload"]["from_store"], [file["sha256"] for file in each["payload"]["files"]])
         for each in calls(await session.events(), EventKind.RENDERED)
     ]
-    told = [(each.from_store, [view.sha256 for view in each.views]) for each in (one, again, other)]
+    told = [
+        (each.from_store, [view.sha256 for view in each.views])
+        for each in (one, again, other, second)
+    ]
     expect_same(told, listed, what="events of what was shown, one for each request")
 
 
@@ -314,10 +327,16 @@ async def _run(session: Session, objectives: dict[str, Any], job: str) -> Simula
 
 
 async def _filmed(
-    session: Session, done: Simulated, run: int, start_mm: list[float], evidence: Evidence
+    session: Session,
+    done: Simulated,
+    run: int,
+    start_mm: list[float],
+    evidence: Evidence,
+    *,
+    yaw_deg: float = 270,
 ) -> Filmed:
     """The video of a run, which is as long as that, and shows where it begins and how it ends."""
-    request = VideoRequest(simulation=done.job_id, run=run, yaw_deg=270, pitch_deg=20)
+    request = VideoRequest(simulation=done.job_id, run=run, yaw_deg=yaw_deg, pitch_deg=20)
     answer = await _asked(session, "/benchmark/video", request)
     what = f"the video of {done.job_id}, run {run}"
     assert 200 == answer.status, f"expected {what}, found {answer}"
@@ -346,7 +365,7 @@ async def _filmed(
             ball,
             point,
             video.drawing,
-            yaw_deg=270,
+            yaw_deg=yaw_deg,
             pitch_deg=20,
             within_px=4,
             what=f"{where} of {what}",
@@ -384,9 +403,11 @@ async def test_int_039_a_video_is_its_run(worker: Any, evidence: Evidence) -> No
     expect_same(
         (seen[0].sha256, True), (served.sha256, served.from_store), what="a video once more"
     )
+    aside = await _filmed(one, goal, 0, [-40, 10, 140], evidence, yaw_deg=200)
+    assert not aside.from_store, "a run from another side is another video: found the first one"
     shown = calls(await one.events(), EventKind.RENDERED)
     digests = [file["sha256"] for each in shown for file in each["payload"]["files"]]
-    wanted_digests = [each.sha256 for each in (seen[0], seen[1], first, seen[0])]
+    wanted_digests = [each.sha256 for each in (seen[0], seen[1], first, seen[0], aside)]
     expect_same(wanted_digests, digests, what="events of videos")
 
     expect_refused(await two.post("/benchmark/video", simulation="in-die-grube"), 404)

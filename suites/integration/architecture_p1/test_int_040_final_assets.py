@@ -61,6 +61,15 @@ def _of_brass(planner: Planner) -> Bundle:
 
 async def _handed(coder: Coder, at: str, *, job: str | None) -> str:
     """Build a design at a place, let it run where a job is named, and hand it over; the hand-over's id."""
+    await _built(coder, at, job=job)
+    answer = await coder.session.client.post("/benchmark/submit", {}, seconds=patience(_MADE_S))
+    assert 200 == answer.status, f"expected the design to be handed over, found {answer}"
+    handover_id: str = answer.json()["handover_id"]
+    return handover_id
+
+
+async def _built(coder: Coder, at: str, *, job: str | None) -> None:
+    """Build a design at a place, and let it run where a job is named."""
     verdict = await coder.judged(block_of(coder_number(coder), at=at))
     assert verdict.passed, f"expected the design to pass, found {verdict.findings}"
     if job is not None:
@@ -70,10 +79,6 @@ async def _handed(coder: Coder, at: str, *, job: str | None) -> str:
             "/benchmark/simulate", body, seconds=patience(_MADE_S)
         )
         assert 200 == answer.status, f"expected the design to run, found {answer}"
-    answer = await coder.session.client.post("/benchmark/submit", {}, seconds=patience(_MADE_S))
-    assert 200 == answer.status, f"expected the design to be handed over, found {answer}"
-    handover_id: str = answer.json()["handover_id"]
-    return handover_id
 
 
 def coder_number(coder: Coder) -> int:
@@ -161,6 +166,8 @@ async def test_int_040_final_assets_are_stored_and_linked(
     ):
         large = await _make_large(one.session)
         await _handed(one, "30, 0, 5", job="erster-lauf")
+        # What ran was another design than the one that is handed over.
+        await _built(two, "33, 3, 5", job="frueherer-lauf")
         other_design = await _handed(two, "25, 3, 5", job=None)
         design = await _handed(one, "45, -5, 25", job="zweiter-lauf")
         script = block_of(401, at="45, -5, 25")
@@ -178,7 +185,7 @@ async def test_int_040_final_assets_are_stored_and_linked(
     await _can_be_run(episodes, assets, content)
 
     alone, _ = await _all_of(episodes, await episodes.get(two.episode_id))
-    expect_same([], _of_kind(alone, AssetKind.VIDEO), what="videos of what was never run")
+    expect_same([], _of_kind(alone, AssetKind.VIDEO), what="videos of a design that was never run")
     await _are_handed_over(episodes, other_design, alone, None)
     shared = {each.key for each in assets.values()} & {each.key for each in alone.values()}
     expect_same(set(), shared, what="objects that two episodes share")
