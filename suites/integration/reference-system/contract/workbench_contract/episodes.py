@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 
 from workbench_contract.base import Model, Text
 from workbench_contract.events import Event, EventSource
+from workbench_contract.journal import Observation
 from workbench_contract.problem import Problem
 from workbench_contract.todo import IssuedEntry
 
@@ -200,17 +201,22 @@ class AssetList(Model):
 
 
 class JournalLine(Model):
-    """What an agent looked for, and what came of it.
+    """What an agent looked for or did, and what came of it.
 
     Attributes:
         ordinal: from 1, in the order of the lines.
-        event_source, event_seq: the event that it is about.
+        reflection, next_step: of an entry that the agent wrote; none of what is noted by itself.
+        event_source, event_seq: the event that it is about, or the first of those that it rests on.
+        observations: all of these.
     """
 
     ordinal: int
     at: datetime
     intent: str
     result: str
+    reflection: str | None
+    next_step: str | None
+    observations: list[Observation]
     event_source: EventSource
     event_seq: int
 

@@ -18,7 +18,8 @@ from temporalio.exceptions import ApplicationError
 
 from workbench_contract.catalogue import CatalogueQuery
 from workbench_contract.episodes import EpisodeStatus, TraceKind
-from workbench_controller import database, model_client, tools
+from workbench_contract.journal import JournalEntry
+from workbench_controller import database, entries, model_client, tools
 from workbench_controller.catalogue.constraints import BadConstraint
 from workbench_controller.catalogue.cursor import BadCursor
 from workbench_controller.catalogue.reader import Catalogue, NoSuchVersion
@@ -165,7 +166,7 @@ class EpisodeActivities:
                 result = CallResult(text=str(error), ok=False)
             else:
                 if tool.here:
-                    result = await self._search(run, body, call.job)
+                    result = await self._here(run, tool, body, call.job)
                 else:
                     result = await self._on_worker(run, tool, body, call.job)
             detail = {"arguments": _short(call.arguments), "result": result.text[:_TEXT_CHARS]}
@@ -177,6 +178,25 @@ class EpisodeActivities:
             if faults.on("failed-call-told-as-done"):
                 return CallResult(text=result.text, ok=True)
             return result
+
+    async def _here(
+        self, run: Run, tool: tools.Tool, body: dict[str, Any], job_id: str
+    ) -> CallResult:
+        if tool.path == "/journal":
+            return await self._entry(run, JournalEntry.model_validate(body, strict=False), job_id)
+        return await self._search(run, body, job_id)
+
+    async def _entry(self, run: Run, entry: JournalEntry, job_id: str) -> CallResult:
+        """What is said of an entry: its number, or why it is not taken."""
+        try:
+            await pull_and_store(self.pool, self.worker, run.session_id)
+            ordinal = await entries.take(self.pool, run.episode_id, job_id, entry)
+        except (httpx.HTTPError, GapError, BytesDiffer) as error:
+            reason = f"cannot take the entry: events are still to come ({describe(error)})"
+            raise ApplicationError(reason) from error
+        except entries.Unobserved as unobserved:
+            return CallResult(text=str(unobserved), ok=False)
+        return CallResult(text=json.dumps({"ordinal": ordinal}), ok=True)
 
     async def _search(self, run: Run, body: dict[str, Any], job_id: str) -> CallResult:
         """The answer that whoever searches over HTTP is given, whole: it is bounded by its limit."""

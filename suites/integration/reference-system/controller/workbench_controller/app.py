@@ -14,6 +14,7 @@ from workbench_controller import (
     backups_api,
     batches_api,
     cots_api,
+    entries_api,
     database,
     episodes_api,
     feedback_api,
@@ -90,6 +91,7 @@ async def make_app(settings: Settings) -> App:
     app.include_router(backups_api.router)
     app.include_router(batches_api.router)
     app.include_router(episodes_api.router)
+    app.include_router(entries_api.router)
     app.include_router(feedback_api.router)
     app.include_router(cots_api.router)
     app.include_router(handovers_api.router)

@@ -48,9 +48,10 @@ async def note_search(
             return
         await connection.execute(
             "INSERT INTO journal (episode_id, ordinal, job_id, at, intent, result, event_source,"
-            " event_seq) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            " event_seq, observations) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             *(episode_id, len(lines) + 1, job_id, now, _intent(query), _result(answer)),
             *(EventSource.CONTROLLER.value, seq),
+            [{"source": EventSource.CONTROLLER.value, "seq": seq}],
         )
 
 

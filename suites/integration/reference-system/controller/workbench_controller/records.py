@@ -35,7 +35,10 @@ _ASSET = (
     "error", "created_at",
 )  # fmt: skip
 
-_LINE = ("ordinal", "at", "intent", "result", "event_source", "event_seq")
+_LINE = (
+    "ordinal", "at", "intent", "result", "reflection", "next_step", "observations", "event_source",
+    "event_seq",
+)  # fmt: skip
 
 
 def summary(row: Mapping[str, Any]) -> EpisodeSummary:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench_contract.episodes import AgentRole, Purpose
 
-_ALL = ("fs_ls", "fs_read", "fs_grep")
+_ALL = ("fs_ls", "fs_read", "fs_grep", "write_journal")
 _WRITING = (*_ALL, "fs_write", "fs_edit", "fs_delete", "git_init", "git_commit")
 
 TOOLS: dict[AgentRole, tuple[str, ...]] = {

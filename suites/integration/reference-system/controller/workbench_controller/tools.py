@@ -14,6 +14,7 @@ from workbench_contract import (
     execution,
     files,
     handover,
+    journal,
     pricing,
     renders,
     simulation,
@@ -140,6 +141,13 @@ ALL: dict[str, Tool] = {
         path="/cots/search",
         request=catalogue.CatalogueQuery,
         description="Find parts that can be bought, cheapest first, or learn what to relax.",
+        here=True,
+    ),
+    "write_journal": Tool(
+        path="/journal",
+        request=journal.JournalEntry,
+        description="Write down what you meant to do, what came of it, what you make of that and what is "
+        "next, with the events of events.jsonl that show it.",
         here=True,
     ),
 }
