@@ -21,6 +21,7 @@ from workbench_controller import (
     flows_api,
     handovers_api,
     jobs_api,
+    readiness_api,
 )
 from workbench_controller.catalogue.reader import Catalogue
 from workbench_controller.ingest import pull_for_ever
@@ -97,6 +98,7 @@ async def make_app(settings: Settings) -> App:
     app.include_router(handovers_api.router)
     app.include_router(flows_api.router)
     app.include_router(jobs_api.router)
+    app.include_router(readiness_api.router)
 
     @app.get("/health", responses={503: {"model": Health}})
     async def get_health() -> Response:
