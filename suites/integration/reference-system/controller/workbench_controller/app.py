@@ -21,6 +21,7 @@ from workbench_controller import (
     flows_api,
     handovers_api,
     jobs_api,
+    metrics_api,
     readiness_api,
 )
 from workbench_controller.catalogue.reader import Catalogue
@@ -99,6 +100,7 @@ async def make_app(settings: Settings) -> App:
     app.include_router(flows_api.router)
     app.include_router(jobs_api.router)
     app.include_router(readiness_api.router)
+    app.include_router(metrics_api.router)
 
     @app.get("/health", responses={503: {"model": Health}})
     async def get_health() -> Response:

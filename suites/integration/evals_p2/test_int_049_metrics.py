@@ -1,0 +1,177 @@
+"""Each metric is computed from what is stored, or says what is missing; it is never 0 in its place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pytest
+from workbench_contract.metrics import Metric, MetricName, Metrics
+
+from harness_core.doubles.model import Fault
+from harness_core.doubles.turns import fail, use
+from suites.integration.batching import ended_batch, submitted_batch
+from suites.integration.bundles import TODO
+from suites.integration.comparing import expect_same, utc
+from suites.integration.episodes import Episodes
+from suites.integration.messages import answered
+from suites.integration.patience import SOON_S, eventually
+from suites.integration.planners import Planner, expect_accepted
+from suites.integration.refusals import expect_refused
+
+pytestmark = [pytest.mark.covers("INT-049"), pytest.mark.integration_p2]
+
+_UNKNOWN: Final = "00000000-0000-4000-8000-000000000049"
+
+_SCENE: Final = (
+    '<mujoco><worldbody><geom type="plane" size="5 5 .1"/><body pos="0 0 .2"><freejoint/>'
+    '<geom type="box" size=".05 .05 .05"/></body></worldbody></mujoco>'
+)
+
+
+async def test_int_049_metrics_of_a_batch(episodes: Episodes) -> None:
+    """Every metric of four runs is what they did, to the last digit, beside another batch that did otherwise.
+
+    What none of them has done is missing, and said so. The model provider is a stand-in: the gateway does the
+    turns, and its own record says what they took.
+    """
+    act, lost = use("execute", command="true"), use("fs_read", path="nowhere.md")
+    simulate = use("simulate", model="scene.xml", duration_s=0.1, runs=3)
+    batch, found, tokens = await ended_batch(
+        episodes,
+        [
+            ({"seed": 1}, (use("fs_write", path="scene.xml", content=_SCENE), lost, simulate)),
+            ({"seed": 2}, (act, fail(400))),
+            ({"seed": 3}, ()),
+            (
+                {"seed": 4, "role": "planner"},
+                (
+                    use("search_catalogue", q="bearing"),
+                    use("search_catalogue", q="no part is called like this"),
+                ),
+            ),
+        ],
+    )
+    other, rest, _ = await ended_batch(episodes, [({"seed": 9}, (act, act, act))])
+    statuses = [each["status"] for each in found]
+    expect_same(["completed", "failed", "completed", "completed"], statuses, what="how they ended")
+
+    ledger = await episodes.stack.gateway.client.ledger()
+    spent = [
+        sum(
+            e.input_tokens + e.output_tokens
+            for e in ledger
+            if token in e.prompt and e.status == 200
+        )
+        for token in tokens
+    ]
+    await _are(
+        episodes,
+        batch,
+        {
+            MetricName.SUCCESS_RATE: (3 / 4, 4),
+            MetricName.TURNS_PER_EPISODE: (_mean([_turns(each) for each in found]), 4),
+            MetricName.TOKENS_PER_EPISODE: (_mean(spent), 4),
+            MetricName.TOOL_ERROR_RATE: (1 / 6, 6),
+            MetricName.GOAL_RATE: (0.0, 3),
+            MetricName.CATALOGUE_HIT_RATE: (1 / 2, 2),
+            MetricName.SECONDS_PER_EPISODE: (_mean([_seconds(each) for each in found]), 4),
+        },
+    )
+    await _are(
+        episodes,
+        other,
+        {
+            MetricName.SUCCESS_RATE: (1.0, 1),
+            MetricName.TURNS_PER_EPISODE: (_turns(rest[0]), 1),
+            MetricName.TOKENS_PER_EPISODE: None,
+            MetricName.TOOL_ERROR_RATE: (0.0, 3),
+            MetricName.SECONDS_PER_EPISODE: (_seconds(rest[0]), 1),
+        },
+    )
+    expect_refused(
+        await episodes.controller.get("/metrics/evaluations", params={"batch_id": _UNKNOWN}), 404
+    )
+
+
+async def test_int_049_nothing_is_made_of_nothing(episodes: Episodes) -> None:
+    """While no episode of a batch has ended every metric is missing; of a hand-over the first attempt counts.
+
+    The model provider is a stand-in.
+    """
+    gateway = episodes.stack.gateway.client
+    async with gateway.fault(Fault(kind="hold", times=50)):
+        accepted, _ = await submitted_batch(episodes, [({"seed": 5, "role": "planner"}, ())])
+        await _are(episodes, accepted.batch_id, {})
+        [member] = accepted.episodes
+        planner = await _planner(episodes, member.episode_id)
+        expect_refused(await planner.submit(), 422)
+        expect_accepted(
+            await planner.judged(planner.sound()), "a sound plan, at the second attempt"
+        )
+    episode = await episodes.until(member.episode_id, "completed")
+    await _are(
+        episodes,
+        accepted.batch_id,
+        {
+            MetricName.SUCCESS_RATE: (1.0, 1),
+            MetricName.TURNS_PER_EPISODE: (_turns(episode), 1),
+            MetricName.TOKENS_PER_EPISODE: None,
+            MetricName.FIRST_HANDOVER_RATE: (0.0, 1),
+            MetricName.SECONDS_PER_EPISODE: (_seconds(episode), 1),
+        },
+    )
+
+
+async def _planner(episodes: Episodes, episode_id: str) -> Planner:
+    """A planner at work, its model held."""
+    session = episodes.session((await episodes.get(episode_id))["session_id"])
+
+    async def begun() -> str | None:
+        answer = await session.read(TODO)
+        return answer.json()["content"] if answer.status == 200 else None
+
+    issued = await eventually(begun, seconds=SOON_S, expected="the planner's list in its session")
+    return Planner(episode_id=episode_id, session=session, issued=issued, number=49)
+
+
+async def _are(
+    episodes: Episodes, batch_id: str, expected: Mapping[MetricName, tuple[float, int] | None]
+) -> None:
+    """The metrics of a batch: value and count of those that are named, or any value; all others missing."""
+    answer = await episodes.controller.get("/metrics/evaluations", params={"batch_id": batch_id})
+
+    assert 200 == answer.status, f"expected metrics of the batch, found {answer}"
+    found = {metric.name: metric for metric in answered(answer, Metrics).metrics}
+    expect_same(sorted(MetricName), sorted(found), what="the metrics, each once")
+    for name, metric in found.items():
+        if name not in expected:
+            _is_missing(metric)
+            continue
+        wanted = expected[name]
+        assert metric.value is not None, f"expected a value of {name}, found {metric}"
+        assert not metric.missing, f"a metric with a value lacks nothing: found {metric}"
+        if wanted is not None:
+            assert math.isclose(wanted[0], metric.value, rel_tol=1e-6, abs_tol=1e-6), (
+                f"expected {wanted[0]} as {name} of batch {batch_id}, found {metric}"
+            )
+            expect_same(wanted[1], metric.over, what=f"of how many {name} is")
+
+
+def _is_missing(metric: Metric) -> None:
+    assert metric.value is None, f"what cannot be computed has no value, not 0: found {metric}"
+    assert metric.missing.strip(), f"what cannot be computed says what is missing: found {metric}"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _turns(episode: Mapping[str, Any]) -> int:
+    return len([trace for trace in episode["traces"] if trace["kind"] == "model"])
+
+
+def _seconds(episode: Mapping[str, Any]) -> float:
+    at = {s["to_status"]: utc(s["at"], what="a transition") for s in episode["transitions"]}
+    return (at[episode["status"]] - at["running"]).total_seconds()
