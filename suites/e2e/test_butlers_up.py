@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import ChainMap
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,12 @@ NOBODY = 9
 #: Whose tables a butler of another name has as well, and what is to stay in its own.
 MODEL = "general"
 KEPT = {"key": "up/庭", "value": [1, None]}
+
+#: Folders of odd names, for some of the butlers.
+FOLDERS = {"switchboard": "Switch board (ö)", "garden-2": "_garden", "a": ".attic"}
+
+#: The name of nobody.
+UNKNOWN = "garden"
 
 #: Names and descriptions that have nothing in common but their place in the roster.
 ADDED = {
@@ -79,6 +86,7 @@ def test_up_finds_what_the_harness_finds(
             harness_loop.run(lambda: expect_those(ecosystem))
             harness_loop.run(lambda: ecosystem["garden-2"].call("state_set", **KEPT))
             harness_loop.run(lambda: expect_an_end(ecosystem))
+            harness_loop.run(lambda: expect_any_folder(ecosystem, roster, tmp_path / "odd"))
             harness_loop.run(lambda: expect_only(ecosystem, ["switchboard", "a"]))
             harness_loop.run(lambda: expect_a_failure_is_told(ecosystem, "garden-2"))
     except HarnessError as error:
@@ -244,8 +252,77 @@ async def expect_only(ecosystem: Ecosystem, names: list[str]) -> None:
         await expect_serving(ecosystem, names, child=child)
         found = ports_below(child.pid)
 
+    await expect_unknown_refused(ecosystem, [*names, UNKNOWN])
     assert found == wanted, f"--only {names} listens on {sorted(wanted)}, found {sorted(found)}"
     expect_ended_well("the command with --only", child.stop_report)
+
+
+async def expect_unknown_refused(ecosystem: Ecosystem, names: list[str]) -> None:
+    """A name in ``--only`` that is no butler's is an error that names it: nobody waits for that one."""
+    board = ecosystem.switchboard
+    async with board.run.child(
+        [*board.command, "--only", ",".join(names)],
+        name="up-only-unknown",
+        env=dict(ChainMap(*(each.environment for each in ecosystem.butlers.values()))),
+        evidence=board.process.evidence,
+        grace_s=40,
+    ) as child:
+
+        async def over_or_up() -> bool:
+            return child.returncode is not None or await they_serve(ecosystem, names[:-1])
+
+        with deadline(f"see --only {names} be refused", seconds=SERVES_S, tail=child.tail):
+            await until(over_or_up)
+        returncode = child.returncode
+    output = child.log.read_text(encoding="utf-8")
+
+    assert returncode not in {None, 0}, (
+        f"{names[-1]} is no butler of the roster, and the command with --only {names} went on or ended "
+        f"well ({returncode})\n{output}"
+    )
+    assert names[-1] in output, f"the error names what is no butler, {names[-1]}\n{output}"
+    assert "Traceback" not in output, f"a mistake of the operator is a traceback\n{output}"
+
+
+async def expect_any_folder(ecosystem: Ecosystem, roster: Path, odd: Path) -> None:
+    """A folder that holds a butler.toml is a butler's, whatever its name begins with or holds.
+
+    The ports are busy, so that the command ends by itself, having tried every one.
+
+    Args:
+        ecosystem: started by the command with the roster.
+        roster: as its command line has it.
+        odd: an empty directory, for a roster of the same butlers in folders of other names.
+    """
+    board = ecosystem.switchboard
+    if str(roster) not in board.command:
+        not_run("subject", "its command line does not name the roster")
+    for name, folder in FOLDERS.items():
+        shutil.copytree(roster / name, odd / folder)
+    async with AsyncExitStack() as held:
+        for name in FOLDERS:
+            for listener in await trio.open_tcp_listeners(ecosystem[name].port, host="127.0.0.1"):
+                await held.enter_async_context(listener)
+        child = await held.enter_async_context(
+            board.run.child(
+                [str(odd) if word == str(roster) else word for word in board.command],
+                name="up-of-odd-folders",
+                env=dict(ChainMap(*(each.environment for each in ecosystem.butlers.values()))),
+                evidence=board.process.evidence,
+                grace_s=40,
+            )
+        )
+        with deadline("see a command whose ports are busy end", seconds=SERVES_S, tail=child.tail):
+            await child.wait()
+    output = child.log.read_text(encoding="utf-8")
+    untried = [
+        folder for name, folder in FOLDERS.items() if str(ecosystem[name].port) not in output
+    ]
+
+    assert not untried, (
+        f"every folder with a butler.toml is a butler's: of {list(FOLDERS.values())} the command did not "
+        f"try {untried}, whose ports are busy\n{output}"
+    )
 
 
 def ports_below(pid: int) -> set[int]:
