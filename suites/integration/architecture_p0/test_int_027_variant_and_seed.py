@@ -85,7 +85,7 @@ async def test_int_027_variant_and_seed_are_tracked(episodes: Episodes) -> None:
             assert seed == other or not same, f"other seeds, {seed} and {other}, gave the same run"
     expected = [(variant, seed) for seed in (41, 43, 44, *_ENDS)]
     expected += [(body["variant"], body["seed"]) for body, _ in runs]
-    for kind in ("simulation_request", "simulation_result"):
+    for kind in ("simulation_request", "seed_variant", "simulation_result"):
         recorded = [_tracked(event["payload"]) for event in calls(events, kind)]
         expect_same(expected, recorded, what=f"variants and seeds of the events {kind}")
 

@@ -63,6 +63,7 @@ async def simulate(
             details["job_id"] = job.id
             known = {"job_id": job.id, "variant": request.variant, "seed": request.seed}
             session.record(EventKind.SIMULATION_REQUEST, known | {"model": request.model})
+            session.record(EventKind.SEED_VARIANT, known)
             turn: Turn | None = None
             try:
                 async with worker.simulations.turn(job) as turn:
