@@ -222,6 +222,31 @@ async def test_calls_at_once_are_on_record_each_with_its_own_answer(
         )
 
 
+@pytest.mark.covers("E2E-SESSIONS", "E2E-CONFINEMENT")
+@pytest.mark.parametrize(
+    "begin", ["/start", "/clear", "/model opus", "!id", "#", "@", "--help", "-p"], ids=str.strip
+)
+async def test_words_are_no_commands(ecosystem: Ecosystem, token: str, begin: str) -> None:
+    """What a person writes is said to the model, however it begins: it commands no program on the way."""
+    general, client = ecosystem["general"], ecosystem.gateway.client
+    prompt = f"{begin} say {token}"
+    words = f"Very well, {token}."
+    mark = await client.mark()
+    await ecosystem.rehearse(prompt, [say(words)])
+    answer = await _trigger(general, prompt=prompt)
+    calls = _of(await client.ledger(since=mark), token)
+    row = await _session(general, token)
+    story = f"row {dict(row)}, calls {calls}"
+
+    assert not answer.is_error, f"a session is run for {prompt!r}: {answer.text}\n{story}"
+    assert row["success"] is True, f"a session that was asked {prompt!r} succeeds\n{story}"
+    assert prompt in row["prompt"], f"its prompt is on record as it was, {prompt!r}\n{story}"
+    assert any(prompt in call.prompt for call in calls), (
+        f"the model is told what was said, {prompt!r}\n{story}"
+    )
+    assert row["result"] == words, f"its answer is the model's, {words!r}\n{story}"
+
+
 @pytest.mark.covers("E2E-SESSIONS", "E2E-TOOLS")
 async def test_words_are_not_recorded_as_deeds(ecosystem: Ecosystem, token: str) -> None:
     """A model that says it has logged something and has not leaves a row with no tool call."""
