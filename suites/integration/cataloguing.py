@@ -132,6 +132,7 @@ def _is_one_answer(page: Mapping[str, Any], query: Mapping[str, Any]) -> None:
         assert version == part["catalogue_version"], (
             f"expected parts of version {version}, which the answer is of, found {part}"
         )
+        assert part["fit_rationale"].strip(), f"expected why a part fits {query}, found {part}"
         told = {fit["constraint"]: fit["margin"] for fit in part["fit"]}
         margins = _margins(part, query)
         lacking = sorted(set(margins) - set(told))

@@ -250,6 +250,7 @@ def expect_found(
     stages = {each.stage for each in refused.findings}
 
     assert {stage} == stages, f"expected findings of {stage} alone for {what}, found {answer}"
+    assert stage is refused.stage, f"expected {what} to be refused at stage {stage}, found {answer}"
     found = {each.file for each in refused.findings}
     assert set(files) == found, f"expected findings in {sorted(files)} for {what}, found {answer}"
     told = "\n".join(f"{each.where}: {each.found}; {each.expected}" for each in refused.findings)

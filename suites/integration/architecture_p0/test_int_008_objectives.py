@@ -245,6 +245,21 @@ async def test_int_008_texts_that_are_no_objectives(episodes: Episodes) -> None:
         expect_accepted(await planner.judged(bundle), "sound objectives, after all of these")
 
 
+#: Something else in each part of the objectives, sound by itself: who was given them changes none of it.
+_EVERY_KEY: Final[dict[str, Any]] = {
+    "forbid_zones.0.max_mm.2": 4,
+    "build_zone.max_mm.0": 75,
+    "simulation_bounds.max_mm.0": 155,
+    "moved_object.label": "pebble",
+    "moved_object.size.radius_mm": 4,
+    "moved_object.start_mm.0": 9,
+    "moved_object.static_randomization.start_mm.0": 1,
+    "moved_object.static_randomization.scale.max": 1.1,
+    "moving_parts.1.dof": "slide_x",
+    "randomization.variant": "another",
+}
+
+
 async def test_int_008_each_round_and_each_session_has_its_own(episodes: Episodes) -> None:
     """What was sound in the first round and is spoilt in the second is refused; so is what others have.
 
@@ -278,6 +293,7 @@ async def test_int_008_each_round_and_each_session_has_its_own(episodes: Episode
             ({"moved_object.runtime_jitter.start_mm.0": 0}, ["runtime_jitter"]),
             ({"randomization.seeds": [133]}, ["seeds"]),
             ({"moving_parts.0.name": "Flap"}, ["moving_parts"]),
+            (_EVERY_KEY, [path.partition(".0")[0].replace(".1.", "[1].") for path in _EVERY_KEY]),
         ):
             bundle = engineer.sound().replaced(objectives=_with(own, changes))
             answer = await engineer.judged(bundle)

@@ -346,15 +346,18 @@ async def _left_what_it_may(
     )
     catalogue = Catalogue(episodes.controller)
     answers = [trace["detail"]["result"] for trace in told if trace["ok"]]
-    for arguments, answer, event in zip(sound, answers, searched, strict=True):
+    for arguments, answer, event, line in zip(sound, answers, searched, lines, strict=True):
         by_api = (await catalogue.ask(**arguments)).json()
         expect_same(by_api, json.loads(answer), what=f"API and tool, searching for {arguments}")
         ids = [part["part_id"] for part in by_api["candidates"]]
         recorded = (event["payload"]["part_ids"], event["payload"]["total"])
         expect_same((ids, by_api["total"]), recorded, what=f"the event of a search for {arguments}")
-        said = json.dumps(event["payload"], ensure_ascii=False)
-        lacking = [text for text in _asked_for(arguments) if text not in said]
-        assert not lacking, f"expected what was searched for, {lacking}, in the event, found {said}"
+        for name, told in (("event", event["payload"]), ("line of the journal", line)):
+            said = json.dumps(told, ensure_ascii=False)
+            lacking = [text for text in _asked_for(arguments) if text not in said]
+            assert not lacking, (
+                f"expected what was searched for, {lacking}, in its {name}, found {said}"
+            )
 
 
 def _asked_for(arguments: Mapping[str, Any]) -> list[str]:

@@ -145,6 +145,7 @@ async def test_int_014_what_the_catalogue_does_not_say_is_refused(episodes: Epis
             (f"| `{name}` | bought | 3 | {price:.2f} | |", ["catalogue_version"]),
             (f"| `{name}` | bought | 4 | {price:.2f} | {version} |", ["quantity"]),
             (f"| `{name}` | bought | 3 | {price + 1:.2f} | {version} |", ["unit_cost_usd"]),
+            (whole.replace(f"| {version} |", f"| {version + 1} |"), ["catalogue_version"]),
             (f"{whole}\n{whole}", [name]),
         ):
             answer = await planner.judged(bundle.planned(whole, instead))

@@ -118,6 +118,8 @@ async def test_int_031_rejected_then_approved_then_engineered(breakable: Episode
         async with flow.turn("reviewer", 2) as turn, stack.outage("controller", "kill"):
             await decided(turn.session, Decision.APPROVED, paths=_PATHS)
         found = await flow.until("completed")
+    given = {key: getattr(found, key) for key in request}
+    expect_same(request, given, what="what the benchmark was submitted with")
     answer = await episodes.controller.get(f"/benchmarks/{flow.id}")
     expect_same(found, Flow.model_validate_json(answer.body), what="the benchmark by its own path")
     await _is_whole(episodes, found, two, 310)
