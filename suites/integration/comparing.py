@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-__all__ = ["consecutive", "expect_same", "expect_times", "in_order", "utc"]
+__all__ = ["consecutive", "expect_same", "expect_times", "expect_unchanged", "in_order", "utc"]
 
 #: A time as JSON has it; other texts that look so are none of ours.
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}\S*")
@@ -30,6 +30,16 @@ def expect_same(expected: object, found: object, *, what: str) -> None:
         what: of which both speak; begins the sentence.
     """
     assert expected == found, f"{what}: {_difference(expected, found)}"
+
+
+def expect_unchanged(before: Mapping[str, Any], now: Mapping[str, Any], *, what: str) -> None:
+    """Assert that an episode is as it was; that Langfuse has been told of it since is no change."""
+    links = {trace["id"]: trace["langfuse_trace_id"] for trace in now["traces"]}
+    traces = [
+        {**trace, "langfuse_trace_id": trace["langfuse_trace_id"] or links.get(trace["id"])}
+        for trace in before["traces"]
+    ]
+    expect_same({**before, "traces": traces}, now, what=what)
 
 
 def utc(found: object, *, what: str) -> datetime:

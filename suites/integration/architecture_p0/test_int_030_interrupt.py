@@ -12,7 +12,7 @@ from harness_core.base.slowness import patience
 from harness_core.doubles.http import Response
 from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import use
-from suites.integration.comparing import expect_same, utc
+from suites.integration.comparing import expect_same, expect_unchanged, utc
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.messages import sent
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
@@ -94,7 +94,7 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
     expect_refused(again, 409)
     expect_refused(unknown, 404)
     now = await episodes.get(episode_id)
-    expect_same(episode, now, what="the episode after an interruption that was refused")
+    expect_unchanged(episode, now, what="the episode after an interruption that was refused")
     await _was_left_alone(episodes, bystander)
 
 
@@ -149,7 +149,7 @@ async def test_int_030_it_is_interrupted_wherever_it_is(episodes: Episodes) -> N
     assert not ran, f"a simulation that was cancelled while it waited was run: {ran}"
     expect_refused(await episodes.interrupt(ended["episode_id"]), 409)
     now = await episodes.get(ended["episode_id"])
-    expect_same(ended, now, what="a completed episode after an interruption that was refused")
+    expect_unchanged(ended, now, what="a completed episode after an interruption that was refused")
 
 
 @pytest.mark.covers("INT-030")
@@ -214,7 +214,9 @@ async def test_int_030_no_work_is_left_when_who_asked_is_gone(breakable: Episode
     await _stands_still(breakable, accepted["session_id"])
     for before in (episode, never):
         now = await breakable.get(before["episode_id"])
-        expect_same(before, now, what="an interrupted episode once the controller-worker is back")
+        expect_unchanged(
+            before, now, what="an interrupted episode once the controller-worker is back"
+        )
     now = (await breakable.controller.get(flow)).json()
     expect_same(stopped, now, what="the interrupted flow once the controller-worker is back")
     steps = [step["to_status"] for step in never["transitions"]]
