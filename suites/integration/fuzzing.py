@@ -121,7 +121,10 @@ async def fuzz(
     ]
     # Its width is that of the terminal it believes to have; sentences are not to be cut.
     environment = {**os.environ, "COLUMNS": "250"}
-    async with run.child(argv, name=f"fuzz-{service}", env=environment, evidence=folder) as child:
+    # It keeps what it found in the folder that it is in.
+    async with run.child(
+        argv, name=f"fuzz-{service}", env=environment, cwd=folder.path, evidence=folder
+    ) as child:
         status = await child.wait()
     report = _report(folder.path, status, child.tail)
     text = (folder.path / f"fuzz-{service}.log").read_text(encoding="utf-8")

@@ -59,7 +59,16 @@ async def test_int_060_it_is_stored_and_forwarded(episodes: Episodes, langfuse: 
     await langfuse.until_scored(turn["langfuse_trace_id"], value=0.75)
     scores = langfuse.scores(*_links(first, second))
     expect_same([0.0, 0.75, 1.0], sorted(s["value"] for s in scores), what="scores as they stand")
-    again = {turn["id"]: (0.75, "better, on a second look"), call["id"]: given[call["id"]]}
+    await _gives(episodes, first, turn, 0.75, "the same score, in other words")
+
+    async def in_other_words() -> bool:
+        scores = langfuse.scores(turn["langfuse_trace_id"])
+        return "the same score, in other words" in [score.get("comment") for score in scores]
+
+    await eventually(
+        in_other_words, seconds=SOON_S, expected="at Langfuse the comment of the same score anew"
+    )
+    again = {turn["id"]: (0.75, "the same score, in other words"), call["id"]: given[call["id"]]}
     await _stand(episodes, first, again)
     await _stand(episodes, second, {other["id"]: given[other["id"]]})
 
