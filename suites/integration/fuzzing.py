@@ -55,7 +55,7 @@ class Fuzzed:
         service: its name.
         cases: requests that were generated.
         operations: how many operations were reached.
-        found: each failure in a sentence, with a command that shows it again.
+        found: each failure in a sentence, then the commands that show them again.
         largest_bytes: size of the largest answer's body.
         answered: operation and status → how often.
         report: the folder that holds all of it.
@@ -166,14 +166,12 @@ def _report(folder: Path, status: int, tail: Sequence[str]) -> dict[str, Any]:
 
 
 def _found(report: Mapping[str, Any], text: str) -> list[str]:
-    commands = re.findall(r"^\s*(curl -X .*)$", text, re.MULTILINE)
-    again = f": {commands[0]}" if commands else ""
+    # The report names operations, its text the requests, in another order.
+    commands = dict.fromkeys(re.findall(r"^\s*(curl -X .*)$", text, re.MULTILINE))
     return [
-        *(
-            f"{each['title']} at {', '.join(each['operations'])}{again}"
-            for each in report["failures"]
-        ),
+        *(f"{each['title']} at {', '.join(each['operations'])}" for each in report["failures"]),
         *(f"no answer: {json.dumps(each)[:400]}" for each in report["errors"]),
+        *(f"to be seen again by {command}" for command in commands),
     ]
 
 

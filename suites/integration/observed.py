@@ -15,9 +15,10 @@ from typing import Any, Final
 from harness_core.doubles.http import Answer, Recorded, Recorder, Rule
 from harness_core.doubles.telemetry import BadExport, spans_of
 from harness_core.system.compose import Stack
+from suites.integration.episodes import Episodes
 from suites.integration.patience import SOON_S, eventually
 
-__all__ = ["Langfuse", "Observation", "away"]
+__all__ = ["Langfuse", "Observation", "away", "linked"]
 
 _TYPE: Final = "langfuse.observation.type"
 
@@ -105,6 +106,23 @@ class Langfuse:
         """Those that Langfuse took."""
         taken = self.recorder.matching(method="POST", since=self._mark)
         return [request for request in taken if 200 <= request.status < 300]
+
+
+async def linked(episodes: Episodes, episode_id: str) -> dict[str, Any]:
+    """An episode when each of its traces names one of Langfuse."""
+    last: dict[str, Any] = {}
+
+    async def there() -> bool:
+        last.update(await episodes.get(episode_id))
+        return all(trace["langfuse_trace_id"] for trace in last["traces"])
+
+    await eventually(
+        there,
+        seconds=SOON_S,
+        expected=f"a langfuse_trace_id in each trace of {episode_id}",
+        seen=lambda: [(t["name"], t["langfuse_trace_id"]) for t in last.get("traces", [])],
+    )
+    return last
 
 
 @contextmanager

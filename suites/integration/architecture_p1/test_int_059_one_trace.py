@@ -11,8 +11,8 @@ import pytest
 from harness_core.doubles.turns import fail, use
 from suites.integration.comparing import expect_same, utc
 from suites.integration.episodes import Episodes, new_token
-from suites.integration.observed import Langfuse, Observation, away
-from suites.integration.patience import EPISODE_S, SOON_S, eventually
+from suites.integration.observed import Langfuse, Observation, away, linked
+from suites.integration.patience import EPISODE_S, eventually
 
 pytestmark = [pytest.mark.covers("INT-059"), pytest.mark.integration_p1]
 
@@ -36,10 +36,10 @@ async def test_int_059_all_of_a_run_is_one_trace(episodes: Episodes, langfuse: L
     ends = ("completed", "completed", "failed")
     for each, end in zip(accepted, ends, strict=True):
         await episodes.until(each["episode_id"], end)
-    linked = [await _linked(episodes, each["episode_id"]) for each in accepted]
-    ids = [_identity(episode) for episode in linked]
+    known = [await linked(episodes, each["episode_id"]) for each in accepted]
+    ids = [_identity(episode) for episode in known]
     expect_same(3, len(set(ids)), what="traces of three runs at once")
-    for token, episode, trace_id in zip(tokens, linked, ids, strict=True):
+    for token, episode, trace_id in zip(tokens, known, ids, strict=True):
         events = await episodes.events(episode["episode_id"])
         told = await _told(langfuse, trace_id, episode, events)
         _are_its_turns(episode, told)
@@ -83,7 +83,7 @@ async def test_int_059_langfuse_away_loses_nothing(
             assert 200 == healthy.status, f"nothing depends on Langfuse: found {healthy}"
         missed.append(episode)
     for each in missed:
-        episode = await _linked(breakable, each["episode_id"])
+        episode = await linked(breakable, each["episode_id"])
         events = await breakable.events(each["episode_id"])
         told = await _told(langfuse, _identity(episode), episode, events)
         _are_its_turns(episode, told)
@@ -93,26 +93,9 @@ async def test_int_059_langfuse_away_loses_nothing(
         last = await breakable.run(new_token(), use("execute", command="true"))
         expect_same([None] * 3, [t["langfuse_trace_id"] for t in last["traces"]], what="its links")
     langfuse = Langfuse(stack.recorder(langfuse_service))
-    episode = await _linked(breakable, last["episode_id"])
+    episode = await linked(breakable, last["episode_id"])
     events = await breakable.events(last["episode_id"])
     _are_its_calls(episode, await _told(langfuse, _identity(episode), episode, events))
-
-
-async def _linked(episodes: Episodes, episode_id: str) -> dict[str, Any]:
-    """An episode when each of its traces names one of Langfuse."""
-    last: dict[str, Any] = {}
-
-    async def there() -> bool:
-        last.update(await episodes.get(episode_id))
-        return all(trace["langfuse_trace_id"] for trace in last["traces"])
-
-    await eventually(
-        there,
-        seconds=SOON_S,
-        expected=f"a langfuse_trace_id in each trace of {episode_id}",
-        seen=lambda: [(t["name"], t["langfuse_trace_id"]) for t in last.get("traces", [])],
-    )
-    return last
 
 
 def _identity(episode: Mapping[str, Any]) -> str:
