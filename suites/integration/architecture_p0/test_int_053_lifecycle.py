@@ -15,7 +15,7 @@ from workbench_contract.episodes import EpisodeRequest
 
 from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import fail, use
-from suites.integration.comparing import consecutive, expect_same, in_order, utc
+from suites.integration.comparing import consecutive, expect_same, expect_unchanged, in_order, utc
 from suites.integration.episodes import FINAL, Episodes, calls, new_token
 from suites.integration.messages import answered, sent
 from suites.integration.patience import COMMAND_S, SOON_S, by_a_stack, eventually
@@ -194,7 +194,8 @@ async def test_int_053_what_ends_at_temporal_ends_here(episodes: Episodes) -> No
         assert ends[how] == seen.status, f"after {how}, Temporal has {seen}"
         expect_refused(again, 409)
         await episodes.until_still(submitted["session_id"])
-        assert episode == await episodes.get(submitted["episode_id"]), "it changed after its end"
+        now = await episodes.get(submitted["episode_id"])
+        expect_unchanged(episode, now, what=f"an episode after its end by {how} at Temporal")
 
 
 @pytest.mark.covers("INT-053")

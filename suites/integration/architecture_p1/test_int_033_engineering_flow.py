@@ -15,7 +15,7 @@ from workbench_contract.handover import CONTEXT
 from harness_core.doubles.turns import use
 from harness_core.infrastructure.databases import Database
 from suites.integration.bundles import ESTIMATE, OBJECTIVES, PLAN, TODO, Bundle, milled, sound
-from suites.integration.comparing import consecutive, expect_same, in_order, utc
+from suites.integration.comparing import consecutive, expect_same, expect_unchanged, in_order, utc
 from suites.integration.environments import is_made
 from suites.integration.episodes import Episodes, calls
 from suites.integration.flows import (
@@ -244,7 +244,7 @@ async def test_int_033_turns_that_come_to_nothing(episodes: Episodes) -> None:
             stopped = await episodes.until(turn.episode_id, "interrupted")
         found = await flow.until("interrupted")
         now = await episodes.get(planned["episode_id"])
-        expect_same(planned, now, what="a turn that had ended before its flow was interrupted")
+        expect_unchanged(planned, now, what="a turn that had ended before its flow was interrupted")
         asked = stopped["interrupt_requested_at"]
         assert asked is not None, f"a turn that was interrupted does not say since when: {stopped}"
         closed = await closed_workflow(episodes.stack, found.workflow_id)

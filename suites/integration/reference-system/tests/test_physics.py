@@ -24,6 +24,13 @@ from workbench_physics.simulate import simulate
 _EMPTY = '<mujoco><option timestep="0.001"/><worldbody/></mujoco>'
 _CONTROL = TypeAdapter(Control)
 _G = 9.81
+#: Two boxes that fall onto a floor, one onto the other.
+_STACK = (
+    '<mujoco><worldbody><geom type="plane" size="5 5 .1"/>'
+    '<body pos="0 0 .1"><freejoint/><geom type="box" size=".05 .05 .05"/></body>'
+    '<body pos=".02 0 .22"><freejoint/><geom type="box" size=".05 .05 .05"/></body>'
+    "</worldbody></mujoco>"
+)
 
 
 def _objectives(**changed: Any) -> Objectives:
@@ -265,6 +272,31 @@ def test_the_same_seed_is_the_same_run_and_each_seed_begins_elsewhere(tmp_path: 
     assert len({row["ball.y_m"] for row in starts[0]}) == 5
     assert starts[0][0]["ball.x_m"] != starts[2][0]["ball.x_m"]
     assert [row["ball.y_m"] for row in starts[0]] == [row["ball.y_m"] for row in starts[2]]
+
+
+@pytest.mark.parametrize("processors", [{0}, {0, 1, 2}, set(range(64))])
+def test_runs_are_the_same_and_in_their_order_on_any_number_of_processors(
+    monkeypatch: pytest.MonkeyPatch, processors: set[int]
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0})
+    alone = _run(_STACK, count=7, duration_s=0.3)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: processors)
+
+    assert _run(_STACK, count=7, duration_s=0.3) == alone
+    assert len({each["energy_j"] for each in alone["runs"]}) == 7
+
+
+def test_a_run_that_cannot_be_run_is_said_once_though_others_run_beside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0, 1, 2})
+
+    def broken(*_given: Any, **_more: Any) -> Any:
+        raise SceneError("MuJoCo warned of CONTACTFULL")
+
+    monkeypatch.setattr("workbench_physics.runs.run", broken)
+    with pytest.raises(SceneError, match="CONTACTFULL"):
+        _run(_STACK, count=9)
 
 
 def test_seeds_and_counts() -> None:

@@ -9,11 +9,8 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
+    from workbench_controller.retries import KEEP_TRYING
     from workbench_controller.run import BACKUP, BackupFailure, BackupRun
-
-_KEEP_TRYING = RetryPolicy(
-    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=2)
-)
 
 
 @workflow.defn(name=BACKUP)
@@ -38,14 +35,14 @@ class BackupWorkflow:
         except ActivityError as error:
             failure = BackupFailure(backup_id=run.backup_id, reason=str(error.cause or error))
             await workflow.execute_activity(
-                "fail_backup", failure, start_to_close_timeout=soon, retry_policy=_KEEP_TRYING
+                "fail_backup", failure, start_to_close_timeout=soon, retry_policy=KEEP_TRYING
             )
             await workflow.execute_activity(
-                "remove_backup", run.prefix, start_to_close_timeout=soon, retry_policy=_KEEP_TRYING
+                "remove_backup", run.prefix, start_to_close_timeout=soon, retry_policy=KEEP_TRYING
             )
             return
         await workflow.execute_activity(
             "expire_backups",
             start_to_close_timeout=timedelta(seconds=run.attempt_s),
-            retry_policy=_KEEP_TRYING,
+            retry_policy=KEEP_TRYING,
         )

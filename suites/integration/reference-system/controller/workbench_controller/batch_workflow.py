@@ -6,16 +6,13 @@ import asyncio
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy, WorkflowIDReusePolicy
+from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ChildWorkflowError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
+    from workbench_controller.retries import KEEP_TRYING
     from workbench_controller.run import BATCH, WORKFLOW, BatchRun, Member, Run
     from workbench_controller.workflow import stop_if_cancelled
-
-_KEEP_TRYING = RetryPolicy(
-    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=2)
-)
 
 
 @workflow.defn(name=BATCH)
@@ -40,7 +37,7 @@ class BatchWorkflow:
             Member(batch=self._batch, episode_id=episode_id),
             result_type=Run | None,
             start_to_close_timeout=timedelta(seconds=self._batch.limits.rpc_s),
-            retry_policy=_KEEP_TRYING,
+            retry_policy=KEEP_TRYING,
         )
         if run is None:
             return

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import asyncpg
 
 from workbench_contract.journal import JournalEntry, Observation
+from workbench_controller.journal import opened
 from workbench_foundation import faults
 
 
@@ -25,18 +26,10 @@ async def take(pool: asyncpg.Pool, episode_id: str, job_id: str, entry: JournalE
         LookupError: there is no such episode.
         Unobserved: an observation of it is none of the episode.
     """
-    async with pool.acquire() as connection, connection.transaction():
-        episode = await connection.fetchrow(
-            "SELECT * FROM episodes WHERE episode_id = $1 FOR UPDATE", episode_id
-        )
-        if episode is None:
-            raise LookupError(f"no episode {episode_id}")
-        lines = await connection.fetch(
-            "SELECT ordinal, job_id FROM journal WHERE episode_id = $1", episode_id
-        )
-        known = {line["job_id"]: line["ordinal"] for line in lines}
-        if job_id in known:
-            return int(known[job_id])
+    async with opened(pool, episode_id) as journal:
+        if job_id in journal.lines:
+            return journal.lines[job_id]
+        connection, episode = journal.connection, journal.episode
         session_id = None if faults.on("journal-of-others") else episode["session_id"]
         missing = await _unknown(connection, session_id, entry.observations)
         if missing and not faults.on("journal-unfounded"):
@@ -51,11 +44,11 @@ async def take(pool: asyncpg.Pool, episode_id: str, job_id: str, entry: JournalE
             "INSERT INTO journal (episode_id, ordinal, job_id, at, intent, result, reflection,"
             " next_step, observations, event_source, event_seq)"
             " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-            *(episode_id, len(lines) + 1, job_id, datetime.now(UTC), entry.intent, entry.result),
+            *(episode_id, journal.next, job_id, datetime.now(UTC), entry.intent, entry.result),
             *(reflection, entry.next_step, [one.model_dump(mode="json") for one in written]),
             *(first.source.value, first.seq),
         )
-    return len(lines) + 1
+        return journal.next
 
 
 async def _unknown(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy, WorkflowIDReusePolicy
+from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
@@ -24,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from workbench_contract.benchmark import ReviewDecision
     from workbench_contract.episodes import AgentRole, EpisodeStatus
     from workbench_contract.flows import Cause
+    from workbench_controller.retries import KEEP_TRYING
     from workbench_controller.run import (
         FLOW,
         WORKFLOW,
@@ -35,10 +36,6 @@ with workflow.unsafe.imports_passed_through():
     )
     from workbench_controller.workflow import stop_if_cancelled
     from workbench_foundation import faults
-
-_KEEP_TRYING = RetryPolicy(
-    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=2)
-)
 
 #: Decision of a review that sends back → whose turn it is then, and why.
 _BACK = {
@@ -198,7 +195,7 @@ class FlowWorkflow:
             stage,
             result_type=Run,
             start_to_close_timeout=timedelta(seconds=self._flow.limits.rpc_s),
-            retry_policy=_KEEP_TRYING,
+            retry_policy=KEEP_TRYING,
         )
         if run is None:
             raise _Over(EpisodeStatus.FAILED, Cause.FAILED, "it has been ended")
@@ -210,7 +207,7 @@ class FlowWorkflow:
             # A hand-over that the worker does not give is waited for, and not for ever.
             schedule_to_close_timeout=timedelta(seconds=self._flow.episode_s),
             start_to_close_timeout=timedelta(seconds=self._flow.limits.rpc_s),
-            retry_policy=_KEEP_TRYING,
+            retry_policy=KEEP_TRYING,
         )
         who = f"the {turn.role} of round {stage.round}"
         if end.status in (EpisodeStatus.INTERRUPTED, EpisodeStatus.CANCELLED):
@@ -268,7 +265,7 @@ class FlowWorkflow:
             "flow_step",
             step,
             start_to_close_timeout=timedelta(seconds=self._flow.limits.rpc_s),
-            retry_policy=_KEEP_TRYING,
+            retry_policy=KEEP_TRYING,
         )
         return taken
 

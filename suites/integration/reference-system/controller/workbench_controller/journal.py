@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import asyncpg
@@ -10,6 +13,45 @@ from workbench_contract.catalogue import CatalogueAnswer, CatalogueQuery
 from workbench_contract.events import EventKind, EventSource
 from workbench_controller.eventstore import record_event
 from workbench_foundation import faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """An episode's journal, held until its transaction ends.
+
+    Attributes:
+        episode: its row.
+        lines: number of each line, by the job that it is of.
+    """
+
+    connection: asyncpg.Connection
+    episode: asyncpg.Record
+    lines: dict[str, int]
+
+    @property
+    def next(self) -> int:
+        """The number of the next line."""
+        return len(self.lines) + 1
+
+
+@asynccontextmanager
+async def opened(pool: asyncpg.Pool, episode_id: str) -> AsyncIterator[Journal]:
+    """An episode's journal for one more line; nobody else writes one meanwhile.
+
+    Raises:
+        LookupError: there is no such episode.
+    """
+    async with pool.acquire() as connection, connection.transaction():
+        episode = await connection.fetchrow(
+            "SELECT * FROM episodes WHERE episode_id = $1 FOR UPDATE", episode_id
+        )
+        if episode is None:
+            raise LookupError(f"no episode {episode_id}")
+        found = await connection.fetch(
+            "SELECT ordinal, job_id FROM journal WHERE episode_id = $1", episode_id
+        )
+        lines = {line["job_id"]: line["ordinal"] for line in found}
+        yield Journal(connection=connection, episode=episode, lines=lines)
 
 
 async def note_search(
@@ -28,20 +70,13 @@ async def note_search(
         query: what was looked for.
         answer: what it was answered.
     """
-    async with pool.acquire() as connection, connection.transaction():
-        episode = await connection.fetchrow(
-            "SELECT * FROM episodes WHERE episode_id = $1 FOR UPDATE", episode_id
-        )
-        if episode is None:
-            raise LookupError(f"no episode {episode_id}")
-        lines = await connection.fetch(
-            "SELECT ordinal, job_id FROM journal WHERE episode_id = $1", episode_id
-        )
-        if any(line["job_id"] == job_id for line in lines):
+    async with opened(pool, episode_id) as journal:
+        if job_id in journal.lines:
             return
+        connection, episode = journal.connection, journal.episode
         now = datetime.now(UTC)
         payload = _payload(query, answer) | {"job_id": job_id}
-        if faults.on("catalogue-event-repeated") and lines:
+        if faults.on("catalogue-event-repeated") and journal.lines:
             await record_event(connection, episode, EventKind.COTS_SEARCH, payload, at=now)
         seq = await record_event(connection, episode, EventKind.COTS_SEARCH, payload, at=now)
         if faults.on("catalogue-journal-lost"):
@@ -49,7 +84,7 @@ async def note_search(
         await connection.execute(
             "INSERT INTO journal (episode_id, ordinal, job_id, at, intent, result, event_source,"
             " event_seq, observations) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-            *(episode_id, len(lines) + 1, job_id, now, _intent(query), _result(answer)),
+            *(episode_id, journal.next, job_id, now, _intent(query), _result(answer)),
             *(EventSource.CONTROLLER.value, seq),
             [{"source": EventSource.CONTROLLER.value, "seq": seq}],
         )

@@ -15,6 +15,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 
 with workflow.unsafe.imports_passed_through():
     from workbench_contract.episodes import EpisodeStatus
+    from workbench_controller.retries import KEEP_TRYING
     from workbench_controller.run import (
         WORKFLOW,
         AssetToKeep,
@@ -28,9 +29,6 @@ with workflow.unsafe.imports_passed_through():
     )
     from workbench_foundation import faults
 
-_KEEP_TRYING = RetryPolicy(
-    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=2)
-)
 #: Uploads of one episode at a time.
 _AT_ONCE = 4
 _THRICE = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_attempts=3)
@@ -187,7 +185,7 @@ class EpisodeWorkflow:
             "step",
             Step(run=self._run, status=status.value, reason=reason),
             start_to_close_timeout=timedelta(seconds=self._run.limits.rpc_s),
-            retry_policy=_KEEP_TRYING,
+            retry_policy=KEEP_TRYING,
         )
         return taken
 

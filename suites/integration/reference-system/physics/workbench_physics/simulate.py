@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import mujoco
@@ -59,7 +61,9 @@ def simulate(
     ready = scene.prepared(scene.read(xml), objectives, controls, scale=scale)
     _bounded(ready, duration_s, count, recorded=kept_in is not None)
     done: list[SimulatedRun] = []
-    for number, one in enumerate(statistics.seeds_from(seed, count)):
+    seeds = list(statistics.seeds_from(seed, count))
+
+    def ran(one: int) -> runs.Run:
         start = None
         if moved is not None:
             drawn = seed if faults.on("runs-alike") else one
@@ -67,13 +71,15 @@ def simulate(
         data = scene.begun(ready, start)
         if moved is None:
             _jitter(ready.model, data, one, as_one=as_one)
-        found = runs.run(ready, data, duration_s, recorded=kept_in is not None)
+        return runs.run(ready, data, duration_s, recorded=kept_in is not None)
+
+    for number, found in enumerate(_each(ran, seeds, at_once=kept_in is None)):
         kept = None
         if kept_in is not None:
             name = f"run-{number}.csv"
             digest = trajectory.write(f"{kept_in[0]}/{name}", ready, found.track)
             kept = Trajectory(path=f"{kept_in[1]}/{name}", sha256=digest)
-        done.append(_told(ready, found, one, kept))
+        done.append(_told(ready, found, seeds[number], kept))
         if seen is not None and kept is not None:
             seen(ready, done[-1], found.track)
     together = statistics.aggregate(
@@ -83,6 +89,27 @@ def simulate(
         "runs": [each.model_dump(mode="json") for each in done],
         "aggregate": together.model_dump(mode="json"),
     }
+
+
+def _each(
+    ran: Callable[[int], runs.Run], seeds: list[int], *, at_once: bool
+) -> Iterator[runs.Run]:
+    """Each run, in the order of the seeds.
+
+    Args:
+        at_once: as many as there are processors; else one after the other, since the track of one alone may
+            fill the memory that there is.
+    """
+    threads = min(len(seeds), len(os.sched_getaffinity(0)))
+    if not at_once or threads < 2:
+        yield from map(ran, seeds)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            yield from pool.map(ran, seeds)
+        finally:
+            # After a run that failed nobody asks for the others.
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _unwritten(_text: str) -> None:
