@@ -28,7 +28,7 @@ from harness_core.process import Child, Run, StopReport
 from harness_core.system.subject import Subject, subject_bin
 from suites.daemon.confinement import Confinement
 from suites.daemon.messages import HEALTH_CHECK
-from suites.daemon.vitals import Vitals, read_vitals
+from suites.daemon.vitals import Vitals, listening, read_vitals
 from suites.daemon.wire import (
     FRAME_CHARACTERS,
     Connection,
@@ -136,10 +136,7 @@ class Daemon:
     def pid(self) -> int:
         """The process that listens; it need not be the one that was started (a wrapper)."""
         if self._pid is None:
-            pids = [row.pid for row in listeners(port=self.port) if row.pid is not None]
-
-            assert len(pids) == 1, f"port {self.port} is listened on by the processes {pids}"
-            self._pid = pids[0]
+            self._pid = listening(self.port)
         return self._pid
 
     def vitals(self) -> Vitals:

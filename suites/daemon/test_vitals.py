@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from suites.daemon.vitals import below, read_vitals
+from harness_core.ports import listeners
+from suites.daemon.vitals import below, listening, read_vitals
 
 pytestmark = pytest.mark.aside("the vitals are the suite's own")
 
@@ -36,6 +37,30 @@ def test_children_that_end_meanwhile() -> None:
 
     assert looks > 20, f"the tree was read {looks} times only"
     assert busy.pid not in below(os.getpid())
+
+
+def test_who_listens_is_not_its_child() -> None:
+    """A child between its start and its own program holds the socket too, and does not listen."""
+    program = (
+        "import os, socket, sys\n"
+        "one = socket.create_server(('127.0.0.1', 0))\n"
+        "child = os.fork()\n"
+        "if child: print(one.getsockname()[1], flush=True)\n"
+        "sys.stdin.read()\n"
+        "if child: os.waitpid(child, 0)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        port = int(parent.stdout.readline())
+        pids = {row.pid for row in listeners(port=port)}
+
+        assert len(pids) == 2, f"the child does not hold its parent's socket: {pids}"
+        assert parent.pid == listening(port)
+        parent.communicate()
+    with pytest.raises(AssertionError, match="found none"):
+        listening(port)
 
 
 def test_vitals_of_what_has_ended() -> None:

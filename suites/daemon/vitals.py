@@ -8,9 +8,10 @@ from pathlib import Path
 
 from harness_core.base.errors import NotReady
 from harness_core.base.wait import deadline, until
-from harness_core.process import command_line, start_time
+from harness_core.ports import listeners
+from harness_core.process import command_line, parent, start_time
 
-__all__ = ["Vitals", "below", "read_vitals", "running", "settled"]
+__all__ = ["Vitals", "below", "listening", "read_vitals", "running", "settled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,23 @@ def read_vitals(pid: int) -> Vitals:
         most_memory_kib=memory["VmHWM:"],
         children=below(pid),
     )
+
+
+def listening(port: int) -> int:
+    """The process that listens on a port; of a family the one that has the others below it.
+
+    A child that is being started has the sockets of its parent until it is another program.
+
+    Raises:
+        AssertionError: none listens, or several that are no family.
+    """
+    pids = {row.pid: parent(row.pid) for row in listeners(port=port) if row.pid}
+    first = [pid for pid, above in pids.items() if above is not None and above not in pids]
+
+    assert len(first) == 1, (
+        f"expected one process to listen on port {port}, found {pids or 'none'} (process: its parent)"
+    )
+    return first[0]
 
 
 def below(pid: int) -> tuple[int, ...]:
