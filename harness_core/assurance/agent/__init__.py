@@ -5,7 +5,7 @@
   open where the process goes behind walls.
 - ``_harness_agent_coverage.py``: measures what the process executes, test by test.
 - ``_request.py``: how the two are asked: a file that ``HARNESS_AGENT`` names.
-- ``_environment.py``: a Python environment; installs the agent into it and removes it.
+- ``_environment.py``: a Python environment; installs the agent into it and removes it, also what a dead run left.
 - ``_tests_plugin.py``, ``_hub.py``: name the running test to every process of the product, and write
   down which of them were heard of.
 
@@ -14,7 +14,7 @@ A room of its own, so that a pytest process imports nothing of what plans and ju
 The two agents import nothing of the harness: they run in whatever Python the product has.
 """
 
-from harness_core.assurance.agent._environment import Environment, find_environment
+from harness_core.assurance.agent._environment import Environment, find_environment, sweep_agent
 from harness_core.assurance.agent._request import (
     VARIABLE,
     Damage,
@@ -31,4 +31,5 @@ __all__ = [
     "ask_for_damage",
     "find_environment",
     "read_messages",
+    "sweep_agent",
 ]

@@ -7,14 +7,15 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from harness_core.base.errors import HarnessError, Unavailable
+from harness_core.process import Run
 
 _AGENT: Final = Path(__file__).with_name("_harness_agent.py")
 _COVERAGE: Final = Path(__file__).with_name("_harness_agent_coverage.py")
@@ -49,12 +50,17 @@ class Environment:
     own: bool
 
     @contextmanager
-    def with_agent(self) -> Iterator[None]:
+    def with_agent(self, run: Run | None = None) -> Iterator[None]:
         """Have the agent in the environment; several campaigns may, the last one removes it.
+
+        Args:
+            run: whose ledger says so: of one that is killed the next sweep removes it.
 
         Raises:
             Unavailable: the environment cannot be written.
         """
+        if run is not None:
+            run.ledger.record("agent", packages=str(self.packages))
         lock = self.packages / _LOCK
         try:
             file = lock.open("wb")
@@ -72,18 +78,7 @@ class Environment:
             try:
                 yield
             finally:
-                self._remove(file.fileno())
-
-    def _remove(self, lock: int) -> None:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return  # another campaign is at work in it
-        # First what starts the others.
-        for name in (_START, _AGENT.name, _COVERAGE.name, _LOCK):
-            (self.packages / name).unlink(missing_ok=True)
-            for compiled in (self.packages / "__pycache__").glob(f"{Path(name).stem}.*.pyc"):
-                compiled.unlink(missing_ok=True)
+                _remove(self.packages, file.fileno())
 
     def libraries(self, cache: Path) -> tuple[Path, ...]:
         """A folder with a coverage.py for this Python, outside of its environment.
@@ -107,6 +102,39 @@ class Environment:
             partial.replace(folder)
         # The agent itself, for a process of the product that is the harness's own pytest.
         return (folder, _AGENT.parent)
+
+
+def sweep_agent(entry: Mapping[str, Any]) -> str:
+    """Remove the agent that a dead run left in an environment; a :data:`harness_core.process.Sweeper`.
+
+    Args:
+        entry: a ledger entry of kind ``agent``: ``packages``, the site-packages.
+
+    Returns:
+        What was removed, as text; empty when nothing was left, or another campaign is at work there.
+    """
+    packages = Path(str(entry.get("packages")))
+    try:
+        with (packages / _LOCK).open("r+b") as file:
+            there = (packages / _START).exists()
+            removed = _remove(packages, file.fileno())
+    except FileNotFoundError:
+        return ""
+    return f"the agent in {packages}" if there and removed else ""
+
+
+def _remove(packages: Path, lock: int) -> bool:
+    """Whether it is gone: another campaign may be at work in the environment."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    # First what starts the others.
+    for name in (_START, _AGENT.name, _COVERAGE.name, _LOCK):
+        (packages / name).unlink(missing_ok=True)
+        for compiled in (packages / "__pycache__").glob(f"{Path(name).stem}.*.pyc"):
+            compiled.unlink(missing_ok=True)
+    return True
 
 
 def find_environment(python: Path) -> Environment:

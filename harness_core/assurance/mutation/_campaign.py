@@ -113,9 +113,9 @@ async def run_campaign(
     # What is asked for wrongly is told before the suite runs twice for its map.
     mutants = plan.mutants(product, say=say)
     chosen = choose_mutants(mutants, plan.choice, where=suite.folder)
-    with ExitStack() as stack:
-        enter_environment(product, plan.setting, stack)
-        async with open_run(evidence=evidence) as run:
+    async with open_run(evidence=evidence) as run:
+        with ExitStack() as stack:
+            enter_environment(product, plan.setting, stack, run)
             pytest = PytestRuns(run=run, root=root)
             covered = await measured_map(
                 suite,

@@ -32,7 +32,7 @@ from harness_core.assurance.mutation._verdict import Result, Verdict, judge_muta
 from harness_core.assurance.planted import Outcomes, PytestRuns
 from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.evidence import Evidence, open_evidence
-from harness_core.process import open_run
+from harness_core.process import Run, open_run
 from harness_core.system.suites import load_suite
 
 #: A worker of a cluster has its checkout here, unless it has it where whoever plans has it.
@@ -245,15 +245,15 @@ async def _alone(job: Job) -> Result:
         root = Path(job.setting.root)
         folder = root / ".evidence" / "mutation" / job.setting.suite / "mutants" / job.mutant.id
         evidence = open_evidence(folder, wipe=True)
-        with ExitStack() as stack:
-            enter_environment(product, job.setting, stack)
-            async with open_run(evidence=evidence) as run:
+        async with open_run(evidence=evidence) as run:
+            with ExitStack() as stack:
+                enter_environment(product, job.setting, stack, run)
                 return await run_job(job, product, PytestRuns(run=run, root=root), evidence)
     except HarnessError as error:
         return _unrun(job, Verdict.NO_VERDICT, str(error))
 
 
-def enter_environment(product: Product, setting: Setting, stack: ExitStack) -> None:
+def enter_environment(product: Product, setting: Setting, stack: ExitStack, run: Run) -> None:
     """Have the agent in the product's environment until the stack ends.
 
     Raises:
@@ -272,7 +272,7 @@ def enter_environment(product: Product, setting: Setting, stack: ExitStack) -> N
             expected="an environment of the product's own",
             next_step="With --here the agent is put into this one for the time of the campaign",
         )
-    stack.enter_context(environment.with_agent())
+    stack.enter_context(environment.with_agent(run))
 
 
 def environment_of_jobs(env: Mapping[str, str]) -> dict[str, str]:

@@ -199,9 +199,9 @@ async def _measured(suite: Suite, setting: Setting, sessions: Sequence[str], say
     root = Path(setting.root)
     product = setting.product()
     evidence = open_evidence(folder_of(root, suite.name))
-    with ExitStack() as stack:
-        enter_environment(product, setting, stack)
-        async with open_run(evidence=evidence) as run:
+    async with open_run(evidence=evidence) as run:
+        with ExitStack() as stack:
+            enter_environment(product, setting, stack, run)
             return await measured_map(
                 suite,
                 setting=setting,

@@ -18,11 +18,13 @@ from harness_core.assurance.agent import (
     ask_for_damage,
     find_environment,
     read_messages,
+    sweep_agent,
 )
 from harness_core.assurance.agent._hub import Hub
 from harness_core.assurance.agent._tests_plugin import take_before_signals
 from harness_core.assurance.mutation._job import agent_folder
 from harness_core.base.errors import BadInput, Unavailable
+from harness_core.base.evidence import open_evidence
 from harness_core.base.wait import deadline, until, until_blocking
 from harness_core.process import Child, open_run, start_time
 
@@ -172,6 +174,46 @@ def test_the_environment_is_left_as_it_was(product_python):
 
     assert "harness_agent.pth" in inside
     assert before == sorted(path for path in found.packages.rglob("*") if path.is_file())
+
+
+def test_what_a_killed_campaign_left_is_swept(product_python):
+    """While one is at work the agent stays; of one that is gone the sweep removes it, once."""
+    found = find_environment(product_python)
+    before = sorted(path for path in found.packages.rglob("*") if path.is_file())
+    entry = {"kind": "agent", "packages": str(found.packages)}
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from harness_core.assurance.agent import find_environment\n"
+        "with find_environment(Path(sys.argv[1])).with_agent():\n"
+        "    print('there', flush=True); sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, product_python],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as campaign:
+        assert campaign.stdout is not None
+        assert "there" == campaign.stdout.readline().strip()
+
+        assert "" == sweep_agent(entry)
+        assert (found.packages / "harness_agent.pth").exists()
+        campaign.kill()
+    assert (found.packages / "harness_agent.pth").exists()
+    assert f"the agent in {found.packages}" == sweep_agent(entry)
+    assert before == sorted(path for path in found.packages.rglob("*") if path.is_file())
+    assert "" == sweep_agent(entry)
+    assert before == sorted(path for path in found.packages.rglob("*") if path.is_file())
+
+
+async def test_the_ledger_of_a_run_says_where_its_agent_is(product_python, tmp_path):
+    """Before it is there."""
+    found = find_environment(product_python)
+    async with open_run(evidence=open_evidence(tmp_path)) as run:
+        with found.with_agent(run):
+            kinds = [(each["kind"], each.get("packages")) for each in run.ledger.entries()]
+
+    assert ("agent", str(found.packages)) in kinds
 
 
 def test_a_python_that_is_none_is_named(tmp_path):
@@ -598,12 +640,15 @@ def test_the_agent_costs_a_start_little(environment, code):
     assert ("[]", "") == ran(environment, code, "-c", probe)
 
 
-def test_the_harness_own_environment_is_not_touched_unasked(words):
+async def test_the_harness_own_environment_is_not_touched_unasked(words, tmp_path):
     """A product that is installed beside the harness needs a word from whoever runs it."""
     from contextlib import ExitStack
 
     from harness_core.assurance.mutation import Setting, enter_environment
 
     setting = Setting(root=str(words.root), suite="words", python=sys.executable)
-    with ExitStack() as stack, pytest.raises(BadInput, match="With --here the agent"):
-        enter_environment(setting.product(), setting, stack)
+    product = setting.product()
+
+    async with open_run(evidence=open_evidence(tmp_path)) as run:
+        with ExitStack() as stack, pytest.raises(BadInput, match="With --here the agent"):
+            enter_environment(product, setting, stack, run)
