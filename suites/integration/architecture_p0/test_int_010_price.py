@@ -224,10 +224,30 @@ async def test_int_010_exactly_at_the_cap(episodes: Episodes) -> None:
                     over, by_script, what=f"what the script says exceeds the caps of {what}"
                 )
         await _script_goes_by_the_benchmarks_caps(planner, cost, weight)
-        low = aiming(bundle, cost=cost - _CENT)
-        answer = await planner.judged(low)
-        what = "a design that misses the planner's own target by a cent"
-        expect_found(answer, Stage.PRICE, {ESTIMATE}, what=what, says=["target"])
+        await _each_target_is_judged(planner, cost, weight)
+
+
+async def _each_target_is_judged(planner: Planner, cost: Decimal, weight: Decimal) -> None:
+    """Under caps that are wide, each of the planner's own targets counts by itself, and exactly at it passes."""
+    bundle = planner.sound()
+    answer = await planner.judged(aiming(bundle, cost=cost, weight=weight))
+    expect_accepted(answer, f"a design of {cost} USD and {weight} g, exactly at its targets")
+    aimed_cost, aimed_weight = {"totals.unit_cost_usd": cost}, {"totals.weight_g": weight}
+    for aims, over in (
+        ({"cost": cost - _CENT}, aimed_cost),
+        ({"weight": weight - _CENT}, aimed_weight),
+        ({"cost": cost - 1, "weight": weight - 1}, aimed_cost | aimed_weight),
+        ({"cost": cost - _CENT, "weight": weight}, aimed_cost),
+        ({"cost": cost, "weight": weight - _CENT}, aimed_weight),
+    ):
+        answer = await planner.judged(aiming(bundle, **aims))
+        what = f"a design of {cost} USD and {weight} g that misses the planner's own targets {aims}"
+        says = ["target", *(f"{number}" for number in over.values())]
+        found = expect_found(answer, Stage.PRICE, {ESTIMATE}, what=what, says=says)
+        places = sorted(each.where for each in found)
+        expect_same(sorted(over), places, what=f"what is over its target in {what}")
+        told = sorted(each.where for each in (await _priced(planner)).findings)
+        expect_same(sorted(over), told, what=f"what the script says is over its target in {what}")
 
 
 async def _script_goes_by_the_benchmarks_caps(

@@ -162,12 +162,17 @@ async def test_int_011_who_was_given_caps_cannot_raise_them(episodes: Episodes) 
             answer = await planner.judged(heavier)
             what = "a weight cap raised in objectives and estimate alike"
             expect_found(answer, Stage.AGREE, {OBJECTIVES, ESTIMATE}, what=what, says=says)
-            lower = changed(bundle.objectives, "constraints.max_unit_cost_usd", float(cost - 2))
-            answer = await planner.judged(bundle.replaced(objectives=lower))
-            what = "a target above a cap that the engineer lowered"
-            expect_found(answer, Stage.AGREE, {ESTIMATE}, what=what, says=[_COST])
-            targeting = aiming(bundle, cost=cost - 2).replaced(objectives=lower)
-            expect_accepted(await planner.judged(targeting), "a lower cap, and a target at it")
+            for cap, key, less in (
+                ("max_unit_cost_usd", _COST, {"cost": cost - 2}),
+                ("max_weight_g", _WEIGHT, {"weight": weight - 2}),
+            ):
+                (number,) = less.values()
+                lower = changed(bundle.objectives, f"constraints.{cap}", float(number))
+                answer = await planner.judged(bundle.replaced(objectives=lower))
+                what = f"a target above a {cap} that the engineer lowered"
+                expect_found(answer, Stage.AGREE, {ESTIMATE}, what=what, says=[key])
+                targeting = aiming(bundle, **less).replaced(objectives=lower)
+                expect_accepted(await planner.judged(targeting), f"a lower {cap}, a target at it")
 
 
 async def test_int_011_an_agent_is_told_both_numbers(episodes: Episodes) -> None:

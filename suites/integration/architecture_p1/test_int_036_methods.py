@@ -109,6 +109,8 @@ _POCKET: Final = (
     "Pos(21, 0, 5) * (Box(40, 30, 10) - extrude(RectangleRounded(20, 10, {}), amount=6))"
 )
 _GROOVED: Final = "Pos(90, 0, 2.5) * (Box(30, 20, 5) - Pos(0, 0, 2) * Box(40, {}, 3))"
+#: Printed on its two feet: a ceiling that spans so many mm.
+_ARCH: Final = "Pos(130, 30, 7.5) * (Box(15, 15, 15) - Pos(0, 0, -3) * Box({}, 20, 9))"
 _DRILLED: Final = "Pos(21, 0, 5) * (Box(40, 30, 10) - Cylinder({}, 30))"
 
 #: A part, a shape that its method cannot make, and what is said of it: some just beyond what a tool does.
@@ -154,6 +156,30 @@ _BEYOND: Final = (
     ),
 )
 
+#: As well: what no tool and no half of a mould gets out of, too wide a ceiling, and what is larger than a machine.
+_BEYOND_TOO: Final = (
+    # Wider below than where it opens.
+    (
+        "cnc-0",
+        "Pos(21, 0, 5) * (Box(40, 30, 10) - Pos(0, 0, 3) * Cylinder(4, 6) - Pos(0, 0, -1) * Cylinder(9, 4))",
+        "undercut|reach|access",
+    ),
+    ("cnc-1", "Pos(60, 0, 60) * Box(510, 20, 20)", "machine|500"),
+    # Bored through from side to side, across the way in which its mould opens.
+    (
+        "mould-0",
+        "Pos(120, 0, 0) * (extrude(Rectangle(30, 20), amount=4, taper=2) - Pos(0, 0, 2) * Rot(0, 90, 0) * Cylinder(0.9, 40))",
+        "undercut|reach|core",
+    ),
+    (
+        "mould-1",
+        "Pos(20, 30, 0) * extrude(Rectangle(310, 24), amount=2, taper=2)",
+        "machine|mould|300",
+    ),
+    ("print-1", "Pos(105, 30, 36) * Box(260, 16, 12)", "machine|printer|250"),
+    ("print-2", _ARCH.format(8.5), "overhang|hang|bridge"),
+)
+
 #: Each part just within, and what is not said of it.
 _WITHIN: Final = (
     ("cnc-0", _POCKET.format(1.55), "radius|corner|sharp"),
@@ -164,6 +190,7 @@ _WITHIN: Final = (
     ("mould-2", "Pos(50, 30, 40) * extrude(Circle(12), amount=3.8, taper=2)", "wall"),
     ("print-0", "Pos(80, 30, 5) * Rot(180, 0, 0) * Cone(12.5, 3.3, 10)", "overhang|hang"),
     ("print-1", "Pos(105, 30, 36) * Cylinder(8, 1)", "wall"),
+    ("print-2", _ARCH.format(7.5), "overhang|hang|bridge"),
 )
 
 #: What is no closed solid of one piece, of a part of each method.
@@ -203,6 +230,26 @@ async def _is_no_solid(coder: Coder, script: str) -> None:
         expect_refused(await coder.simulate(), 409, 422)
 
 
+async def _each_is_told_of(
+    coder: Coder, script: str, beyond: tuple[tuple[str, str, str], ...]
+) -> None:
+    """Of several parts that cannot be made each has findings with its own reason, and no other part has any."""
+    several = script
+    for part, shape, _ in beyond:
+        several = _with(several, f"{part}-362", shape)
+    judged = await coder.judged(several)
+    told = {f"{kind}-{place}-362": "" for kind in ("cnc", "mould", "print") for place in range(3)}
+    for name, each in itertools.product(told, judged.findings):
+        if each.where.startswith(name):
+            told[name] += f"{each.found} {each.expected}; "
+    wrong = {name for name, words in told.items() if words}
+    expected = {f"{part}-362" for part, *_ in beyond}
+    expect_same(expected, wrong, what="parts with findings, of several that cannot be made")
+    for part, shape, reason in beyond:
+        words = told[f"{part}-362"]
+        assert re.search(reason, words), f"expected {reason!r} for {shape}, found {words}"
+
+
 async def test_int_036_what_a_method_cannot_make(episodes: Episodes) -> None:
     """A part that its method cannot make is refused with that method's reason, and only that part.
 
@@ -230,20 +277,8 @@ async def test_int_036_what_a_method_cannot_make(episodes: Episodes) -> None:
             said = [word for word in reason.split("|") if word in told]
             assert said, f"expected a reason like {reason!r} for {name} as {shape}, found {told}"
             expect_refused(await coder.simulate(), 409, 422, says=name)
-        several = script
-        for part, shape, _ in _BEYOND:
-            several = _with(several, f"{part}-362", shape)
-        judged = await coder.judged(several)
-        told = {str(each.fields["id"]): "" for each in made}
-        for name, each in itertools.product(told, judged.findings):
-            if each.where.startswith(name):
-                told[name] += f"{each.found} {each.expected}; "
-        wrong = {name for name, words in told.items() if words}
-        expected = {f"{part}-362" for part, *_ in _BEYOND}
-        expect_same(expected, wrong, what="parts with findings, of several that cannot be made")
-        for part, shape, reason in _BEYOND:
-            words = told[f"{part}-362"]
-            assert re.search(reason, words), f"expected {reason!r} for {shape}, found {words}"
+        for beyond in (_BEYOND_TOO, _BEYOND):
+            await _each_is_told_of(coder, script, beyond)
         answer = await coder.submit()
         expect_found(answer, Stage.PRICE, {"model.py"}, what="a part that cannot be made")
         await _is_no_solid(coder, script)

@@ -101,6 +101,13 @@ def computed(
     found = validate_costing_and_price(estimate, shop(), looked.part, benchmark=caps)
     if faults.on("typed-numbers-trusted"):
         found = _trusting(found)
+    if faults.on("own-weight-target-unjudged"):
+        left = tuple(
+            each
+            for each in found.findings
+            if each.where != "totals.weight_g" or "target" not in each.expected
+        )
+        found = replace(found, findings=left)
     if faults.on("weight-cap-unjudged"):
         left = tuple(each for each in found.findings if each.where != "totals.weight_g")
         found = replace(found, findings=left)

@@ -151,6 +151,8 @@ def overlooked_in_design(findings: list[Finding], names: Sequence[str]) -> list[
         "walls-unjudged": lambda each: "wall" in each.found + each.expected,
         "thin-moulds-unjudged": lambda each: "a wall of" in each.found
         and each.expected == "at least 1 mm",
+        "holes-anywhere": lambda each: each.found.startswith("no hole of"),
+        "undercuts-unjudged": lambda each: "an undercut" in each.found,
         "draft-unjudged": lambda each: "draft" in each.found + each.expected,
     }
     for name, unseen in blind.items():
