@@ -38,6 +38,13 @@ _STANDARD: Final = {
     ("bearing", "6000", ""): {"bore_mm": 10, "outer_diameter_mm": 26, "width_mm": 8},
     ("bearing", "6200", ""): {"bore_mm": 10, "outer_diameter_mm": 30, "width_mm": 9},
 }
+#: What else they and makers say, where it is said: least and most of it; mm, and N of loads.
+_IF_SAID: Final = {
+    **{("screw", "4762", f"M{mm}"): {"head_height_mm": (0.95 * mm, 1.05 * mm)} for mm in (3, 4, 5, 6, 8)},
+    ("bearing", "608", ""): {"dynamic_load_n": (3_000, 3_700), "static_load_n": (1_250, 1_500)},
+    ("bearing", "6000", ""): {"dynamic_load_n": (4_300, 5_200), "static_load_n": (1_800, 2_100)},
+    ("bearing", "6200", ""): {"dynamic_load_n": (4_900, 5_700), "static_load_n": (2_200, 2_700)},
+}  # fmt: skip
 #: Of steel, g in a mm3, and of what is much heavier than any part's material.
 _STEEL, _HEAVY = 0.00785, 0.0095
 
@@ -62,6 +69,11 @@ async def test_int_013_parts_are_what_they_are_called(controller: HttpClient) ->
                 wide = {key: pytest.approx(mm, rel=0.05) for key, mm in dimensions.items()}
                 found = {key: part["specs"].get(key) for key in dimensions}
                 assert wide == found, f"expected mm of {part['part_id']} by its standard: {found}"
+                for key, (least, most) in _IF_SAID.get((category, standard, size), {}).items():
+                    value = part["specs"].get(key, least)
+                    assert least <= value <= most, (
+                        f"expected {key} of {least} to {most} of {part['part_id']}, found {value}"
+                    )
     lacking = {"screw", "nut", "washer", "bearing"} - met
     assert not lacking, f"expected parts of well-known standards of the categories {lacking}"
     for part in parts:

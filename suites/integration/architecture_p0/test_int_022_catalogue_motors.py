@@ -180,7 +180,9 @@ def _wrong(ours: dict[str, Any], weak: dict[str, Any]) -> list[tuple[str, dict[s
         made["drives"][index] |= values
         return made
 
+    twice = [ours["drives"][0], ours["drives"][1] | {"joint": "flap", "radius_mm": None}]
     return [
+        ("two parts for one motor", ours | {"drives": twice}, "flap"),
         ("a motor without a part", ours | {"drives": ours["drives"][:1]}, "wing"),
         ("a part that is not planned", other(0, part_id="ROBOTIS-XM540-W270"), "XM540"),
         ("a part that there is not", other(0, part_id="NO-SUCH-PART"), "NO-SUCH-PART"),

@@ -71,7 +71,7 @@ async def test_int_033_rejected_twice_then_approved(episodes: Episodes) -> None:
                 expect_same(block_of(331, at=place), script, what=f"what review {number} is about")
                 last = number == len(places)
                 decision = Decision.APPROVED if last else Decision.REJECTED
-                words = [] if last else [said[number - 1]]
+                words = [] if last else [said[number - 1], f"Auch das, Nr. {number}."]
                 paths = (_MODEL, PLAN)
                 reviews.append(await decided(turn.session, decision, *words, paths=paths))
         found = await flow.until("completed")
@@ -91,9 +91,10 @@ async def test_int_033_rejected_twice_then_approved(episodes: Episodes) -> None:
     expect_same(
         list(zip(reviews, designs, wanted, strict=True)), decided_of, what="decisions of the flow"
     )
-    for number, words in enumerate(said):
-        asked = [prompt for prompt in prompts if words in prompt]
-        assert asked, f"expected the comment {words!r} in the prompt of round {number + 2}"
+    for number, words in enumerate(said, start=1):
+        both = (words, f"Auch das, Nr. {number}.")
+        asked = [prompt for prompt in prompts if all(each in prompt for each in both)]
+        assert asked, f"expected the comments {both} in the prompt of round {number + 1}"
     kept = await handover(episodes.controller, designs[-1])
     files = {each.path for each in kept.files if not is_made(each.path)}
     expected_files = {PLAN, TODO, OBJECTIVES, ESTIMATE, _MODEL, f"{CONTEXT}/{REVIEW}"}
@@ -213,6 +214,13 @@ async def _are_listed(episodes: Episodes, submitted: list[str]) -> None:
             expect_same(ours, there, what=f"flows of this test that are listed by {value}")
 
 
+async def _ended(flow: FlowAtWork, status: str, *, by: str) -> Flow:
+    """A flow when it has ended so, its last step by that cause."""
+    found = await flow.until(status)
+    expect_same((by, None, None), steps_of(found)[-1], what=f"the last step of a flow {status}")
+    return found
+
+
 async def test_int_033_turns_that_come_to_nothing(episodes: Episodes) -> None:
     """A turn that ends without a hand-over, or is interrupted, ends its flow with that reason.
 
@@ -223,7 +231,7 @@ async def test_int_033_turns_that_come_to_nothing(episodes: Episodes) -> None:
         submitted.append(flow.id)
         async with flow.turn("planner", 1):
             pass
-        found = await flow.until("failed")
+        found = await _ended(flow, "failed", by="stage_ended")
     assert "without handing over" in found.reason, f"expected that reason, found {found.reason!r}"
     async with flow_at_work(episodes) as flow:
         submitted.append(flow.id)
@@ -233,7 +241,7 @@ async def test_int_033_turns_that_come_to_nothing(episodes: Episodes) -> None:
             answer = await episodes.interrupt(turn.episode_id)
             assert 202 == answer.status, f"expected the turn to be interrupted, found {answer}"
             await episodes.until(turn.episode_id, "interrupted")
-        await flow.until("interrupted")
+        await _ended(flow, "interrupted", by="interrupted")
     async with flow_at_work(episodes) as flow:
         async with flow.turn("planner", 1) as turn:
             await plan_handed(turn, 334)

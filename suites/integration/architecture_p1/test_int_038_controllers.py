@@ -267,8 +267,9 @@ def _swing(unit: str, low: float, high: float) -> dict[str, Any]:
 async def test_int_038_what_is_no_control_is_refused(worker: HttpClient) -> None:
     """Unknown functions, parameters out of range or missing, and motors that there are not, are refused.
 
-    So is a position for a motor that takes a level, and the other way round, and another control for a
-    motor that the objectives drive; afterwards a sound request is carried out.
+    So is a position for a motor that takes a level, and the other way round, another control for a motor
+    that the objectives drive, and a scene whose parts move otherwise than its objectives say; afterwards a
+    sound request is carried out.
     """
     session = new_session(worker)
     await session.write("scene.xml", _scene(1, 1, 1))
@@ -330,6 +331,12 @@ async def test_int_038_what_is_no_control_is_refused(worker: HttpClient) -> None
         duration_s=0.1,
     )
     expect_refused(answer, 400, 403, 409, 422, says="slide-0")
+    for name, dof in _OTHERWISE:
+        part = {"name": name, "type": "passive", "dof": dof}
+        answer = await simulate(
+            session, judged_by=goals(moving_parts=[part]), model="scene.xml", duration_s=0.1
+        )
+        expect_refused(answer, 409, 422, says=name)
     found = await simulated(
         session,
         _scene(1, 1, 1),
@@ -344,5 +351,16 @@ async def test_int_038_what_is_no_control_is_refused(worker: HttpClient) -> None
     silent = set(track.columns["turn-0.command"])
     assert {0.0} == silent, f"a motor that is told nothing rests: expected 0 alone, found {silent}"
 
+
+#: What objectives say that moves in a scene, and how, where it moves otherwise, or not at all.
+_OTHERWISE: Final = (
+    ("slide-0", "slide_y"),
+    ("slide-0", "slide_z"),
+    ("slide-0", "rotate_x"),
+    ("turn-0", "rotate_y"),
+    ("turn-0", "rotate_z"),
+    ("turn-0", "slide_x"),
+    ("nobody", "slide_x"),
+)
 
 _HELD: Final = {"mode": "hold", "position": {"mm": 42.5}}

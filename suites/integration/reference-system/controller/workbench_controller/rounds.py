@@ -79,7 +79,8 @@ async def told_by(pool: asyncpg.Pool, handover_ids: Sequence[str]) -> str:
         review, _ = review_md.read_review(data)
         if review is not None:
             lines.append(f"{_MEANING.get(review.decision, 'The reviewer has decided')}:")
-            lines += [f"- {comment}" for comment in review.comments]
+            said = review.comments[:1] if faults.on("first-comment-alone") else review.comments
+            lines += [f"- {comment}" for comment in said]
     if lines:
         lines.append(f"All of it is in {CONTEXT}/, which stays as it is; what you left is in place.")
     text = "\n".join(lines)
