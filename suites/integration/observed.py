@@ -21,6 +21,8 @@ from suites.integration.patience import SOON_S, eventually
 __all__ = ["Langfuse", "Observation", "away", "linked"]
 
 _TYPE: Final = "langfuse.observation.type"
+_LEVEL: Final = "langfuse.observation.level"
+_FAILED: Final = ("ERROR", "WARNING")
 
 #: The kinds of a batch → what the observation is.
 _CREATED: Final = {
@@ -40,6 +42,7 @@ class Observation:
         kind: ``generation``, ``tool``, ``event``, ``span``, …
         parent: id of the observation that it hangs below; empty for none.
         text: all that is said of it, as JSON.
+        failed: it is told as an error or a warning.
         start_ns, end_ns: nanoseconds since 1970; 0 where a batch of another kind says it in words.
     """
 
@@ -49,6 +52,7 @@ class Observation:
     name: str
     parent: str
     text: str
+    failed: bool
     start_ns: int = 0
     end_ns: int = 0
 
@@ -151,6 +155,7 @@ def _observations(request: Recorded) -> Iterator[Observation]:
                     name=str(body.get("name")),
                     parent=str(body.get("parentObservationId") or ""),
                     text=json.dumps(body),
+                    failed=body.get("level") in _FAILED,
                 )
 
 
@@ -167,6 +172,7 @@ def _spans(request: Recorded) -> Iterator[Observation]:
             name=span.name,
             parent=span.parent_id,
             text=json.dumps(dict(span.attributes), default=str),
+            failed=span.status == "error" or span.attributes.get(_LEVEL) in _FAILED,
             start_ns=span.start_ns,
             end_ns=span.end_ns,
         )

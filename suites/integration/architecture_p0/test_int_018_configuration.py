@@ -33,14 +33,14 @@ def _plan(planner: Planner) -> Bundle:
     return sound(planner.issued, number=_NUMBER, made=made, units=100)
 
 
-async def _priced(coder: Coder, what: str) -> Decimal:
-    """USD of a design that must pass."""
+async def _priced(coder: Coder, what: str) -> tuple[Decimal, str]:
+    """USD of a design that must pass, and the record of that."""
     answer = await coder.validated()
     assert 200 == answer.status, f"expected a verdict {what}, found {answer}"
     judged = DesignJudged.model_validate_json(answer.body)
     assert judged.passed, f"expected the block to pass {what}, found {judged.findings}"
     assert judged.totals is not None, f"a design that passed {what} has no price: {judged}"
-    return judged.totals.unit_cost_usd
+    return judged.totals.unit_cost_usd, judged.record_sha256
 
 
 async def _refused(coder: Coder, what: str) -> None:
@@ -65,17 +65,19 @@ async def test_int_018_another_configuration_asks_for_another_verdict(
     """
     async with coder_at_work(breakable, number=_NUMBER, plan=_plan) as coder:
         await coder.session.write("model.py", _SCRIPT)
-        before = await _priced(coder, "as it was planned")
+        before, record = await _priced(coder, "as it was planned")
         planned = Decimal(str(coder.bundle.estimate["totals"]["unit_cost_usd"]))
         expect_same(planned, before, what="USD of a block as it was planned")
         async with dollars_times(breakable.stack, subject, 0.5):
             await _refused(coder, "of another configuration")
-            after = await _priced(coder, "when making costs half")
+            after, other = await _priced(coder, "when making costs half")
+            assert record != other, f"one record by two configurations: {record}"
             off = abs(2 * after - before)
             assert off <= Decimal("0.02"), f"expected half of {before} USD, found {after}"
             simulated = await coder.simulate()
             assert 200 == simulated.status, f"expected what passed to be simulated: {simulated}"
         await _refused(coder, "that passed while making cost half")
-        expect_same(before, await _priced(coder, "as before"), what="USD by the first amounts")
+        now = await _priced(coder, "as before")
+        expect_same((before, record), now, what="USD and record by the first amounts")
         submitted = await coder.submit()
         assert 200 == submitted.status, f"expected the design to be handed over: {submitted}"

@@ -120,10 +120,17 @@ async def test_int_018_blocked_until_it_has_passed(episodes: Episodes) -> None:
             expect_refused(refused, 409, 422, says="validate")
         await session.write("model.py", _script(181, "SIZE + 1", "from size import SIZE\n"))
         await _both_refused(coder, "a design that grew", says=r"model\.py")
-        judged = await _passed(coder, "the design that grew, in the second round")
+        grown = await _passed(coder, "the design that grew, in the second round")
         await _both_taken(coder, "the second round")
         await session.write("model.py", script)
         await _both_refused(coder, "the first design again", says=r"model\.py")
+        again = await _passed(coder, "the first design, in the third round")
+        await session.write("size.py", f"{_SIZE}# a word more\n")
+        imported = await _passed(coder, "the first design with another import")
+        records = [each.record_sha256 for each in (judged, grown, again, imported)]
+        expect_same(records[0], records[2], what="the record of a design that is as it was")
+        different = len({*records})
+        assert 3 == different, f"expected a record of its own for each design, found {records}"
 
 
 #: A design that imports in every way; what each file holds is part of its size, which is 40.

@@ -63,6 +63,8 @@ _FLAP: Final = np.array([30.0, 14.0, 25.0])
 _BASE: Final = np.array([10.0, 0.0, 2.0])
 _RANGE: Final = (-30.0, 60.0)
 _ANGLE: Final = 15.0
+#: What a direction that is told may be off.
+_TOLD: Final = 1e-6
 
 
 def _hinged(turn: Any, at: Any, axis: Any, places: tuple[Any, Any, Any]) -> str:
@@ -99,6 +101,15 @@ async def test_int_037_a_hinge_turns_where_it_is(worker: HttpClient, placed: str
     session = new_session(worker)
     told, model = await exported(session, script)
     expect_same(["hinge"], [each.name for each in told.joints], what="joints that are told")
+    [said] = told.joints
+    between = (said.kind.value, said.part, said.other)
+    expect_same(("revolute", "base", "flap"), between, what="what is told of the hinge")
+    assert said.axis is not None, f"a hinge that is told without an axis: {said}"
+    expect_near(axis, said.axis, _TOLD, what="the axis of the hinge as it is told")
+    off = np.cross(np.array(said.anchor_mm) - anchor, axis)
+    expect_near(np.zeros(3), off, MOST_OFF_MM, what="mm from the axis to its anchor as it is told")
+    limits = (said.value, said.least, said.most)
+    expect_near((_ANGLE, *_RANGE), limits, 1e-4, what="degrees of the hinge as they are told")
 
     def turned(degrees: float) -> Any:
         return rotation(axis, degrees) @ (flap - anchor) + anchor

@@ -261,6 +261,9 @@ async def _is_on_record(episodes: Episodes, backups: Backups, backup: Backup, ob
     expect_same(backup.database, manifest.database, what="the dump, as record and manifest have it")
     for copy in manifest.objects:
         _is_as_told(copy, stored)
+    sources = {copy.source_key: copy.key for copy in manifest.objects}
+    copies = {source: each.key for source, each in (await backups.copies(backup)).items()}
+    expect_same(copies, sources, what="what each copy is a copy of, as the manifest has it")
     size = sum(len(body) for body in stored.values())
     assert size == backup.size_bytes, f"expected {size} bytes on record, found {backup.size_bytes}"
     assert backup.ended_at is not None, f"when it ended is on record: found {backup}"

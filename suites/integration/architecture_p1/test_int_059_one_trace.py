@@ -153,6 +153,11 @@ def _are_its_calls(episode: Mapping[str, Any], told: Sequence[Observation]) -> N
     assert not missing, f"expected a trace of each call, {dict(calls)}, found {dict(found)}"
     doubled = {name for name in calls if found[name] > calls[name]}
     assert not doubled, f"expected each call once, {dict(calls)}, found {dict(found)}"
+    came_to_nothing = Counter(
+        trace["name"] for trace in episode["traces"] if trace["kind"] == "tool" and not trace["ok"]
+    )
+    said = Counter(one.name for one in told if one.name in calls and one.failed)
+    expect_same(came_to_nothing, said, what="calls that are told as failed, by tool")
 
 
 def _are_when_they_were(episode: Mapping[str, Any], told: Sequence[Observation]) -> None:

@@ -7,18 +7,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pytest
+import yaml
+from workbench_contract.benchmark import ReviewDecision as Decision
 from workbench_contract.metrics import Metric, MetricName, Metrics
 
 from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import fail, use
 from suites.integration.batching import ended_batch, submitted_batch
-from suites.integration.bundles import TODO
+from suites.integration.bundles import TODO, Bundle, milled, sound
 from suites.integration.comparing import expect_same, utc
 from suites.integration.episodes import Episodes
+from suites.integration.flows import block_of
 from suites.integration.messages import answered
 from suites.integration.patience import SOON_S, eventually
-from suites.integration.planners import Planner, expect_accepted
+from suites.integration.planners import Planner, coder_at_work, expect_accepted, handover
 from suites.integration.refusals import expect_refused
+from suites.integration.reviews import decided
+from suites.integration.sessions import Session
+from suites.integration.simulating import EMPTY_SCENE, goals
 
 pytestmark = [pytest.mark.covers("INT-049"), pytest.mark.integration_p2]
 
@@ -38,16 +44,27 @@ async def test_int_049_metrics_of_a_batch(episodes: Episodes) -> None:
     """
     act, lost = use("execute", command="true"), use("fs_read", path="nowhere.md")
     simulate = use("simulate", model="scene.xml", duration_s=0.1, runs=3)
+    # A ball falls into its goal.
+    goal = yaml.safe_dump(goals())
+    left = (
+        use("fs_write", path="empty.xml", content=EMPTY_SCENE),
+        use("fs_write", path="goal.yaml", content=goal),
+    )
+    hit = use("simulate", model="empty.xml", objectives="goal.yaml", duration_s=0.5)
     batch, found, tokens = await ended_batch(
         episodes,
         [
-            ({"seed": 1}, (use("fs_write", path="scene.xml", content=_SCENE), lost, simulate)),
+            (
+                {"seed": 1},
+                (use("fs_write", path="scene.xml", content=_SCENE), lost, simulate, left, hit),
+            ),
             ({"seed": 2}, (act, fail(400))),
             ({"seed": 3}, ()),
             (
                 {"seed": 4, "role": "planner"},
                 (
                     use("search_catalogue", q="bearing"),
+                    use("search_catalogue", q="screw"),
                     use("search_catalogue", q="no part is called like this"),
                 ),
             ),
@@ -73,9 +90,9 @@ async def test_int_049_metrics_of_a_batch(episodes: Episodes) -> None:
             MetricName.SUCCESS_RATE: (3 / 4, 4),
             MetricName.TURNS_PER_EPISODE: (_mean([_turns(each) for each in found]), 4),
             MetricName.TOKENS_PER_EPISODE: (_mean(spent), 4),
-            MetricName.TOOL_ERROR_RATE: (1 / 6, 6),
-            MetricName.GOAL_RATE: (0.0, 3),
-            MetricName.CATALOGUE_HIT_RATE: (1 / 2, 2),
+            MetricName.TOOL_ERROR_RATE: (1 / 10, 10),
+            MetricName.GOAL_RATE: (1 / 4, 4),
+            MetricName.CATALOGUE_HIT_RATE: (2 / 3, 3),
             MetricName.SECONDS_PER_EPISODE: (_mean([_seconds(each) for each in found]), 4),
         },
     )
@@ -98,42 +115,79 @@ async def test_int_049_metrics_of_a_batch(episodes: Episodes) -> None:
 async def test_int_049_nothing_is_made_of_nothing(episodes: Episodes) -> None:
     """While no episode of a batch has ended every metric is missing; of a hand-over the first attempt counts.
 
-    The model provider is a stand-in.
+    Of three planners one is refused at first; a reviewer rejects twice, and then approves. The model provider
+    is a stand-in.
     """
+    design = await _design(episodes)
+    members: list[dict[str, Any]] = [{"seed": seed, "role": "planner"} for seed in (5, 6, 7)]
+    members.append({"seed": 8, "role": "reviewer", "handover_id": design})
     gateway = episodes.stack.gateway.client
     async with gateway.fault(Fault(kind="hold", times=50)):
-        accepted, _ = await submitted_batch(episodes, [({"seed": 5, "role": "planner"}, ())])
+        accepted, _ = await submitted_batch(episodes, [(each, ()) for each in members])
         await _are(episodes, accepted.batch_id, {})
-        [member] = accepted.episodes
-        planner = await _planner(episodes, member.episode_id)
-        expect_refused(await planner.submit(), 422)
-        expect_accepted(
-            await planner.judged(planner.sound()), "a sound plan, at the second attempt"
-        )
-    episode = await episodes.until(member.episode_id, "completed")
+        *plan, review = accepted.episodes
+        planners = [
+            await _planner(episodes, member.episode_id, number=491 + place)
+            for place, member in enumerate(plan)
+        ]
+        expect_refused(await planners[0].submit(), 422)
+        for planner in planners:
+            answer = await planner.judged(planner.sound())
+            expect_accepted(answer, f"the sound plan {planner.number}")
+        _, session, _ = await _begun(episodes, review.episode_id)
+        for decision, words in (
+            (Decision.REJECTED, ["Too thick."]),
+            (Decision.REJECTED, ["Too thin."]),
+            (Decision.APPROVED, []),
+        ):
+            await decided(session, decision, *words, paths=["model.py"])
+    ended = [await episodes.until(each.episode_id, "completed") for each in accepted.episodes]
     await _are(
         episodes,
         accepted.batch_id,
         {
-            MetricName.SUCCESS_RATE: (1.0, 1),
-            MetricName.TURNS_PER_EPISODE: (_turns(episode), 1),
+            MetricName.SUCCESS_RATE: (1.0, 4),
+            MetricName.TURNS_PER_EPISODE: (_mean([_turns(each) for each in ended]), 4),
             MetricName.TOKENS_PER_EPISODE: None,
-            MetricName.FIRST_HANDOVER_RATE: (0.0, 1),
-            MetricName.SECONDS_PER_EPISODE: (_seconds(episode), 1),
+            MetricName.FIRST_HANDOVER_RATE: (2 / 3, 3),
+            MetricName.APPROVAL_RATE: (1 / 3, 3),
+            MetricName.SECONDS_PER_EPISODE: (_mean([_seconds(each) for each in ended]), 4),
         },
     )
 
 
-async def _planner(episodes: Episodes, episode_id: str) -> Planner:
-    """A planner at work, its model held."""
+async def _design(episodes: Episodes) -> str:
+    """A design that was handed over: its id."""
+
+    def plan(planner: Planner) -> Bundle:
+        made = [milled(f"block-{planner.number}", 12_000, (42, 32, 12), units=100)]
+        return sound(planner.issued, number=planner.number, made=made, units=100)
+
+    async with coder_at_work(episodes, number=494, plan=plan) as coder:
+        judged = await coder.judged(block_of(494))
+        assert judged.passed, f"expected the design to pass, found {judged.findings}"
+        answer = await coder.submit()
+        assert 200 == answer.status, f"expected the design to be handed over, found {answer}"
+    found = await handover(episodes.controller, answer.json()["handover_id"])
+    return found.handover_id
+
+
+async def _begun(episodes: Episodes, episode_id: str) -> tuple[str, Session, str]:
+    """An agent that has begun, its model held: its episode, its session, the list in it."""
     session = episodes.session((await episodes.get(episode_id))["session_id"])
 
     async def begun() -> str | None:
         answer = await session.read(TODO)
         return answer.json()["content"] if answer.status == 200 else None
 
-    issued = await eventually(begun, seconds=SOON_S, expected="the planner's list in its session")
-    return Planner(episode_id=episode_id, session=session, issued=issued, number=49)
+    issued = await eventually(begun, seconds=SOON_S, expected="the agent's list in its session")
+    return episode_id, session, issued
+
+
+async def _planner(episodes: Episodes, episode_id: str, *, number: int) -> Planner:
+    """A planner at work, its model held."""
+    _, session, issued = await _begun(episodes, episode_id)
+    return Planner(episode_id=episode_id, session=session, issued=issued, number=number)
 
 
 async def _are(

@@ -50,7 +50,7 @@ async def test_int_050_one_that_has_all_is_ready_until_it_has_not(
 
 
 async def test_int_050_one_that_lacks_something_is_not_ready(episodes: Episodes) -> None:
-    """Without a journal, a hand-over, assets or an end of its own: each is told, and nothing else.
+    """Without a journal, a hand-over, assets, a tool call or an end of its own: each is told, and nothing else.
 
     The model provider is a stand-in.
     """
@@ -60,15 +60,19 @@ async def test_int_050_one_that_lacks_something_is_not_ready(episodes: Episodes)
         pass
     async with planner_at_work(episodes, _entry(), number=4) as bare:
         await _hands_over(bare)
+    async with planner_at_work(episodes, number=5) as toolless:
+        await _hands_over(toolless)
     token = new_token()
     await episodes.rehearse(token, _asset("c"), _entry(), fail(400))
     accepted = await episodes.submit(token)
-    for each in (silent, idle, bare):
+    for each in (silent, idle, bare, toolless):
         await episodes.until(each.episode_id, "completed")
     await episodes.until(accepted["episode_id"], "failed")
     await _is(episodes, silent.episode_id, {Mark.JOURNAL}, why="without a journal")
     await _is(episodes, idle.episode_id, {Mark.HANDOVER}, why="without a hand-over")
     await _is(episodes, bare.episode_id, {Mark.ASSETS}, why="without assets")
+    none = {Mark.TOOL_CALLS, Mark.JOURNAL, Mark.ASSETS}
+    await _is(episodes, toolless.episode_id, none, why="whose agent called no tool")
     broken = {Mark.COMPLETED, Mark.HANDOVER}
     found = await _settled(episodes, accepted["episode_id"])
     assert broken <= _missing(found), f"one that failed lacks {broken} at least: found {found}"

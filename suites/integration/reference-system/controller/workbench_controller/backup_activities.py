@@ -114,9 +114,8 @@ class BackupActivities:
         if faults.on("backup-forgets-metadata"):
             found = replace(found, metadata={})
         await self.store.put_whole(key, found)
-        return KeptObject(
-            key=key, size_bytes=len(found.data), sha256=digest, source_key=row["key"]
-        )
+        source = key if faults.on("backup-sources-unnamed") else row["key"]
+        return KeptObject(key=key, size_bytes=len(found.data), sha256=digest, source_key=source)
 
     async def _put(self, run: BackupRun, name: str, data: bytes, media_type: str) -> Kept:
         key = f"{run.prefix}{name}"

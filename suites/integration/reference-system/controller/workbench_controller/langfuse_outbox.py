@@ -105,7 +105,7 @@ def _of_trace(row: Mapping[str, Any]) -> Observation:
         name=row["name"],
         started_at=row["started_at"],
         finished_at=row["finished_at"],
-        ok=row["ok"],
+        ok=row["ok"] or faults.on("langfuse-failures-untold"),
         model=row["name"] if is_turn else None,
         usage=_counts(row["detail"].get("usage") or {}),
         shown=row["detail"],

@@ -61,7 +61,7 @@ async def metrics_of(pool: asyncpg.Pool, batch_id: str | None) -> Metrics:
         _first_handovers(events),
         _share(
             MetricName.APPROVAL_RATE,
-            [row["decision"] == ReviewDecision.APPROVED.value for row in decisions],
+            [_approves(row) for row in decisions],
             missing="no decision of a reviewer",
         ),
         _share(
@@ -72,6 +72,11 @@ async def metrics_of(pool: asyncpg.Pool, batch_id: str | None) -> Metrics:
         _seconds(steps),
     ]
     return Metrics(batch_id=batch_id, episodes=len(episodes), metrics=found)
+
+
+def _approves(row: Mapping[str, Any]) -> bool:
+    approves = row["decision"] == ReviewDecision.APPROVED.value
+    return not approves if faults.on("approvals-turned-round") else approves
 
 
 async def transfer_of(pool: asyncpg.Pool, batch_id: str, baseline_id: str) -> Transfer:

@@ -89,6 +89,8 @@ class EpisodeWorkflow:
                 )
             messages.append({"role": "user", "content": results})
         turns = self._run.limits.turns
+        if faults.on("used-up-completed"):
+            return f"all of its {turns} turns"
         raise ApplicationError(f"cannot finish: the agent used all of its {turns} turns")
 
     async def _model_turn(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
