@@ -273,10 +273,12 @@ def block_of(number: int, *, at: str = "30, 0, 5") -> str:
     )
 
 
-async def plan_handed(turn: TurnAtWork, number: int, given: dict[str, Any] | None = None) -> Bundle:
+async def plan_handed(
+    turn: TurnAtWork, number: int, given: dict[str, Any] | None = None, *, units: int = 100
+) -> Bundle:
     """Plan one block, and hand that over."""
-    made = [milled(f"block-{number}", 12_000, (42, 32, 12), units=100)]
-    bundle = sound(turn.todo, number=number, made=made, units=100, objectives=given)
+    made = [milled(f"block-{number}", 12_000, (42, 32, 12), units=units)]
+    bundle = sound(turn.todo, number=number, made=made, units=units, objectives=given)
     answer = await planner_of(turn, number, given).judged(bundle)
 
     assert 200 == answer.status, f"expected the plan {number} to be accepted, found {answer}"

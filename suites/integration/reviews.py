@@ -35,13 +35,15 @@ def review(
     *,
     comments: Sequence[str],
     images: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
-    """A review that rests on some files, path to sha256."""
+    """A review that rests on some files and images, path to sha256; ``more`` are other fields of it."""
     seen = [Seen(path=path, sha256=digest) for path, digest in digests.items()]
     viewed = [Seen(path=path, sha256=digest) for path, digest in (images or {}).items()]
     evidence = ReviewEvidence(images_viewed=viewed, videos_viewed=[], files_checked=seen)
-    made = Review(decision=decision, evidence=evidence, comments=list(comments))
-    return made.model_dump(mode="json")
+    made = Review(decision=decision, evidence=evidence, comments=list(comments), **more)
+    # What may be left out is left out, as those do who know nothing of it.
+    return made.model_dump(mode="json", exclude_unset=True)
 
 
 def refusal(reason: str, *proof: tuple[ProofKind, str]) -> str:
@@ -69,11 +71,11 @@ async def judged(session: Session, text: str) -> Response:
 
 
 async def decided(
-    session: Session, decision: ReviewDecision, *comments: str, paths: Sequence[str]
+    session: Session, decision: ReviewDecision, *comments: str, paths: Sequence[str], **more: Any
 ) -> str:
     """Look at files and decide, which must be accepted; the id of the hand-over."""
     digests = await looked_at(session, *paths)
-    answer = await judged(session, front(review(decision, digests, comments=comments)))
+    answer = await judged(session, front(review(decision, digests, comments=comments, **more)))
 
     assert 200 == answer.status, f"expected {decision} to be accepted, found {answer}"
     handover_id: str = answer.json()["handover_id"]

@@ -22,6 +22,7 @@ from workbench_contract.artifact import (
     Usd,
     VolumeMm3,
 )
+from workbench_contract.features import Features
 
 
 class EstimateConstraints(Artifact):
@@ -40,6 +41,7 @@ class _ManufacturedPart(Artifact):
         material: one that ``manufacturing_config.yaml`` has for the method (judged where that is known).
         quantity: pieces in one unit of the design.
         volume_mm3: of the finished part; of a print within its outer faces.
+        features: its geometry in numbers, where the design has it; without them nobody can rebuild it.
     """
 
     id: Name
@@ -49,6 +51,7 @@ class _ManufacturedPart(Artifact):
     unit_cost_usd: Usd
     unit_weight_g: Grams
     description: str = Field(default="", max_length=2_000)
+    features: Features | None = None
 
 
 class MilledPart(_ManufacturedPart):

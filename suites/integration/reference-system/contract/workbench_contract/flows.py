@@ -143,6 +143,7 @@ class Decision(Model):
     Attributes:
         decision_id: the hand-over that the review is.
         reviewed_id: the hand-over that was reviewed.
+        optimal: the reviewer expects no design that is materially cheaper.
         event_seq: of the worker's event that says so.
     """
 
@@ -154,6 +155,7 @@ class Decision(Model):
     decision: ReviewDecision
     evidence: DecisionEvidence
     comments: list[str]
+    optimal: bool
     event_seq: int
     decided_at: datetime
 

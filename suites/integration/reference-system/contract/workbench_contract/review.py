@@ -42,11 +42,13 @@ class Review(Artifact):
 
     Attributes:
         comments: none only of an approval (judged by the gate).
+        optimal: of an approval alone (judged by the gate): no design that is materially cheaper is expected.
     """
 
     decision: Annotated[ReviewDecision, Field(strict=False)]
     evidence: ReviewEvidence
     comments: list[Said] = Field(max_length=200)
+    optimal: bool = False
 
 
 class ProofKind(StrEnum):

@@ -59,10 +59,11 @@ async def keep(
         evidence = _first[0]
     await connection.execute(
         "INSERT INTO decisions (decision_id, flow_id, episode_id, session_id, reviewed_id, decision,"
-        " evidence, comments, event_seq, decided_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        " evidence, comments, optimal, event_seq, decided_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         *(row["payload"]["handover_id"], episode["flow_id"], episode["episode_id"]),
         *(episode["session_id"], episode["handover_id"], found.decision.value, evidence),
-        *(found.comments, row["seq"], row["at"]),
+        *(found.comments, found.optimal, row["seq"], row["at"]),
     )
 
 
@@ -93,7 +94,7 @@ async def page(
 def _decision(row: Mapping[str, Any]) -> Decision:
     names = (
         "decision_id", "flow_id", "episode_id", "session_id", "reviewed_id", "decision", "comments",
-        "event_seq", "decided_at",
+        "optimal", "event_seq", "decided_at",
     )  # fmt: skip
     evidence = DecisionEvidence.model_validate(row["evidence"], strict=False)
     return Decision(evidence=evidence, **{name: row[name] for name in names})

@@ -6,8 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
+from workbench_contract.fidelity import Fidelity
 from workbench_contract.handover import Handover
 from workbench_controller import handovers
+from workbench_controller.fidelity import fidelity_of
 from workbench_controller.parts import Controller, Refused, refusals
 
 router = APIRouter(prefix="/handovers")
@@ -36,3 +38,9 @@ async def get_file(handover_id: HandoverId, path: str, controller: Controller) -
     if data is None:
         raise Refused(404, f"cannot get {path!r}: the hand-over has no such file. List its files")
     return Response(data, media_type="application/octet-stream")
+
+
+@router.get("/{handover_id}/fidelity", responses=refusals(404, 409))
+async def get_fidelity(handover_id: HandoverId, controller: Controller) -> Fidelity:
+    """A design beside the geometry that the numbers of its plan give, part by part."""
+    return await fidelity_of(controller, handover_id)

@@ -25,7 +25,8 @@ _PROMPTS = {
         "preliminary_cost_estimation.yaml in your workspace are templates to be filled in (objectives "
         "that you were given stay as they are); todo.md is your list: tick `[x]` what is done, skip "
         "with `[-]` and a reason, delete nothing. validate_costing_and_price computes what the estimate "
-        "costs and weighs. Hand over with submit; correct all that it finds."
+        "costs and weighs; `features` of its parts, boxes and cylinders in order, say their geometry. "
+        "Hand over with submit; correct all that it finds."
     ),
     AgentRole.CODER: (
         "You engineer a part. Write a build123d script that leaves the solid in `part`, check it "
@@ -36,7 +37,8 @@ _PROMPTS = {
     ),
     AgentRole.REVIEWER: (
         "You review the engineering of a part. Look at its files, write review.md, and hand it "
-        "over with submit: front matter with your decision, its evidence and your comments."
+        "over with submit: front matter with your decision, its evidence and your comments. "
+        "`optimal: true` beside an approval says that you expect no design that is materially cheaper."
     ),
 }
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
+from workbench_contract.fidelity import Tolerance
 from workbench_foundation import faults
 from workbench_foundation.settings import Environment
 
@@ -130,6 +132,8 @@ class Settings:
         heartbeat_s: an activity that is not heard of for longer is tried again elsewhere.
         pull_s: between two looks for new events.
         watch_s: between two looks at episodes that are under way.
+        tolerance: of parts beside the numbers of their plan.
+        material_share: of a design's cost; one that saves that much, or more, is materially cheaper.
     """
 
     api_key: str
@@ -153,6 +157,8 @@ class Settings:
     heartbeat_s: float
     pull_s: float
     watch_s: float
+    tolerance: Tolerance
+    material_share: Decimal
 
 
 def read_settings() -> Settings:
@@ -202,6 +208,12 @@ def read_settings() -> Settings:
         heartbeat_s=env.timeout("WORKBENCH_HEARTBEAT_S", 10.0),
         pull_s=env.seconds("WORKBENCH_PULL_S", 0.5),
         watch_s=env.seconds("WORKBENCH_WATCH_S", 2.0),
+        tolerance=Tolerance(
+            volume_share=float(env.share("WORKBENCH_FIDELITY_VOLUME_SHARE", "0.01")),
+            box_mm=env.millimetres("WORKBENCH_FIDELITY_BOX_MM", 0.2),
+            surface_mm=env.millimetres("WORKBENCH_FIDELITY_SURFACE_MM", 0.2),
+        ),
+        material_share=env.share("WORKBENCH_MATERIAL_SHARE", "0.05"),
     )
 
 

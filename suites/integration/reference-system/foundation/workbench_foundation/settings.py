@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 
 from workbench_foundation.errors import ConfigError
 
@@ -24,6 +25,13 @@ class Environment:
 
     def seconds(self, name: str, default: float) -> float:
         """A time above zero."""
+        return self._above_zero(name, default, unit="seconds")
+
+    def millimetres(self, name: str, default: float) -> float:
+        """A length above zero."""
+        return self._above_zero(name, default, unit="millimetres")
+
+    def _above_zero(self, name: str, default: float, *, unit: str) -> float:
         found = self.values.get(name)
         if not found:
             return default
@@ -32,7 +40,7 @@ class Environment:
         except ValueError:
             value = -1.0
         if not 0 < value < float("inf"):
-            raise ConfigError(name, found=found, expected="seconds above zero")
+            raise ConfigError(name, found=found, expected=f"{unit} above zero")
         return value
 
     def timeout(self, name: str, default: float) -> float:
@@ -41,6 +49,17 @@ class Environment:
         ``WORKBENCH_TIMEOUT_FACTOR`` multiplies all of them, for machines that are busy.
         """
         return self.seconds(name, default) * self.seconds("WORKBENCH_TIMEOUT_FACTOR", 1.0)
+
+    def share(self, name: str, default: str) -> Decimal:
+        """A share above 0 and below 1, as it is written."""
+        found = self.values.get(name) or default
+        try:
+            value = Decimal(found)
+        except InvalidOperation:
+            value = Decimal(0)
+        if not (value.is_finite() and 0 < value < 1):
+            raise ConfigError(name, found=found, expected="a share above 0 and below 1")
+        return value
 
     def count(self, name: str, default: int, *, least: int = 1) -> int:
         """A whole number."""

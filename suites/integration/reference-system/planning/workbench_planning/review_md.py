@@ -41,6 +41,9 @@ def read_review(data: bytes) -> tuple[Review | None, list[Finding]]:
     if comments == [] and decision != ReviewDecision.APPROVED:
         expected = "at least one comment, but on an approval"
         findings.append(finding(FILE, document.where(("comments",)), "no comment", expected))
+    if value_at(document.value, ("optimal",)) is True and decision != ReviewDecision.APPROVED:
+        found = f"`optimal: true` beside {shortened(str(decision))}"
+        findings.append(finding(FILE, document.where(("optimal",)), found, "it beside an approval alone"))
     return (None if findings else review), findings
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench_foundation import faults
-from workbench_worker import design, geometry, looking, physics, solids, survey, validation
+from workbench_worker import design, fidelity, geometry, looking, physics, solids, survey, validation
 from workbench_worker.confined import environment
 from workbench_worker.walls import Walls, die_with_parent, fork_behind
 
@@ -26,6 +26,7 @@ _REQUEST_BYTES = 65_536
 
 JOBS: dict[str, Callable[..., dict[str, Any]]] = {
     "build": geometry.build,
+    "compare": fidelity.compare,
     "decompose": solids.decompose,
     "export": looking.export,
     "film": looking.film,
