@@ -24,6 +24,7 @@ from harness_core.front.skips import not_run
 from harness_core.system.compose import Stack
 from harness_core.system.subject import Subject
 from suites.integration.episodes import Episodes
+from suites.integration.skilling import Skills, repository
 from suites.integration.stack import layout_of
 
 #: The reference system has tests of its own, which session integration_reference runs.
@@ -179,6 +180,13 @@ def worker(stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> HttpC
 def episodes(stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> Episodes:
     """Episodes of the stack, and their sessions."""
     return Episodes(stack, client_of)
+
+
+@pytest.fixture
+def skills(whole_stack: Stack, subject: Subject) -> Iterator[Skills]:
+    """The repository of the stack's skills, not there yet, and gone again after the test."""
+    with repository(whole_stack, subject) as found:
+        yield found
 
 
 @pytest.fixture

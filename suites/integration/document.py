@@ -94,7 +94,7 @@ class Document:
         return found
 
     def query_of(self, operation: Operation) -> dict[str, str]:
-        """A value for each query parameter that an operation demands: of its kind, an id otherwise."""
+        """A value for each query parameter that an operation demands: its example, one of its kind, or an id."""
         item = self.content["paths"][operation.path]
         listed = [
             *item.get("parameters", ()),
@@ -110,6 +110,8 @@ class Document:
 def _value(schema: Mapping[str, Any]) -> str:
     if schema.get("enum"):
         return str(schema["enum"][0])
+    if schema.get("examples"):
+        return str(schema["examples"][0])
     if schema.get("type") == "array":
         return _value(schema.get("items", {}))
     return "1" if schema.get("type") in ("integer", "number") else _UNKNOWN

@@ -54,6 +54,8 @@ class Layout(Table, frozen=True):
             backups keep their objects.
         callback_key: name of the variable, in the environment of the controller, that holds what reports of
             jobs are signed with.
+        skills: name of the variable, in the environment of the worker, that holds the path of the git repository
+            with the agents' skills.
         recorder: the service that records what is sent to Langfuse; empty for none.
         recorder_keys: names of the variables of the compose file that hold the keys to it; where they are
             empty, the stack does without Langfuse.
@@ -65,6 +67,7 @@ class Layout(Table, frozen=True):
     configuration: str = "WORKBENCH_MANUFACTURING_CONFIG"
     backups_kept: str = "WORKBENCH_BACKUPS_KEPT"
     callback_key: str = "WORKBENCH_CALLBACK_KEY"
+    skills: str = "WORKBENCH_SKILLS_URL"
     recorder: str = ""
     recorder_keys: tuple[str, ...] = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 

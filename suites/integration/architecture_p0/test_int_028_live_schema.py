@@ -52,6 +52,7 @@ CRITICAL = {
         "GET /flows": {200, 401},
         "GET /flows/{flow_id}": {200, 401, 404},
         "POST /flows/{flow_id}/interrupt": {202, 401, 404, 409},
+        "GET /skills": {200, 401},
         "GET /decisions": {200, 401, 422},
         "POST /ops/backup": {202, 401, 409},
         "GET /ops/backups/{backup_id}": {200, 401, 404},
@@ -235,6 +236,8 @@ async def run_of_episodes(asking: Conforming, episodes: Episodes, token: str) ->
         assert 200 == answer.status, f"the list with {query}: {answer}"
     for query in ({"limit": -1}, {"limit": "x"}, {"status": "asleep"}):
         expect_refused(await asking.ask("GET", "/episodes", params=query), 422)
+    answer = await asking.ask("GET", "/skills")
+    assert 200 == answer.status, f"the skills, also where there are none: {answer}"
     for query in ({}, {"q": "m4", "limit": 25}, {"spec": "torque_n_m>=99"}):
         answer = await asking.ask("GET", "/cots/search", params=query)
         assert 200 == answer.status, f"a search of the catalogue with {query}: {answer}"

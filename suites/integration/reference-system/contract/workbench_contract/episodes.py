@@ -13,6 +13,7 @@ from workbench_contract.base import Model, Text
 from workbench_contract.events import Event, EventSource
 from workbench_contract.journal import Observation
 from workbench_contract.problem import Problem
+from workbench_contract.skills import SkillsGiven
 from workbench_contract.todo import IssuedEntry
 
 #: The longest task that is taken.
@@ -227,6 +228,7 @@ class EpisodeSummary(Model):
     Attributes:
         flow_id: of the flow that it is a turn of.
         batch_id: of the batch that it was submitted with.
+        skills: the skills of the run; none before it has begun.
     """
 
     episode_id: str
@@ -245,6 +247,7 @@ class EpisodeSummary(Model):
     handover_id: str | None
     flow_id: str | None
     batch_id: str | None
+    skills: SkillsGiven | None
     created_at: datetime
     updated_at: datetime
 

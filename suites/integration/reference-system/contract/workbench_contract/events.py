@@ -30,6 +30,7 @@ class EventKind(StrEnum):
     PRICING = "pricing"
     RENDERED = "rendered"
     COTS_SEARCH = "cots_search"
+    SKILL_READ = "skill_read"
     JOB_CANCELLED = "job_cancelled"
     JOB_PREEMPTED = "job_preempted"
     WORKFLOW_TRANSITION = "workflow_transition"

@@ -19,6 +19,7 @@ from workbench_contract.episodes import AgentRole, Purpose
 from workbench_contract.files import PATH_CHARS
 from workbench_contract.findings import Finding, Stage
 from workbench_contract.problem import Problem
+from workbench_contract.skills import SkillsGiven
 from workbench_contract.todo import IssuedEntry
 
 #: More files than this, or more bytes in all of them, are not handed over.
@@ -121,11 +122,13 @@ class Opened(Model):
 
     Attributes:
         files: what it began with.
+        skills: what it has below ``skills/``.
     """
 
     session_id: str
     role: AgentRole
     files: list[HandedFile]
+    skills: SkillsGiven
 
 
 class SubmitRequest(Model):

@@ -102,3 +102,28 @@ class Transfer(Model):
     interval: Interval | None
     improves: bool
     missing: str
+
+
+class Effectiveness(Model):
+    """What runs with one version of the skills succeed in more often than those with an earlier one.
+
+    Runs that completed or failed count; one that was interrupted says nothing of its skills.
+
+    Attributes:
+        before, after: commits of the skills' repository.
+        skill: of which runs alone: those that read this one; none for all.
+        delta: share of ``after`` less that of ``before``; none where there is no run of one of them.
+        interval: of the delta, by Newcombe's method of Wilson scores.
+        improves: whether all of the interval is above zero.
+        missing: what would be needed and is not there; empty where there is a delta.
+    """
+
+    before: str
+    after: str
+    skill: str | None
+    before_rate: Rate
+    after_rate: Rate
+    delta: float | None
+    interval: Interval | None
+    improves: bool
+    missing: str

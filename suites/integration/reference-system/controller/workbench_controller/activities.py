@@ -18,8 +18,9 @@ from temporalio.exceptions import ApplicationError
 
 from workbench_contract.catalogue import CatalogueQuery
 from workbench_contract.episodes import EpisodeStatus, TraceKind
+from workbench_contract.handover import Opened
 from workbench_contract.journal import JournalEntry
-from workbench_controller import database, entries, model_client, tools
+from workbench_controller import database, entries, model_client, skills, tools
 from workbench_controller.catalogue.constraints import BadConstraint
 from workbench_controller.catalogue.cursor import BadCursor
 from workbench_controller.catalogue.reader import Catalogue, NoSuchVersion
@@ -121,6 +122,9 @@ class EpisodeActivities:
             if not answer.is_success:
                 reason = f"cannot open the session: the worker says {answer.text[:_TEXT_CHARS]}"
                 raise ApplicationError(reason, non_retryable=answer.status_code < 500)
+            given = Opened.model_validate_json(answer.content).skills
+            await skills.keep(self.pool, run.episode_id, given)
+            log.info("skills", commit=given.commit, problem=given.problem)
 
     @activity.defn(name="model_turn")
     async def model_turn(self, turn: Turn) -> dict[str, Any]:
@@ -131,7 +135,10 @@ class EpisodeActivities:
                 async with self._beating(run):
                     answer = await model_client.ask(
                         self.settings.model,
-                        system=system_prompt(run.role, run.purpose, task=_task(run)),
+                        system=system_prompt(
+                            run.role, run.purpose, task=_task(run),
+                            skills=await skills.told(self.pool, run.episode_id),
+                        ),
                         messages=[{"role": "user", "content": _task(run)}, *turn.messages[1:]],
                         tools=tools.offered(run.role),
                     )

@@ -23,6 +23,7 @@ from workbench_controller import (
     jobs_api,
     metrics_api,
     readiness_api,
+    skills_api,
 )
 from workbench_controller.catalogue.reader import Catalogue
 from workbench_controller.ingest import pull_for_ever
@@ -101,6 +102,7 @@ async def make_app(settings: Settings) -> App:
     app.include_router(jobs_api.router)
     app.include_router(readiness_api.router)
     app.include_router(metrics_api.router)
+    app.include_router(skills_api.router)
 
     @app.get("/health", responses={503: {"model": Health}})
     async def get_health() -> Response:

@@ -103,11 +103,11 @@ async def transfer_of(pool: asyncpg.Pool, batch_id: str, baseline_id: str) -> Tr
     both = set(sides[0]) & set(sides[1])
     if faults.on("transfer-over-all-seeds"):
         both = set(sides[0]) | set(sides[1])
-    rate, baseline = (_rate([d for seed in both for d in side.get(seed, [])]) for side in sides)
+    rate, baseline = (rate_of([d for seed in both for d in side.get(seed, [])]) for side in sides)
     uplift, interval = None, None
     if rate.value is not None and baseline.value is not None:
         uplift = rate.value - baseline.value
-        interval = _newcombe(rate, baseline)
+        interval = newcombe(rate, baseline)
         if faults.on("transfer-turned-round"):
             uplift = -uplift
     return Transfer(
@@ -130,12 +130,13 @@ async def _known(connection: asyncpg.Connection, batch_id: str) -> None:
         raise Refused(404, f"cannot find batch {batch_id}: there is none. Check the id")
 
 
-def _rate(done: Sequence[bool]) -> Rate:
+def rate_of(done: Sequence[bool]) -> Rate:
+    """The share of what is done; of nothing there is none."""
     value = sum(done) / len(done) if done else None
     return Rate(succeeded=sum(done), ended=len(done), value=value)
 
 
-def _newcombe(rate: Rate, baseline: Rate) -> Interval:
+def newcombe(rate: Rate, baseline: Rate) -> Interval:
     """The interval of a difference of two shares: Newcombe (1998), method 10, without correction."""
     (low, high), (low_b, high_b) = _wilson(rate), _wilson(baseline)
     assert rate.value is not None and baseline.value is not None, "both are shares of something"

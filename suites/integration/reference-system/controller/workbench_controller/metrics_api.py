@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from workbench_contract.fidelity import PlanFidelity
-from workbench_contract.metrics import Metrics, Transfer
+from workbench_contract.metrics import Effectiveness, Metrics, Transfer
 from workbench_contract.optimality import Optimality
+from workbench_controller.effectiveness import effectiveness_of
 from workbench_controller.fidelity import fidelity_of_plan
 from workbench_controller.metrics import metrics_of, transfer_of
 from workbench_controller.optimality import optimality_of
@@ -17,6 +18,10 @@ from workbench_controller.parts import Controller, refusals
 router = APIRouter(prefix="/metrics")
 
 _PATTERN = r"^[A-Za-z0-9-]{1,64}$"
+Commit = Annotated[
+    str, Query(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$", examples=["5" * 40])
+]
+SkillName = Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,64}$")]
 BatchId = Annotated[str, Query(pattern=_PATTERN)]
 
 
@@ -60,3 +65,11 @@ async def get_fidelity(
 ) -> PlanFidelity:
     """The designs that were made of a plan, each beside the geometry that the plan's numbers give."""
     return await fidelity_of_plan(controller, plan_id, limit=limit, offset=offset)
+
+
+@router.get("/skills")
+async def get_effectiveness(
+    controller: Controller, before: Commit, after: Commit, skill: SkillName = None
+) -> Effectiveness:
+    """What runs with one version of the skills succeed in more often than those with another."""
+    return await effectiveness_of(controller.pool, before=before, after=after, skill=skill)

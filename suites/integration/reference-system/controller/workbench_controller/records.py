@@ -21,7 +21,7 @@ from workbench_controller.opening import issued_to
 _SUMMARY = (
     "episode_id", "session_id", "workflow_id", "run_id", "trace_id", "status", "reason", "role",
     "purpose", "task", "seed", "variant", "metadata", "handover_id", "flow_id", "batch_id",
-    "created_at", "updated_at",
+    "skills", "created_at", "updated_at",
 )  # fmt: skip
 _TRANSITION = (
     "ordinal", "from_status", "to_status", "reason", "workflow_id", "run_id", "at",

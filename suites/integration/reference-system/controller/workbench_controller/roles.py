@@ -63,10 +63,11 @@ _PROMPTS_OF_BENCHMARK = {
 }
 
 
-def system_prompt(role: AgentRole, purpose: Purpose, *, task: str) -> str:
+def system_prompt(role: AgentRole, purpose: Purpose, *, task: str, skills: str = "") -> str:
     """The system prompt of a role."""
     prompts = _PROMPTS_OF_BENCHMARK if purpose is Purpose.BENCHMARK else _PROMPTS
+    told = f"\n\n{skills}" if skills else ""
     return (
         f"{prompts[role]}\nPaths are relative to your workspace; events.jsonl there is the record "
-        f"of what you did. Use one tool at a time and end with a short report.\n\nTask: {task}"
+        f"of what you did. Use one tool at a time and end with a short report.{told}\n\nTask: {task}"
     )

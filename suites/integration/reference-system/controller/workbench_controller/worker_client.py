@@ -10,6 +10,7 @@ import httpx
 
 from workbench_contract.events import EventPage
 from workbench_contract.handover import FileBytes, HandedOver
+from workbench_contract.skills import SkillsGiven
 from workbench_foundation import faults
 from workbench_foundation.keys import HEADER
 from workbench_foundation.requests import EPISODE, SESSION, TRACE
@@ -79,6 +80,12 @@ class WorkerClient:
         answer = await self._http.get(f"/handovers/{handover_id}", headers=whose.headers())
         answer.raise_for_status()
         return HandedOver.model_validate_json(answer.content).files
+
+    async def skills(self) -> SkillsGiven:
+        """The skills that a session is given which is opened now."""
+        answer = await self._http.get("/skills")
+        answer.raise_for_status()
+        return SkillsGiven.model_validate_json(answer.content)
 
     async def asset(self, whose: Whose, path: str) -> bytes:
         """The bytes of a session's file."""

@@ -28,6 +28,7 @@ from workbench_worker import (
     pricing_api,
     render_api,
     runtime_api,
+    skills_api,
     validation_api,
 )
 from workbench_worker.asked import Parts
@@ -41,9 +42,10 @@ from workbench_worker.pieces import PiecesKept
 from workbench_worker.pool import Pool
 from workbench_worker.prices import Prices
 from workbench_worker.refusal import Refused
-from workbench_worker.sessions import Sessions
+from workbench_worker.sessions import VERSIONS, Sessions
 from workbench_worker.settings import Settings
 from workbench_worker.simulations import Simulations
+from workbench_worker.skills_repository import Repository
 
 #: A session of the worker itself, to see whether there are walls.
 _PROBE = "worker-walls-probe"
@@ -80,6 +82,11 @@ async def make_app(settings: Settings) -> App:
         pictures=pictures,
         designs=Designs(pictures),
         callbacks=callbacks,
+        skills=Repository(
+            url=settings.skills_url,
+            folder=settings.data / VERSIONS,
+            timeout_s=settings.skills_timeout_s,
+        ),
         instance=secrets.token_hex(8),
     )
 
@@ -109,6 +116,7 @@ async def make_app(settings: Settings) -> App:
         jobs_api,
         pricing_api,
         render_api,
+        skills_api,
     ):
         app.include_router(module.router)
     walls = _Walls(parts)

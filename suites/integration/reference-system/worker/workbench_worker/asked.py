@@ -19,6 +19,7 @@ from workbench_worker.prices import Prices
 from workbench_worker.sessions import ID, Session, Sessions
 from workbench_worker.settings import Settings
 from workbench_worker.simulations import Simulations
+from workbench_worker.skills_repository import Repository
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,7 @@ class Parts:
     pictures: PictureStore
     designs: Designs
     callbacks: Callbacks
+    skills: Repository
     instance: str
 
 

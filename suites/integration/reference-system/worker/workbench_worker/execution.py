@@ -10,12 +10,14 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from workbench_contract.skills import ReadVia
 from workbench_foundation import faults
 from workbench_worker.confined import REPORT_FD, environment
 from workbench_worker.jobs import Job
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import RECORD, Session
 from workbench_worker.settings import Settings
+from workbench_worker.skills import shown
 from workbench_worker.walls import Walls
 
 _CHUNK_BYTES = 65_536
@@ -35,9 +37,19 @@ class Ended:
 
 
 def walls_of(
-    session: Session, settings: Settings, *, cpu_s: int, temporary: Path | None = None
+    session: Session,
+    settings: Settings,
+    *,
+    cpu_s: int,
+    temporary: Path | None = None,
+    skills: str = "",
 ) -> Walls:
-    """The walls around a session's code; ``temporary`` is its ``/tmp`` in place of the session's."""
+    """The walls around a session's code.
+
+    Args:
+        temporary: its ``/tmp`` in place of the session's.
+        skills: the copy of its skills that it sees.
+    """
     return Walls(
         workspace=str(session.workspace),
         temporary=str(temporary or session.temporary),
@@ -48,19 +60,35 @@ def walls_of(
         file_bytes=settings.file_bytes,
         processes=settings.processes,
         cpu_s=cpu_s,
+        skills=skills,
         paper=faults.on("walls-of-paper"),
     )
 
 
 async def run_command(
-    job: Job, argv: list[str], *, timeout_s: float, settings: Settings
+    job: Job,
+    argv: list[str],
+    *,
+    timeout_s: float,
+    settings: Settings,
+    via: ReadVia = ReadVia.CODE,
 ) -> Ended:
     """Run a command of a session and wait for its end.
+
+    Args:
+        via: as what its reads of skills are told.
 
     Raises:
         Refused: 503 when this machine offers no walls; nothing has run then.
     """
-    walls = walls_of(job.session, settings, cpu_s=int(timeout_s) + 1)
+    async with shown(job.session, job.id, via=via) as skills:
+        walls = walls_of(job.session, settings, cpu_s=int(timeout_s) + 1, skills=skills)
+        return await _run(job, argv, walls, timeout_s=timeout_s, settings=settings)
+
+
+async def _run(
+    job: Job, argv: list[str], walls: Walls, *, timeout_s: float, settings: Settings
+) -> Ended:
     specification = json.dumps({"walls": asdict(walls), "argv": argv})
     reading, writing = os.pipe()
     started = time.monotonic()

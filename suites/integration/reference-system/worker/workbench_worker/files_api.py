@@ -40,12 +40,14 @@ from workbench_contract.files import (
     ViewRequest,
     WriteRequest,
 )
+from workbench_contract.skills import SKILLS, ReadVia
 from workbench_foundation import faults
 from workbench_worker import beneath, planted
 from workbench_worker.asked import CurrentSession, Worker, refusals
 from workbench_worker.execution import Ended, run_command
 from workbench_worker.refusal import Refused
-from workbench_worker.sessions import RECORD, Session
+from workbench_worker.sessions import RECORD, Session, unchangeable
+from workbench_worker.skills import note_read
 from workbench_worker.toolcalls import tool_call
 
 router = APIRouter(responses=refusals(403, 404, 409, 503))
@@ -74,6 +76,9 @@ def ls(request: ListRequest, session: CurrentSession) -> Listing:
     with tool_call(session, "fs_ls", request):
         with session.opened(request.path, os.O_RDONLY | os.O_DIRECTORY) as folder:
             entries = _entries(folder, os.path.normpath(request.path), request.recursive)
+        if request.recursive and session.skills_at and os.path.normpath(request.path) == ".":
+            with session.opened(SKILLS, os.O_RDONLY | os.O_DIRECTORY) as folder:
+                entries += _entries(folder, SKILLS, recursive=True)
         kept = sorted(entries[:_ENTRIES], key=lambda entry: entry.path)
         return Listing(entries=kept, truncated=len(entries) > _ENTRIES)
 
@@ -141,11 +146,14 @@ def edit(request: EditRequest, session: CurrentSession) -> FileWritten:
 def delete(request: DeleteRequest, session: CurrentSession) -> Deleted:
     """Remove a file, or a folder with all that is in it."""
     with tool_call(session, "fs_delete", request), session.lock:
-        folder, name = _split(request.path)
+        folder, name = _split(session, request.path)
         with (
             session.opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent,
             beneath.refusing(request.path),
         ):
+            # By whatever way: where skills are put stays.
+            if session.skills_at and name == SKILLS and _is_root(session, parent):
+                raise unchangeable(request.path)
             mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
                 shutil.rmtree(name, dir_fd=parent)
@@ -189,7 +197,8 @@ async def git_commit(
 ) -> GitCommitted:
     """Commit everything."""
     with tool_call(session, "git_commit", request):
-        await _git(session, worker, "add", "--all", "--", ".", f":!{RECORD}")
+        skills = [f":!{SKILLS}"] if session.skills_at else []
+        await _git(session, worker, "add", "--all", "--", ".", f":!{RECORD}", *skills)
         await _git(session, worker, "commit", "--quiet", "-m", request.message)
         return GitCommitted(commit=(await _git(session, worker, "rev-parse", "HEAD")).strip())
 
@@ -257,7 +266,9 @@ def read_bytes(
         if most_bytes is not None and found.st_size > most_bytes:
             raise Refused(409, f"cannot read {path!r}: {found.st_size} bytes are too many. Split it")
         with os.fdopen(os.dup(fd), "rb") as file:
-            return file.read()
+            data = file.read()
+    note_read(session, path)
+    return data
 
 
 def holds(session: Session, path: str, data: bytes) -> bool:
@@ -286,7 +297,7 @@ def put_bytes(session: Session, path: str, data: bytes) -> None:
     Raises:
         Refused: it leaves the session, or cannot be a file.
     """
-    folder, name = _split(path)
+    folder, name = _split(session, path)
     _make_folders(session, folder)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK
     with session.opened(os.path.join(folder, name), flags, mode=0o644) as fd:
@@ -311,7 +322,12 @@ def _make_folders(session: Session, folder: str) -> None:
                 session.give(fd)
 
 
-def _split(path: str) -> tuple[str, str]:
+def _is_root(session: Session, folder: int) -> bool:
+    found, root = os.fstat(folder), os.stat(session.workspace)
+    return (found.st_dev, found.st_ino) == (root.st_dev, root.st_ino)
+
+
+def _split(session: Session, path: str) -> tuple[str, str]:
     """Folder and name of what is changed.
 
     Raises:
@@ -322,6 +338,8 @@ def _split(path: str) -> tuple[str, str]:
     clean = os.path.normpath(path)
     if clean == RECORD:
         raise Refused(403, f"cannot change {RECORD}: the worker keeps it. Use another name")
+    if session.skill_path(clean) is not None:
+        raise unchangeable(path)
     folder, name = os.path.split(clean)
     if clean == ".":
         raise Refused(409, "cannot change the session's root: it stays. Name a file inside it")
@@ -374,7 +392,9 @@ def _finding(found: dict[str, Any]) -> LintFinding:
 
 async def _program(session: Session, worker: Worker, argv: list[str]) -> Ended:
     async with worker.jobs.job(session, None) as job:
-        return await run_command(job, argv, timeout_s=_PROGRAM_S, settings=worker.settings)
+        return await run_command(
+            job, argv, timeout_s=_PROGRAM_S, settings=worker.settings, via=ReadVia.FILE_API
+        )
 
 
 def _sha256(data: bytes) -> str:

@@ -31,6 +31,7 @@ from workbench_worker.jobs import Job
 from workbench_worker.opening import open_session, opened
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
+from workbench_worker.skills import give
 from workbench_worker.surveys import Surveyed, surveyed
 from workbench_worker.toolcalls import tool_call
 
@@ -38,12 +39,13 @@ router = APIRouter()
 
 
 @router.post("/session/open", responses=refusals(403, 404, 409))
-def post_open(request: OpenRequest, session: CurrentSession) -> Opened:
+def post_open(request: OpenRequest, session: CurrentSession, worker: Worker) -> Opened:
     """Say what a session is for, and with which files it begins."""
+    given = give(session, worker.skills)
     files = open_session(session, request)
     # An episode that leaves no other event leaves its ids here.
     session.ids()
-    return Opened(session_id=session.id, role=request.role, files=files)
+    return Opened(session_id=session.id, role=request.role, files=files, skills=given)
 
 
 @router.post(

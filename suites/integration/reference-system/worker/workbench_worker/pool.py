@@ -11,12 +11,15 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
+from workbench_contract.skills import ReadVia
 from workbench_foundation import faults, log
 from workbench_making import configuration
 from workbench_worker.execution import walls_of
 from workbench_worker.jobs import Job
 from workbench_worker.refusal import Refused
 from workbench_worker.settings import Settings
+from workbench_worker.skills import shown
+from workbench_worker.walls import Walls
 
 _ANSWER_BYTES = 4 << 20
 #: Importing the libraries takes 2 to 10 s, as cold and loaded as the machine is.
@@ -80,8 +83,16 @@ class Pool:
             detail = f"cannot {kind}: the pool is not warm after {_WARM_S:g} s. Try again"
             raise Refused(503, detail) from error
         job.refuse_if_cancelled()
-        walls = asdict(walls_of(job.session, self._settings, cpu_s=cpu_s, temporary=job.temporary))
-        request = json.dumps({"kind": kind, "walls": walls, "arguments": arguments}).encode()
+        async with shown(job.session, job.id, via=ReadVia.CODE) as skills:
+            walls = walls_of(
+                job.session, self._settings, cpu_s=cpu_s, temporary=job.temporary, skills=skills
+            )
+            return await self._asked(job, kind, walls, arguments)
+
+    async def _asked(
+        self, job: Job, kind: str, walls: Walls, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        request = json.dumps({"kind": kind, "walls": asdict(walls), "arguments": arguments}).encode()
         ours, theirs = socket.socketpair()
         assert self._control is not None
         try:
@@ -97,7 +108,11 @@ class Pool:
             first = await _line(reader)
             if "pid" in first:
                 job.started(first["pid"])
-                return self._result(job, kind, await _line(reader))
+                answer = await _line(reader)
+                if walls.skills:
+                    # To the end of its last process: until then it may read.
+                    await reader.read()
+                return self._result(job, kind, answer)
             return self._result(job, kind, first)
         finally:
             # The answer may be in while the process still ends; its group is not ours to name then.

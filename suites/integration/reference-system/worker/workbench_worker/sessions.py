@@ -6,7 +6,9 @@ import hashlib
 import json
 import os
 import re
+import posixpath
 import secrets
+import shutil
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench_contract.events import EventKind
+from workbench_contract.skills import SKILLS, SkillsGiven
 from workbench_foundation import faults, log
 from workbench_worker import beneath
 from workbench_worker.eventlog import EventLog
@@ -25,6 +28,13 @@ ID = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 
 #: What agents read their events by; the file itself is not theirs.
 RECORD = "events.jsonl"
+
+#: Beside its files: which skills a session was given.
+SKILLS_RECORD = "skills.json"
+#: Below the worker's data: the versions of the skills that were taken.
+VERSIONS = "skills"
+#: Beside a session's files: copies of its skills for processes that run.
+SHOWN = "shown"
 
 #: User numbers of sessions begin above those that anybody is given.
 _FIRST_UID = 2_000_000
@@ -41,6 +51,7 @@ class Session:
         uid: who its code runs as; none when the worker is not root.
         lock: held while a file is read or changed by a request, so that each sees whole files and
             none undoes another's change.
+        given: the folder of its skills, as soon as it has some.
     """
 
     id: str
@@ -48,6 +59,7 @@ class Session:
     events: EventLog
     uid: int | None
     lock: threading.Lock = field(default_factory=threading.Lock)
+    given: list[Path] = field(default_factory=list)
 
     @property
     def workspace(self) -> Path:
@@ -61,6 +73,22 @@ class Session:
             shared.chmod(0o777)
             return shared
         return self.home / "tmp"
+
+    @property
+    def skills_at(self) -> Path | None:
+        """The folder of its skills, of one version; none for a session without."""
+        return self.given[0] if self.given else None
+
+    def skill_path(self, path: str) -> str | None:
+        """What a path names within the session's skills, ``.`` for all of them; none for another path."""
+        first, _, rest = posixpath.normpath(path).partition("/")
+        return (rest or ".") if self.given and first == SKILLS else None
+
+    def give_skills(self, given: SkillsGiven) -> None:
+        """It has the skills of a version that was taken, from now on."""
+        if given.commit is not None and not self.given:
+            versions = self.home.parent.parent / VERSIONS
+            self.given.append(versions / given.commit / SKILLS)
 
     def record(self, kind: EventKind, payload: dict[str, object]) -> None:
         """Write an event down, with the ids of the request that caused it."""
@@ -84,7 +112,17 @@ class Session:
 
     @contextmanager
     def opened(self, path: str, flags: int, *, mode: int = 0o600) -> Iterator[int]:
-        """A descriptor of one of its files; see :mod:`workbench_worker.beneath`."""
+        """A descriptor of one of its files; see :mod:`workbench_worker.beneath`.
+
+        Its skills are opened where they are kept, and only to be read.
+        """
+        within = self.skill_path(path)
+        if within is not None:
+            if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+                raise unchangeable(path)
+            with beneath.opened(str(self.skills_at), within, flags) as fd:
+                yield fd
+            return
         with beneath.opened(str(self.workspace), path, flags, mode=mode) as fd:
             yield fd
 
@@ -92,6 +130,12 @@ class Session:
         """Make what was opened belong to the session's user."""
         if self.uid is not None:
             os.fchown(fd, self.uid, self.uid)
+
+
+def unchangeable(path: str) -> Refused:
+    """The refusal of a change of skills."""
+    detail = f"cannot change {path!r}: skills are there to be read. Write outside of {SKILLS}/"
+    return Refused(403, detail)
 
 
 class Sessions:
@@ -146,7 +190,13 @@ class Sessions:
                 os.chown(folder, uid, uid)
                 folder.chmod(0o700)
         events = EventLog(home / RECORD, session_id=session_id)
-        return Session(id=session_id, home=home, events=events, uid=uid)
+        session = Session(id=session_id, home=home, events=events, uid=uid)
+        # Of processes that ended with an earlier worker.
+        shutil.rmtree(home / SHOWN, ignore_errors=True)
+        known = home / SKILLS_RECORD
+        if known.exists():
+            session.give_skills(SkillsGiven.model_validate_json(known.read_bytes()))
+        return session
 
 
 def _uid(session_id: str) -> int:

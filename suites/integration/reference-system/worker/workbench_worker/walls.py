@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import platform
 import resource
@@ -16,6 +17,8 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from workbench_contract.skills import SKILLS
 
 WORKSPACE = "/workspace"
 
@@ -45,6 +48,7 @@ class Walls:
     Attributes:
         workspace, temporary, record: its files, its ``/tmp``, its events.
         mountpoint: an empty folder; the new root is put together there, unseen by others.
+        skills: the folder that it sees at ``skills`` of its files; empty for none.
         uid: who to become; none to stay who one is.
         paper: only for the planted fault: the sessions are open to each other.
     """
@@ -58,6 +62,7 @@ class Walls:
     file_bytes: int
     processes: int
     cpu_s: int
+    skills: str = ""
     paper: bool = False
 
 
@@ -115,6 +120,11 @@ def _build(walls: Walls) -> None:
         _bind(folder, root + folder, read_only=True)
     _bind(walls.workspace, root + WORKSPACE, read_only=False)
     _bind(walls.record, f"{root}{WORKSPACE}/{os.path.basename(walls.record)}", read_only=True)
+    if walls.skills:
+        place = f"{root}{WORKSPACE}/{SKILLS}"
+        if os.path.islink(place):
+            raise OSError(errno.ELOOP, f"cannot mount {place}: it is a link")
+        _bind(walls.skills, place, read_only=True)
     if walls.paper:
         sessions = str(Path(walls.workspace).parent.parent)
         _bind(sessions, root + sessions, read_only=False)
