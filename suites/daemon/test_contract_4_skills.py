@@ -220,6 +220,8 @@ SPOILED = {
     "an-overlong-letter": lambda text: text.encode().replace(b" und ", b"\xc0\xa0und ", 1),
     "a-zero": lambda text: text.replace(" und ", " \0 ").encode(),
     "cut": lambda text: text.encode()[: text.encode().index("本".encode()) + 1],
+    "nothing": lambda _: b"",
+    "two-mebibytes": lambda text: text.encode() + b"# and so on\n" * 180_000,
 }
 
 
@@ -275,20 +277,90 @@ async def test_a_skill_is_loaded_as_it_is_written_or_not_at_all(start, subject) 
         expect_health(await daemon.health())
 
 
+async def test_what_a_skill_answers_is_what_it_says_now(start, subject) -> None:
+    """A text alone meets the skills as they are: new, changed, without what they need, gone and back."""
+    table = subject.table("skills")
+    needs, needed = "aaa-needs-zzz.toml", "zzz-last.toml"
+    if not {needs, needed} <= table.get("files", {}).keys():
+        not_run("subject", f"{subject.path.name} does not say how a skill is written")
+    question, said = next(iter(table["answers"].items()))
+    content = table["files"][needs]
+    other = "it is another now"
+
+    assert said in content, f"a skill of the subject file answers {question!r} by {said!r}"
+    async with start() as daemon, daemon.connect() as connection:
+        directory = Path(daemon.fill(table["directory"]))
+        unlearned = await say(connection, question)
+
+        async def answers(step: str, *wanted: str) -> None:
+            """The daemon answers so, at once or soon; nobody lists skills or asks for health."""
+            found = ""
+
+            async def is_so() -> bool:
+                nonlocal found
+                found = await say(connection, question)
+                return (found in wanted) if wanted else found not in {said, other}
+
+            with trio.move_on_after(patience(NOTICED_S)):
+                await until(is_so)
+                return
+
+            raise AssertionError(
+                f"contract 4: {step}: asked {question!r}, a skill answers what its file says now: "
+                f"expected {' or '.join(wanted) or 'an answer of no skill'}, found {found!r}"
+            )
+
+        for turn in (1, 2):
+            (directory / needed).write_text(table["files"][needed], encoding="utf-8")
+            (directory / needs).write_text(content, encoding="utf-8")
+            await answers(f"two skills came (turn {turn})", said)
+            (directory / needs).write_text(content.replace(said, other), encoding="utf-8")
+            await answers("one was changed", other)
+            (directory / needed).rename(daemon.home / needed)
+            await answers("what it needs is gone")
+            (daemon.home / needed).rename(directory / needed)
+            await answers("what it needs is back", other)
+            (directory / needs).write_text("[", encoding="utf-8")
+            await answers("it is broken")
+            (directory / needs).write_text(content, encoding="utf-8")
+            await answers("it is mended", said)
+            (directory / needs).unlink()
+            (directory / needed).unlink()
+            await answers(f"both are gone (turn {turn})")
+
+        assert await say(connection, question) == unlearned, (
+            f"contract 4: without those skills the daemon answers as before: expected {unlearned!r}"
+        )
+
+
 @pytest.mark.covers("CONTRACT-3-HEALTH")
 @pytest.mark.capability("rejected-skills", "self-checks")
 async def test_health_is_of_now(start, subject) -> None:
-    """Health follows what happens: a skill breaks and it is degraded, is mended and it is healthy."""
+    """Health follows what happens: a skill breaks and it is degraded, is mended and it is healthy.
+
+    It names the skill for as long as that is so; a directory of skills that goes is noticed too.
+    """
     table = subject.table("skills")
     if "files" not in table:
         not_run("subject", f"{subject.path.name} does not say how a skill is written")
     async with start() as daemon:
         broken = Path(daemon.fill(table["directory"]), "broken.toml")
         await becomes(daemon, "HEALTHY", since="after start")
-        broken.write_text(table["files"]["broken.toml"], encoding="utf-8")
-        await becomes(daemon, "DEGRADED", since="a skill is broken")
-        broken.unlink()
-        await becomes(daemon, "HEALTHY", since="that skill is gone")
+        for turn in (1, 2):
+            broken.write_text(table["files"]["broken.toml"], encoding="utf-8")
+            said = (await becomes(daemon, "DEGRADED", since="a skill is broken")).payload
+
+            assert "broken" in said, f"contract 3: health names the skill that is broken: {said}"
+            broken.unlink()
+            said = (await becomes(daemon, "HEALTHY", since="that skill is gone")).payload
+
+            assert "broken" not in said, (
+                f"contract 3: health names no skill that was mended (turn {turn}): {said}"
+            )
+            broken.parent.rename(daemon.home / "away")
+            await becomes(daemon, "DEGRADED", "UNHEALTHY", since="its skills are gone")
+            (daemon.home / "away").rename(broken.parent)
+            await becomes(daemon, "HEALTHY", since="its skills are back")
 
 
 @pytest.mark.covers("CONTRACT-3-HEALTH")
