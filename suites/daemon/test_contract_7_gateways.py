@@ -44,6 +44,18 @@ async def test_the_cli_gateway_is_listed(client) -> None:
     assert Keyword("CLI") in sources, f"contract 7: no gateway of source :CLI in {sources}"
 
 
+async def test_a_gateway_is_listed_with_its_own_source(client) -> None:
+    """A gateway that is called like a source of the list has that source, and each source is one's own."""
+    listed = [
+        (str(lookup(row, "NAME")), str(lookup(row, "SOURCE")).lstrip(":"))
+        for row in await gateways(client)
+    ]
+    sources = [source for _, source in listed]
+    mixed = [row for row in listed if row[0].upper() in sources and row[0].upper() != row[1]]
+
+    assert not mixed, f"contract 7: a gateway is listed with the source of another: found {mixed}"
+
+
 async def test_every_listed_source_is_heard(daemon: Daemon, client) -> None:
     """The list is true: text from each source it names, but linked messaging, is answered."""
     sources = {lookup(row, "SOURCE") for row in await gateways(client)}
