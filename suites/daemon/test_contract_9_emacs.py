@@ -197,6 +197,11 @@ PLACES = {
         "One",
         "* another One\n* One\n@* O\n",
     ),
+    "a heading of signs": (
+        "* C++ (a.b) [*] aXb\n* C++ (aXb) [*]?\n* C++ (a.b) [*]?\n* Two\n",
+        "C++ (a.b) [*]?",
+        "* C++ (a.b) [*] aXb\n* C++ (aXb) [*]?\n* C++ (a.b) [*]?\n@* Two\n",
+    ),
     "a heading of another script": ("* Größe\n* Two\n", "Größe", "* Größe\n@* Two\n"),
     "the last heading": ("* One\n* Two\ntext\n", "Two", "* One\n* Two\ntext\n@"),
 }
@@ -225,7 +230,9 @@ async def test_a_node_goes_where_it_belongs(emacs: Emacs, tmp_path: Path, token:
         )
         node = held[len(left) : len(held) - len(right)]
         headings = re.findall(r"^(\*+) (?:TODO )?(.+)$", node, re.MULTILINE)
-        above = [line for line in left.splitlines() if re.fullmatch(rf"\*+ {heading}", line)]
+        above = [
+            line for line in left.splitlines() if re.fullmatch(rf"\*+ {re.escape(heading)}", line)
+        ]
         level = len(above[0].split()[0]) + 1 if heading else 1
         expected = [
             ("*" * level, f"Ship {token}"),
@@ -257,6 +264,40 @@ async def test_what_cannot_be_inserted_leaves_the_file(emacs: Emacs, tmp_path: P
         assert plan.read_text(encoding="utf-8") == held, (
             f"contract 9: {fields} cannot be inserted, and the file is touched: expected {held!r}, "
             f"found {plan.read_text(encoding='utf-8')!r}"
+        )
+
+
+#: Plans that are longer than plans are: of many steps, and of a step of many letters.
+LARGE = {
+    "steps": [f"step {number}." for number in range(1, 401)],
+    "letters": ["first", "x" * 3_000 + " end", "last"],
+}
+
+
+async def test_a_plan_is_inserted_whole_or_not_at_all(
+    emacs: Emacs, tmp_path: Path, token: str
+) -> None:
+    """Of a plan of many steps, or of long ones, none is lost: it is refused, or all of it is there."""
+    for what, steps in LARGE.items():
+        plan = tmp_path / f"large-{what}.org"
+        plan.write_text("* Kept\n", encoding="utf-8")
+        text = f"Ship {token}: " + "; ".join(steps)
+        status, output = await emacs("insert", file=plan, text=text)
+        held = plan.read_text(encoding="utf-8")
+        found = re.findall(r"^\*\* (?:TODO )?(.+)$", held, re.MULTILINE)
+        expected = steps if status == 0 else []
+
+        assert len(found) == len(expected), (
+            f"contract 9: of {len(steps)} {what} all are inserted, or none and an error is told: status "
+            f"{status}, expected {len(expected)} steps, found {len(found)}:\n{output[:500]}"
+        )
+        assert found == expected, (
+            f"contract 9: steps are inserted whole, or refused ({what}): status {status}, found steps of "
+            f"{[len(each) for each in found]} letters"
+        )
+        assert output.strip(), f"contract 9: it is said what became of a plan of many {what}"
+        assert status == 0 or held == "* Kept\n", (
+            f"contract 9: a plan that is refused leaves the file as it was, found {held[:300]!r}"
         )
 
 
