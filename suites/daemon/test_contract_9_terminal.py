@@ -82,6 +82,11 @@ async def test_renders_and_answers(run, daemon: Daemon, token: str) -> None:
                 "an answer after the long one",
                 answered(f"after {token}", daemon.echo_of(f"after {token}")),
             )
+            # Of what is not there: nothing is lost where a product runs it.
+            await terminal.enter(shell.replace("{command}", f"rm -rf /nothing-{token}"))
+            await terminal.expect(
+                "that a dangerous command is blocked", lambda screen: "blocked" in screen.lower()
+            )
         screen = await terminal.expect(
             "where it is connected to", lambda screen: str(daemon.port) in screen
         )
@@ -139,7 +144,14 @@ async def test_evaluates(run, daemon: Daemon) -> None:
             f"contract 9: /eval prints the value {first + second}, found:\n{screen}"
         )
         # An error of the expression is shown, and the client goes on.
-        await terminal.enter("/eval (this-is-not-a-function 1)")
+        wrong = "this-is-not-a-function"
+        await terminal.enter(f"/eval ({wrong} 1)")
+        await terminal.expect(
+            f"what is wrong with ({wrong} 1), by its name",
+            lambda screen: any(
+                wrong in line.casefold() and "/eval" not in line for line in screen.splitlines()
+            ),
+        )
         await terminal.enter(f"/eval (* {first} 2)")
         await terminal.expect("the next value", lambda screen: str(first * 2) in screen)
 
