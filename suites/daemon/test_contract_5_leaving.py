@@ -13,7 +13,7 @@ from harness_core.base.wait import until
 from suites.daemon.daemon import Daemon
 from suites.daemon.messages import ANSWER_S, ask, expect_health, expect_message, shell, user_input
 from suites.daemon.vitals import running, settled
-from suites.daemon.wire import Keyword
+from suites.daemon.wire import Keyword, RemoteProtocolError
 
 pytestmark = [pytest.mark.covers("CONTRACT-5-SAFE"), pytest.mark.capability("shell-reply")]
 
@@ -47,7 +47,13 @@ async def test_who_leaves_leaves_nothing(daemon: Daemon, token: str, how: str) -
             nursery.start_soon(leaves)
     async with daemon.connect() as connection:
         for number in range(3):
-            outcome = await ask(connection, shell(f"echo {number}-{token}"), seconds=ANSWER_S * 3)
+            try:
+                outcome = await ask(connection, shell(f"echo {number}-{token}"))
+            except RemoteProtocolError as error:
+                raise AssertionError(
+                    f"contract 5: after {LEAVING} clients that left while their commands ran a "
+                    f"command runs: expected its outcome, found {error}"
+                ) from error
 
             assert outcome.get("PAYLOAD", "STDOUT") == f"{number}-{token}\n", (
                 f"contract 5: after {LEAVING} clients that left while their commands ran a command "
