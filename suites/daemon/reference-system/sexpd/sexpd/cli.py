@@ -106,7 +106,11 @@ def _start(arguments: argparse.Namespace) -> None:
     config = _load(port=arguments.port)
     import trio
 
+    from sexpd.environment import blot_out
     from sexpd.server import serve
+
+    # Keys, and addresses that may hold a password: a command may read what is known of this process.
+    blot_out("SEXPD_PROVIDER_")
 
     try:
         trio.run(serve, config, strict_exception_groups=True)

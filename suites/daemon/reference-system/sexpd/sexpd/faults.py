@@ -28,6 +28,7 @@ FAULTS = {
     "harmless-refused": "a command is refused when a quoted argument looks dangerous",
     "heartbeat-answered": "a heartbeat is answered",
     "junk-kills": "a malformed frame ends the daemon",
+    "keys-in-environ": "the keys of providers stay in the environment that the process shows",
     "keywords-kept": "keywords are not upper-cased on reading",
     "leaked-listener": "after a stop a process goes on listening on the port",
     "length-in-bytes": "the length prefix counts bytes, both ways",
