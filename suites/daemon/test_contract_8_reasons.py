@@ -1,13 +1,15 @@
 """Contract 8: what is said of a provider that was passed over is of that one, and of this question.
 
-Recorders are a stand-in for two model providers; both fail, each in a way of its own.
+Recorders are a stand-in for model providers, each of which fails in a way of its own.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 import pytest
+import trio
 
 from harness_core.base.slowness import patience
 from harness_core.doubles.http import Answer, Recorded, Rule, open_recorder
@@ -76,3 +78,57 @@ async def test_each_reason_is_its_own(start, evidence, token: str) -> None:
                         f"the reasons {failed} in this order, found {found} in {explanation!r}"
                     )
             await settled(daemon.pid, descriptors=before.descriptors + 2, seconds=SETTLE_S)
+
+
+#: The first may take so long for its whole answer; it sends a byte of it every so often.
+WHOLE_S = 0.5
+BYTE_S = 0.1
+
+
+async def test_an_answer_that_drips_is_late(start, evidence, token: str) -> None:
+    """The deadline of a provider is for its whole answer, not for each byte of it."""
+
+    async def drip(stream: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError):
+            await stream.receive_some(65536)
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99999\r\n\r\n"
+            await stream.send_all(head)
+            hung_up = False
+            while not hung_up:
+                await stream.send_all(b" ")
+                with trio.move_on_after(BYTE_S):
+                    hung_up = await stream.receive_some(1) == b""
+
+    said = {"role": "assistant", "content": f"says beta {token}"}
+    answer = Answer(json={"choices": [{"index": 0, "message": said}]})
+    rules = [Rule(path="/v1/chat/completions", method="POST", answer=answer)]
+    async with (
+        open_recorder("in-time", evidence=evidence, rules=rules) as there,
+        trio.open_nursery() as nursery,
+    ):
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, drip, [listener])
+        port = listener.socket.getsockname()[1]
+        order = tuple(
+            Provider(name=name, shape="openai", url=url, key="k", model="m", timeout_s=seconds)
+            for name, url, seconds in (
+                ("alpha", f"http://127.0.0.1:{port}", WHOLE_S),
+                ("beta", there.url, patience(20)),
+            )
+        )
+        async with start(Settings(providers=order)) as daemon, daemon.connect() as connection:
+            for turn in range(2):
+                question = user_input(f"Which river, {turn} {token}?")
+                reply = None
+                with trio.move_on_after(patience(ANSWER_S / 2)):
+                    answered = await ask(connection, question, seconds=ANSWER_S)
+                    reply = expect_message(answered, connection)
+
+                assert reply is not None, (
+                    f"contract 8: a provider that has {WHOLE_S:g} s and sends a byte every {BYTE_S:g} s is "
+                    f"passed over: expected the answer of the next, found none in {ANSWER_S / 2:g} s"
+                )
+                assert token in reply, (
+                    f"contract 8: the next provider answers in its place, found {reply!r}"
+                )
+        nursery.cancel_scope.cancel()
