@@ -28,7 +28,9 @@ class Cli(Table, frozen=True):
     at: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     say: tuple[str, ...] = ()
+    say_words: tuple[str, ...] = ()
     shell: tuple[str, ...] = ()
+    shell_within: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()
     status: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
@@ -110,7 +112,10 @@ class Texts(Table, frozen=True):
 
     echo: str = ""
     eval: str = ""
+    gateways: str = ""
+    health: str = ""
     shell: str = ""
+    skills: str = ""
 
 
 class Tui(Table, frozen=True):

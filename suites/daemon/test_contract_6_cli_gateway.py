@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from suites.daemon.daemon import Daemon
+import pytest
+import trio
+
+from harness_core.base.slowness import patience
+from harness_core.base.wait import until
+from harness_core.front.skips import not_run
+from suites.daemon.daemon import Daemon, health_on
+from suites.daemon.health import NOTICED_S
 from suites.daemon.messages import (
     ANSWER_S,
     HEALTH_CHECK,
@@ -12,9 +19,10 @@ from suites.daemon.messages import (
     expect_health,
     expect_message,
     expect_refusal,
+    request,
     user_input,
 )
-from suites.daemon.wire import Keyword, plist
+from suites.daemon.wire import Keyword, lookup, plist
 
 pytestmark = pytest.mark.covers("CONTRACT-6-CLI")
 
@@ -100,3 +108,60 @@ async def test_missing_text_is_refused(client) -> None:
 
     expect_refusal(refusal, client, "text")
     expect_message(await ask(client, user_input("ping", source="CLI")), client)
+
+
+@pytest.mark.covers("CONTRACT-3-HEALTH", "CONTRACT-4-SKILLS", "CONTRACT-7-GATEWAYS")
+@pytest.mark.capability("skill-list", "gateway-list", "rejected-skills", "self-checks")
+async def test_what_is_listed_as_text_is_what_is_so(skilled: Daemon, token: str) -> None:
+    """Skills, gateways and health that are asked for as text are those of the wire, and of now."""
+    texts = skilled.subject.table("texts")
+    if not {"skills", "gateways", "health"} <= texts.keys():
+        not_run("subject", f"{skilled.subject.path.name} does not say how lists are asked for")
+    new = Path(skilled.fill(skilled.subject.table("skills")["directory"]), f"{token}.toml")
+    broken = skilled.subject.table("skills")["files"]["broken.toml"]
+    async with skilled.connect() as connection:
+        for turn, name in ((1, ""), (2, token), (3, "")):
+            if name:
+                new.write_text(broken, encoding="utf-8")
+            else:
+                new.unlink(missing_ok=True)
+            said = dict.fromkeys(("skills", "gateways", "health"), "")
+
+            async def of_now(said: dict[str, str] = said, name: str = name) -> bool:
+                for key in said:
+                    answer = await ask(connection, user_input(texts[key], source="CLI"))
+                    said[key] = expect_message(answer, connection)
+                return (token in said["skills"], token in said["health"]) == (bool(name),) * 2
+
+            with trio.move_on_after(patience(NOTICED_S)):
+                await until(of_now)
+            listed = await ask(connection, request("SKILL", "LIST"))
+            gateways = await ask(connection, request("GATEWAY", "LIST"))
+            health = await health_on(connection)
+            expected = {
+                "skills": [
+                    str(lookup(row, key))
+                    for kind, keys in (("SKILLS", ("NAME",)), ("REJECTED", ("NAME", "REASON")))
+                    for row in listed.get("PAYLOAD", kind) or ()
+                    for key in keys
+                ],
+                "gateways": [
+                    str(lookup(row, "NAME")) for row in gateways.get("PAYLOAD", "GATEWAYS") or ()
+                ],
+                "health": [expect_health(health).name],
+            }
+            for key, words in expected.items():
+                lost = [word for word in words if word not in said[key]]
+
+                assert not lost, (
+                    f"contract 6: {texts[key]} says what the wire does (turn {turn}): expected {lost[:5]} "
+                    f"in {said[key]!r}"
+                )
+            assert (token in said["skills"]) == bool(name), (
+                f"contract 6: {texts['skills']} lists what is there now (turn {turn}): expected "
+                f"{name or 'nothing'} of {token}, found {said['skills']!r}"
+            )
+            assert (token in said["health"]) == bool(name), (
+                f"contract 6: {texts['health']} says what is so now (turn {turn}): expected "
+                f"{name or 'nothing'} of {token}, found {said['health']!r}"
+            )

@@ -19,7 +19,7 @@ from harness_core.base.wait import deadline
 from harness_core.doubles.http import Recorder, Rule, open_recorder
 from harness_core.front.skips import not_run
 from suites.daemon.daemon import Daemon, Settings
-from suites.daemon.messages import ask, expect_health, request, shell
+from suites.daemon.messages import ask, expect_health, request, shell, user_input
 from suites.daemon.wire import Form, Keyword, lookup
 
 pytestmark = [pytest.mark.covers("CONTRACT-6-CLI"), pytest.mark.capability("cli")]
@@ -157,6 +157,29 @@ async def test_a_command_may_take_its_time(daemon: Daemon, typed: Typed, token: 
         nursery.start_soon(slow)
         expect_printed(await typed(daemon, "shell", command="exit 3"), status=3)
         expect_printed(await typed(daemon, "shell", command="exit 255"), status=255)
+
+
+@pytest.mark.capability("shell-reply", "echo")
+async def test_options_and_words_mean_what_they_say(
+    daemon: Daemon, typed: Typed, token: str
+) -> None:
+    """The time that a command is given is the time it has; a text of several words is said whole."""
+    rows = daemon.subject.table("cli")
+    if "shell_within" in rows:
+        # Shorter than what a command is given that asks for no time.
+        slow = f"sleep 6; echo {token}"
+        status, printed = await typed(daemon, "shell_within", seconds="0.5", command=slow)
+
+        assert status != 0, f"contract 6: a command that was ended claims success: {printed!r}"
+        assert token not in printed, (
+            f"contract 6: a command that is given half a second is ended then, found {printed!r}"
+        )
+        quick = await typed(daemon, "shell_within", seconds="30", command=f"echo {token}; exit 4")
+        expect_printed(quick, f"{token}\n", status=4)
+    if "say_words" in rows:
+        first, *others = daemon.echo_of(f"{token} 日本").split(" ", 1)
+        words = {"first": first, "second": " ".join(others), "third": f"last-{token}"}
+        expect_printed(await typed(daemon, "say_words", **words), f"{token} 日本 last-{token}")
 
 
 @pytest.mark.knob("port")
@@ -306,13 +329,21 @@ async def test_links_are_those_of_the_wire(start, typed: Typed, recorder: Record
         expect_printed(await typed(daemon, "link", **link | {"name": "ann.b"}), "ann.b")
         expect_printed(await typed(daemon, "link", **link | {"address": "naïve 日本"}), "日本")
         await expect_links(daemon, {"ann": "naïve 日本", "ann.b": "first"})
+        await expect_heard(daemon, "ann", "ann.b")
         async with daemon.connect() as connection:
             form = request("GATEWAY", "LINK", name="bob", platform="matrix", address="9")
             await ask(connection, form)
         expect_printed(await typed(daemon, "links"), "ann signal naïve 日本", "bob matrix 9")
-        expect_printed(await typed(daemon, "gateways"), "ann", "bob")
+        printed = await typed(daemon, "gateways")
+        expect_printed(printed, "ann", "bob")
+        rows = [line for line in printed[1].splitlines() if "日本" in line]
+
+        assert not [row for row in rows if "ann" not in row or "bob" in row], (
+            f"contract 6: an address is printed beside its own link: expected ann, found {rows}"
+        )
         expect_printed(await typed(daemon, "unlink", name="ann"), "ann")
         await expect_links(daemon, {"ann.b": "first", "bob": "9"})
+        await expect_heard(daemon, "ann.b", "bob", unheard="ann")
         if "link_webhook" in daemon.subject.table("cli"):
             await expect_webhook(daemon, typed, recorder)
         refused = await typed(daemon, "unlink", name="ann")
@@ -381,6 +412,19 @@ async def expect_webhook(daemon: Daemon, typed: Typed, recorder: Recorder) -> No
     missing = await typed(daemon, "link_webhook", **link | {"file": f"{file}-of-no-name"})
     expect_printed(missing, "of-no-name", status=1)
     expect_printed(await typed(daemon, "unlink", name="hooked"), "hooked")
+
+
+async def expect_heard(daemon: Daemon, *names: str, unheard: str = "") -> None:
+    """Text of each link is answered, and that of one that is none is refused."""
+    async with daemon.connect() as connection:
+        for name in (*names, *([unheard] if unheard else [])):
+            answer = await ask(connection, user_input("ping", source="MESSAGING", link=name))
+            refused = answer.get("TYPE") == Keyword("LOG")
+
+            assert refused == (name == unheard), (
+                f"contract 8: text of {name} is {'refused' if name == unheard else 'answered'} by what "
+                f"is linked now, found {answer.payload}"
+            )
 
 
 async def expect_links(daemon: Daemon, expected: dict[str, str]) -> None:
