@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import trio
 from workbench_contract.connections import Connections
-from workbench_contract.joints import Exported
+from workbench_contract.joints import DesignJoint, Exported
 from workbench_contract.simulation import SimulateRequest
 
 from harness_core.base.slowness import patience
@@ -101,15 +101,6 @@ async def test_int_037_a_hinge_turns_where_it_is(worker: HttpClient, placed: str
     session = new_session(worker)
     told, model = await exported(session, script)
     expect_same(["hinge"], [each.name for each in told.joints], what="joints that are told")
-    [said] = told.joints
-    between = (said.kind.value, said.part, said.other)
-    expect_same(("revolute", "base", "flap"), between, what="what is told of the hinge")
-    assert said.axis is not None, f"a hinge that is told without an axis: {said}"
-    expect_near(axis, said.axis, _TOLD, what="the axis of the hinge as it is told")
-    off = np.cross(np.array(said.anchor_mm) - anchor, axis)
-    expect_near(np.zeros(3), off, MOST_OFF_MM, what="mm from the axis to its anchor as it is told")
-    limits = (said.value, said.least, said.most)
-    expect_near((_ANGLE, *_RANGE), limits, 1e-4, what="degrees of the hinge as they are told")
 
     def turned(degrees: float) -> Any:
         return rotation(axis, degrees) @ (flap - anchor) + anchor
@@ -133,9 +124,23 @@ async def test_int_037_a_hinge_turns_where_it_is(worker: HttpClient, placed: str
         what = f"the flap, turned by {where}° from 15°"
         expect_near(turned(_ANGLE + where), now, MOST_OFF_MM, what=what)
         expect_turned(rotation(axis, where), turned_by, what=what)
+    _is_told(told.joints[0], axis, anchor)
     outside = script.replace(f"angle={_ANGLE}", "angle=61")
     await session.write("model.py", outside)
     expect_refused(await export(session), 409, 422)
+
+
+def _is_told(said: DesignJoint, axis: Any, anchor: Any) -> None:
+    """What an export answers of the hinge is what the script says of it."""
+    between = (said.kind.value, said.part, said.other)
+    expect_same(("revolute", "base", "flap"), between, what="what is told of the hinge")
+    assert said.axis is not None, f"a hinge that is told without an axis: {said}"
+    expect_near(axis, said.axis, _TOLD, what="the axis of the hinge as it is told")
+    off = np.cross(np.array(said.anchor_mm) - anchor, axis)
+    expect_near(np.zeros(3), off, MOST_OFF_MM, what="mm from the axis to its anchor as it is told")
+    limits = (said.value, said.least, said.most)
+    assert None not in limits, f"a hinge that is told without its range: {said}"
+    expect_near((_ANGLE, *_RANGE), limits, 1e-4, what="degrees of the hinge as they are told")
 
 
 #: What a joint is limited by, and where it is put together; the far end is no end.
