@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness_core.base import limits
+from harness_core.base.errors import NotReady
 from harness_core.base.wait import deadline
 from harness_core.front.skips import not_run
 from harness_core.infrastructure.databases import Database
@@ -145,7 +146,7 @@ class Butler:
             Its exit status and everything it wrote.
 
         Raises:
-            NotReady: it still ran after ``seconds``.
+            AssertionError: it still ran after ``seconds``: what cannot start says so, and ends.
         """
         if self.shared:
             not_run("subject", f"cannot start one butler: {self.shared}")
@@ -157,8 +158,13 @@ class Butler:
                 env=self.environment | dict(environment or {}),
                 evidence=self.process.evidence,
             ) as child:
-                with deadline(f"see {child.name} end", seconds=seconds, tail=child.tail):
-                    returncode = await child.wait()
+                try:
+                    with deadline(f"see {child.name} end", seconds=seconds, tail=child.tail):
+                        returncode = await child.wait()
+                except NotReady as error:
+                    raise AssertionError(
+                        f"a process of {self.name} that cannot start, or cannot have its port, ends: {error}"
+                    ) from error
                 return returncode, child.log.read_text(encoding="utf-8")
 
         return await self.parts.loop.call(start)
