@@ -21,7 +21,7 @@ from suites.e2e.observe.journey import follow
 from suites.e2e.worlds.canned import Message, to_health, to_relationship
 from suites.e2e.worlds.chaos import Chaos, expect_soon
 from suites.e2e.worlds.quarantine import quarantined
-from suites.e2e.worlds.schedules import fall_due, schedule, sessions_of
+from suites.e2e.worlds.schedules import fall_due, schedule, schedule_row, sessions_of
 
 pytestmark = [
     pytest.mark.covers("E2E-CHAOS"),
@@ -179,8 +179,17 @@ async def test_what_a_full_queue_refuses_is_due_again(fragile: Ecosystem, chaos:
         with trio.move_on_after(REFUSED_S):
             await until(is_answered)
         meanwhile = await sessions_of(relationship, name)
+        refused = await schedule_row(relationship, name) if ticked and not meanwhile else None
         await chaos.release(held)
 
+    if refused:
+        assert refused["last_run_at"] is None, (
+            f"a row says what happened: a task that was refused has not run, and last_run_at is "
+            f"{refused['last_run_at']}: {dict(refused)}"
+        )
+        assert "success" not in str(refused["last_result"]), (
+            f"a task that was refused has done nothing, and its row says {refused['last_result']}"
+        )
     assert not [row for row in meanwhile if row["success"]], (
         f"a task is not done while another session runs: found {meanwhile}"
     )

@@ -7,7 +7,10 @@ provider, whose calls cannot be held.
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +18,8 @@ import trio
 
 from harness_core.base.errors import NotReady
 from harness_core.base.slowness import patience
-from suites.e2e.ecosystem.handle import Ecosystem
+from harness_core.base.wait import until
+from suites.e2e.ecosystem.handle import Butler, Ecosystem
 from suites.e2e.ecosystem.knobs import turned
 from suites.e2e.ecosystem.mcp import CannotReach, ToolResult, open_calls
 from suites.e2e.observe.expect_broken_journey import (
@@ -38,6 +42,11 @@ pytestmark = [
 
 #: What health's sessions get to end (see conftest), and what the rest of a shutdown may take.
 SHUTDOWN_S = 1.0
+
+#: What they get where the file does not say (contract, Processes), and the part of it that a lengthy one
+#: takes.
+DEFAULT_S = 30.0
+LENGTHY = 0.25
 
 #: What relationship's get where one of them ends in that time, and another that follows does not.
 DRAINS_S = 4.0
@@ -66,9 +75,10 @@ TRIGGERS = 5
 async def test_a_session_that_ends_in_time_is_drained(fragile: Ecosystem, chaos: Chaos) -> None:
     """New work is refused, the running session ends as a success, and the process after it.
 
-    Whoever waits for that session gets its answer, the first time and the next.
+    Whoever waits for that session gets its answer, the first time and the next. In time is what the
+    butler's file says, and 30 s where it says nothing.
     """
-    for _ in range(2):
+    for least_s in (0.0, LENGTHY * allowed_s(fragile["relationship"])):
         held = await chaos.hold(TOOL_OF["relationship"])
         message = to_relationship()
         sent = await fragile.send(message.text)
@@ -85,8 +95,11 @@ async def test_a_session_that_ends_in_time_is_drained(fragile: Ecosystem, chaos:
                 lambda: refuses(fragile["relationship"]),
                 seconds=REFUSES_S,
             )
+            with trio.move_on_after(least_s):
+                await until(partial(has_stopped, reports))
             assert not reports, (
-                f"a shutdown waits for the running session, and this one had ended: {reports}"
+                f"a shutdown waits for the running session, {allowed_s(fragile['relationship']):g} s by "
+                f"the butler's file, and this one had ended: {reports}"
             )
             await chaos.release(held)
         await expect_carried_out(fragile, sent, "relationship")
@@ -94,6 +107,18 @@ async def test_a_session_that_ends_in_time_is_drained(fragile: Ecosystem, chaos:
         await expect_no_open_session(fragile["relationship"])
         await chaos.start("relationship")
         await chaos.expect_back("relationship")
+
+
+def allowed_s(butler: Butler) -> float:
+    """What running sessions get to end at a shutdown, by the butler's file or by the contract."""
+    content = tomllib.loads((butler.config.directory / "butler.toml").read_text(encoding="utf-8"))
+    shutdown = content["butler"].get("shutdown", {})
+    return float(shutdown.get("timeout_s", DEFAULT_S))
+
+
+async def has_stopped(reports: Sequence[Any]) -> bool:
+    """Whether a stop has been reported."""
+    return bool(reports)
 
 
 @pytest.mark.knob("shutdown_s")
