@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from suites.e2e.ecosystem.boot import link_butlers, open_ecosystem, roster_direc
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.observe.journey import follow, recorded_calls
+from suites.e2e.worlds.chaos import expect_soon
 
 pytestmark = pytest.mark.covers("E2E-NEW-BUTLER")
 
@@ -30,6 +32,19 @@ port = 8177
 description = "Garden: plants, seeds, sowing, watering, ${GARDEN_WORD}, roses and the greenhouse."
 capabilities = ["plants", "watering", "sowing"]
 """
+
+#: What it is later, and what it is no more.
+WINTER = "hibernation"
+CHANGED = f"""
+[butler]
+name = "garden"
+port = 8177
+description = "Garden in {WINTER}: pots and tools."
+capabilities = ["pots", "{WINTER}"]
+"""
+
+#: From a start to the registry.
+KNOWN_S = 30.0
 
 #: What the butler is told of itself, in no message and no description.
 INSTRUCTIONS = "You are the garden butler. The key to the greenhouse hangs behind the {token} vase."
@@ -68,7 +83,8 @@ def test_a_new_folder_is_booted_registered_and_reached(
     """In a copy of the roster, a new folder is booted, registered, and gets its messages.
 
     So is one with tools and tables of its own, and a hyphen in its name. Each is told what its
-    CLAUDE.md says, and thinks with the model that its file names.
+    CLAUDE.md says, and thinks with the model that its file names. Started again with another file,
+    it is known as what that one says.
     """
     roster = tmp_path / "roster"
     link_butlers(subject, roster, ["switchboard"])
@@ -90,6 +106,7 @@ def test_a_new_folder_is_booted_registered_and_reached(
         with harness_loop.hold(manager) as ecosystem:
             harness_loop.run(lambda: expect_reached(ecosystem, token))
             harness_loop.run(lambda: expect_code_used(ecosystem, token))
+            harness_loop.run(lambda: expect_known_as_changed(ecosystem, roster))
     except ServiceFailed as error:
         if not {"garden", "shed-2"} & set(str(error).replace(":", " ").split()):
             raise
@@ -132,6 +149,37 @@ async def expect_reached(ecosystem: Ecosystem, token: str) -> None:
 
     assert models == {MODEL}, (
         f"a butler whose file names no model has {MODEL}, found {models}\n{journey.text()}"
+    )
+
+
+async def expect_known_as_changed(ecosystem: Ecosystem, roster: Path) -> None:
+    """Who is started with another description and other capabilities is in the registry with those."""
+    garden = ecosystem["garden"]
+    (roster / "garden" / "butler.toml").write_text(CHANGED, encoding="utf-8")
+    await garden.restart()
+
+    async def row() -> Mapping[str, Any]:
+        rows: list[Mapping[str, Any]] = await ecosystem.switchboard.database.rows(
+            "SELECT description, capabilities FROM butler_registry WHERE name = 'garden'"
+        )
+        assert len(rows) == 1, f"a butler is in the registry once, found garden as {rows}"
+        return rows[0]
+
+    async def is_known() -> bool:
+        found = await row()
+        return WINTER in str(found["description"]) and WINTER in str(found["capabilities"])
+
+    try:
+        await expect_soon("garden is known as its file says now", is_known, seconds=KNOWN_S)
+    except AssertionError as error:
+        raise AssertionError(
+            f"the registry says of a butler what its file says since its start, {WINTER!r}: found "
+            f"{dict(await row())}"
+        ) from error
+    found = await row()
+
+    assert "sowing" not in str(dict(found)), (
+        f"what the file does not say any more is not said in the registry either: found {dict(found)}"
     )
 
 

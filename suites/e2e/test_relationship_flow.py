@@ -153,6 +153,35 @@ async def test_an_appointment_reaches_the_calendar(
 
 @pytest.mark.covers("E2E-DELIVERY")
 @pytest.mark.capability("modules")
+async def test_an_appointment_without_an_end_has_a_length(connected: Connected, token: str) -> None:
+    """Where its end is not said, and need not be: it begins when it was said, and ends after that."""
+    relationship = connected.butlers["relationship"]
+    schema = (await relationship.tools()).get("calendar_event_create", {})
+    if "ends_at" in schema.get("required", ["ends_at"]):
+        not_run("subject", "an appointment needs an end")
+    mark = connected.calendar.mark()
+    said = "2031-12-31T23:30:00+05:45"
+    await relationship.call("calendar_event_create", title=f"walk {token}", starts_at=said)
+    (event,) = [
+        made.json() for made in connected.calendar.matching("*/events", method="POST", since=mark)
+    ]
+    starts, ends = (
+        expect_moment(f"{side} of an event", event[side]["dateTime"]) for side in ("start", "end")
+    )
+
+    assert starts == datetime.fromisoformat(said), (
+        f"the start of an event is what was asked for, {said}; found {starts}"
+    )
+    assert timedelta() < ends - starts <= timedelta(days=1), (
+        f"an appointment ends after its start, on the day of it: found {starts} to {ends}"
+    )
+    assert ends.utcoffset() == starts.utcoffset(), (
+        f"both times of an appointment are of the zone that was said: found {starts} to {ends}"
+    )
+
+
+@pytest.mark.covers("E2E-DELIVERY")
+@pytest.mark.capability("modules")
 @pytest.mark.parametrize("days", [1, 30])
 async def test_what_is_in_the_calendar_is_shown(
     connected: Connected, token: str, days: int

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import pytest
 
+from harness_core.base.errors import ChildExited
 from harness_core.doubles.http import Answer, Rule
 from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
@@ -89,6 +90,48 @@ async def test_refused_credentials_are_no_credentials(connected: Connected) -> N
     )
     assert "ok" == (await messenger.status())["health"], (
         "with accepted credentials the messenger is ok again"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.disturbs
+@pytest.mark.parametrize("status", [500, 429])
+async def test_a_service_in_trouble_fails_its_module_alone(
+    connected: Connected, status: int
+) -> None:
+    """A butler whose service is in trouble at its start serves without that module, and says so."""
+    messenger = connected.butlers["messenger"]
+    trouble = Rule(path="/bot*", answer=Answer(status=status, json={"ok": False}))
+    connected.telegram.add_rule(trouble)
+    try:
+        await messenger.restart()
+        found = await messenger.status()
+        refused = await messenger.try_call(
+            "notify", {"channel": "telegram", "message": "is anybody there?"}
+        )
+    except ChildExited as error:
+        raise AssertionError(
+            f"a module that cannot start degrades its butler, which starts all the same: {error}"
+        ) from error
+    finally:
+        connected.telegram.remove_rule(trouble)
+        await messenger.restart()
+    telegram = found["modules"]["telegram"]
+
+    assert (found["health"] == "ok") == (telegram["status"] == "active"), (
+        f"a butler is ok when its modules are: with a service that answers {status} found {dict(found)}"
+    )
+    if telegram["status"] != "active":
+        assert telegram["phase"], f"it is said in which phase a module has failed: found {telegram}"
+        assert telegram["error"], f"it is said why a module has failed: found {telegram}"
+    assert "active" == found["modules"]["email"]["status"], (
+        f"a module whose service is well is active: found {dict(found)}"
+    )
+    assert refused.is_error, (
+        f"a service that answers {status} has sent nothing, expected a refusal: found {refused.text}"
+    )
+    assert "ok" == (await messenger.status())["health"], (
+        "started again with the service well, the messenger is ok"
     )
 
 
