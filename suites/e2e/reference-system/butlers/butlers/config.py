@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from butlers import faults
 from butlers.errors import ConfigError, Missing
 
 DEFAULT_MODEL = "claude-haiku-4-5-20251001"
@@ -138,7 +139,10 @@ def discover(roster: Path) -> list[Path]:
     """
     if not roster.is_dir():
         raise ConfigError(roster, found=Missing("no directory"), expected="a roster directory")
-    found = sorted(path.parent for path in roster.glob("*/butler.toml"))
+    found = sorted(
+        path.parent for path in roster.glob("*/butler.toml")
+        if not (path.parent.name.startswith((".", "_")) and faults.on("folders-passed-over"))
+    )
     if not found:
         raise ConfigError(
             roster, found=Missing("no butler"), expected="directories that hold a butler.toml"
@@ -158,7 +162,14 @@ def load(directory: Path, *, env: Mapping[str, str] | None = None) -> ButlerConf
     """
     env = os.environ if env is None else env
     file = directory / "butler.toml"
-    raw = _interpolate(_parse(file), file=file, key="", env=env)
+    raw = _parse(file)
+    modules = raw.get("modules")
+    raw = _interpolate(
+        {**raw, "modules": {}} if faults.on("variables-of-butler-alone") else raw,
+        file=file, key="", env=env,
+    )
+    if modules is not None and faults.on("variables-of-butler-alone"):
+        raw["modules"] = modules
     top = _Table(raw, file=file, key="")
     butler = top.table("butler", required=True)
     name = butler.text("name", required=True)

@@ -179,6 +179,8 @@ class ButlerDaemon:
             await self._beats.stop()
         if self._registration is not None:
             await self._registration.stop()
+        if faults.on("modules-stopped-first"):
+            await butler.modules.stop()
         draining = asyncio.create_task(butler.spawner.drain(butler.config.shutdown_timeout_s))
         for hook in reversed(butler.on_stop):
             await hook()

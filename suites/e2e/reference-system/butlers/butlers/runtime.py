@@ -274,6 +274,8 @@ class _Reader:
         elif event.get("type") == "message_delta":
             self._begun |= event.get("usage") or {}
         elif event.get("type") == "message_stop":
+            if faults.on("cut-session-last-call"):
+                self._spent.clear()
             self._spent.update(
                 {kind: count for kind, count in self._begun.items() if isinstance(count, int)}
             )

@@ -116,7 +116,8 @@ class Schedules:
             report = {"status": refusal.error_class, "session_id": None, "error": str(refusal)}
             await self._pool.execute(
                 "UPDATE scheduled_tasks SET next_run_at = $2, last_run_at = $3 WHERE id = $1",
-                task["id"], task["next_run_at"], task["last_run_at"],
+                task["id"], task["next_run_at"],
+                datetime.now(UTC) if faults.on("refused-task-ran") else task["last_run_at"],
             )
         except Exception as error:  # the edge of a task; its row says what came of it
             report = {"status": "internal_error", "session_id": None, "error": describe(error)}
@@ -150,10 +151,15 @@ class Schedules:
         Raises:
             ButlerError: the cron line is none, or the name is taken.
         """
+        conflict = "DO NOTHING"
+        if faults.on("name-taken-twice") and not await self._pool.fetchval(
+            "SELECT 1 FROM scheduled_tasks WHERE name = $1", name
+        ):
+            conflict = "DO UPDATE SET prompt = excluded.prompt"
         row = await self._pool.fetchrow(
-            """
+            f"""
             INSERT INTO scheduled_tasks (name, cron, prompt, source, next_run_at)
-            VALUES ($1, $2, $3, 'db', $4) ON CONFLICT (name) DO NOTHING RETURNING *
+            VALUES ($1, $2, $3, 'db', $4) ON CONFLICT (name) {conflict} RETURNING *
             """,
             name, line, prompt, _next(line),
         )

@@ -95,9 +95,10 @@ class Sessions:
             """
             SELECT id, prompt, trigger_source, success, error, model, duration_ms, started_at,
                    completed_at, trace_id, request_id
-            FROM sessions ORDER BY started_at DESC LIMIT $1 OFFSET $2
+            FROM sessions WHERE completed_at IS NOT NULL OR NOT $3
+            ORDER BY started_at DESC LIMIT $1 OFFSET $2
             """,
-            limit, offset,
+            limit, offset, faults.on("running-unlisted"),
         )
         return [plain(row) for row in rows]
 
