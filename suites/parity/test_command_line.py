@@ -6,9 +6,11 @@ Its commands are the models of the tools, put on its PATH; processes, signals an
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import pty
+import re
 import select
 import shlex
 import signal
@@ -172,6 +174,80 @@ def test_a_refusal_is_one_line(shell: Shell, words: tuple[str, ...], reported: s
     expect("output of a refusal", "", done.stdout)
     expect("commands that were run", [], shell.commands.calls())
     expect("recorded bottles", [], shell.recorded())
+
+
+def said(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The refusal, without prompts and warnings before it."""
+    return done.stderr.decode(errors="surrogateescape").rpartition("bot-bottle: ")[2]
+
+
+#: What is wrong → manifests by name, and what the refusal says of it beside the file, as words.
+FAULTS: Final = {
+    "a-number-for-a-text": ({"dev": "image: 7"}, ("dev.md", "image", "number", "string")),
+    "a-text-for-a-mapping": ({"dev": "git: please"}, ("dev.md", "git", "string", "mapping")),
+    "no-yaml-in-line-4": ({"dev": "image: x\nenv:\n  A: b: c"}, ("dev.md", "line 4")),
+    "a-circle": (
+        {"dev": "extends: base", "base": "extends: third", "third": "extends: dev"},
+        ("third.md", "extends", "dev", "base", "third"),
+    ),
+    "no-variable": ({"dev": 'env: {NAME: "${NOT_THERE}"}'}, ("dev.md", "NAME", "NOT_THERE")),
+    "no-answer": ({"dev": 'env: {NAME: "?"}'}, ("dev.md", "NAME")),
+}
+
+
+@pytest.mark.parametrize("what", FAULTS)
+def test_a_refusal_says_where_and_what(shell: Shell, what: str) -> None:
+    """File, key or variable, what was found and what was expected: each is a word of its own."""
+    manifests, words = FAULTS[what]
+    for name, front_matter in manifests.items():
+        path = shell.home / ".bot-bottle" / "bottles" / f"{name}.md"
+        path.write_text(f"---\n{front_matter}\n---\n")
+    done = shell.run("start", "dev")
+
+    expect("exit status of a refusal", 1, done.returncode)
+    for word in words:
+        assert re.search(rf"(?<![\w.]){re.escape(word)}(?!\w)", said(done)), (
+            f"the refusal says {word!r} as a word: found {said(done)!r}"
+        )
+
+
+def test_a_manifest_that_cannot_be_read_says_why(shell: Shell) -> None:
+    """The refusal has the reason of the system: a disk that fails is mended otherwise than a mode."""
+    manifest = shell.home / ".bot-bottle" / "bottles" / "dev.md"
+    manifest.unlink()
+    # From its beginning on it has no bytes, for nobody.
+    manifest.symlink_to("/proc/self/mem")
+    done = shell.run("start", "dev")
+
+    expect("exit status of a refusal", 1, done.returncode)
+    for word in ("dev.md", os.strerror(errno.EIO)):
+        assert word in said(done), f"the refusal says {word!r}: found {said(done)!r}"
+
+
+#: Ways to write the manifests of one bottle, which has PLAIN.
+WRITTEN: Final = {
+    "ends-of-lines-of-windows": {"dev": MANIFEST.replace("\n", "\r\n")},
+    "blanks-behind-the-end": {"dev": MANIFEST.removesuffix("---\n") + "---  \n"},
+    "a-parent-that-says-nothing": {
+        "dev": MANIFEST.replace("image:", "extends: base\nimage:"),
+        "base": "---\n---\n",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("engine", "how"), [(BACKENDS[n % 2], how) for n, how in enumerate(WRITTEN)]
+)
+def test_a_manifest_is_read_however_it_is_written(shell: Shell, engine: str, how: str) -> None:
+    """Ends of lines and blanks are no part of what it says; nothing between the lines is no fault."""
+    for name, text in WRITTEN[how].items():
+        path = shell.home / ".bot-bottle" / "bottles" / f"{name}.md"
+        path.write_text(text, newline="")
+    done = shell.run("start", "dev", "--backend", engine, "--", "sh", "-c", ENVIRONMENT)
+
+    expect(f"exit status of the agent; it said {said(done)!r}", 0, done.returncode)
+    inside = read_environment(done.stdout.decode(errors="surrogateescape"))
+    expect("PLAIN in the guest", "canary-literal", inside.get("PLAIN"))
 
 
 @pytest.mark.parametrize(
@@ -810,3 +886,67 @@ def test_a_sandbox_has_what_programs_need(shell: Shell) -> None:
 def own_namespace() -> str:
     """The namespace of processes that this test is in."""
     return str(Path("/proc/self/ns/pid").readlink())
+
+
+@pytest.mark.requires("bubblewrap")
+def test_a_sandbox_is_given_the_agents_words_as_they_are(shell: Shell) -> None:
+    """Also those that are empty, or that the launcher itself has a use for."""
+    words = ["", " ", "--", "--args", "{descriptor}", "{descriptor}"]
+    script = 'printf "<%s>" "$@"'
+    agent = ("--", "sh", "-c", script, "sh", *words)
+    done = shell.run("start", "dev", "--backend", "bubblewrap", *agent)
+
+    expect("the agent's words", "".join(f"<{word}>" for word in words), done.stdout.decode())
+
+
+@pytest.mark.requires("bubblewrap")
+def test_what_a_command_has_read_is_not_kept_open(shell: Shell) -> None:
+    """While an agent runs, the launcher has values open for that one command alone, and for none before."""
+    with staying(shell, "start", "dev", "--backend", "bubblewrap") as launched:
+        opened = [str(link.readlink()) for link in Path(f"/proc/{launched.pid}/fd").iterdir()]
+        holding = [each for each in opened if each.startswith("/memfd:")]
+        launched.terminate()
+        launched.wait(timeout=_PATIENCE_S)
+
+    expect("files in memory that the launcher has open", 1, len(holding))
+
+
+def test_a_list_that_fails_at_the_end_is_a_warning(shell: Shell) -> None:
+    """The exit status is the agent's; the bottle stays recorded, which the warning says, for cleanup."""
+    docker = shell.commands.folder / "docker"
+    real = docker.rename(docker.with_name("docker-itself"))
+    docker.write_text(f'#!/bin/sh\n[ "$1" = ps ] && exit 1\nexec {shlex.quote(str(real))} "$@"\n')
+    docker.chmod(0o755)
+    done = shell.run(
+        *("start", "dev", "--backend", "docker", "--", "sh", "-c", script_that_answers("", "", 7))
+    )
+
+    expect(f"exit status of the agent; it said {show(done)!r}", 7, done.returncode)
+    (identity,) = shell.recorded()
+    warnings = [line for line in show(done).splitlines() if line.startswith("WARNING")]
+    assert identity in "".join(warnings), f"a warning names {identity}: found {warnings}"
+    real.rename(docker)
+    expect("exit status of cleanup", 0, shell.run("cleanup").returncode)
+    expect("recorded bottles", [], shell.recorded())
+
+
+def test_a_bottle_whose_files_fail_is_named(shell: Shell) -> None:
+    """Neither a folder that cannot be made, nor a lock that cannot be removed, is any bottle's."""
+    guests = shell.home / ".bot-bottle" / "guests"
+    guests.touch()
+    made = shell.run("start", "dev", "--backend", "bubblewrap")
+    guests.unlink()
+    expect("exit status without a folder", 1, made.returncode)
+    assert "dev-" in said(made), f"the refusal names the bottle: found {said(made)!r}"
+
+    with staying(shell, "start", "dev", "--backend", "docker", "--preserve") as launched:
+        (identity,) = shell.recorded()
+        lock = shell.home / ".bot-bottle" / "state" / identity / "lock"
+        lock.unlink()
+        lock.mkdir()
+        launched.terminate()
+        launched.wait(timeout=_PATIENCE_S)
+        assert launched.stderr is not None
+        error = launched.stderr.read().decode(errors="surrogateescape")
+    last = error.strip().splitlines()[-1:]
+    assert identity in "".join(last), f"the refusal names {identity}: found {last}"

@@ -41,8 +41,8 @@ class Runner(Protocol):
         """Run one command to its end.
 
         `env` is its whole environment, or `None` for the launcher's. `inherited` can be read from
-        the descriptor that takes the place of `DESCRIPTOR` in `argv`: arguments that no other
-        process must see. When `attached` it has the launcher's own input and
+        the descriptor that takes the place of the first `DESCRIPTOR` in `argv`: arguments that no
+        other process must see; what follows is as it is. When `attached` it has the launcher's own input and
         output instead of pipes.
         """
         ...
@@ -67,7 +67,8 @@ class SubprocessRunner:
                 descriptors.append(descriptor)
                 os.write(descriptor, inherited)
                 os.lseek(descriptor, 0, os.SEEK_SET)
-                argv = [str(descriptor) if word == DESCRIPTOR else word for word in argv]
+                at = argv.index(DESCRIPTOR)
+                argv = [*argv[:at], str(descriptor), *argv[at + 1 :]]
             if attached:
                 status = subprocess.call(
                     list(argv), env=env, pass_fds=descriptors, preexec_fn=_end_with_launcher
