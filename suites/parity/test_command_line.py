@@ -185,6 +185,9 @@ def said(done: subprocess.CompletedProcess[bytes]) -> str:
 FAULTS: Final = {
     "a-number-for-a-text": ({"dev": "image: 7"}, ("dev.md", "image", "number", "string")),
     "a-text-for-a-mapping": ({"dev": "git: please"}, ("dev.md", "git", "string", "mapping")),
+    "a-list-for-a-mapping": ({"dev": "git: [please]"}, ("dev.md", "git", "list", "mapping")),
+    "a-mapping-for-a-text": ({"dev": "image: {a: b}"}, ("dev.md", "image", "mapping", "string")),
+    "yes-for-a-text": ({"dev": "image: yes"}, ("dev.md", "image", "boolean", "string")),
     "no-yaml-in-line-4": ({"dev": "image: x\nenv:\n  A: b: c"}, ("dev.md", "line 4")),
     "a-circle": (
         {"dev": "extends: base", "base": "extends: third", "third": "extends: dev"},
