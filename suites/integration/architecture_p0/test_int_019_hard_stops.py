@@ -130,6 +130,35 @@ async def test_int_019_caps_and_zone_are_those_that_were_handed_over(episodes: E
         expect_found(answer, Stage.AGREE, set(wide), what=what)
 
 
+_LARGE: Final = 193
+
+
+async def test_int_019_both_sides_of_each_axis_are_told(episodes: Episodes) -> None:
+    """A part that is larger than its zone leaves it at six sides, and each is told with its number.
+
+    The model provider is a stand-in: the gateway holds the models.
+    """
+    name = f"block-{_LARGE}"
+
+    def plan(planner: Planner) -> Bundle:
+        made = [milled(name, 280_000, (80, 50, 70), units=100)]
+        return sound(planner.issued, number=_LARGE, made=made, units=100)
+
+    async with coder_at_work(episodes, number=_LARGE, plan=plan) as coder:
+        shape = "Pos(35, 0, 30) * Box(80, 50, 70)"
+        script = f'from build123d import Box, Pos\n\nparts = {{"{name}": {shape}}}\n'
+        sides = {
+            "min_mm.x": "-5",
+            "max_mm.x": "75",
+            "min_mm.y": "-25",
+            "max_mm.y": "25",
+            "min_mm.z": "-5",
+            "max_mm.z": "65",
+        }
+        judged = await coder.judged(script)
+        await _stopped(coder, judged, {f"{name}.{side}": said for side, said in sides.items()})
+
+
 _SEVERAL: Final = 192
 
 

@@ -347,6 +347,10 @@ async def test_int_024_between_the_corners(worker: HttpClient) -> None:
     expect_same(
         other, same, what="an answer by the seed that was chosen, and by the same asked for"
     )
+    least = [await _validated(session, samples=150, seed=0) for _ in range(2)]
+    assert least[0].sampling is not None, f"expected the seed 0 in the answer, found {least[0]}"
+    expect_same(0, least[0].sampling.seed, what="the seed that was asked for, the least there is")
+    expect_same(least[0], least[1], what="the same request with the seed 0")
     # A start that is told, by itself.
     at = each.configurations[0]
     start = [a + b for a, b in zip(_START, at.offset_mm, strict=True)]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 import trio
 
-from harness_core.doubles.http import Response
+from harness_core.doubles.http import HttpClient, Response
 from harness_core.doubles.turns import use
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import BROKEN_SCENE, EXPLODING_SCENE, FLYING_SCENE, scene
+from suites.integration.sessions import new_session
+from suites.integration.simulating import EMPTY_SCENE, goals, moved, simulated
 
 #: Seeds that differ in their lowest and in their highest bits alone, both ends included.
 _SEEDS: Final = (0, 1, 7, 7 + 2**16, 7 + 2**30, 2**31 - 1)
@@ -88,6 +91,35 @@ async def test_int_027_variant_and_seed_are_tracked(episodes: Episodes) -> None:
     for kind in ("simulation_request", "seed_variant", "simulation_result"):
         recorded = [_tracked(event["payload"]) for event in calls(events, kind)]
         expect_same(expected, recorded, what=f"variants and seeds of the events {kind}")
+
+
+@pytest.mark.covers("INT-027")
+@pytest.mark.integration_p0
+async def test_int_027_each_of_several_runs_is_on_record(worker: HttpClient) -> None:
+    """The event of a request for several runs has the seed of each, as the answer has it, with how that one ended."""
+    session = new_session(worker)
+    wide = moved(runtime_jitter={"start_mm": [30, 30, 5]})
+    found = await simulated(
+        session, EMPTY_SCENE, judged_by=goals(moved_object=wide), runs=6, seed=27, duration_s=0.3
+    )
+    seeds = {run.seed for run in found.runs}
+    assert 6 == len(seeds), f"expected a seed of its own for each of 6 runs, found {found.runs}"
+    [event] = calls(await session.events(), "simulation_result")
+    told = [row for row in _rows(event["payload"]) if "outcome" in row]
+    for run in found.runs:
+        ended = {"seed": run.seed, "outcome": run.outcome.value, "steps": run.steps}
+        same = [row for row in told if ended == {key: row.get(key) for key in ended}]
+        assert same, f"expected {ended} in the event of its simulation, found {event['payload']}"
+
+
+def _rows(value: Any) -> Iterator[dict[str, Any]]:
+    """Every mapping within a value, itself among them."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _rows(each)
 
 
 @pytest.mark.covers("INT-027")

@@ -86,6 +86,20 @@ async def test_int_051_what_rests_on_nothing_is_refused(episodes: Episodes) -> N
         answer = await _write(episodes, short, _entry("x", *observations))
         assert answer.status in (409, 422), f"an event {why} is refused: found {answer}"
         expect_refused(answer, 409, 422, says=str(observations[-1][1]))
+    apart = 0
+    for episode in (short, longer):
+        events = await episodes.events(episode["episode_id"])
+        last_of = {
+            source: max(event["seq"] for event in events if event["source"] == source)
+            for source in ("controller", "worker")
+        }
+        fewer, more = sorted(last_of, key=last_of.__getitem__)
+        if last_of[fewer] < last_of[more]:
+            apart += 1
+            entry = _entry("x", (fewer, last_of[more]))
+            answer = await _write(episodes, episode, entry)
+            expect_refused(answer, 409, 422, says=str(last_of[more]))
+    assert apart, "cannot tell the sources of events apart by their numbers: both have as many"
     whole = _entry("whole", ("worker", 1))
     malformed: list[tuple[dict[str, Any], str]] = [
         *(({key: value for key, value in whole.items() if key != part}, part) for part in _PARTS),

@@ -117,6 +117,9 @@ async def simulate(
                 {key: run[key] for key in ("seed", "outcome", "reason", "steps", "simulated_s")}
                 for run in found["runs"]
             ]
+            if faults.on("seed-of-request-for-each-run"):
+                for run in shown_result["outcomes"]:
+                    run["seed"] = request.seed
             shown_result["aggregate"] = found["aggregate"]
             if faults.on("variant-untracked"):
                 known = known | {"variant": "default"}

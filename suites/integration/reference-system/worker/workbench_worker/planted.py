@@ -143,6 +143,7 @@ def overlooked_in_design(findings: list[Finding], names: Sequence[str]) -> list[
         "rigid-joint-needs-no-pair": lambda each: each.found.startswith("no pair of"),
         "fastener-first-pair-alone": lambda each: each.where.startswith("pairs[")
         and not each.where.startswith("pairs[0]"),
+        "zone-of-lower-sides": lambda each: "build zone" in each.expected and ".max_mm." in each.where,
         "zone-unjudged": lambda each: "build zone" in each.expected,
         "design-cost-unjudged": lambda each: each.where == "totals.unit_cost_usd",
         "design-weight-unjudged": lambda each: each.where == "totals.weight_g",

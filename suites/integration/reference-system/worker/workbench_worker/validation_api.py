@@ -89,6 +89,8 @@ async def _benchmark(
     if read.value is None:
         return _judged(read, read.findings)
     seed = secrets.randbelow(2**31) if request.seed is None else request.seed
+    if not seed and faults.on("seed-zero-unheard"):
+        seed = secrets.randbelow(2**31)
     asked = planted.validated(job.session.id, read.value, samples=request.samples, seed=seed)
     try:
         async with built_in(job, worker, request.model) as (folder, names):
