@@ -953,3 +953,32 @@ def test_a_bottle_whose_files_fail_is_named(shell: Shell) -> None:
         error = launched.stderr.read().decode(errors="surrogateescape")
     last = error.strip().splitlines()[-1:]
     assert identity in "".join(last), f"the refusal names {identity}: found {last}"
+
+
+def test_a_home_that_cannot_be_written_is_named(shell: Shell) -> None:
+    """One line and status 1, also for a cleanup, which needs nothing that would have been there."""
+    done = shell.run("cleanup", HOME="/dev/null")
+
+    expect("exit status of a cleanup", 1, done.returncode)
+    assert "Traceback" not in show(done), f"a refusal is no traceback: found {show(done)!r}"
+    assert "/dev/null/" in show(done), f"the refusal names the folder: found {show(done)!r}"
+
+
+def test_a_proposal_of_another_folder_is_none(shell: Shell) -> None:
+    """What lies outside the queue was never queued: a path to it is no proposal, and changes nothing."""
+    with staying(shell, "start", "dev", "--backend", "docker") as launched:
+        (identity,) = shell.recorded()
+        words = ("--image", "harness/bottle:2", "--justification", "it needs gcc")
+        queued = show(shell.run("propose", identity, *words)).strip()
+        root = shell.home / ".bot-bottle"
+        (file,) = root.rglob(f"{queued}.json")
+        forged = json.loads(file.read_text()) | {"id": "../forged"}
+        (file.parent.parent / "forged.json").write_text(json.dumps(forged))
+        done = shell.run("approve", "../forged")
+        images = [each.image for each in shell.commands.guests().values()]
+        launched.terminate()
+        launched.wait(timeout=_PATIENCE_S)
+
+    expect("exit status of the approval", 1, done.returncode)
+    assert "../forged" in said(done), f"the refusal names it: found {said(done)!r}"
+    expect("images", ["harness/bottle:1"], images)
