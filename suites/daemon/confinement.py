@@ -17,8 +17,9 @@ from typing import Final
 
 __all__ = ["PROCESSES", "Confinement", "cannot_confine", "confinement"]
 
-#: The user ``nobody``: root's commands become its, so that limits on processes hold.
-_USER: Final = 65534
+#: A user of nobody's, and of this process alone: root's commands become its, so that limits on processes
+#: hold, and what others run does not count. From the numbers that no account has (systemd's for services).
+_USER: Final = 61_184 + os.getpid() % 4_336
 
 #: A daemon, a shell and what a pipeline of it needs; a fork bomb meets it in milliseconds.
 PROCESSES: Final = 200
@@ -33,7 +34,7 @@ class Confinement:
     """What a command is wrapped in.
 
     Attributes:
-        drop: become the user ``nobody`` inside, since root is not bound by limits on processes.
+        drop: become a user of its own inside, since root is not bound by limits on processes.
         processes: how many its user may have, wherever they run.
     """
 
