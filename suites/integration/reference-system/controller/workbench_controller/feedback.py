@@ -82,8 +82,17 @@ async def forward_waiting(pool: asyncpg.Pool, client: LangfuseClient) -> None:
     rows = await pool.fetch(
         "SELECT id FROM traces WHERE NOT feedback_forwarded ORDER BY feedback_at"
     )
+    refused: LangfuseTroubled | None = None
     for row in rows:
-        await _forward(pool, client, row["id"])
+        try:
+            await _forward(pool, client, row["id"])
+        except LangfuseTroubled as troubled:
+            if not troubled.refused:
+                raise
+            # What is behind it may be taken.
+            refused = troubled
+    if refused is not None:
+        raise refused
 
 
 async def _forward(pool: asyncpg.Pool, client: LangfuseClient, trace_id: str) -> None:

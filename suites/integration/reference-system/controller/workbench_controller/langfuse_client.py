@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 import httpx
+import requests
 from langfuse import Langfuse, LangfuseOtelSpanAttributes
 from langfuse.api import CreateScoreRequest, ScoreDataType
 from langfuse.api.core import ApiError
@@ -32,11 +33,22 @@ from workbench_controller import settings
 _SCORE = "feedback"
 _SHOWN_CHARS = 20_000
 
+#: Statuses of what is wrong with this one, and not with Langfuse or the key to it.
+_REFUSALS = (400, 404, 409, 413, 415, 422)
+
 _next_span_id: ContextVar[int] = ContextVar("next_span_id")
 
 
 class LangfuseTroubled(Exception):
-    """Langfuse has not taken it; it may later."""
+    """Langfuse has not taken it; it may later.
+
+    Attributes:
+        refused: it answers, and will not have this one.
+    """
+
+    def __init__(self, detail: str, *, refused: bool = False) -> None:
+        super().__init__(detail)
+        self.refused = refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +108,11 @@ class LangfuseClient:
         taken = self._confirming.taken()
         return {each.key for each in observations if observation_id(each.key) in taken}
 
+    @property
+    def refuses(self) -> bool:
+        """Whether the last answer to observations was that there is something wrong with them."""
+        return self._confirming.status in _REFUSALS
+
     async def score(
         self, key: str, *, trace_id: str, value: float, comment: str | None, at: datetime
     ) -> None:
@@ -119,10 +136,13 @@ class LangfuseClient:
         )
         try:
             answer = await self._client.async_api.scores.create(request=[wanted])
-        except (ApiError, httpx.HTTPError, ValueError) as error:
+        except ApiError as error:
+            refused = error.status_code in _REFUSALS
+            raise LangfuseTroubled(f"cannot tell Langfuse the score: {error}", refused=refused) from error
+        except (httpx.HTTPError, ValueError) as error:
             raise LangfuseTroubled(f"cannot tell Langfuse the score: {error}") from error
         if getattr(answer, "rejected", 0):
-            raise LangfuseTroubled(f"Langfuse rejects the score: {answer}")
+            raise LangfuseTroubled(f"Langfuse rejects the score: {answer}", refused=True)
 
     def close(self) -> None:
         """End its threads; nothing waits in them."""
@@ -161,11 +181,18 @@ class _Given(RandomIdGenerator):
 
 
 class _Confirming(SpanExporter):
-    """Sends spans as the client would, and remembers which were taken."""
+    """Sends spans as the client would, and remembers which were taken.
+
+    Attributes:
+        status: of the last answer; none where none came.
+    """
 
     def __init__(self, langfuse: settings.Langfuse) -> None:
         pair = f"{langfuse.public_key}:{langfuse.secret_key}".encode()
         self._taken: set[str] = set()
+        self.status: int | None = None
+        session = requests.Session()
+        session.hooks["response"].append(self._answered)
         self._exporter = OTLPSpanExporter(
             endpoint=f"{langfuse.url}/api/public/otel/v1/traces",
             headers={
@@ -173,10 +200,15 @@ class _Confirming(SpanExporter):
                 "x-langfuse-ingestion-version": "4",
             },
             timeout=langfuse.timeout_s,
+            session=session,
         )
+
+    def _answered(self, response: requests.Response, *_: Any, **__: Any) -> None:
+        self.status = response.status_code
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send them; as its parent's."""
+        self.status = None
         result = self._exporter.export(spans)
         if result is SpanExportResult.SUCCESS:
             self._taken |= {f"{span.context.span_id:016x}" for span in spans}

@@ -1,14 +1,16 @@
 """What Langfuse has not been told yet is told, over and over: rows are there first, and say what was told.
 
 A process that is killed, and a Langfuse that is away, lose nothing: the row still says that it is untold.
+What Langfuse refuses is put aside for a while, longer each time, and holds up nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +25,9 @@ from workbench_foundation.errors import describe
 #: Observations that are sent at once.
 _AT_ONCE = 200
 
+#: The longest that what was refused is put aside.
+_ASIDE_S = 600.0
+
 #: For the planted fault `langfuse-of-first` alone.
 _first: list[str] = []
 
@@ -32,9 +37,10 @@ _ENDS = tuple(status.value for status in EpisodeStatus if status.final)
 async def tell_for_ever(pool: asyncpg.Pool, client: LangfuseClient, *, pause_s: float) -> None:
     """Tell Langfuse of episodes that have ended, of model turns and tool calls, of events; until cancelled."""
     troubled = False
+    refused = _Refused(pause_s=pause_s)
     while True:
         try:
-            all_told = await _round(pool, client)
+            all_told = await _round(pool, client, refused)
             await forward_waiting(pool, client)
         # The edge of a task that must not end: trouble of one round is logged, the next follows.
         except Exception as error:
@@ -50,21 +56,56 @@ async def tell_for_ever(pool: asyncpg.Pool, client: LangfuseClient, *, pause_s: 
         await asyncio.sleep(pause_s)
 
 
-async def _round(pool: asyncpg.Pool, client: LangfuseClient) -> bool:
-    """Tell all that is untold now; whether Langfuse has taken it."""
+@dataclass(slots=True, kw_only=True)
+class _Refused:
+    """What Langfuse has refused, and when it is tried again.
+
+    Attributes:
+        pause_s: before the second attempt; doubled before each further one.
+        tried: how often, by the key of the observation.
+        due: when it is tried again, by the same; of the clock that never stands back.
+    """
+
+    pause_s: float
+    tried: dict[str, int] = field(default_factory=dict)
+    due: dict[str, float] = field(default_factory=dict)
+
+    def put_aside(self, key: str) -> None:
+        """Langfuse has refused it once more."""
+        self.tried[key] = self.tried.get(key, 0) + 1
+        pause_s = min(_ASIDE_S, self.pause_s * 2 ** min(self.tried[key], 30))
+        self.due[key] = time.monotonic() + pause_s
+        log.warning("langfuse_refuses", key=key, attempt=self.tried[key], pause_s=pause_s)
+
+    def taken(self, key: str) -> None:
+        """Langfuse has it after all."""
+        self.tried.pop(key, None)
+        self.due.pop(key, None)
+
+    def waiting(self, prefix: str) -> list[str]:
+        """What is not tried now: the rest of the keys that begin so."""
+        now = time.monotonic()
+        found = [key for key, due in self.due.items() if due > now and key.startswith(prefix)]
+        return [key.removeprefix(prefix) for key in found]
+
+
+async def _round(pool: asyncpg.Pool, client: LangfuseClient, refused: _Refused) -> bool:
+    """Tell all that is untold now; whether Langfuse has taken it, or refused it alone."""
     for table, key, condition, made in _TABLES:
         if faults.on("langfuse-events-untold") and table == "events":
             continue
         while True:
+            # The key of its row is how what was refused is known.
+            aside = refused.waiting(f"{table} ")
             rows = await pool.fetch(
                 f"SELECT * FROM {table} WHERE langfuse_trace_id IS NULL AND {condition}"
-                f" ORDER BY {key} LIMIT $1",
-                _AT_ONCE,
+                f" AND NOT {key}::text = ANY($2) ORDER BY {key} LIMIT $1",
+                *(_AT_ONCE, aside),
             )
             if not rows:
                 break
             observations = {row[key]: _planted(made(row)) for row in rows}
-            taken = await asyncio.to_thread(client.tell, list(observations.values()))
+            taken, refusals = await _tell(client, list(observations.values()))
             told = [row for row in rows if observations[row[key]].key in taken]
             if faults.on("langfuse-claimed"):
                 told = rows
@@ -72,9 +113,42 @@ async def _round(pool: asyncpg.Pool, client: LangfuseClient) -> bool:
                 f"UPDATE {table} SET langfuse_trace_id = $2 WHERE {key} = $1",
                 [(row[key], observations[row[key]].trace_id) for row in told],
             )
-            if len(told) < len(rows):
+            for row in told:
+                refused.taken(f"{table} {row[key]}")
+            for row in rows:
+                if observations[row[key]].key in refusals:
+                    refused.put_aside(f"{table} {row[key]}")
+            if len(told) + len(refusals) < len(rows):
                 return False
     return True
+
+
+async def _tell(
+    client: LangfuseClient, wanted: Sequence[Observation]
+) -> tuple[set[str], set[str]]:
+    """Send observations at once, and by halves where Langfuse refuses them: keys of what it took, and refused.
+
+    What is in neither it has not answered about.
+    """
+    taken: set[str] = set()
+    refused: set[str] = set()
+    parts = [list(wanted)]
+    while parts:
+        part = parts.pop()
+        found = await asyncio.to_thread(client.tell, part)
+        taken |= found
+        left = [each for each in part if each.key not in found]
+        if not left:
+            continue
+        if not client.refuses or faults.on("langfuse-held-up"):
+            break
+        if len(part) == 1:
+            refused.add(left[0].key)
+            continue
+        middle = (len(left) + 1) // 2
+        # The first half next, so that all is told in its order.
+        parts += [half for half in (left[middle:], left[:middle]) if half]
+    return taken, refused
 
 
 def _planted(one: Observation) -> Observation:

@@ -177,6 +177,7 @@ FAULTS = {
     "langfuse-events-untold": "Langfuse is told nothing of events",
     "langfuse-failures-untold": "Langfuse is told of a call that failed as of one that was carried out",
     "langfuse-given-up": "after its first trouble Langfuse is told nothing more by the same process",
+    "langfuse-held-up": "what Langfuse refuses holds up all behind it",
     "langfuse-later": "at Langfuse all of a run is when it was sent",
     "langfuse-of-first": "at Langfuse all runs are one trace",
     "lint-failure-once": "from the second time on, code of a session that does not lint has no event",
