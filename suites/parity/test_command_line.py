@@ -982,3 +982,17 @@ def test_a_proposal_of_another_folder_is_none(shell: Shell) -> None:
     expect("exit status of the approval", 1, done.returncode)
     assert "../forged" in said(done), f"the refusal names it: found {said(done)!r}"
     expect("images", ["harness/bottle:1"], images)
+
+
+@pytest.mark.parametrize("engine", BACKENDS)
+def test_a_transcript_that_is_gone_begins_anew(shell: Shell, engine: str) -> None:
+    """A resume makes its folder and warns, naming the bottle; the one after that has no more to say."""
+    shell.run("start", "dev", "--backend", engine, "--preserve")
+    (identity,) = shell.recorded()
+    transcript = shell.home / ".bot-bottle" / "state" / identity / "transcript"
+    transcript.rmdir()
+    resumed = [shell.run("resume", identity, "--", "true") for _ in range(2)]
+
+    assert transcript.is_dir(), f"a transcript begins: expected a folder {transcript}, found none"
+    warned = [f"transcript of {identity}" in show(done) for done in resumed]
+    expect("resumes that warn of the transcript", [True, False], warned)
