@@ -85,15 +85,18 @@ async def test_int_042_work_completes_by_report(episodes: Episodes) -> None:
         _is_of(job, episode)
 
 
-async def test_int_042_a_controller_that_was_away_is_told_later(breakable: Episodes) -> None:
+@pytest.mark.parametrize(("service", "how"), [("controller", "kill"), ("postgres", "stop")])
+async def test_int_042_a_controller_that_was_away_is_told_later(
+    breakable: Episodes, service: str, how: str
+) -> None:
     """What a worker has to report while the controller is killed is there when it is back, once.
 
-    The model provider is a stand-in.
+    So it is of one that is there and has no database, and says so. The model provider is a stand-in.
     """
     episode = await _episode(breakable)
     session = breakable.session(episode["session_id"])
     job = await _gated(breakable, episode)
-    async with breakable.stack.outage("controller", "kill"):
+    async with breakable.stack.outage(service, how):
         await session.write("go-on", "")
 
         async def over() -> bool:
