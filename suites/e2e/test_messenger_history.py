@@ -20,8 +20,8 @@ from harness_core.assertions.exploring import Explore, Machine
 from harness_core.doubles.http import Answer, Recorded, Rule
 from suites.e2e.ecosystem.mcp import ToolResult
 from suites.e2e.observe.journey import Row
-from suites.e2e.test_messenger_flow import DELIVERY_S
 from suites.e2e.worlds.credentialed import Connected
+from suites.e2e.worlds.deliveries import DELIVERY_S
 
 pytestmark = [
     pytest.mark.covers("E2E-DELIVERY"),

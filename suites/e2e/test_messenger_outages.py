@@ -18,7 +18,9 @@ from suites.e2e.ecosystem.knobs import turned
 from suites.e2e.ecosystem.mcp import CannotReach, ToolResult
 from suites.e2e.observe.journey import Row, parts_of
 from suites.e2e.observe.sentences import expect_same
-from suites.e2e.test_messenger_flow import (
+from suites.e2e.worlds.chaos import expect_soon
+from suites.e2e.worlds.credentialed import Connected
+from suites.e2e.worlds.deliveries import (
     DELIVERY_S,
     booked,
     expect_attempts,
@@ -26,8 +28,6 @@ from suites.e2e.test_messenger_flow import (
     expect_failed,
     sent_telegrams,
 )
-from suites.e2e.worlds.chaos import expect_soon
-from suites.e2e.worlds.credentialed import Connected
 
 pytestmark = [
     pytest.mark.main,

@@ -18,9 +18,9 @@ from harness_core.doubles.turns import use
 from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.mcp import CannotReach, ToolResult
 from suites.e2e.observe.sentences import expect_same
-from suites.e2e.test_messenger_flow import expect_booked, sent_telegrams
 from suites.e2e.worlds.chaos import expect_soon, refuses
 from suites.e2e.worlds.credentialed import Connected
+from suites.e2e.worlds.deliveries import expect_booked, sent_telegrams
 
 pytestmark = [
     pytest.mark.main,

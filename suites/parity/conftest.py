@@ -13,10 +13,13 @@ from pyfakefs.fake_filesystem_unittest import Patcher
 from harness_core.assurance.agent import VARIABLE
 from harness_core.assurance.gates import closed_reason
 from harness_core.base.errors import BadInput
+from harness_core.front.skips import not_run
 from suites.parity.compare import load_backends
 from suites.parity.launcher import Backend
 from suites.parity.live import live_worlds
+from suites.parity.shell import MANIFEST, Shell
 from suites.parity.sides import Observation, Sides
+from suites.parity.tools.command import Commands
 from suites.parity.world import World, simulated
 
 #: Tests that the reference system may have of its own need a session with `own_tests`.
@@ -141,3 +144,20 @@ def sides(request: pytest.FixtureRequest, backends: Sequence[Backend]) -> Sides:
     there = [backend for backend in backends if not closed_reason(backend.live)]
     home, make = request.getfixturevalue("tmp_path"), request.getfixturevalue("real_worlds")
     return Sides(backends=there, make_world=make, homes=home, seen=seen)
+
+
+@pytest.fixture
+def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
+    """A home with one bottle that needs a variable of the host."""
+    if request.config.getoption("--subject"):
+        not_run(
+            "options", "the launcher under test is not the reference, whose command line this is"
+        )
+    home = tmp_path / "home d'été"
+    bottles = home / ".bot-bottle" / "bottles"
+    bottles.mkdir(parents=True)
+    (bottles / "dev.md").write_text(MANIFEST)
+    cwd = tmp_path / "two words"
+    cwd.mkdir()
+    images = ("harness/bottle:1", "harness/bottle:2")
+    return Shell(home=home, cwd=cwd, commands=Commands.made(tmp_path / "bin", images=images))

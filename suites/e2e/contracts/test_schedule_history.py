@@ -20,14 +20,14 @@ from harness_core.assertions import new_token
 from harness_core.assertions.exploring import Explore, Machine
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault
-from suites.e2e.contracts.test_schedules import (
+from suites.e2e.contracts.tasks import (
     LINES,
     NO_CRON,
     TICK_S,
     UTC_ZONE,
-    _id_argument,
-    _inside,
     armed_for,
+    id_argument,
+    values_inside,
 )
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
@@ -225,7 +225,7 @@ class ScheduleMachine(Machine):
         rows = {row["name"]: row for row in self.wait_for(self._rows)}
         listed = {
             entry["name"]: entry
-            for entry in _inside(self._call("schedule_list").value)
+            for entry in values_inside(self._call("schedule_list").value)
             if self._token in str(entry.get("name"))
         }
         for where, found in (("the table", rows), ("the list", listed)):
@@ -292,7 +292,7 @@ class ScheduleMachine(Machine):
         rows = {row["name"]: row["id"] for row in self.wait_for(self._rows)}
 
         assert name in rows, f"{name!r} was made and not deleted, and has no row"
-        return {self.wait_for(_id_argument, self._butler): str(rows[name])}
+        return {self.wait_for(id_argument, self._butler): str(rows[name])}
 
     def _now(self) -> dt.datetime:
         async def read() -> Any:

@@ -14,16 +14,16 @@ import pytest
 import trio
 
 from harness_core.doubles.model import Fault
-from suites.e2e.contracts.test_schedules import (
+from suites.e2e.contracts.tasks import (
     DAILY,
     TICK_S,
-    _change,
-    _id_argument,
-    _listed,
-    _tasks,
-    _tick,
+    change_task,
+    id_argument,
+    listed_tasks,
     prompt_of,
+    rows_named,
     scheduled,
+    tick_butler,
 )
 from suites.e2e.ecosystem.conversation import Conversation, open_conversation
 from suites.e2e.ecosystem.handle import Butler, Ecosystem
@@ -52,7 +52,7 @@ async def test_an_answer_is_the_row(ecosystem: Ecosystem, token: str) -> None:
     """
     general = ecosystem["general"]
     name = f"said {token}"
-    own = await _id_argument(general)
+    own = await id_argument(general)
     async with open_conversation(general) as client:
         said = await client.call("schedule_create", name=name, cron=DAILY, prompt=LONG)
         row = await schedule_row(general, name)
@@ -79,7 +79,7 @@ async def test_a_name_is_taken_once_also_at_once(ecosystem: Ecosystem, token: st
     general = ecosystem["general"]
     name = f"once {token}"
     answers: dict[int, ToolResult] = {}
-    own = await _id_argument(general)
+    own = await id_argument(general)
 
     async def create(client: Conversation, number: int) -> None:
         answers[number] = await client.try_call(
@@ -95,7 +95,7 @@ async def test_a_name_is_taken_once_also_at_once(ecosystem: Ecosystem, token: st
             for number, client in enumerate(clients):
                 nursery.start_soon(create, client, number)
             await until_they_meet(general, answered=lambda: len(answers) == AT_ONCE)
-        rows = await _tasks(general, name)
+        rows = await rows_named(general, name)
         for row in rows:
             await clients[0].call("schedule_delete", **{own: str(row["id"])})
     made = [number for number, answer in answers.items() if not answer.is_error]
@@ -120,15 +120,15 @@ async def test_a_failure_is_that_of_one_task(ecosystem: Ecosystem, token: str) -
     general = ecosystem["general"]
     async with scheduled(general, f"{token}bad") as bad, scheduled(general, f"{token}good") as good:
         later = f'Put "coffee {token}good" on the shopping list'
-        await _change(general, good, "schedule_update", prompt=later)
+        await change_task(general, good, "schedule_update", prompt=later)
         # The one that fails is due first.
         for name in (bad, good):
             await fall_due(general, name)
         refusal = Fault(kind="status", status=403, contains=f"{token}bad", times=20)
         async with ecosystem.gateway.client.fault(refusal):
-            await _tick(general)
+            await tick_butler(general)
         ran = {name: await sessions_of(general, name) for name in (bad, good)}
-        listed = await _listed(general)
+        listed = await listed_tasks(general)
         rows = {name: await schedule_row(general, name) for name in (bad, good)}
 
         expect_same(
@@ -166,7 +166,7 @@ async def test_what_runs_is_shown_as_running(ecosystem: Ecosystem, token: str) -
             async def held() -> bool:
                 return await client.fault_met(number) > 0
 
-            nursery.start_soon(_tick, general)
+            nursery.start_soon(tick_butler, general)
             await expect_soon("the session of the task asks its model", held, seconds=TICK_S)
             (row,) = await sessions_of(general, name)
             shown = await _shown(general, str(row["id"]))
