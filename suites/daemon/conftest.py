@@ -17,10 +17,12 @@ import pytest
 from harness_core.assurance import gates
 from harness_core.base.bridge import Loop
 from harness_core.base.evidence import Evidence
+from harness_core.doubles.http import open_recorder
 from harness_core.front.pytest_plugin import has_failed
 from harness_core.front.skips import not_run
 from harness_core.process import Run, open_run
 from harness_core.system.subject import Subject
+from suites.daemon.asked_models import Cast
 from suites.daemon.confinement import cannot_confine, confinement
 from suites.daemon.daemon import HEALTH_S, Absent, Daemon, Settings, open_daemon
 from suites.daemon.hostile import CONNECTIONS, DEPTH, FRAME_CHARACTERS, FRAME_S
@@ -181,3 +183,15 @@ def start(run: Run, subject: Subject, evidence: Evidence) -> Start:
         return open_daemon(run, subject, evidence=evidence, name=name, settings=settings)
 
     return opening
+
+
+@pytest.fixture(name="cast")
+async def three_models(evidence: Evidence) -> AsyncIterator[Cast]:
+    """The providers: one alone, two at one address on paths of their own."""
+    models = Cast()
+    one = open_recorder("one", evidence=evidence, rules=models.rules(alpha="/v1/messages"))
+    paths = {"beta": "/v1/chat/completions", "gamma": "/third/v1/messages"}
+    two = open_recorder("two", evidence=evidence, rules=models.rules(**paths))
+    async with one as first, two as second:
+        models.recorders = (first, second)
+        yield models
