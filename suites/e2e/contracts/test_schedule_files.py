@@ -22,6 +22,7 @@ from suites.e2e.contracts.tasks import (
     expect_armed,
     expect_daily,
     expect_unchanged,
+    id_argument,
     prompt_of,
     rows_named,
     scheduled,
@@ -29,6 +30,7 @@ from suites.e2e.contracts.tasks import (
 )
 from suites.e2e.ecosystem.boot import link_butlers, open_ecosystem
 from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.ecosystem.conversation import open_conversation
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.sentences import expect_columns, expect_same
 from suites.e2e.worlds.schedules import (
@@ -162,6 +164,7 @@ def test_the_file_rules_its_own_tasks_alone(
             ran = await sessions_of(almanac, yearly)
 
             assert 1 == len(ran), f"due while it was down, and lost: it ran {len(ran)} times"
+            await expect_answers_kept(almanac, yearly, f"{token}-daily")
             settled = await all_rows(almanac)
             await almanac.restart()
             await tick_butler(almanac)
@@ -181,6 +184,32 @@ def test_the_file_rules_its_own_tasks_alone(
 
     with harness_loop.hold(manager) as ecosystem:
         harness_loop.run(lambda: judge(ecosystem))
+
+
+async def expect_answers_kept(almanac: Butler, changed: str, deleted: str) -> None:
+    """Whether a file's task may be changed at run time is the product's affair; its answer holds.
+
+    What it refused has changed nothing. What it acknowledged is so now; that it is so after a restart
+    is asked by who compares the rows of both.
+    """
+    own = await id_argument(almanac)
+    for name, tool, asked in (
+        (changed, "schedule_update", {"cron": "5 6 28 2 *"}),
+        (changed, "schedule_update", {"prompt": "look at another year"}),
+        (deleted, "schedule_delete", {}),
+    ):
+        before = await schedule_row(almanac, name)
+        async with open_conversation(almanac) as client:
+            answer = await client.try_call(tool, **{own: str(before["id"])}, **asked)
+        found = await rows_named(almanac, name)
+        what = f"{tool} of a task of the file with {asked}"
+        if answer.is_error:
+            assert 1 == len(found), f"{what} was refused; expected the task once, found {found}"
+            expect_unchanged(f"{what}, refused,", before, found[0])
+        elif not asked:
+            assert not found, f"{what} was acknowledged; expected no such task, found {found}"
+        else:
+            expect_columns(f"{what} was acknowledged", found[0], **asked)
 
 
 async def expect_name_kept(almanac: Butler, file: Path, token: str, *, schedules: str) -> None:

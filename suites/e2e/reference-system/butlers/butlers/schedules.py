@@ -173,8 +173,16 @@ class Schedules:
         """Change what is given.
 
         Raises:
-            ButlerError: the cron line is none, or no such task exists.
+            ButlerError: the cron line is none, no such task exists, or the file says what is given.
         """
+        source = await self._pool.fetchval(
+            "SELECT source FROM scheduled_tasks WHERE id = $1", schedule_id
+        )
+        if source == "toml" and (line is not None or prompt is not None):
+            raise ButlerError(
+                f"cannot update schedule {schedule_id}: its cron line and its prompt come from "
+                "butler.toml. Change them there"
+            )
         row = await self._pool.fetchrow(
             """
             UPDATE scheduled_tasks SET cron = coalesce($2, cron), prompt = coalesce($3, prompt),
