@@ -43,6 +43,7 @@ async def test_int_002_agents_run_on_the_worker_only(breakable):
 
 @pytest.mark.covers("INT-002")
 @pytest.mark.integration_p0
+@pytest.mark.slow
 async def test_int_002_files_are_listed_while_code_removes_some(worker):
     """The files of code that runs can be listed; what comes and goes meanwhile is no error."""
     session = new_session(worker)

@@ -97,6 +97,7 @@ async def _none_runs(stack: Stack, mark: str) -> bool:
 
 @pytest.mark.covers("INT-002")
 @pytest.mark.integration_p0
+@pytest.mark.slow
 async def test_int_002_a_command_is_answered_as_it_ended(worker):
     """Status, both streams and what was cut of them; the next command sees nothing of the last one.
 
@@ -148,6 +149,7 @@ async def test_int_002_a_command_is_answered_as_it_ended(worker):
 
 @pytest.mark.covers("INT-002")
 @pytest.mark.integration_p0
+@pytest.mark.slow
 async def test_int_002_what_fails_costs_nothing_afterwards(stack, worker):
     """After many commands that fail, time out or leave something, the worker has no more processes.
 

@@ -323,6 +323,7 @@ async def _is_found(session: Session) -> None:
 
 @pytest.mark.covers("INT-003")
 @pytest.mark.integration_p0
+@pytest.mark.slow
 async def test_int_003_what_was_acknowledged_outlives_the_worker(breakable):
     """Killed in the middle of its work, twice, the worker has every file and event it acknowledged.
 

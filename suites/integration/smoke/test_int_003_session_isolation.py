@@ -64,6 +64,7 @@ class Party:
 
 @pytest.mark.covers("INT-003")
 @pytest.mark.integration_p0
+@pytest.mark.slow
 async def test_int_003_sessions_cannot_read_each_other(worker):
     """Files, temporary files and running code of each session are there for that session alone."""
     one, other = await party(worker), await party(worker)
@@ -219,6 +220,7 @@ async def has_file(session: Session, name: str) -> bool:
 
 @pytest.mark.covers("INT-003")
 @pytest.mark.integration_p0
+@pytest.mark.slow
 async def test_int_003_a_link_that_changes_leads_nowhere(worker):
     """While its code swaps a link between inside and outside, a session reads what is inside, or nothing.
 

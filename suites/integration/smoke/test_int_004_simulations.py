@@ -103,6 +103,7 @@ async def test_int_004_one_simulation_at_a_time(episodes: Episodes) -> None:
 
 @pytest.mark.covers("INT-004")
 @pytest.mark.integration_p0
+@pytest.mark.slow
 async def test_int_004_a_place_in_the_queue_is_of_who_asked(episodes: Episodes) -> None:
     """A design that takes long to build has the place of its request: what is asked for later runs later."""
     token = new_token()
