@@ -4,6 +4,7 @@
 - ``_expectations.py``: what an assertion on rows looks at, and its text when it fails.
 - ``_conditions.py``: a condition on a column, as a value and in SQL.
 - ``_schema.py``: which tables and columns a database has.
+- ``_relations.py``: what a product keeps otherwise, read under the names of a contract.
 - ``_connection.py``: psycopg connections in threads, which can be interrupted.
 - ``_asyncpg.py``: a pool of asyncpg, for tests that speak to a database from asyncio.
 - ``_migrations.py``: alembic chains: heads, what is applied, hash, upgrade.
@@ -41,6 +42,7 @@ from harness_core.infrastructure.databases._pool import (
     open_pool,
 )
 from harness_core.infrastructure.databases._provision import create_database
+from harness_core.infrastructure.databases._relations import Relation
 from harness_core.infrastructure.databases._server import Clone
 from harness_core.infrastructure.databases._sweep import POSTGRES_URL_VARIABLE, sweep_databases
 
@@ -53,6 +55,7 @@ __all__ = [
     "DatabasePool",
     "MigrationChain",
     "Regex",
+    "Relation",
     "alembic_blueprint",
     "applied_revisions",
     "chain_hash",

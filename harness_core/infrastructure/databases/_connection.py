@@ -87,10 +87,14 @@ class Connection:
     """One lazily opened connection; queries of several callers take turns.
 
     Usable from any event loop and thread, because it belongs to none.
+
+    Attributes:
+        prepared: statements that each connection begins with.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.prepared: tuple[str, ...] = ()
         self.opened_at = line_of_caller()
         self._turn = Mutex()
         self._open: psycopg.Connection[dict[str, Any]] | None = None
@@ -125,6 +129,24 @@ class Connection:
             waited_s=_STATEMENT_S,
         )
 
+    async def columns(self, query: str) -> dict[str, str]:
+        """What a query yields, without a row of it: name → type, as ``format_type`` writes it.
+
+        Raises:
+            psycopg.Error: the server refuses it.
+        """
+        name = "staging_harness_asked"
+        await self.rows(f"create temporary view {name} as {query}")  # lint: a view of our own
+        try:
+            found = await self.rows(
+                "select attname as name, format_type(atttypid, null) as type from pg_attribute"
+                " where attrelid = %s::regclass and attnum > 0 order by attnum",
+                (f"pg_temp.{name}",),
+            )
+        finally:
+            await self.rows(f"drop view pg_temp.{name}")
+        return {row["name"]: row["type"] for row in found}
+
     async def close(self) -> None:
         """Close it; a later query opens it again."""
         await blocking(self._close)
@@ -155,11 +177,22 @@ class Connection:
             if self._open.info.server_version >= _CHECKS_CLIENT and not call.abandoned:
                 with suppress(psycopg.DataError):  # a platform whose servers cannot see that
                     self._open.execute(_CHECK_CLIENT)
+            self._prepare(call)
         if call.abandoned:
             return []
         with self._open.cursor() as cursor:
             cursor.execute(query, params)  # type: ignore[arg-type]  # LiteralString: ours or a test's
             return cursor.fetchall() if cursor.description is not None else []
+
+    def _prepare(self, call: _Call) -> None:
+        """What is half prepared is no connection: the next query opens another one."""
+        assert self._open is not None
+        try:
+            for statement in () if call.abandoned else self.prepared:
+                self._open.execute(statement)
+        except psycopg.Error:
+            self._close()
+            raise
 
     def _abandon(self, call: _Call) -> None:
         """Shut the socket under the thread that waits for an answer to ``call``."""

@@ -20,6 +20,7 @@ from harness_core.infrastructure.databases._migrations import (
     applied_revisions,
     chain_heads,
 )
+from harness_core.infrastructure.databases._relations import Relation, check, statement_of
 from harness_core.infrastructure.databases._schema import find_table, require_columns
 from harness_core.infrastructure.services import redacted_url
 
@@ -55,6 +56,26 @@ class Database:
         """Close the connection; a later call opens it again."""
         with trio.CancelScope(shield=True):
             await self._connection.close()
+
+    @anywhere
+    async def read_as(self, relations: Mapping[str, Relation], *, where: str) -> None:
+        """From now on, read what a product keeps elsewhere under the names of a contract.
+
+        Args:
+            relations: by the name under which each is read.
+            where: what says so, a file, for the error.
+
+        Raises:
+            BadInput: a query that the database refuses, or that lacks a column.
+        """
+        await self._connection.close()
+        self._connection.prepared = ()
+        for name, relation in relations.items():
+            await check(self._connection, name, relation, where=where)
+        await self._connection.close()
+        self._connection.prepared = tuple(
+            statement_of(name, relation) for name, relation in relations.items()
+        )
 
     @anywhere
     async def rows(self, sql: Query, params: Params | None = None) -> list[dict[str, Any]]:

@@ -12,13 +12,16 @@ from harness_core.base.errors import BadInput
 from harness_core.infrastructure.databases._connection import Connection
 
 _COLUMNS = """
-select c.relkind::text as kind, a.attname as name,
+select c.relkind::text as kind, n.nspname as schema, a.attname as name,
        format_type(case when t.typtype = 'd' then t.typbasetype else a.atttypid end, null) as type
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
 join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
 join pg_type t on t.oid = a.atttypid
-where c.relkind in ('r', 'p', 'v', 'm', 'f') and c.relname = %s and n.nspname = %s
+where c.relkind in ('r', 'p', 'v', 'm', 'f') and c.relname = %s
+  and n.oid = coalesce(
+    (select relnamespace from pg_class where %s = 'public' and relname = %s and relnamespace = pg_my_temp_schema()),
+    (select oid from pg_namespace where nspname = %s))
 order by a.attnum
 """
 
@@ -76,7 +79,8 @@ async def find_table(connection: Connection, table: str) -> Table:
         AssertionError: the product has no such table; names those it has.
     """
     schema, name = split_name(table)
-    rows = await connection.rows(_COLUMNS, (name, schema))
+    # A relation of the connection's own stands before a table of that name, as it does in SQL.
+    rows = await connection.rows(_COLUMNS, (name, schema, name, schema))
     if not rows:
         existing = await table_names(connection)
         raise AssertionError(
@@ -84,7 +88,7 @@ async def find_table(connection: Connection, table: str) -> Table:
             f"{_suggestion(table, existing)}"
         )
     return Table(
-        schema=schema,
+        schema=rows[0]["schema"],
         name=name,
         columns={row["name"]: row["type"] for row in rows},
         stored=rows[0]["kind"] in {"r", "m"},
