@@ -49,8 +49,10 @@ from harness_core.system.staging import Options
 from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.containers import container_starter
+from suites.e2e.ecosystem.dialect import Dialect, SpokenTools, dialect_of
 from suites.e2e.ecosystem.handle import ALL_BUTLERS, REHEARSED, Ecosystem
 from suites.e2e.ecosystem.mcp import CannotReach
+from suites.e2e.ecosystem.relations import read_as_the_contract
 from suites.e2e.ecosystem.roster import ButlerConfig, read_roster
 from suites.e2e.ecosystem.subject_file import OWN_PROCESS, tables_of
 from suites.e2e.ecosystem.tools import Tools, tools_of
@@ -248,6 +250,8 @@ async def open_ecosystem(
             )
             for name, butlers in served.items():
                 processes[name].urls = {"database": databases[butlers[0]].url}
+            for butler in ecosystem.butlers.values():
+                await read_as_the_contract(subject, butler.name, butler.database)
             began = trio.current_time()
             await _await_registrations(ecosystem)
             ecosystem.boot_s += trio.current_time() - began
@@ -320,7 +324,9 @@ class _Recipes:
 
     def tools(self, name: str) -> Tools:
         """What calls the tools of a butler."""
-        return tools_of(self.subject, name=name, port=self.ports[name].port)
+        tools = tools_of(self.subject, name=name, port=self.ports[name].port)
+        dialect = dialect_of(self.subject)
+        return tools if dialect == Dialect() else SpokenTools(tools=tools, dialect=dialect)
 
     def command(self, name: str) -> tuple[str, ...]:
         """The command line of a butler."""

@@ -17,6 +17,7 @@ import trio.testing
 from harness_core.base import limits
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.mcp import Call, ToolResult, call_in_turn, open_calls
+from suites.e2e.ecosystem.tools import McpTools
 
 __all__ = ["Conversation", "ask_in_turn", "open_conversation"]
 
@@ -96,4 +97,4 @@ async def ask_in_turn(
 
 
 def _speaks_mcp(butler: Butler) -> bool:
-    return butler.url.endswith("/sse")
+    return isinstance(butler.client, McpTools)

@@ -22,14 +22,28 @@ from harness_core.base.evidence import Evidence
 from harness_core.doubles.model import Gateway
 from harness_core.doubles.telemetry import Collector
 from harness_core.doubles.turns import Rehearsal, Turn
+from harness_core.front.skips import not_run
 from harness_core.infrastructure.services import PostgresService
 from harness_core.system.parts import Parts
 from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.butler import Butler
+from suites.e2e.ecosystem.dialect import Dialect, dialect_of
 from suites.e2e.observe.logs import ErrorLine, LogPlace
 from suites.e2e.worlds.everyday import turns_for
 
-__all__ = ["ALL_BUTLERS", "REHEARSED", "TRACING", "Butler", "Ecosystem", "Sent"]
+__all__ = [
+    "ACCOUNTS",
+    "ALL_BUTLERS",
+    "COST",
+    "REHEARSED",
+    "REQUEST_IDS",
+    "SESSION_IDS",
+    "TOKEN_SUMS",
+    "TRACING",
+    "Butler",
+    "Ecosystem",
+    "Sent",
+]
 
 #: A message to its final state when the model answers at once. Slowest seen, three butlers on 2
 #: loaded cores: 7 s.
@@ -38,11 +52,29 @@ _OFFLINE_MESSAGE_S: Final = 40.0
 #: What a subject lists whose rows carry the trace ids of the messages that caused them.
 TRACING: Final = "tracing"
 
+#: What a subject lists whose rows of ``sessions`` bear the request ids of the messages that caused them.
+REQUEST_IDS: Final = "request-ids"
+
+#: What a subject lists whose calls of the model say which session they are of.
+SESSION_IDS: Final = "session-ids"
+
+#: What a subject lists whose sessions are on record with the tokens that the provider counted.
+TOKEN_SUMS: Final = "token-sums"
+
+#: What a subject lists whose sessions are on record with what they cost.
+COST: Final = "cost"
+
+#: All that a message can be followed and accounted by.
+ACCOUNTS: Final = frozenset({REQUEST_IDS, SESSION_IDS, TOKEN_SUMS, COST})
+
 #: The mode of the gateway in which rows say what the model does.
 REHEARSED: Final = "rehearsed"
 
 #: Of observed times, in minutes: Kathmandu, St. John's, Chatham, Marquesas and others.
 _OFFSETS_MIN: Final = (0, 345, -210, 765, -570, 60, -720)
+
+#: Of a refusal, in the reason of a test that is not run.
+_SHOWN_CHARS: Final = 300
 
 #: The one process of a subject that serves every butler from it.
 ALL_BUTLERS: Final = "ecosystem"
@@ -63,6 +95,7 @@ class Sent:
         mark: sequence number in the gateway's ledger before that.
         rehearsed: the model has turns for it.
         arguments: what ``ingest`` was called with.
+        accounts: by which of :data:`ACCOUNTS` the subject is judged.
     """
 
     request_id: str
@@ -74,6 +107,7 @@ class Sent:
     mark: int
     rehearsed: bool = False
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+    accounts: frozenset[str] = ACCOUNTS
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -98,6 +132,7 @@ class Ecosystem:
         late_errors: errors about messages of earlier tests, which no test answered for.
         misses: how many calls that were not in the cassette have been reported.
         witnessed: its databases keep what rows go through (``observe/witness.py``).
+        valid: why a valid call was refused, by butler and tool; empty when it was not.
     """
 
     butlers: Mapping[str, Butler]
@@ -114,6 +149,7 @@ class Ecosystem:
     late_errors: list[ErrorLine] = dataclasses.field(default_factory=list)
     misses: int = 0
     witnessed: bool = False
+    valid: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.logs = self.evidence.path
@@ -145,6 +181,29 @@ class Ecosystem:
         names = "|".join(re.escape(name) for name in (*self.butlers, ALL_BUTLERS))
         pattern = re.compile(rf"(?:{names})(?:-\d+)?")
         return tuple(log for log in sorted(self.logs.glob("*.log")) if pattern.fullmatch(log.stem))
+
+    @property
+    def dialect(self) -> Dialect:
+        """What the product says otherwise than the contract."""
+        return dialect_of(self.subject)
+
+    async def need_valid(self, butler: str, tool: str, arguments: Mapping[str, Any]) -> None:
+        """That a changed call is refused says something only where the valid one is taken.
+
+        Asked once for each tool of each butler; where it is refused, the test is not run.
+
+        Args:
+            butler: who is called.
+            tool: of the contract.
+            arguments: a valid call.
+        """
+        if (butler, tool) not in self.valid:
+            answer = await self[butler].try_call(tool, arguments, seconds=self.patience_s)
+            self.valid[butler, tool] = answer.text if answer.is_error else ""
+        if refusal := self.valid[butler, tool]:
+            not_run(
+                "subject", f"its {tool} refuses the valid request too: {refusal[:_SHOWN_CHARS]}"
+            )
 
     @property
     def switchboard(self) -> Butler:
@@ -264,6 +323,7 @@ class Ecosystem:
             mark=mark,
             rehearsed=rehearsed,
             arguments=message,
+            accounts=self.subject.capabilities & ACCOUNTS or ACCOUNTS,
         )
 
 

@@ -1,4 +1,4 @@
-"""MCP over HTTP/SSE as any client speaks it: connect, call one tool, leave.
+"""MCP as any client speaks it, over HTTP/SSE or streamable HTTP: connect, call one tool, leave.
 
 One connection per call: a butler may be killed and restarted between two calls, and a client that
 keeps a stream open would test its own reconnecting instead. A test of many calls and no breakage
@@ -11,9 +11,9 @@ import dataclasses
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import httpx2
@@ -21,8 +21,16 @@ import trio
 import trio.testing
 from mcp.client.session import ClientSession
 from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
+from mcp_types import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    TextContent,
+)
 
 from harness_core.base import limits
 from harness_core.base.groups import lone_error
@@ -37,7 +45,12 @@ __all__ = [
     "call_tool",
     "list_tools",
     "open_calls",
+    "streams_events",
 ]
+
+#: A call that is answered with one of these was read and refused, as MCP asks for unknown tools and for
+#: arguments that a tool cannot take; any other error says nothing of the call.
+_REFUSALS: Final = (INVALID_PARAMS, METHOD_NOT_FOUND)
 
 
 class CannotReach(Exception):  # noqa: N818 - an outcome that a test may expect
@@ -128,7 +141,13 @@ async def _called(session: ClientSession, tool: str, arguments: Mapping[str, Any
     stops has answered by then, and hung up.
     """
     params = CallToolRequestParams(name=tool, arguments=dict(arguments))
-    return await session.send_request(CallToolRequest(params=params), CallToolResult)
+    try:
+        return await session.send_request(CallToolRequest(params=params), CallToolResult)
+    except MCPError as error:
+        if error.code not in _REFUSALS:
+            raise
+        told = [TextContent(type="text", text=error.message)]
+        return CallToolResult(content=told, is_error=True)
 
 
 def _result(answer: Any) -> ToolResult:
@@ -191,12 +210,7 @@ async def _session(
     try:
         async with (
             lone_error(),
-            sse_client(
-                url,
-                headers=dict(headers or {}),
-                timeout=patience(limits.MCP_CALL_S),
-                httpx_client_factory=_http_client,
-            ) as (read, write),
+            _streams(url, headers=dict(headers or {})) as (read, write),
             ClientSession(read, write) as session,
         ):
             await session.initialize()
@@ -210,6 +224,26 @@ async def _session(
     ) as error:
         message = f"cannot speak MCP to {url}: {error or type(error).__name__}"
         raise CannotReach(message) from error
+
+
+def streams_events(url: str) -> bool:
+    """Whether a server is spoken to over HTTP/SSE, as its address says; over streamable HTTP otherwise."""
+    return url.endswith("/sse")
+
+
+@asynccontextmanager
+async def _streams(url: str, *, headers: dict[str, str]) -> AsyncIterator[tuple[Any, Any]]:
+    timeout_s = patience(limits.MCP_CALL_S)
+    async with AsyncExitStack() as stack:
+        if streams_events(url):
+            transport = sse_client(
+                url, headers=headers, timeout=timeout_s, httpx_client_factory=_http_client
+            )
+        else:
+            client = _http_client(headers=headers, timeout=httpx2.Timeout(timeout_s))
+            await stack.enter_async_context(client)
+            transport = streamable_http_client(url, http_client=client)
+        yield await stack.enter_async_context(transport)
 
 
 def _http_client(

@@ -8,6 +8,8 @@ source = "lease"          # any free port, given to the subject; "roster": as ea
 switchboard = 9100        # or fixed numbers, butler by butler
 
 [tools]                                       # left out: MCP over HTTP/SSE at http://127.0.0.1:PORT/sse
+url = "http://127.0.0.1:{port}/mcp"           # MCP elsewhere; streamable HTTP unless it ends in /sse
+# or no MCP at all:
 transport = "http"
 call = "http://127.0.0.1:{port}/call/{tool}"  # POST, the arguments as a JSON object
 list = "http://127.0.0.1:{port}/tools"        # GET, a JSON list of {name, input_schema}
@@ -141,6 +143,50 @@ class Profile(Table, frozen=True):
     frames: str = ""
 
 
+class Phrased(Table, frozen=True):
+    """``[ingest]``, ``[route]``, ``[notify]``: a call of the contract in the product's words.
+
+    Attributes:
+        tool: its name there.
+        arguments: what is sent: ``{payload.raw}`` stands for that place of the contract's call.
+        answer: key of the contract's answer → where it stands in the product's.
+        values: key of the contract's answer → the product's value → the contract's.
+    """
+
+    tool: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    answer: dict[str, str] = field(default_factory=dict)
+    values: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+class Refused(Table, frozen=True):
+    """``[refusal]``: an answer that says no without being an error of MCP.
+
+    Attributes:
+        key: of the answer.
+        values: what it says then; left out: anything.
+    """
+
+    key: str
+    values: tuple[str, ...] = ()
+
+
+class Relations(Table, frozen=True):
+    """``[tables.NAME]``: where a product keeps what the contract names.
+
+    Attributes:
+        select: a query that yields the contract's columns; ``{name}`` is the butler's.
+        values: column → the product's value → the contract's.
+        more: further columns that it yields.
+        butler: whose database it is in, where that is one alone.
+    """
+
+    select: str
+    values: dict[str, dict[str, str]] = field(default_factory=dict)
+    more: tuple[Identifier, ...] = ()
+    butler: str = ""
+
+
 class Roster(Table, frozen=True):
     """``[roster]``.
 
@@ -163,6 +209,7 @@ class ToolsTable(Table, frozen=True):
     """``[tools]``."""
 
     transport: Literal["mcp", "http"] = "mcp"
+    url: str = ""
     call: str = ""
     list: str = ""
     result: str = ""
@@ -181,14 +228,19 @@ class EcosystemTables(Tables, frozen=True, kw_only=True):
     container: Container | None = None
     golden: Golden = Golden()
     heartbeat: Heartbeat = Heartbeat()
+    ingest: Phrased = Phrased()
     knobs: Knobs = Knobs()
     migrations: tuple[Migrations, ...] = ()
     model: Model | None = None
     modules: Modules = Modules()
+    notify: Phrased = Phrased()
     ports: dict[str, int | str] = field(default_factory=dict)
     process: Process = Process()
     profile: Profile = Profile()
+    refusal: Refused | None = None
+    route: Phrased = Phrased()
     session: Session = Session()
+    tables: dict[Identifier, Relations] = field(default_factory=dict)
     tools: ToolsTable = ToolsTable()
 
     def __post_init__(self) -> None:

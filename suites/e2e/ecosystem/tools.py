@@ -14,7 +14,13 @@ from harness_core.base.wait import deadline
 from harness_core.doubles.http import sse_opens
 from harness_core.ports import Stage, tcp_accepts
 from harness_core.system.subject import Subject
-from suites.e2e.ecosystem.mcp import CannotReach, ToolResult, call_tool, list_tools
+from suites.e2e.ecosystem.mcp import (
+    CannotReach,
+    ToolResult,
+    call_tool,
+    list_tools,
+    streams_events,
+)
 from suites.e2e.ecosystem.subject_file import tables_of
 
 __all__ = ["HttpTools", "McpTools", "Tools", "tools_of"]
@@ -23,7 +29,9 @@ __all__ = ["HttpTools", "McpTools", "Tools", "tools_of"]
 class Tools(Protocol):
     """Calls a butler's tools."""
 
-    url: str
+    @property
+    def url(self) -> str:
+        """Where they are."""
 
     async def call(
         self,
@@ -48,10 +56,11 @@ class Tools(Protocol):
 
 
 class McpTools:
-    """Tools over MCP, HTTP/SSE: what the contract says."""
+    """Tools over MCP: HTTP/SSE, as the contract says, or streamable HTTP."""
 
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}/sse"
+    def __init__(self, port: int, url: str = "") -> None:
+        self.port = port
+        self.url = url or f"http://127.0.0.1:{port}/sse"
 
     async def call(
         self,
@@ -69,7 +78,9 @@ class McpTools:
         return await list_tools(self.url)
 
     def protocol_stage(self, *, seconds: float) -> Stage:
-        """Its event stream opens."""
+        """Its event stream opens; without one, its port accepts connections."""
+        if not streams_events(self.url):
+            return Stage(name="protocol", probe=tcp_accepts(self.port), seconds=seconds)
         return Stage(name="protocol", probe=sse_opens(self.url), seconds=seconds)
 
 
@@ -132,11 +143,12 @@ class HttpTools:
 def tools_of(subject: Subject, *, name: str, port: int) -> Tools:
     """What calls one butler's tools, as the subject file describes."""
     table = tables_of(subject).tools
-    if table.transport == "mcp":
-        return McpTools(port)
-    call, listing = (
-        url.replace("{port}", str(port)).replace("{name}", name) for url in (table.call, table.list)
+    own, call, listing = (
+        url.replace("{port}", str(port)).replace("{name}", name)
+        for url in (table.url, table.call, table.list)
     )
+    if table.transport == "mcp":
+        return McpTools(port, own)
     return HttpTools(
         url=call.replace("{tool}", ""),
         port=port,

@@ -20,6 +20,7 @@ from harness_core.base.errors import NotReady, Unavailable
 from harness_core.base.slowness import patience
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import TRACING, Ecosystem
+from suites.e2e.ecosystem.subject_file import tables_of
 from suites.e2e.observe.expect_journey import FAILED_OUTCOMES
 from suites.e2e.observe.journey import FINAL_STATES, as_data, targets_of
 
@@ -244,20 +245,30 @@ _BOOKS: Final[Mapping[str, _Book]] = {
 
 
 async def place_witness(ecosystem: Ecosystem) -> None:
-    """From now on every change of a book is kept; to be called once all butlers have migrated."""
+    """From now on every change of a book is kept; to be called once all butlers have migrated.
+
+    What a product keeps in another form is not watched: a transaction of it may be half a row.
+    """
+    elsewhere = tables_of(ecosystem.subject).tables
+    books = {table: book for table, book in _BOOKS.items() if table not in elsewhere}
     for butler in ecosystem.butlers.values():
-        await butler.database.execute(_SETUP)
-        for table, book in _BOOKS.items():
-            known = await butler.database.one("SELECT to_regclass(%s) AS found", (table,))
-            if known["found"] is None:
-                continue
+        known = [each for each in books if await _has_table(butler, each)]
+        if known:
+            await butler.database.execute(_SETUP)
+            ecosystem.witnessed = True
+        for table in known:
+            book = books[table]
             beside = book.beside.replace("'", "''")
             await butler.database.execute(  # lint: allow writes-rows: looks on, and changes no row
                 f"CREATE CONSTRAINT TRIGGER harness_note AFTER INSERT OR UPDATE OR DELETE ON {table}"
                 " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
                 f" EXECUTE FUNCTION harness.note('{book.key}', '{beside}')"
             )
-    ecosystem.witnessed = True
+
+
+async def _has_table(butler: Butler, table: str) -> bool:
+    known = await butler.database.one("SELECT to_regclass(%s) AS found", (table,))
+    return known["found"] is not None
 
 
 async def broken_promises(ecosystem: Ecosystem) -> tuple[str, ...]:
