@@ -35,7 +35,7 @@ from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.roster import read_roster
-from suites.e2e.ecosystem.subject_file import OWN_PROCESS
+from suites.e2e.ecosystem.subject_file import OWN_PROCESS, tables_of
 from suites.e2e.observe.flamegraphs import profiled
 from suites.e2e.observe.logs import ErrorLine, blamed, error_lines, leaked_lines, mark_logs
 from suites.e2e.observe.profiling import cannot_profile
@@ -192,7 +192,9 @@ def _errors_of(item: pytest.Item, ecosystem: Ecosystem) -> tuple[ErrorLine, ...]
     own = frozenset(ecosystem.sent_ids[ecosystem.watched_ids :])
     ecosystem.watched_ids = len(ecosystem.sent_ids)
     until = ecosystem.watched
-    found = (*error_lines(logs, since, until=until), *leaked_lines(logs, since, until=until))
+    pattern = tables_of(ecosystem.subject).log.error
+    errors = error_lines(logs, since, until=until, pattern=pattern)
+    found = (*errors, *leaked_lines(logs, since, until=until))
     ecosystem.late_errors.extend(line for line in found if line.ids & others and not line.ids & own)
     return blamed(
         found,

@@ -21,6 +21,7 @@ docs/subject.md has the other tables.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -91,6 +92,23 @@ class Knobs(Table, frozen=True):
     session_deadline_s: Variables = field(default_factory=dict)
     shutdown_s: Variables = field(default_factory=dict)
     turns: Variables = field(default_factory=dict)
+
+
+class Log(Table, frozen=True):
+    """``[log]``.
+
+    Attributes:
+        error: a pattern that the line of an error has in it, without colours; left out, its level is
+            read: as a word at the front, as ``level=``, or from a line of JSON.
+    """
+
+    error: str = ""
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.error)
+        except re.error as error:
+            raise Misfit("error", expected=f"a regular expression ({error})") from error
 
 
 class Migrations(Table, frozen=True):
@@ -230,6 +248,7 @@ class EcosystemTables(Tables, frozen=True, kw_only=True):
     heartbeat: Heartbeat = Heartbeat()
     ingest: Phrased = Phrased()
     knobs: Knobs = Knobs()
+    log: Log = Log()
     migrations: tuple[Migrations, ...] = ()
     model: Model | None = None
     modules: Modules = Modules()

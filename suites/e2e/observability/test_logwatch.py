@@ -34,6 +34,17 @@ STRANGER = "01a1fb5a-0000-79ac-88eb-d38c783ffc19"
         ("info health I have no error at all", False),
         ('{"level": "info", "error": "none"}', False),
         ("errors=0", False),
+        ("\x1b[2m23:00:00\x1b[0m \x1b[1m\x1b[31mERROR\x1b[0m \x1b[1mit broke\x1b[0m", True),
+        ("\x1b[32minfo\x1b[39m: error handling is on", False),
+        ("2026-11-20 23:00:00 [error    ] it broke          key=1", True),
+        ('{"level":50,"time":1,"msg":"it broke"}', True),
+        ('{"level":30,"time":1,"msg":"ERROR is a word"}', False),
+        ('{"log": {"severity": "CRITICAL"}, "message": "it broke"}', True),
+        ("GET /error HTTP/1.1 404", False),
+        ("GET http://127.0.0.1:80/error?level=1", False),
+        ("2026-11-20 INFO error handling is on", False),
+        ("No error was found", False),
+        ("Uncaught TypeError: it broke", True),
     ],
 )
 def test_which_lines_count(tmp_path: Path, line: str, *, counts: bool) -> None:
@@ -42,6 +53,18 @@ def test_which_lines_count(tmp_path: Path, line: str, *, counts: bool) -> None:
     log.write_text(f"{line}\n")
 
     assert counts == bool(error_lines([log], {})), line
+
+
+@pytest.mark.parametrize(
+    ("line", "counts"),
+    [("E1120 it broke", True), ("\x1b[1mE1120 so\x1b[0m", True), ("ERROR", False)],
+)
+def test_a_product_says_what_an_error_is(tmp_path: Path, line: str, *, counts: bool) -> None:
+    """Where the subject file has a pattern, nothing else counts but a traceback."""
+    log = tmp_path / "health.log"
+    log.write_text(f"{line}\n")
+
+    assert counts == bool(error_lines([log], {}, pattern=r"^E\d{4} ")), line
 
 
 def test_only_what_came_since_the_mark_counts(tmp_path: Path) -> None:

@@ -18,16 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from harness_core.process import redacted_lines
+from suites.e2e.observe.levels import is_error, plain
 
 __all__ = ["ErrorLine", "LogPlace", "blamed", "error_lines", "leaked_lines", "mark_logs"]
 
-#: A level as a word of its own near the front of a line, as ``level=``, or as JSON.
-_LEVEL: Final = re.compile(
-    r"^(?:\S+\s+){0,3}?\W?(?:error|critical|fatal)(?:[\s:\]|]|$)"
-    r"|\b(?:level|levelname|severity)\"?\s*[=:]\s*\"?(?:error|critical|fatal)\b",
-    re.IGNORECASE,
+_TRACEBACK: Final = re.compile(
+    r"^\s*(?:Traceback \(most recent call last\)|Unhandled exception|Uncaught \w|Exception in thread|panic: )"
 )
-_TRACEBACK: Final = re.compile(r"^\s*(?:Traceback \(most recent call last\)|Unhandled exception)")
 _IDS: Final = re.compile(
     r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{32}\b"
 )
@@ -64,9 +61,16 @@ def mark_logs(logs: Iterable[Path]) -> LogPlace:
 
 
 def error_lines(
-    logs: Iterable[Path], since: LogPlace, *, until: LogPlace | None = None
+    logs: Iterable[Path], since: LogPlace, *, until: LogPlace | None = None, pattern: str = ""
 ) -> tuple[ErrorLine, ...]:
-    """The error lines between two marks, the second being now; of a log that is new, all of them."""
+    """The error lines between two marks, the second being now; of a log that is new, all of them.
+
+    Args:
+        logs: where to look.
+        since: the first mark.
+        until: the second.
+        pattern: what an error's line has in it (``[log]`` of the subject file); empty: its level is read.
+    """
     found: list[ErrorLine] = []
     for log in logs:
         if not log.exists():
@@ -75,8 +79,8 @@ def error_lines(
             start = since.get(log, 0)
             file.seek(start)
             length = -1 if until is None else max(0, until.get(log, 0) - start)
-            lines = file.read(length).decode("utf-8", errors="replace").splitlines()
-        found.extend(_in_lines(log.stem, lines))
+            lines = plain(file.read(length).decode("utf-8", errors="replace")).splitlines()
+        found.extend(_in_lines(log.stem, lines, pattern))
     return tuple(found)
 
 
@@ -100,10 +104,10 @@ def leaked_lines(
     )
 
 
-def _in_lines(log: str, lines: Sequence[str]) -> Iterable[ErrorLine]:
+def _in_lines(log: str, lines: Sequence[str], pattern: str) -> Iterable[ErrorLine]:
     for number, line in enumerate(lines):
         traceback = _TRACEBACK.match(line) is not None
-        if traceback or _LEVEL.search(line):
+        if traceback or is_error(line, pattern):
             shown = lines[number : number + _LINES_AFTER] if traceback else [line]
             text = "\n".join(shown)
             ids = frozenset(_IDS.findall(text))
