@@ -160,7 +160,8 @@ class Desk:
             headers={name: headers[name] for name in headers if name != "x-api-key"},
         )
         text = raw.decode("utf-8", "replace")
-        planted = self.faults.take(model=request.model, text=text, tools=bool(request.tools))
+        names = [tool.name for tool in request.tools]
+        planted = self.faults.take(model=request.model, text=text, tools=names)
         await self._dispatch(exchange, call, planted)
 
     def _key_refused(self, api_key: str, authorization: str) -> Refusal | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from harness_core.base.reading import Table
 from harness_core.doubles.model._refusal import Refusal
+from harness_core.doubles.model._request import bare
 
 Kind = Literal["latency", "hold", "status", "cut", "malformed", "hang", "endless", "answer"]
 
@@ -43,6 +44,7 @@ class Fault(Table, frozen=True):
         also: only calls that contain this text too, e.g. a tool's name beside a test's own word.
         model: only calls for this model.
         without_tools: only calls that offer no tool.
+        offers: only calls that offer one of these tools, by its bare name, whatever server it is of.
     """
 
     kind: Annotated[Kind, Meta(description=f"one of {', '.join(get_args(Kind))}")]
@@ -55,6 +57,7 @@ class Fault(Table, frozen=True):
     also: str = ""
     model: str = ""
     without_tools: bool = False
+    offers: tuple[str, ...] = ()
     body: str = '{"type": "message", "content": [{"type": "te'
     text: str = ""
     tool: str = ""
@@ -139,8 +142,9 @@ class FaultBoard:
         """Those not yet withdrawn, spent or not."""
         return tuple(self._planted.values())
 
-    def take(self, *, model: str, text: str, tools: bool = True) -> Planted | None:
-        """The first fault that matches a call; counts it down."""
+    def take(self, *, model: str, text: str, tools: Collection[str] = ()) -> Planted | None:
+        """The first fault that matches a call, which offers these tools; counts it down."""
+        offered = {bare(tool) for tool in tools}
         for planted in self._planted.values():
             fault = planted.fault
             matches = (
@@ -149,6 +153,7 @@ class FaultBoard:
                 and fault.contains in text
                 and fault.also in text
                 and not (fault.without_tools and tools)
+                and (not fault.offers or not offered.isdisjoint(fault.offers))
             )
             if matches and (fault.share == 1 or planted.draw.random() < fault.share):
                 planted.met += 1

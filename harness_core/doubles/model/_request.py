@@ -17,6 +17,9 @@ from harness_core.doubles.model._refusal import Refusal, invalid
 
 T = TypeVar("T")
 
+#: How Claude Code names the tools of a server: ``mcp__<server>__<tool>``.
+MCP: Final = "mcp__"
+
 #: What providers call the types of fields.
 _WORDS: Final[Mapping[type, str]] = {
     inspect.StrType: "a valid string",
@@ -99,6 +102,11 @@ class Turn(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """Its text blocks, one per line."""
         return "\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
+
+
+def bare(name: str) -> str:
+    """A tool's own name, without the prefix of its server."""
+    return name.rpartition("__")[2] if name.startswith(MCP) else name
 
 
 class Tool(Struct, frozen=True, kw_only=True):

@@ -48,6 +48,7 @@ async def test_a_planted_status_says_what_it_is_given(text: str, said: str) -> N
         ({"model": HAIKU}, True),
         ({"model": "other"}, False),
         ({"without_tools": True}, True),
+        ({"offers": ["symptom_log"]}, False),
     ],
 )
 async def test_a_fault_meets_what_it_matches(match, met) -> None:
@@ -59,6 +60,7 @@ async def test_a_fault_meets_what_it_matches(match, met) -> None:
 
     assert met == (418 == answer.status_code)
     assert "without_tools" not in match or 200 == offering.status_code
+    assert "offers" not in match or 418 == offering.status_code
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -228,7 +228,8 @@ async def test_a_segment_that_fails_leaves_the_next_of_its_butler(
 
 async def test_when_all_hops_fail_nothing_is_claimed(ecosystem: Ecosystem, token: str) -> None:
     """Both targets fail: two failed hops, two failed sessions, and no record of a success."""
-    refusal = Fault(kind="status", status=REFUSED, times=40, contains=token, also="mcp__")
+    tools = ("symptom_log", "reminder_create")
+    refusal = Fault(kind="status", status=REFUSED, times=40, contains=token, offers=tools)
     async with ecosystem.gateway.client.fault(refusal):
         sent = await ecosystem.send(
             f"I have a headache, severity 3 ({token}). Also remind me to call Bob about {token}"

@@ -51,9 +51,7 @@ async def test_a_failed_session_is_recorded_as_a_failure(ecosystem: Ecosystem, t
     The refusal is made by the gateway, for calls that offer health's tools alone, so that the
     classification before it succeeds.
     """
-    fault = Fault(
-        kind="status", status=REFUSED, times=20, contains="mcp__health__symptom_log", also=token
-    )
+    fault = Fault(kind="status", status=REFUSED, times=20, contains=token, offers=("symptom_log",))
     async with ecosystem.gateway.client.fault(fault):
         sent = await ecosystem.send(f"I have a headache, severity 6 ({token})")
         journey = await follow(ecosystem, sent)

@@ -20,7 +20,7 @@ from suites.e2e.scenarios import SCENARIOS
 pytestmark = pytest.mark.aside("the runner's own verdicts, on a model that is made to misbehave")
 
 #: Only calls that offer health's tools, so that the classification is left alone.
-OFFERED = "mcp__health__symptom_log"
+OFFERED = ("symptom_log",)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def test_a_claim_without_a_deed_has_a_verdict_of_its_own(
 ) -> None:
     """A model that claims to have logged what it has not is judged otherwise than one that failed."""
     claim = f"I have logged your headache with severity 7 ({token})."
-    lie = Fault(kind="answer", text=claim, contains=token, also=OFFERED, times=5)
+    lie = Fault(kind="answer", text=claim, contains=token, offers=OFFERED, times=5)
     failure = await _judged(ecosystem, scenario, token, lie, expecting=ClaimedNotDone)
 
     assert isinstance(failure, ClaimedNotDone)
@@ -47,7 +47,7 @@ async def test_a_forbidden_deed_is_reported_whatever_the_answer_says(
 ) -> None:
     """A session that also tries what it must not fails by that, although it did its work."""
     forbidding = dataclasses.replace(scenario, forbidden_tool_calls=("symptom_search",))
-    stray = Fault(kind="answer", tool="symptom_search", contains=token, also=OFFERED)
+    stray = Fault(kind="answer", tool="symptom_search", contains=token, offers=OFFERED)
     failure = await _judged(ecosystem, forbidding, token, stray, expecting=DidForbidden)
 
     assert isinstance(failure, DidForbidden)

@@ -152,7 +152,7 @@ async def test_a_failure_is_an_error_in_the_trace(ecosystem: Ecosystem, token: s
     """A session that fails says so in a span of its butler, and the hop to it in one of the switchboard."""
     tellers = ("health", "switchboard")
     refused = Fault(
-        kind="status", status=REFUSED, times=20, contains=token, also="mcp__health__symptom_log"
+        kind="status", status=REFUSED, times=20, contains=token, offers=("symptom_log",)
     )
     async with ecosystem.gateway.client.fault(refused):
         sent, caller = await send(ecosystem, f"I have a headache, severity 2 ({token})")

@@ -12,14 +12,14 @@ from typing import Final
 
 from harness_core.doubles.model._faults import planted_refusal
 from harness_core.doubles.model._reply import Reply, call_block, reply_to, text_block
-from harness_core.doubles.model._request import MessagesRequest, Tool
+from harness_core.doubles.model._request import MessagesRequest, Tool, bare
 from harness_core.doubles.model.rehearsed._classifying import Wanted, read_wanted
 from harness_core.doubles.model.rehearsed._form import Form
 from harness_core.doubles.model.rehearsed._prompt import Done, Prompt, read_prompt
 from harness_core.doubles.model.rehearsed._shown import shown, shown_end
 from harness_core.doubles.model.rehearsed._stage import Cue, Stage
 from harness_core.doubles.model.rehearsed._template import filled, parts_of
-from harness_core.doubles.model.rehearsed._tools import Missing, bare, call_of, offered
+from harness_core.doubles.model.rehearsed._tools import Missing, call_of, offered
 from harness_core.doubles.turns import (
     Ask,
     Fail,

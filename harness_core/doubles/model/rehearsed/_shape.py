@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from harness_core.doubles.model._request import Tool
+from harness_core.doubles.model._request import Tool, bare
 from harness_core.doubles.model.rehearsed._template import Template
-from harness_core.doubles.model.rehearsed._tools import bare
 
 #: Something in braces with quoted keys, one level of nesting inside.
 _TEMPLATE: Final = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")

@@ -9,13 +9,10 @@ from typing import Any, Final
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from harness_core.doubles.model._request import MessagesRequest, Tool
+from harness_core.doubles.model._request import MCP, MessagesRequest, Tool, bare
 from harness_core.doubles.model.rehearsed._prompt import Done
 from harness_core.doubles.model.rehearsed._shown import shown
 from harness_core.doubles.turns import ResultOf, Use
-
-#: How Claude Code names the tools of a server: ``mcp__<server>__<tool>``.
-_MCP: Final = "mcp__"
 
 _SHOWN_NAMES: Final = 12
 _SHOWN_CHARS: Final = 200
@@ -23,11 +20,6 @@ _SHOWN_CHARS: Final = 200
 
 class Missing(Exception):  # noqa: N818 - what is missing, not what went wrong
     """What a turn needs and the request does not have."""
-
-
-def bare(name: str) -> str:
-    """A tool's own name, without the prefix of its server."""
-    return name.rpartition("__")[2] if name.startswith(_MCP) else name
 
 
 def tool_named(name: str, tools: Sequence[Tool]) -> Tool | None:
@@ -46,13 +38,11 @@ def offered(request: MessagesRequest, *, cli: bool, servers: frozenset[str]) -> 
     """
     if request.tool_choice == "none":
         return ()
-    mcp = [tool for tool in request.tools if tool.name.startswith(_MCP)]
+    mcp = [tool for tool in request.tools if tool.name.startswith(MCP)]
     if not cli and not mcp:
         return request.tools
     return tuple(
-        tool
-        for tool in mcp
-        if not servers or tool.name.removeprefix(_MCP).split("__")[0] in servers
+        tool for tool in mcp if not servers or tool.name.removeprefix(MCP).split("__")[0] in servers
     )
 
 
