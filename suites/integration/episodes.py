@@ -29,7 +29,7 @@ from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.prompts import lacked, lost
 from suites.integration.sessions import Session
 
-__all__ = ["FINAL", "Episodes", "calls", "new_token"]
+__all__ = ["FINAL", "Episodes", "calls", "new_token", "steps_of_episode"]
 
 FINAL: Final = frozenset({"cancelled", "completed", "failed", "interrupted"})
 
@@ -63,6 +63,11 @@ def _line(line: str) -> dict[str, Any]:
 def calls(events: Sequence[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     """The events of one kind, in the order given."""
     return [event for event in events if event["kind"] == kind]
+
+
+def steps_of_episode(episode: Mapping[str, Any]) -> list[str]:
+    """The statuses that an episode went through, in order."""
+    return [step["to_status"] for step in episode["transitions"]]
 
 
 class Episodes:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -16,7 +14,7 @@ from workbench_contract.episodes import EpisodeRequest
 from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import fail, use
 from suites.integration.comparing import consecutive, expect_same, expect_unchanged, in_order, utc
-from suites.integration.episodes import FINAL, Episodes, calls, new_token
+from suites.integration.episodes import FINAL, Episodes, calls, new_token, steps_of_episode
 from suites.integration.messages import answered, sent
 from suites.integration.patience import COMMAND_S, SOON_S, by_a_stack, eventually
 from suites.integration.refusals import expect_refused
@@ -34,52 +32,29 @@ _GIVEN: Final = (
     {"role": "reviewer", "seed": 1, "variant": "v", "metadata": {"backslash": "\\u0000", "n": "0"}},
 )
 
-#: Retries of a refused turn have an end.
+
+#: A provider that refuses is asked again, and not for ever.
 _MOST_ASKED: Final = 12
 
 _STATUSES: Final = ("queued", "running", *sorted(FINAL))
 
-#: Answers of a provider, each JSON and none a message.
-_SHAPES: Final[dict[str, Any]] = {
-    "no object": [],
-    "no content": {"type": "message", "stop_reason": "end_turn"},
-    "content that is null": {"content": None, "stop_reason": "end_turn"},
-    "content that is a text": {"content": "I am done.", "stop_reason": "end_turn"},
-    "texts as blocks": {"content": ["I am done."], "stop_reason": "end_turn"},
-    "a text that is null": {"content": [{"type": "text", "text": None}], "stop_reason": "end_turn"},
-    "a call without id": {
-        "content": [{"type": "tool_use", "name": "fs_ls", "input": {}}],
-        "stop_reason": "tool_use",
-    },
-    "a call without name": {
-        "content": [{"type": "tool_use", "id": "toolu_1", "input": {}}],
-        "stop_reason": "tool_use",
-    },
-    "arguments that are a text": {
-        "content": [{"type": "tool_use", "id": "toolu_1", "name": "fs_ls", "input": "{}"}],
-        "stop_reason": "tool_use",
-    },
-}
-
-#: What a provider may say in a refusal; each begins with a word of its own.
-_SAID: Final = {
-    "zero": "word-zer a\0b, and after it",
-    "escapes": "word-esc \x1b[31mred\x07 \\u0000 \x85\u2028",
-    "others": "word-oth 日本 😀 ' \" {curly} %s $1",
-    "much": "word-muc " + "ä\n" * 50_000,
-}
 
 #: What commands say around one that waits, and how many calls are on record when that has ended.
 _WORDS: Final = ("one", "two", "three")
+
+
 _BEFORE: Final = 3
+
 
 #: From the end of a call to its row: a moment, and less than an outage that ends an episode.
 _ROW_S: Final = 3.0
+
 
 #: Ends when it is let go, and says how often.
 _WAITS_AND_SAYS: Final = (
     "touch begun; until [ -e go-on ]; do sleep 0.05; done; echo again >> again.txt; touch whole"
 )
+
 
 #: More than a prompt keeps that is cut somewhere, with characters of one to four bytes.
 _LONG_TASK: Final = 'Prüfe 日 😀 \\u0000 "quoted" {braces}\n' * 180
@@ -132,9 +107,13 @@ async def test_int_053_the_life_of_a_workflow_is_recorded(episodes: Episodes) ->
     expect_same(wanted, listed, what="those listed as running, one of them our own")
     assert set(listed.values()) == {"running"}, f"listed as running, and are not: {listed}"
     assert "running" == while_running["status"], f"expected it running, found {while_running}"
-    expect_same(["queued", "running"], _steps(while_running), what="steps of one that runs")
-    expect_same(["queued", "running", "completed"], _steps(good), what="steps of the good one")
-    expect_same(["queued", "running", "failed"], _steps(bad), what="steps of the bad one")
+    expect_same(
+        ["queued", "running"], steps_of_episode(while_running), what="steps of one that runs"
+    )
+    expect_same(
+        ["queued", "running", "completed"], steps_of_episode(good), what="steps of the good one"
+    )
+    expect_same(["queued", "running", "failed"], steps_of_episode(bad), what="steps of the bad one")
     assert "400" in bad["reason"] or "planted by the harness" in bad["reason"], (
         f"expected the provider's refusal as the reason, found {bad['reason']!r}"
     )
@@ -186,7 +165,7 @@ async def test_int_053_what_ends_at_temporal_ends_here(episodes: Episodes) -> No
         again = await episodes.controller.post(f"/episodes/{submitted['episode_id']}/interrupt")
 
         steps = ["queued", "running", "cancelled"]
-        expect_same(steps, _steps(episode), what=f"steps after {how} at Temporal")
+        expect_same(steps, steps_of_episode(episode), what=f"steps after {how} at Temporal")
         assert runs[how], f"expected the run id of an episode that runs, found {runs}"
         expect_same(runs[how], episode["run_id"], what=f"run id after {how} at Temporal")
         assert episode["reason"], f"it was ended by {how} at Temporal, and does not say why"
@@ -243,7 +222,9 @@ async def test_int_053_what_temporal_has_forgotten_ends_here(episodes: Episodes)
     again = await episodes.controller.post(f"/episodes/{accepted['episode_id']}/interrupt")
 
     steps = ["queued", "running", episode["status"]]
-    expect_same(steps, _steps(episode), what="steps after its workflow was deleted at Temporal")
+    expect_same(
+        steps, steps_of_episode(episode), what="steps after its workflow was deleted at Temporal"
+    )
     assert episode["reason"], (
         f"its workflow was deleted at Temporal, and it does not say so: {episode}"
     )
@@ -279,68 +260,16 @@ async def test_int_053_what_temporal_forgot_while_nobody_looked_ends_here(
     other = await breakable.until(accepted[1]["episode_id"], "completed")
 
     steps = ["queued", "running", episode["status"]]
-    expect_same(steps, _steps(episode), what="steps of one that Temporal does not know any more")
+    expect_same(
+        steps, steps_of_episode(episode), what="steps of one that Temporal does not know any more"
+    )
     assert episode["reason"], (
         f"Temporal does not know its workflow, and it does not say so: {episode}"
     )
     await breakable.until_still(accepted[0]["session_id"])
-    expect_same(["queued", "running", "completed"], _steps(other), what="steps of the other one")
-
-
-@pytest.mark.covers("INT-053")
-@pytest.mark.integration_p0
-async def test_int_053_an_answer_of_another_shape_is_an_end(episodes: Episodes) -> None:
-    """A model that answers with 200 and no message is asked a bounded number of times, then it ends.
-
-    The episode is failed and says why, at Temporal as well; one that makes sense of the answer may
-    complete. The model provider is a stand-in: the gateway answers so.
-    """
-    gateway = episodes.stack.gateway.client
-    tokens = {name: new_token() for name in _SHAPES}
-    for token in tokens.values():
-        await episodes.rehearse(token, use("fs_ls"))
-    async with AsyncExitStack() as stack:
-        faults = {}
-        for name, body in _SHAPES.items():
-            fault = Fault(kind="malformed", body=json.dumps(body), times=999, contains=tokens[name])
-            faults[name] = await stack.enter_async_context(gateway.fault(fault))
-        accepted = {name: await episodes.submit(token) for name, token in tokens.items()}
-        for name, each in accepted.items():
-            episode = await episodes.until(each["episode_id"], "failed", "completed")
-            asked = await gateway.fault_met(faults[name])
-            expect_same(
-                ["queued", "running", episode["status"]],
-                _steps(episode),
-                what=f"steps of one whose model answers with {name}",
-            )
-            assert episode["reason"], f"{name}: an end without a reason: {episode['transitions']}"
-            assert 1 <= asked <= _MOST_ASKED, f"{name}: the model is asked {asked} times"
-            seen = await closed_workflow(episodes.stack, episode["workflow_id"])
-            assert episode["status"] == seen.status, f"{name}: Temporal has {seen}: {episode}"
-
-
-@pytest.mark.covers("INT-053")
-@pytest.mark.integration_p0
-async def test_int_053_whatever_a_provider_says_is_an_end(episodes: Episodes) -> None:
-    """An episode fails with its provider's reason, whatever characters and however many that has.
-
-    The model provider is a stand-in: the gateway refuses in such words.
-    """
-    gateway = episodes.stack.gateway.client
-    tokens = {name: new_token() for name in _SAID}
-    async with AsyncExitStack() as stack:
-        accepted = {}
-        for name, token in tokens.items():
-            await episodes.rehearse(token, use("fs_ls"))
-            fault = Fault(kind="status", status=400, text=_SAID[name], times=999, contains=token)
-            await stack.enter_async_context(gateway.fault(fault))
-            accepted[name] = await episodes.submit(token)
-        for name, each in accepted.items():
-            episode = await episodes.until(each["episode_id"], "failed")
-            says = episode["reason"]
-            assert "word-" + name[:3] in says, f"expected the words of {name!r}, found {says!r}"
-            last = episode["transitions"][-1]
-            assert says == last["reason"], f"the last step has another reason: {last}"
+    expect_same(
+        ["queued", "running", "completed"], steps_of_episode(other), what="steps of the other one"
+    )
 
 
 @pytest.mark.covers("INT-053")
@@ -425,7 +354,7 @@ async def _is_consistent(
     own = {name: utc(episode[name], what=name) for name in ("created_at", "updated_at")}
 
     befores = [row["from_status"] for row in rows]
-    expect_same([None, *_steps(episode)[:-1]], befores, what="from_status of the steps")
+    expect_same([None, *steps_of_episode(episode)[:-1]], befores, what="from_status of the steps")
     consecutive((row["ordinal"] for row in rows), what="ordinals of the steps")
     in_order([began, *times, ended], what="times of the steps, between the test's own")
     assert len(times) == len(set(times)), f"two steps have one time: {times}"
@@ -529,7 +458,3 @@ async def _pages(episodes: Episodes, *, limit: int, **query: str) -> list[dict[s
             total = page["total"]
             assert total == len(found), f"expected {total} with {query}, found {len(found)}"
             return found
-
-
-def _steps(episode: dict[str, Any]) -> list[str]:
-    return [step["to_status"] for step in episode["transitions"]]
