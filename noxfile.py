@@ -550,7 +550,9 @@ def is_test_path(arg):
 def products():
     """The folders that are tested rather than part of the harness: reference systems and the roster."""
     return [
-        path for pattern in ("suites/*/reference-system", "roster") for path in ROOT.glob(pattern)
+        path
+        for pattern in ("suites/*/foreign", "suites/*/reference-system", "roster")
+        for path in ROOT.glob(pattern)
     ]
 
 

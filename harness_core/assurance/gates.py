@@ -291,5 +291,6 @@ def _no_command(name: str, *, package: str) -> str:
     return "" if shutil.which(name) else f"no {name} on the PATH: apt-get install {package}"
 
 
+_gate("node", "products in JavaScript")(partial(_no_command, "node", package="nodejs"))
 _gate("tmux", "terminal user interfaces")(partial(_no_command, "tmux", package="tmux"))
 _gate("emacs", "the Emacs client")(partial(_no_command, "emacs", package="emacs"))

@@ -26,6 +26,8 @@ from harness_core.assurance.requirements._sentence import check_sentences
 from harness_core.system.suites import Suite, load_suites
 
 _REFERENCE = "reference-system"
+#: Small products of other makes, which the suite must get right as well.
+_FOREIGN = "foreign"
 
 
 def check_tree(root: Path) -> tuple[Problem, ...]:
@@ -55,6 +57,8 @@ def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
         yield from file.problems
         yield from check_reference_imports(file)
     yield from check_circles(product)
+    for path in _python(suite.folder / _FOREIGN):
+        yield from check_reference_imports(SourceFile.read(path, root=root))
     yield from _check_own_tests(suite, product, root=root)
     files = suite_sources(suite, root=root)
     internals = _top_level_modules(reference)
@@ -124,12 +128,12 @@ def check_gates(suite: Suite, *, root: Path) -> None:
 
 
 def suite_sources(suite: Suite, *, root: Path) -> dict[Path, SourceFile]:
-    """The files of a suite without its reference system: path relative to its folder → source."""
-    reference = suite.folder / _REFERENCE
+    """The files of a suite without the products beside it: path relative to its folder → source."""
+    products = {suite.folder / _REFERENCE, suite.folder / _FOREIGN}
     return {
         path.relative_to(suite.folder): SourceFile.read(path, root=root)
         for path in _python(suite.folder)
-        if reference not in path.parents
+        if products.isdisjoint(path.parents)
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from harness_core.base.errors import BadInput, HarnessError
@@ -48,13 +49,20 @@ class Access:
 class Stack(Parts):
     """A running stack; built by :func:`open_stack`.
 
+    Args:
+        booted: what was started.
+        access: see below.
+        names: what tests call a service → its own name, where that is another.
+
     Attributes:
         access: how its servers are reached.
         database: its database, or ``None``.
     """
 
-    def __init__(self, booted: Booted, access: Access) -> None:
-        super().__init__(booted)
+    def __init__(
+        self, booted: Booted, access: Access, *, names: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        super().__init__(booted, names=names)
         self.access = access
         self.database = Database(access.database_url) if access.database_url else None
 

@@ -120,7 +120,10 @@ class LocalDriver(Driver):
             addresses={each: part.address for each, part in self._parts.items()},
         )
         port = lease.port if lease else 0
-        argv = recipe.argv(bin=self._options.bin, host="127.0.0.1", port=port, data=str(data))
+        here = self._compose.path.parent.resolve()
+        argv = recipe.argv(
+            bin=self._options.bin, host="127.0.0.1", port=port, data=str(data), here=str(here)
+        )
         key = f"services.{name}"
         own = {
             variable: rewriter.text(

@@ -90,7 +90,7 @@ async def _open(
         booted = await stack.enter_async_context(
             open_booted(parts, driver.waits(), title=title, evidence=evidence, say=say)
         )
-        opened = Stack(booted, driver.access(parts))
+        opened = Stack(booted, driver.access(parts), names=options.names)
         try:
             yield opened
         finally:

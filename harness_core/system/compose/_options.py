@@ -21,9 +21,11 @@ class StackOptions(Options):
         environment: what every process has besides its own variables; the usual few when empty.
         urls: of the servers of provider ``external``: kind → URL or address.
         llm: mode of the model gateway; what the compose file says when empty.
+        names: what tests call a service → its name in the compose file, where that is another.
     """
 
     bin: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     urls: Mapping[str, str] = field(default_factory=dict, repr=False)
     llm: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)

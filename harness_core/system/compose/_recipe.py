@@ -32,7 +32,7 @@ _Kind = Annotated[
 #: Keys that only one kind of service has.
 _KEYS_OF: Final[Mapping[str, str]] = {"answers": "recorder", "bucket": "s3", "mode": "gateway"}
 _FIELD: Final = re.compile(r"\{(\w+)\}")
-_FIELDS: Final = ("bin", "data", "host", "port")
+_FIELDS: Final = ("bin", "data", "here", "host", "port")
 
 
 class Answer(Table, frozen=True):
@@ -48,7 +48,7 @@ class Recipe(Table, frozen=True):
     """How one service is run.
 
     Attributes:
-        command: its command line, with ``{bin}``, ``{data}``, ``{host}`` and ``{port}`` in it.
+        command: its command line, with ``{bin}``, ``{data}``, ``{here}``, ``{host}`` and ``{port}`` in it.
         service: what the harness provides in its place; empty when there is a command.
         health: path that answers 200 when it serves; empty when listening says enough.
         once: it runs once and is to end with status 0.

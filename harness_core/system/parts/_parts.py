@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import trio
@@ -63,6 +64,10 @@ class Parts:
     that is cut off has ended when its caller goes on: a part whose start was cut off is down, and
     :meth:`mend` brings it back.
 
+    Args:
+        booted: what was started.
+        names: what tests call a part → its own name, where that is another.
+
     Attributes:
         title: what messages call it.
         boot_s: seconds from nothing to the last part that serves.
@@ -70,7 +75,8 @@ class Parts:
         loop: the loop it lives on.
     """
 
-    def __init__(self, booted: Booted) -> None:
+    def __init__(self, booted: Booted, *, names: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._called = names
         self.title = booted.title
         self.boot_s = booted.boot_s
         self.evidence = booted.evidence
@@ -82,8 +88,15 @@ class Parts:
         """The names of all parts, each after those that it waits for."""
         return tuple(self._parts)
 
+    def __contains__(self, name: str) -> bool:
+        return self.called(name) in self._parts
+
+    def called(self, name: str) -> str:
+        """What the system itself calls the part that tests know by ``name``."""
+        return self._called.get(name, name)
+
     def __getitem__(self, name: str) -> Part:
-        found = self._parts.get(name)
+        found = self._parts.get(self.called(name))
         if found is None:
             known = ", ".join(self._parts)
             raise BadInput(self.title, key="part", found=name, expected=f"one of {known}")
@@ -230,7 +243,8 @@ class Parts:
         async def all_serve() -> bool:
             nonlocal seen
             found = await self.unhealthy()
-            seen = {name: why for name, why in found.items() if not names or name in names}
+            wanted = {self.called(name) for name in names}
+            seen = {name: why for name, why in found.items() if not names or name in wanted}
             return not seen
 
         factor = slowness()

@@ -1,5 +1,7 @@
 """The handle of a stack: what it reads, and what it refuses."""
 
+from types import MappingProxyType
+
 import pytest
 
 from harness_core.base.errors import BadInput, HarnessError
@@ -28,7 +30,7 @@ class Idle(Part):
     _check = _start = _stop = _kill = _pause = _resume = _nothing
 
 
-def stack_of(folder, **access) -> Stack:
+def stack_of(folder, *, names=MappingProxyType({}), **access) -> Stack:
     """A stack whose logs are in the folder."""
     evidence = open_evidence(folder)
     parts = [
@@ -44,7 +46,7 @@ def stack_of(folder, **access) -> Stack:
         evidence=folder,
         loop=None,
     )
-    return Stack(booted, Access(driver="local", **access))
+    return Stack(booted, Access(driver="local", **access), names=names)
 
 
 def test_logs_are_those_of_all_lives_of_the_service_alone(tmp_path):
@@ -79,6 +81,18 @@ async def test_what_stands_in_for_a_third_party_is_handed_out(tmp_path):
     assert b"\0\1" == request.body
     with pytest.raises(BadInput, match="a recorder"):
         stack_of(tmp_path).recorder("worker")
+
+
+def test_a_service_is_found_by_what_tests_call_it(tmp_path):
+    """Where the product has another name for it, by that one too; what it has not is not there."""
+    stack = stack_of(tmp_path, names={"postgres": "db", "minio": "store"})
+
+    assert ("db", "postgres") == (stack["postgres"].name, stack["db"].kind)
+    assert ("db", "worker") == (stack.called("postgres"), stack.called("worker"))
+    there = [name for name in ("postgres", "db", "worker", "minio", "temporal") if name in stack]
+    assert ["postgres", "db", "worker"] == there
+    with pytest.raises(BadInput, match="one of worker, controller-worker, db, langfuse"):
+        _ = stack["minio"]
 
 
 def test_what_is_not_there_is_named(tmp_path):

@@ -41,7 +41,7 @@ def sample_stack(*, python: str = "python3") -> dict[str, Any]:
     Args:
         python: the interpreter that runs it where there are no containers.
     """
-    serve = [python, "{bin}/sample_server.py", "serve", "{host}", "{port}"]
+    serve = [python, "{here}/sample_server.py", "serve", "{host}", "{port}"]
     container = ["python3", "/sample/sample_server.py", "serve", "0.0.0.0", "8000"]
     image = {"image": "${SAMPLE_IMAGE:-python:3.11-slim}", "volumes": ["./:/sample:ro"]}
     check = {

@@ -48,6 +48,7 @@ def tree(tmp_path):
         "suites/demo/reference-system/shop/pyproject.toml": "[project]\nname = 'shop'\n",
         "suites/demo/reference-system/shop/shop/__init__.py": "import asyncio\n",
         "suites/demo/reference-system/shop/shop/rows.py": "import shop.db\n",
+        "suites/demo/foreign/stall/test_stall.py": "import time\ntime.sleep(1)\n",
     }
     for name, text in files.items():
         path = tmp_path / name
@@ -57,7 +58,7 @@ def tree(tmp_path):
 
 
 def test_clean_tree_has_no_findings(tree):
-    """A tree that keeps the rules passes, its adapter and its reference system included."""
+    """A tree that keeps the rules passes, with its adapter, and products that do as they like."""
     assert () == check_tree(tree)
 
 
@@ -70,6 +71,11 @@ def test_clean_tree_has_no_findings(tree):
         ("suites/demo/test_demo.py", "def test_other():\n    assert f()\n", "fault-names-no-test"),
         (
             "suites/demo/reference-system/shop/shop/db.py",
+            "from harness_core import wait\n",
+            "reference-imports-harness",
+        ),
+        (
+            "suites/demo/foreign/stall/stall.py",
             "from harness_core import wait\n",
             "reference-imports-harness",
         ),
