@@ -33,7 +33,18 @@ collect_ignore = ["reference-system"]
 
 def pytest_configure(config: pytest.Config) -> None:
     """A test that fails while the gateway refuses the stack's key shows that."""
+    config.addinivalue_line(
+        "markers", "not_in_containers(reason): needs a worker that is a process of this machine"
+    )
     explain_failures(config, _refused_keys)
+
+
+@pytest.fixture(autouse=True)
+def may_be_contained(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> None:
+    """Leave a test out, by its own reason, that cannot do with services in containers."""
+    mark = request.node.get_closest_marker("not_in_containers")
+    if mark and pytestconfig.getoption("--services") == "container":
+        not_run("options", f"--services container: the test {mark.args[0]}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from harness_core.front.skips import not_run
 from harness_core.process import descendants
 from harness_core.system.parts import Part
+from suites.integration.here import on_this_machine
 
 __all__ = ["no_file_beyond"]
 
@@ -25,6 +26,7 @@ def no_file_beyond(part: Part, size_bytes: int) -> Iterator[None]:
     Where its processes are not of this machine, or would be ended by the kernel's signal instead of
     being refused, the test is not run.
     """
+    on_this_machine(part)
     pid = part.place.pid
     if pid is None:
         not_run("options", f"the processes of {part.name} are not of this machine")

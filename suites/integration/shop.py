@@ -13,6 +13,7 @@ from harness_core.base.errors import HarnessError
 from harness_core.front.skips import not_run
 from harness_core.system.compose import Stack
 from harness_core.system.subject import Subject
+from suites.integration.here import on_this_machine
 from suites.integration.stack import layout_of
 
 __all__ = ["dollars_times"]
@@ -36,8 +37,7 @@ async def dollars_times(stack: Stack, subject: Subject, factor: float) -> AsyncI
     file = Path(stack["worker"].environment.get(name, ""))
     if not name or not stack["worker"].environment.get(name):
         not_run("subject", "its worker's environment names no manufacturing_config.yaml")
-    if stack["worker"].place.container:
-        not_run("options", "the configuration of a worker in a container is in its image or volume")
+    on_this_machine(stack["worker"])
     if not file.is_file():
         raise HarnessError(
             "edit the configuration of the worker",

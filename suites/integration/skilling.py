@@ -18,6 +18,7 @@ from harness_core.base.errors import HarnessError
 from harness_core.front.skips import not_run
 from harness_core.system.compose import Stack
 from harness_core.system.subject import Subject
+from suites.integration.here import on_this_machine
 from suites.integration.stack import layout_of
 
 __all__ = ["LINK", "SUBMODULE", "Content", "Skills", "repository", "skill"]
@@ -106,8 +107,7 @@ def repository(stack: Stack, subject: Subject) -> Iterator[Skills]:
     named = worker.environment.get(layout_of(subject).skills, "")
     if not named:
         not_run("subject", "its worker's environment names no repository of skills")
-    if worker.place.container:
-        not_run("options", "the repository of a worker in a container is in its volume")
+    on_this_machine(worker)
     path = Path(named.removeprefix("file://"))
     if path.exists():
         raise HarnessError(

@@ -124,6 +124,9 @@ async def test_int_025_events_of_an_episode_that_has_ended_arrive_all(breakable:
 
 @pytest.mark.covers("INT-025")
 @pytest.mark.integration_p0
+@pytest.mark.not_in_containers(
+    "limits what the processes of the worker may write, by their numbers on this machine"
+)
 async def test_int_025_a_full_disk_cuts_no_event(stack: Stack, worker: HttpClient) -> None:
     """What the worker cannot write down it does not acknowledge; every line of the record is whole.
 

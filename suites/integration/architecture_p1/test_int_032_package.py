@@ -227,6 +227,9 @@ async def test_int_032_the_reviewer_sees_the_package(episodes: Episodes) -> None
         assert 200 == answer.status, f"expected the review to be accepted, found {answer}"
 
 
+@pytest.mark.not_in_containers(
+    "limits what the processes of the worker may write, by their numbers on this machine"
+)
 async def test_int_032_a_package_that_is_not_whole_is_not_handed_over(episodes: Episodes) -> None:
     """Without geometry, or without room for its views, there is no hand-over, and nobody starts from one.
 

@@ -18,7 +18,13 @@ from suites.integration.patience import EPISODE_S, eventually
 from suites.integration.refusals import OUTSIDE, expect_refused
 from suites.integration.skilling import LINK, SUBMODULE, Content, Skills, skill
 
-pytestmark = [pytest.mark.covers("INT-045"), pytest.mark.integration_p1]
+pytestmark = [
+    pytest.mark.covers("INT-045"),
+    pytest.mark.integration_p1,
+    pytest.mark.not_in_containers(
+        "makes the repository of skills in the folder of the worker, which is in a volume"
+    ),
+]
 
 BOLTING: Final = "skills/bolting/SKILL.md"
 WELDING: Final = "skills/welding/SKILL.md"

@@ -19,7 +19,13 @@ from suites.integration.messages import answered
 from suites.integration.refusals import expect_refused
 from suites.integration.skilling import Skills, skill
 
-pytestmark = [pytest.mark.covers("INT-052"), pytest.mark.integration_p2]
+pytestmark = [
+    pytest.mark.covers("INT-052"),
+    pytest.mark.integration_p2,
+    pytest.mark.not_in_containers(
+        "makes the repository of skills in the folder of the worker, which is in a volume"
+    ),
+]
 
 #: Two-sided, 95 %.
 _Z: Final = NormalDist().inv_cdf(0.975)
