@@ -32,8 +32,15 @@ def _script(
     shift_mm: float = 0,
     tilt_deg: float = 0,
     deep_mm: float = 8,
+    hollow_mm: float = 0,
 ) -> str:
-    """A plate on a block, two holes of each over one another, 40 mm apart."""
+    """A plate on a block, two holes of each over one another, 40 mm apart.
+
+    Below each hole of the block there is a wider one, ``hollow_mm`` deep from the block's bottom.
+    """
+    hollow = (
+        f"    base -= Pos(x, 0, {hollow_mm / 2}) * Cylinder(6, {hollow_mm})\n" if hollow_mm else ""
+    )
     return f"""\
 from build123d import Box, Cylinder, Pos, Rotation
 
@@ -42,7 +49,7 @@ base = Pos(35, 0, 10) * Box(60, 38, 20)
 for x in (15, 55):
     cover -= Pos(x + {shift_mm}, 0, 22.5) * Rotation({tilt_deg}, 0, 0) * Cylinder({cover_mm / 2}, 30)
     base -= Pos(x, 0, {20 - deep_mm / 2}) * Cylinder({base_mm / 2}, {deep_mm})
-parts = {{"{_COVER}": cover, "{_BASE}": base}}
+{hollow}parts = {{"{_COVER}": cover, "{_BASE}": base}}
 """
 
 
@@ -181,6 +188,11 @@ async def test_int_023_what_holds_parts_together(episodes: Episodes) -> None:
                 _script().replace("base -= Pos(x,", "base -= Pos(x - 6,"),
                 ["pairs[0].fasteners"],
             ),
+            (
+                "a screw that goes on beyond less than its diameter of what holds it",
+                _script(deep_mm=3.5, hollow_mm=16.5),
+                ["pairs[0].fasteners[0]", "pairs[0].fasteners[1]"],
+            ),
         ):
             await _does_not_hold(coder, script, sound_pair, name, says)
         edge = _other(sound_pair, "pairs.0.fasteners.0.length_mm", 9.0)
@@ -192,6 +204,7 @@ async def test_int_023_what_holds_parts_together(episodes: Episodes) -> None:
         for script, connections in (
             (_script(cover_mm=4.008), edge),
             (_script(tilt_deg=0.4), sound_pair),
+            (_script(deep_mm=4.0, hollow_mm=16.0), sound_pair),
         ):
             judged = await _judged(coder, script, connections)
             held = [each for each in judged.findings if each.where.startswith(("pairs", "joints"))]
