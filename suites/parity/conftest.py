@@ -17,13 +17,14 @@ from harness_core.front.skips import not_run
 from suites.parity.compare import load_backends
 from suites.parity.launcher import Backend
 from suites.parity.live import live_worlds
+from suites.parity.program import load_program
 from suites.parity.shell import MANIFEST, Shell
 from suites.parity.sides import Observation, Sides
 from suites.parity.tools.command import Commands
 from suites.parity.world import World, simulated
 
 #: Tests that the reference system may have of its own need a session with `own_tests`.
-collect_ignore = ["reference-system"]
+collect_ignore = ["reference-system", "foreign"]
 
 REFERENCE: Final = Path(__file__).with_name("backends.py")
 
@@ -53,6 +54,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "simulated(why): needs the models of the tools, and is left out by --live"
     )
     config.addinivalue_line("markers", "live(why): looks at a real tool, and needs --live")
+    config.addinivalue_line("markers", "foreign: runs the suite on products of foreign/")
+    config.addinivalue_line(
+        "markers",
+        "library(why): looks into the launcher's own process, and needs one that is a library",
+    )
     try:
         backends_of(config)
     except BadInput as error:
@@ -68,10 +74,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def backends_of(config: pytest.Config) -> Sequence[Backend]:
-    """The backends under test: the reference's, or those of the file given with ``--subject``."""
+    """The backends under test: the reference's, or those of the file given with ``--subject``.
+
+    A Python file is an adapter of a library, a TOML file says how a program is run.
+    """
     if _BACKENDS not in config.stash:
-        given = config.getoption("--subject")
-        config.stash[_BACKENDS] = load_backends(Path(given) if given else REFERENCE)
+        path = Path(config.getoption("--subject") or REFERENCE)
+        is_program = path.suffix == ".toml"
+        config.stash[_BACKENDS] = load_program(path) if is_program else load_backends(path)
     return config.stash[_BACKENDS]
 
 
@@ -117,6 +127,14 @@ def real_worlds(
     return live_worlds(run, docker=docker, say=say)
 
 
+@pytest.fixture(autouse=True)
+def _of_a_library(request: pytest.FixtureRequest, backends: Sequence[Backend]) -> None:
+    """Leave out what can be seen of a library alone."""
+    marker = request.node.get_closest_marker("library")
+    if marker is not None and not all(backend.in_process for backend in backends):
+        not_run("subject", f"the launcher is a program: {marker.args[0]}")
+
+
 @pytest.fixture
 def faked_home() -> Iterator[Path]:
     """A home directory that exists in memory only, and so does every other file."""
@@ -139,7 +157,8 @@ def sides(request: pytest.FixtureRequest, backends: Sequence[Backend]) -> Sides:
     """Every backend, in simulated worlds or in real ones; what a scenario showed is remembered."""
     seen = seen_before(request.config)
     if not request.config.getoption("--live"):
-        home: Path = request.getfixturevalue("faked_home")
+        in_memory = all(backend.in_process for backend in backends)
+        home: Path = request.getfixturevalue("faked_home" if in_memory else "tmp_path")
         return Sides(backends=backends, make_world=simulated, homes=home, seen=seen)
     there = [backend for backend in backends if not closed_reason(backend.live)]
     home, make = request.getfixturevalue("tmp_path"), request.getfixturevalue("real_worlds")

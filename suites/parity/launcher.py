@@ -99,6 +99,8 @@ class Backend:
         applies_proposals: it can change the image of a bottle; otherwise it must refuse to.
         allowances: documented differences between this backend and the others.
         live: the gate that says whether it can run for real here.
+        in_process: the launcher is a library: what it does to files and what it holds can be seen
+            from the test's own process. One that is a program needs files that are really there.
     """
 
     name: str
@@ -107,3 +109,4 @@ class Backend:
     applies_proposals: bool
     allowances: tuple[Allowance, ...] = ()
     live: str
+    in_process: bool = True

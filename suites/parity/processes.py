@@ -15,11 +15,12 @@ import socket  # lint: allow driver: both ends are this test, which decides when
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from harness_core.base.wait import until_blocking
 from suites.parity.compare import Call, Reply
 from suites.parity.launcher import Launcher
 from suites.parity.sides import Sides
@@ -114,14 +115,22 @@ class Process:
             if self.at.kind == "done":
                 _send(self._connection, None)
             else:
-                os.kill(self.pid, signal.SIGKILL)
+                os.killpg(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
             self._connection.close()
+            # A launcher that is a program is gone once each of its processes is.
+            until_blocking(
+                lambda: not _alive(self.pid),
+                seconds=_WAITS_S,
+                action="wait for the end of a launcher that was killed",
+                poll_s=_GLANCE_S,
+            )
 
     def _waits_for_a_lock(self) -> bool:
-        """Whether the kernel lets it wait for another process."""
+        """Whether the kernel lets it wait for another process, it or what it runs."""
         lines = Path("/proc/locks").read_text().splitlines()
-        return any(" -> " in line and f" {self.pid} " in line for line in lines)
+        waiting = [line.split()[5] for line in lines if " -> " in line]
+        return any(_group(int(pid)) == self.pid for pid in waiting)
 
     def _release(self) -> None:
         """Let it do what it stopped before."""
@@ -180,8 +189,12 @@ def in_a_process(sides: Sides, world: World, act: Act) -> Iterator[Process]:
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
+        os.setpgid(0, 0)
         ours.close()
         _live(sides, world, act, theirs)
+    with suppress(OSError):
+        # Whichever of the two comes first.
+        os.setpgid(pid, pid)
     theirs.close()
     process = Process(world, ours, pid)
     try:
@@ -189,6 +202,27 @@ def in_a_process(sides: Sides, world: World, act: Act) -> Iterator[Process]:
         yield process
     finally:
         process.kill()
+
+
+def _group(pid: int) -> int:
+    """The group of a process; 0 for one that has ended."""
+    with suppress(ProcessLookupError):
+        return os.getpgid(pid)
+    return 0
+
+
+def _alive(group: int) -> bool:
+    """Whether a process of a group runs; those that have ended and nobody waited for do not."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and _group(int(folder.name)) == group:
+            with suppress(OSError):
+                if (folder / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+                    return True
+    return False
 
 
 class _Child:

@@ -189,6 +189,7 @@ def open_files() -> int:
 
 
 @pytest.mark.covers("PARITY-BOTTLE")
+@pytest.mark.library("its descriptors are counted")
 @pytest.mark.simulated("its files are really there")
 @pytest.mark.parametrize("how", BENT)
 def test_a_copy_leaves_nothing_open(there: Sides, backend: Backend, how: str) -> None:

@@ -29,6 +29,7 @@ from suites.parity.world import OTHER_IMAGE, World
 
 pytestmark = [
     pytest.mark.covers("PARITY-CLEANUP", "PARITY-RESUME"),
+    pytest.mark.library("what it does to files is made to fail"),
     pytest.mark.simulated("the tools stay with the test"),
 ]
 

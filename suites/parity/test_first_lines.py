@@ -34,7 +34,7 @@ LINES: Final[dict[str, tuple[Body, dict[str, object], str]]] = {
         TWO,
         {"env": {"FIRST": "one", "SECOND": "two"}},
         (
-            "docker regressed: env.SECOND is absent, expected 'two' "
+            "docker regressed: env 'SECOND': expected 'two', found absent "
             "(says the scenario; smolmachines 'two', bubblewrap 'two') [row]"
         ),
     ),
@@ -42,7 +42,7 @@ LINES: Final[dict[str, tuple[Body, dict[str, object], str]]] = {
         TWO,
         {"env": {"FIRST": "one", "SECOND": "two"}},
         (
-            "smolmachines regressed: env.FIRST is '\"one\"', expected 'one' "
+            "smolmachines regressed: env 'FIRST': expected 'one', found '\"one\"' "
             "(says the scenario; docker 'one', bubblewrap 'one') [row]"
         ),
     ),
@@ -50,7 +50,7 @@ LINES: Final[dict[str, tuple[Body, dict[str, object], str]]] = {
         TWO,
         {"came along from the host": []},
         (
-            "bubblewrap regressed: came along from the host[0] is 'HOST_ONLY', expected absent "
+            "bubblewrap regressed: came along from the host[0]: expected absent, found 'HOST_ONLY' "
             "(says the scenario; docker absent, smolmachines absent) [row]"
         ),
     ),
@@ -58,7 +58,7 @@ LINES: Final[dict[str, tuple[Body, dict[str, object], str]]] = {
         launch_and_use(TYPED),
         {"exposed": {}},
         (
-            "smolmachines regressed: exposed.argv[0] is 'TOKEN', expected absent "
+            "smolmachines regressed: exposed 'argv[0]': expected absent, found 'TOKEN' "
             "(says the scenario; docker absent, bubblewrap absent) [row]"
         ),
     ),
@@ -66,16 +66,16 @@ LINES: Final[dict[str, tuple[Body, dict[str, object], str]]] = {
         launch_and_use(TYPED),
         {"exposed": {}},
         (
-            "docker and smolmachines and bubblewrap regressed: exposed.log[0] is 'TOKEN', "
-            "expected absent (says the scenario) [row]"
+            "docker and smolmachines and bubblewrap regressed: exposed 'log[0]': expected absent, "
+            "found 'TOKEN' (says the scenario) [row]"
         ),
     ),
     "prompt-answer-stripped": (
         launch_and_use(TYPED),
         {"env": {"TOKEN": " canary "}},
         (
-            "docker and smolmachines and bubblewrap regressed: env.TOKEN is 'canary', "
-            "expected ' canary ' (says the scenario) [row]"
+            "docker and smolmachines and bubblewrap regressed: env 'TOKEN': expected ' canary ', "
+            "found 'canary' (says the scenario) [row]"
         ),
     ),
 }

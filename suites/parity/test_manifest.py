@@ -105,7 +105,6 @@ MANIFESTS: Final = {
     "env-name-is-empty": ('---\nenv:\n  "": canary-4711\n---\n', "env"),
     "env-name-is-a-list": ("---\nenv:\n  ? [WRONG]\n  : canary-4711\n---\n", "dev.md"),
     "env-name-ends-in-a-newline": ('---\nenv:\n  "WRONG\\n": canary-4711\n---\n', "WRONG"),
-    "deeper-than-can-be-read": (f"---\ngit: {{a: {'[' * 3_000}{']' * 3_000}}}\n---\n", "dev.md"),
 }
 
 #: What a value that stands under `env` here has in it, as it is written or as a program has it.
@@ -128,19 +127,20 @@ def test_a_bad_manifest_is_refused(sides: Sides, backend: Backend, what: str) ->
         outcome, _ = try_to_start(world, launcher)
         return {
             "outcome": outcome.happened,
-            "mentions": outcome.mentions("dev.md", mention),
-            "values shown in error or log": values_shown(outcome, world),
-            "guests": sorted(world.guests()),
             "commands": [str(call) for call in world.commands.calls],
+            "guests": sorted(world.guests()),
+            "values shown in error or log": values_shown(outcome, world),
+            "mentions": outcome.mentions("dev.md", mention),
             "recorded": sorted(world.state.iterdir()) if world.state.is_dir() else [],
         }
 
+    # What was done comes before what was said: it tells why.
     expected = {
         "outcome": "refused",
-        "mentions": {"dev.md": True, mention: True},
-        "values shown in error or log": [],
-        "guests": [],
         "commands": [],
+        "guests": [],
+        "values shown in error or log": [],
+        "mentions": {"dev.md": True, mention: True},
         "recorded": [],
     }
     sides.check_side(backend, f"manifest/{what}", body, expected=expected)
@@ -169,6 +169,23 @@ ENTRIES: Final = {
     "a-sign-that-is-none": "canary-4711\x07",
     "given-twice": "canary-4711\n  WRONG: canary-47110",
 }
+
+
+def test_a_manifest_however_deep_is_no_crash(sides: Sides, backend: Backend) -> None:
+    """One that is deeper than a launcher can read is refused by its file; another may read it."""
+    deep = "[" * 3_000 + "]" * 3_000
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_manifest("dev", f"---\nimage: {world.image}\ngit: {{a: {deep}}}\n---\n")
+        outcome, _ = try_to_start(world, launcher)
+        return {
+            "no traceback": outcome.happened in ("done", "refused"),
+            "names the file, or runs": outcome.happened == "done" or "dev.md" in outcome.text,
+            "guests": sorted(world.guests()),
+        }
+
+    expected = {"no traceback": True, "names the file, or runs": True, "guests": []}
+    sides.check_side(backend, "manifest/deep", body, expected=expected)
 
 
 @pytest.mark.covers("PARITY-FORWARDED-ENV")

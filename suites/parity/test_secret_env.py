@@ -390,6 +390,7 @@ def reprs(package: str) -> list[str]:
     ]
 
 
+@pytest.mark.library("its objects are looked at")
 def test_nothing_shows_a_value_when_it_is_printed(sides: Sides, backend: Backend) -> None:
     """Whatever a launcher holds while a bottle runs, no repr of it has what was typed or given."""
     values = {"TYPED": "canary-typed", "GIVEN": "canary-given", "WRITTEN": "canary-written"}

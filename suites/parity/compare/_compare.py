@@ -81,11 +81,11 @@ class Difference:
         ]
         if self.why == "":
             sides = ", ".join(f"{name} {shown(value)}" for name, value in self.seen.items())
-            return f"{wrong} differ: {self.field}: {sides}"
+            return f"{wrong} differ: {_told(self.field)}: {sides}"
         also = f"; {', '.join(others)}" if others else ""
         return (
-            f"{wrong} regressed: {self.field} is {culprit}, expected {shown(self.expected)} "
-            f"({self.why}{also})"
+            f"{wrong} regressed: {_told(self.field)}: expected {shown(self.expected)}, found "
+            f"{culprit} ({self.why}{also})"
         )
 
 
@@ -117,6 +117,8 @@ def compare(
 ) -> tuple[Difference, ...]:
     """Every difference between what backends did and what they should have done.
 
+    They come in the order of what is expected: a scenario names first what tells most.
+
     Args:
         observations: backend → what it did; at least one.
         expected: the fields that the scenario itself determines. A mapping in it is whole: a
@@ -125,15 +127,15 @@ def compare(
     """
     sides = {backend: fields_of(observation) for backend, observation in observations.items()}
     wanted = fields_of(expected)
-    roots = {name.split(".")[0].split("[")[0] for name in map(str, expected)}
-    names = dict.fromkeys([*wanted, *(name for fields in sides.values() for name in fields)])
+    found = dict.fromkeys([*wanted, *(name for fields in sides.values() for name in fields)])
+    order = {root: at for at, root in enumerate(dict.fromkeys(map(_root, map(str, expected))))}
+    names = sorted(found, key=lambda name: order.get(_root(name), len(order)))
     differences: list[Difference] = []
     for name in names:
         seen = {backend: _field(fields, name) for backend, fields in sides.items()}
         if _FILLED in seen.values():
             continue
-        root = name.split(".")[0].split("[")[0]
-        if name in wanted or root in roots:
+        if name in wanted or _root(name) in order:
             judged = _against_expected(name, seen, wanted.get(name, ABSENT), allowances)
         else:
             judged = _against_each_other(name, seen, allowances)
@@ -179,6 +181,17 @@ def check_parity(
     ]
     if differences:
         raise ParityError(scenario, differences)
+
+
+def _told(name: str) -> str:
+    """A field as a sentence has it: what is one of many is quoted, so that sentences are alike."""
+    root, dot, rest = name.partition(".")
+    return f"{root} '{rest}'" if dot and "[" not in root else name
+
+
+def _root(name: str) -> str:
+    """The field of an observation that a name is below."""
+    return name.split(".", maxsplit=1)[0].split("[", maxsplit=1)[0]
 
 
 def _field(fields: Mapping[str, Any], name: str) -> Any:

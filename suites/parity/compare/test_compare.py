@@ -39,7 +39,7 @@ def test_the_backend_that_is_not_as_expected_is_named():
     bad = {**GOOD, "env": {"A": "1", "B": "three"}}
 
     assert (
-        "smol regressed: env.B is 'three', expected 'two' (says the scenario; docker 'two') [row]"
+        "smol regressed: env 'B': expected 'two', found 'three' (says the scenario; docker 'two') [row]"
         == first_line({"docker": GOOD, "smol": bad}, expected={"env": GOOD["env"]})
     )
 
@@ -47,10 +47,10 @@ def test_the_backend_that_is_not_as_expected_is_named():
 @pytest.mark.parametrize(
     ("env", "reported"),
     [
-        ({"A": "1"}, "smol regressed: env.B is absent, expected 'two'"),
-        ({**GOOD["env"], "C": "x"}, "smol regressed: env.C is 'x', expected absent"),
-        ({"A": 1, "B": "two"}, "smol regressed: env.A is 1, expected '1'"),
-        ({}, "smol regressed: env.A is absent"),
+        ({"A": "1"}, "smol regressed: env 'B': expected 'two', found absent"),
+        ({**GOOD["env"], "C": "x"}, "smol regressed: env 'C': expected absent, found 'x'"),
+        ({"A": 1, "B": "two"}, "smol regressed: env 'A': expected '1', found 1"),
+        ({}, "smol regressed: env 'A': expected '1', found absent"),
     ],
 )
 def test_a_mapping_that_is_expected_is_whole(env, reported):
@@ -77,7 +77,7 @@ def test_backends_that_are_wrong_alike_are_all_named():
     bad = {"env": {"A": "leak"}}
 
     assert first_line({"docker": bad, "smol": bad}, expected={"env": {"A": "1"}}).startswith(
-        "docker and smol regressed: env.A is 'leak', expected '1'"
+        "docker and smol regressed: env 'A': expected '1', found 'leak'"
     )
 
 
@@ -93,7 +93,7 @@ def test_a_majority_names_the_odd_one():
     sides = {"docker": {"code": 0}, "smol": {"code": 1}, "bwrap": {"code": 0}}
 
     assert (
-        "smol regressed: code is 1, expected 0 (the other backends agree; docker 0, bwrap 0) [row]"
+        "smol regressed: code: expected 0, found 1 (the other backends agree; docker 0, bwrap 0) [row]"
         == first_line(sides)
     )
     assert first_line({**sides, "bwrap": {"code": 2}}).startswith(
@@ -109,10 +109,10 @@ def test_a_documented_difference_passes_and_only_exactly_that():
     check_parity("row", {"docker": good, "smol": other}, expected=good, allowances=[allowance])
     assert first_line(
         {"docker": other, "smol": other}, expected=good, allowances=[allowance]
-    ).startswith("docker regressed: argv.A is True, expected False")
+    ).startswith("docker regressed: argv 'A': expected False, found True")
     stale = first_line({"docker": good, "smol": good}, expected=good, allowances=[allowance])
     assert stale.startswith(
-        "smol regressed: argv.A is False, expected True (allowed because it has no env file"
+        "smol regressed: argv 'A': expected True, found False (allowed because it has no env file"
     )
     check_parity("row", {"docker": good, "smol": other}, expected={}, allowances=[allowance])
 
@@ -130,6 +130,15 @@ def test_one_side_is_judged():
     assert [("bwrap",)] == [each.backends for each in caught.value.differences]
 
 
+def test_what_is_expected_first_is_told_first():
+    """Also where it should have been empty: what a scenario names first tells most."""
+    seen = {"docker": {"said": "no", "calls": ["run"]}, "smol": {"said": "yes", "calls": []}}
+
+    assert first_line(seen, expected={"calls": [], "said": "yes"}).startswith(
+        "docker regressed: calls[0]: expected absent, found 'run'"
+    )
+
+
 def test_every_difference_is_listed():
     """Further differences follow the first line, the undecided ones last."""
     with pytest.raises(ParityError) as caught:
@@ -140,7 +149,7 @@ def test_every_difference_is_listed():
         )
     lines = str(caught.value).splitlines()
 
-    assert lines[0].startswith("smol regressed: env.A")
+    assert lines[0].startswith("smol regressed: env 'A'")
     assert "also: docker and smol differ: x: docker 1, smol 2" == lines[1]
 
 
