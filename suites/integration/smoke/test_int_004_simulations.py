@@ -105,26 +105,42 @@ async def test_int_004_one_simulation_at_a_time(episodes: Episodes) -> None:
 @pytest.mark.integration_p0
 @pytest.mark.slow
 async def test_int_004_a_place_in_the_queue_is_of_who_asked(episodes: Episodes) -> None:
-    """A design that takes long to build has the place of its request: what is asked for later runs later."""
+    """A design that takes long to build has the place of its request: what is asked for later runs later.
+
+    Also who asks when one that has waited runs: it waits for that one.
+    """
     token = new_token()
-    first, second = (episodes.session(f"{token}-{name}") for name in ("slow", "quick"))
-    await first.write("model.py", _GATED + PART_SCRIPT)
-    await second.write("scene.xml", scene())
+    sessions = [episodes.session(f"{token}-{name}") for name in ("slow", "slower", "quick")]
+    first, second, third = sessions
+    for session in (first, second):
+        await session.write("model.py", _GATED + PART_SCRIPT)
+    await third.write("scene.xml", scene())
     answers: dict[int, Response] = {}
-    asked = [(first, _asked("model.py", 0.1)), (second, _asked("scene.xml", 0.1))]
+    bodies = [_asked("model.py", 0.1), _asked("model.py", 0.2), _asked("scene.xml", 0.1)]
+
+    async def first_is_answered() -> bool:
+        return 0 in answers
+
     async with trio.open_nursery() as nursery:
-        for number, (session, body) in enumerate(asked):
+        for number, (session, body) in enumerate(zip(sessions, bodies, strict=True)):
             nursery.start_soon(_simulate, session, body, answers, number)
             await _is_asked(episodes, session.id, f"{token}-{number}", body, number)
-        await first.write("go-on", "on")
+            if session is second:
+                await first.write("go-on", "on")
+                await eventually(
+                    first_is_answered, seconds=_TURN_S, expected="the first run to end"
+                )
+        await second.write("go-on", "on")
 
     for number, answer in answers.items():
         assert 200 == answer.status, f"expected run {number}, found {answer}"
-    slow, quick = (_times(answers[number].json()) for number in (0, 1))
-    in_order([slow[0], quick[0]], what="times of queueing, in the order of the requests")
-    assert slow[2] <= quick[1], (
-        f"expected the design that was asked for first to run first: {slow}, the other {quick}"
-    )
+    times = [_times(answers[number].json()) for number in range(3)]
+    in_order([queued for queued, _, _ in times], what="times of queueing, as they were asked for")
+    for before, after in itertools.pairwise(times):
+        assert before[2] <= after[1], (
+            "expected what was asked for first to run first, and alone; found one that ended at "
+            f"{before[2]:%T.%f}, and the next, which began at {after[1]:%T.%f}"
+        )
 
 
 #: A script's beginning that lasts until the test lets it go on.
