@@ -1,12 +1,10 @@
 """The subject file of a daemon, read whole: a table or key that no test reads is a mistake.
 
-What each table means: README.md. What a capability needs of them must be there when the file claims
-the capability.
+What each table means: README.md. What a capability needs of them: suite.toml.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -144,20 +142,6 @@ class DaemonTables(Tables, frozen=True):
     tui: Tui | None = None
 
 
-#: Capability → the table and its keys that tests of it read.
-_NEEDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
-    "cli": (
-        "cli",
-        ("gateways", "link", "links", "say", "shell", "skills", "status", "stop", "unlink"),
-    ),
-    "echo": ("texts", ("echo",)),
-    "eval-text": ("texts", ("eval",)),
-    "emacs": ("emacs", ("library", "say", "insert", "insert_under")),
-    "providers": ("providers", ("all_down", "env", "each")),
-    "shell-text": ("texts", ("shell",)),
-    "tui": ("tui", ("argv", "prompt", "connected", "lost")),
-}
-
 #: What tests of skill files read.
 _OF_SKILLS: Final = ("order", "answers", "reasons")
 
@@ -173,17 +157,9 @@ def read_subject(path: Path) -> Subject:
     """
     subject = load_subject(path)
     subject.read_tables(DaemonTables)
-    for capability, (table, keys) in _NEEDS.items():
-        if capability in subject.capabilities:
-            _check(subject, table, keys, why=f"the capability {capability!r} is claimed")
-    if "files" in subject.table("skills"):
-        _check(subject, "skills", _OF_SKILLS, why="there are files of skills")
+    skills = subject.table("skills")
+    for key in _OF_SKILLS if "files" in skills else ():
+        if key not in skills:
+            expected = "it there, since there are files of skills"
+            raise BadInput(path, key=f"skills.{key}", found=None, expected=expected)
     return subject
-
-
-def _check(subject: Subject, table: str, keys: tuple[str, ...], *, why: str) -> None:
-    for key in keys:
-        if key not in subject.table(table):
-            raise BadInput(
-                subject.path, key=f"{table}.{key}", found=None, expected=f"it there, since {why}"
-            )

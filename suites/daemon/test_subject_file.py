@@ -1,6 +1,7 @@
 """The reference's subject file, with every mistake that a hurry makes: no daemon is started."""
 
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -8,9 +9,13 @@ import pytest
 
 from harness_core.assurance.conformance import check_reader, to_toml
 from harness_core.base.errors import BadInput
-from suites.daemon.subject_file import read_subject
+from harness_core.system.staging import subject_of
+from harness_core.system.suites import find_root, load_suite
 
-REFERENCE: Final = Path(__file__).with_name("reference-system") / "subject.toml"
+FOLDER: Final = Path(__file__).parent
+REFERENCE: Final = FOLDER / "reference-system" / "subject.toml"
+
+read_subject = partial(subject_of, load_suite(FOLDER), root=find_root(FOLDER))
 
 pytestmark = pytest.mark.aside("reads a file of the suite")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from harness_core.assurance.gates import check_names
 from harness_core.assurance.planted import Fault, load_faults
 from harness_core.assurance.requirements._blackbox import Rules, check_test_file
+from harness_core.assurance.requirements._capabilities import check_capabilities
 from harness_core.assurance.requirements._circles import check_circles
 from harness_core.assurance.requirements._coverage import (
     Covering,
@@ -72,6 +73,7 @@ def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
         )
         yield from check_test_file(file, rules)
     tests = covering_tests(files)
+    yield from check_capabilities(suite, list(files.values()), tests, root=root)
     faults = load_faults(suite.faults) if suite.faults is not None else ()
     yield from _check_faults(suite, faults, tests, root=root)
     if suite.ledger is not None:

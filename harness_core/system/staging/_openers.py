@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness_core.base.errors import BadInput
+from harness_core.system.claims import check_claims
 from harness_core.system.staging._missing import check_libraries
 from harness_core.system.subject import Subject, load_subject
 
@@ -75,7 +76,9 @@ def subject_of(suite: Suite, given: Path | None, *, root: Path) -> Subject:
     reader: Callable[[Path], Subject] = (
         _load(suite, "reader", root=root) if suite.reader else load_subject
     )
-    return reader(path)
+    subject = reader(path)
+    check_claims(subject, suite)
+    return subject
 
 
 def _load(suite: Suite, key: str, *, root: Path) -> Any:

@@ -1,6 +1,7 @@
 """What a suite folder declares about itself, and where the suites of a tree are.
 
 - ``_root.py``: the root of a tree of suites, and the suite of a file, found from below.
+- ``_capability.py``: :class:`Capability`, what products of its kind may be able to do.
 - ``_suite.py``: ``suite.toml`` read and checked into :class:`Suite` and :class:`SuiteSession`.
 - ``_pyproject.py``: what the ``pyproject.toml`` of a tree says of its suites.
 
@@ -8,6 +9,7 @@
 because it must run where harness_core is not installed.
 """
 
+from harness_core.system.suites._capability import Capability
 from harness_core.system.suites._pyproject import Pyproject, read_pyproject
 from harness_core.system.suites._root import find_root, suite_folder
 from harness_core.system.suites._suite import (
@@ -23,6 +25,7 @@ from harness_core.system.suites._suite import (
 __all__ = [
     "RESERVED",
     "RESERVED_BENCHES",
+    "Capability",
     "Pyproject",
     "Suite",
     "SuiteBench",

@@ -19,6 +19,7 @@ from harness_core.base.reading import (
     like,
     read_toml,
 )
+from harness_core.system.suites._capability import Capability
 from harness_core.system.suites._pyproject import read_pyproject
 
 __all__ = [
@@ -160,12 +161,14 @@ class Suite(_SuiteTable, frozen=True, kw_only=True):
         folder: where it lies.
         sessions: its nox sessions.
         benches: its benchmarks.
+        capabilities: what a subject file may claim, in the order of the file.
         optional_gates: what CI may do without, gate → why; any other closed gate is an error there.
     """
 
     folder: Path
     sessions: tuple[SuiteSession, ...]
     benches: tuple[SuiteBench, ...] = ()
+    capabilities: tuple[Capability, ...] = ()
     optional_gates: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -177,6 +180,7 @@ class _File(Table, frozen=True):
         tuple[SuiteSession, ...], Meta(min_length=1, description="at least one [[session]]")
     ]
     bench: Annotated[tuple[SuiteBench, ...], Meta(description="[[bench]] tables")] = ()
+    capability: Annotated[tuple[Capability, ...], Meta(description="[[capability]] tables")] = ()
     optional_gates: dict[str, Text] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -184,7 +188,7 @@ class _File(Table, frozen=True):
             if row.own_tests and self.suite.subject is None:
                 expected = "a suite with a subject to run them in"
                 raise Misfit("session", number, "own_tests", expected=expected)
-        for kind in ("session", "bench"):
+        for kind in ("session", "bench", "capability"):
             names = [row.name for row in getattr(self, kind)]
             for name in names:
                 if names.count(name) > 1:
@@ -237,11 +241,21 @@ def load_suite(folder: Path) -> Suite:
                     "a file or folder below the suite folder",
                 )
                 raise BadInput(path, key=key, found=each, expected=expected)
+    named = [
+        (f"capability.{row.name}.shown_by", test)
+        for row in file.capability
+        for test in row.shown_by
+    ]
+    for key, test in named:
+        if not (folder / test.partition("::")[0]).is_file():
+            expected = "FILE.py::TEST with a file below the suite folder"
+            raise BadInput(path, key=key, found=test, expected=expected)
     return Suite(
         **structs.asdict(table),
         folder=folder,
         sessions=file.session,
         benches=file.bench,
+        capabilities=file.capability,
         optional_gates=file.optional_gates,
     )
 

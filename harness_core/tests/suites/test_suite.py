@@ -42,6 +42,17 @@ group = "heavy"
 name = "scale"
 summary = "How it grows."
 script = "bench.py"
+
+[[capability]]
+name = "route.v1"
+demands = "It routes."
+shown_by = ["bench.py::test_route[row]"]
+needs = ["texts.echo"]
+
+[[capability]]
+name = "echo"
+demands = "It says what it is told."
+shown_by = ["bench.py::TestEcho::test_echo"]
 """
 
 
@@ -81,6 +92,8 @@ def test_suite_is_read(tree):
     assert {"docker": "only the big machines have it"} == suite.optional_gates
     (bench,) = suite.benches
     assert ("scale", tree / "suites/demo/bench.py") == (bench.name, bench.script)
+    route, echo = suite.capabilities
+    assert ("route.v1", ("texts.echo",), ()) == (route.name, route.needs, echo.needs)
     assert (False, "p1", ("more",)) == (
         second.default,
         second.markers,
@@ -114,6 +127,13 @@ def test_suite_is_read(tree):
             "optional_gates.docker",
             "a text that is not empty",
         ),
+        ('"route.v1"', '"Route"', "capability[0].name", "a text like"),
+        ('"route.v1"', '"echo"', "capability.name", "a name used once"),
+        ('"It routes."', '""', "capability[0].demands", "a text that is not empty"),
+        ('"bench.py::test_route[row]"', "", "capability[0].shown_by", "ids of tests, at least one"),
+        ('"bench.py::test_r', '"bench.py:test_r', "capability[0].shown_by[0]", "a text like"),
+        ('"bench.py::test_r', '"b.py::test_r', "capability.route.v1.shown_by", "FILE.py::TEST"),
+        ('["texts.echo"]', '["texts.", "x"]', "capability[0].needs[0]", "a text like"),
         ('"scale"', '"postgres"', "bench[0].name", "a name no benchmark of the harness has"),
         ("extras =", "budget_usd = -1\nextras =", "suite.budget_usd", "USD, from 0 on"),
         ("extras =", "budget_usd = inf\nextras =", "suite.budget_usd", "USD, from 0 on"),
