@@ -10,6 +10,7 @@ status.
 - ``hooks/_explore.py``: tests marked ``explore``, their share of the time, the fixture ``explore``.
 - ``hooks/_leaks.py``: what a test leaves to the garbage collector, and a run on the machine.
 - ``hooks/_end.py``: what a run leaves for its end, that of xdist workers too.
+- ``causes``: each failure at once, with the product's log; at the end their causes.
 - ``skips``, ``budget``, ``suite_fixtures.py``, ``harness_core.assurance.shards``: likewise.
 
 A run in which nothing but the harness went wrong exits with ``HARNESS_ERROR_EXIT`` instead of 1.
@@ -28,6 +29,7 @@ from harness_core.assurance.requirements import open_session
 from harness_core.base.errors import HarnessError
 from harness_core.base.machine import disk_full, is_disk_full
 from harness_core.front.budget import CostHooks
+from harness_core.front.causes import CauseHooks, IntervalHooks
 from harness_core.front.hooks import _end, _evidence, _explore, _gates, _leaks, _outcomes
 from harness_core.front.hooks._end import (
     HARNESS_ERROR_EXIT,
@@ -36,6 +38,7 @@ from harness_core.front.hooks._end import (
     is_worker,
     rows_for_the_end,
 )
+from harness_core.front.hooks._evidence import evidence_folders
 from harness_core.front.hooks._options import add_marks, add_options, check_options
 from harness_core.front.hooks._outcomes import COUNTER, add_kept, explain_failures, has_failed
 from harness_core.front.skips import SkipHooks, SkipRule
@@ -64,6 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SKIP_RULE] = rule
     config.pluginmanager.register(SkipHooks(rule))
     config.pluginmanager.register(CostHooks(config))
+    config.pluginmanager.register(IntervalHooks(evidence_folders))
+    if not is_worker(config):
+        config.pluginmanager.register(CauseHooks())
     check_options(config)
     open_session(config)
     shards.configure(config)

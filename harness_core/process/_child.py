@@ -6,8 +6,10 @@ import array
 import dataclasses
 import fcntl
 import os
+import re
 import signal
 import termios
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +29,12 @@ _READ_BYTES: Final = 65_536
 
 #: From SIGSTOP to the last thread that obeys it.
 _STOPPED_S: Final = 1.0
+
+#: What makes the name of a further child of one name; a death is told of all of them alike.
+_NUMBER: Final = re.compile(r"-\d+$")
+
+#: Shown of the last line of a child that died.
+_SAID_CHARS: Final = 200
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +89,9 @@ class Child:
         self._stop_signal = stop_signal
         self._grace_s = grace_s
         self._group_killed = False
+        #: Its end is somebody's wish, or somebody waits for it.
+        self._may_end = False
+        self._ended_s: float | None = None
         #: Around the pump's wait for output, which ends when the child does; one for each wait.
         self._waiting = trio.CancelScope()
         self._exited = trio.Event()
@@ -111,8 +122,26 @@ class Child:
                 log=self.log,
             )
 
+    def death(self, *, since_s: float) -> str:
+        """How it died, in a sentence; empty while it lives, and of an end that was asked for.
+
+        An end is asked for by a signal of ours, and by whoever waits for it.
+
+        Args:
+            since_s: earlier deaths are not told, in seconds of ``time.monotonic``.
+        """
+        if not self.returncode or self._may_end or self._ended_s is None or self._ended_s < since_s:
+            return ""
+        how = f"exited with {self.returncode}"
+        if self.returncode < 0:
+            how = f"was killed by {signal.Signals(-self.returncode).name}"
+        last = next((line for line in reversed(self.tail()) if line.strip()), "")
+        name = _NUMBER.sub("", self.name)
+        return f"{name} {how}" + (f", its last words: {last[:_SAID_CHARS]}" if last else "")
+
     async def wait(self) -> int:
         """Wait until it has exited and its output is read; returns the exit status."""
+        self._may_end = True
         await self._exited.wait()
         await self._drained.wait()
         assert self.returncode is not None
@@ -120,12 +149,14 @@ class Child:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the child alone; nothing happens when it is gone."""
+        self._note_wish()
         if self.returncode is None and _warden.start_time(self.pid) == self._start:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
         """SIGKILL to its whole process group, as a crash of the machine would."""
         self._group_killed = True
+        self._note_wish()
         self._signal_group(signal.SIGKILL)
 
     async def crash(self) -> tuple[str, ...]:
@@ -258,10 +289,15 @@ class Child:
             await until(none_left)
         return tuple(seen.values())
 
+    def _note_wish(self) -> None:
+        """It is asked to end; of one that has ended before it was asked, nothing changes."""
+        self._may_end = self._may_end or self.returncode is None
+
     def _note_exit(self, returncode: int) -> None:
         # Its last lines first: whoever sees that it has ended finds them in the tail.
         self._read_rest()
         self.returncode = returncode
+        self._ended_s = time.monotonic()
         self._exited.set()
         self._waiting.cancel()
 

@@ -79,6 +79,15 @@ class Run:
         self.evidence = evidence
         self._warden = warden
         self._nursery = nursery
+        self._children: list[Child] = []
+
+    def deaths(self, *, since_s: float) -> list[str]:
+        """Children that ended by themselves, and not well, each in a sentence.
+
+        Args:
+            since_s: earlier ones are not told, in seconds of ``time.monotonic``.
+        """
+        return [death for child in self._children if (death := child.death(since_s=since_s))]
 
     def directory(self, name: str, *, in_memory: bool = False) -> Path:
         """Make a disposable directory; it goes with the run, or with the sweep after it.
@@ -220,6 +229,7 @@ class Run:
             stop_signal=stop_signal,
             grace_s=grace_s,
         )
+        self._children.append(child)
         self._warden.watch(child)
         self._nursery.start_soon(child._pump)  # noqa: SLF001 - Run is the one maker of children
         return child

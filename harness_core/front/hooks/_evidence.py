@@ -24,6 +24,7 @@ from harness_core.front.hooks._outcomes import EVIDENCE
 from harness_core.process import Run, open_run
 
 _ROOT_EVIDENCE: Final = pytest.StashKey[Evidence]()
+_RUN_EVIDENCE: Final = pytest.StashKey[Evidence]()
 
 #: Folders that say nothing about a test but where all tests are.
 _FOLDERS_LEFT_OUT: Final = frozenset({"tests", "harness_core", "suites", "."})
@@ -47,7 +48,9 @@ def run_evidence(pytestconfig: pytest.Config) -> Evidence:
     root = _root_evidence(pytestconfig)
     # Not by the variable of xdist, which a pytest inherits that a test starts.
     worker = getattr(pytestconfig, "workerinput", {}).get("workerid", "")
-    return open_evidence(root.path / f"_run{worker}", redactor=root.redactor, wipe=True)
+    found = open_evidence(root.path / f"_run{worker}", redactor=root.redactor, wipe=True)
+    pytestconfig.stash[_RUN_EVIDENCE] = found
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -100,6 +103,12 @@ def harness_run(harness_loop: Loop, run_evidence: Evidence) -> Iterator[Run]:
 def token() -> str:
     """An unguessable word: an effect that carries it was caused by this very test."""
     return new_token()
+
+
+def evidence_folders(item: pytest.Item) -> list[Path]:
+    """Where processes of a test write: the evidence of the run, and its own; as far as they are open."""
+    stashes = (item.config.stash.get(_RUN_EVIDENCE, None), item.stash.get(EVIDENCE, None))
+    return [evidence.path for evidence in stashes if evidence is not None]
 
 
 def _root_evidence(config: pytest.Config) -> Evidence:

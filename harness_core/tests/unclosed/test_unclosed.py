@@ -136,7 +136,7 @@ def test_the_test_that_left_it_is_an_error(tmp_path, workers):
     env |= {"HARNESS_STATE_DIR": str(tmp_path / "state"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     plugins = ["-p", "harness_core.front.pytest_plugin", "-p", "xdist"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *plugins, "-rA", "--tb=short", workers],
+        [sys.executable, "-m", "pytest", *plugins, "-rN", "--tb=short", workers],
         cwd=tmp_path,
         env=env,
         capture_output=True,
