@@ -11,6 +11,7 @@ status.
 - ``hooks/_leaks.py``: what a test leaves to the garbage collector, and a run on the machine.
 - ``hooks/_end.py``: what a run leaves for its end, that of xdist workers too.
 - ``causes``: each failure at once, with the product's log; at the end their causes.
+- ``known``: failures that a file beside the subject file lists are neither green nor red.
 - ``skips``, ``budget``, ``suite_fixtures.py``, ``harness_core.assurance.shards``: likewise.
 
 A run in which nothing but the harness went wrong exits with ``HARNESS_ERROR_EXIT`` instead of 1.
@@ -41,6 +42,7 @@ from harness_core.front.hooks._end import (
 from harness_core.front.hooks._evidence import evidence_folders
 from harness_core.front.hooks._options import add_marks, add_options, check_options
 from harness_core.front.hooks._outcomes import COUNTER, add_kept, explain_failures, has_failed
+from harness_core.front.known import KnownHooks
 from harness_core.front.skips import SkipHooks, SkipRule
 from harness_core.front.suite_fixtures import check_subjects, give_fixtures
 from harness_core.system.suites import suite_folder
@@ -48,6 +50,7 @@ from harness_core.system.suites import suite_folder
 __all__ = ["HARNESS_ERROR_EXIT", "add_kept", "add_summary", "explain_failures", "has_failed"]
 
 _SKIP_RULE: Final = pytest.StashKey[SkipRule]()
+_KNOWN: Final = pytest.StashKey[KnownHooks]()
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -63,13 +66,16 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and check what the environment demands, before anything runs."""
     add_marks(config)
-    rule = SkipRule(config.rootpath, foreign=bool(config.getoption("--subject")))
+    foreign = bool(config.getoption("--subject"))
+    rule = SkipRule(config.rootpath, foreign=foreign)
     config.stash[_SKIP_RULE] = rule
     config.pluginmanager.register(SkipHooks(rule))
     config.pluginmanager.register(CostHooks(config))
     config.pluginmanager.register(IntervalHooks(evidence_folders))
     if not is_worker(config):
         config.pluginmanager.register(CauseHooks())
+    config.stash[_KNOWN] = KnownHooks(config, foreign=foreign)
+    config.pluginmanager.register(config.stash[_KNOWN])
     check_options(config)
     open_session(config)
     shards.configure(config)
@@ -82,13 +88,13 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, None, None]:
     """Refuse to run with a mistake in a marker or a file, also one that a suite's conftest finds."""
     collected = list(items)
     try:
         yield
-        _check_collection(config, collected)
+        _check_collection(config, collected, whole=not session.testsfailed)
     except HarnessError as error:
         if not is_worker(config):
             raise pytest.UsageError(str(error)) from None
@@ -97,14 +103,21 @@ def pytest_collection_modifyitems(
         items.clear()
 
 
-def _check_collection(config: pytest.Config, items: list[pytest.Item]) -> None:
+def _check_collection(config: pytest.Config, items: list[pytest.Item], *, whole: bool) -> None:
     """Markers and files that name no gate, now that every conftest has registered its own.
+
+    Args:
+        config: of the run.
+        items: all that were collected.
+        whole: every module could be collected.
 
     Raises:
         BadInput: the first one.
     """
     config.stash[_SKIP_RULE].check(item.path for item in items)
-    check_subjects(config, {folder for item in items if (folder := suite_folder(item.path))})
+    folders = {folder for item in items if (folder := suite_folder(item.path))}
+    subjects = check_subjects(config, folders)
+    config.stash[_KNOWN].collected(items, subjects=subjects, whole=whole)
     for item in items:
         for marker in item.iter_markers("requires"):
             gates.check_names(marker.args, where=f"{item.nodeid}: requires")

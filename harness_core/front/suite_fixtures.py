@@ -51,19 +51,24 @@ def give_fixtures(collector: pytest.Collector) -> None:
         _register(collector, "gateway", _gateway, scope="session")
 
 
-def check_subjects(config: pytest.Config, folders: set[Path]) -> None:
+def check_subjects(config: pytest.Config, folders: set[Path]) -> dict[Path, Path]:
     """Nothing is run with a mistake in a suite.toml or a subject file.
 
     Args:
         config: of the run.
         folders: of the suites that are chosen.
 
+    Returns:
+        Folder → subject file of this run, of each suite that has one.
+
     Raises:
         BadInput: the first one.
     """
-    for suite in map(load_suite, sorted(filter(_is_suite, folders))):
-        if suite.subject is not None:
-            _subject(config, suite, root=find_root(suite.folder))
+    return {
+        suite.folder: _subject(config, suite, root=find_root(suite.folder)).path
+        for suite in map(load_suite, sorted(filter(_is_suite, folders)))
+        if suite.subject is not None
+    }
 
 
 def suite_subject(config: pytest.Config, folder: Path) -> Subject:

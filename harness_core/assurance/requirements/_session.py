@@ -146,13 +146,13 @@ def _outcome(report: pytest.TestReport) -> Outcome:
         ours = getattr(report, "harness_error", False)
         return Outcome(ending=Ending.ERROR if ours else Ending.FAILED)
     if report.skipped:
+        chosen = getattr(report, "not_run_chosen", False)
         expected = getattr(report, "wasxfail", None)
         if expected is not None:
             reason = f"known failure: {expected.removeprefix('reason: ')}"
-            return Outcome(ending=Ending.SKIPPED, reason=reason)
+            return Outcome(ending=Ending.SKIPPED, reason=reason, chosen=chosen)
         text = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
         reason = text.removeprefix("Skipped: ") or "without a reason"
-        chosen = getattr(report, "not_run_chosen", False)
         return Outcome(ending=Ending.SKIPPED, reason=reason, chosen=chosen)
     return Outcome(ending=Ending.PASSED)
 
