@@ -10,6 +10,7 @@ nox -s mutate -- e2e --sample 20    change its product in 20 small ways: what do
 nox -s coverage                     what all tests execute of the harness (-- e2e: of that product)
 nox -s faults -- e2e                plant the faults of a suite, each must turn its tests red
 nox -s e2e -- --services container  ... with its servers in containers (nox -t docker: all such)
+nox -s survey -- daemon --subject A.toml --subject B.toml   contracts x products, in one table
 nox -s staging -- e2e               boot what a suite tests and hold it (harness ps, logs, down)
 nox -t fast                         the sessions that need nothing but Python and seconds
 
@@ -178,6 +179,18 @@ def staging(session):
         interrupt_timeout=90,
         terminate_timeout=90,
     )
+
+
+@nox.session(default=False)
+def survey(session):
+    """Run a suite on several products, print contract x product (-- SUITE --subject FILE …)."""
+    named = [suite for suite in SUITES if suite["name"] in session.posargs[:1]]
+    if not named:
+        session.error(f"name a suite: {', '.join(suite['name'] for suite in SUITES)}")
+    [suite] = named
+    groups = {suite["group"], *(row.get("group") or suite["group"] for row in suite["sessions"])}
+    install(session, **needs_of(session, suite) | {"groups": sorted(groups)})
+    session.run("harness", "survey", *session.posargs, env=reference_env(session, suite))
 
 
 @nox.session(default=False, tags=["nightly"])
@@ -475,7 +488,12 @@ def subject_env(session, suite, *, options=()):
 
     A suite without a subject, or a run with --subject, needs no such environment.
     """
-    if subject_given(session, options) or "subject" not in suite:
+    return {} if subject_given(session, options) else reference_env(session, suite)
+
+
+def reference_env(session, suite):
+    """The same, whatever the run tests."""
+    if "subject" not in suite:
         return {}
     into = Path(session.virtualenv.location).parent
     command = ["harness", "reference", suite["name"], "--into", str(into)]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
 from harness_core.base.errors import BadInput
+
+_PHASE: Final = re.compile(r'^failed on (setup|teardown) with "(?P<text>.*)"$', re.DOTALL)
+
+#: Of a module that could not be collected, the last lines of the error.
+_ERROR_LINES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +28,7 @@ class Case:
         text: the whole report of pytest.
         known: it was expected to fail.
         harness: the harness is to blame, not the product.
+        seconds: how long it took.
     """
 
     nodeid: str
@@ -31,6 +38,17 @@ class Case:
     text: str = ""
     known: bool = False
     harness: bool = False
+    seconds: float = 0.0
+
+    @property
+    def said(self) -> str:
+        """What a failure says, without the phase that it belongs to."""
+        if self.message == "collection failure":
+            # The error itself comes last, below the line it is about.
+            found = re.findall(r"^E +(.*)$", self.text, re.MULTILINE)
+            return "\n".join(found[-_ERROR_LINES:]) or self.text
+        phase = _PHASE.match(self.message)
+        return phase["text"] if phase else self.message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +91,7 @@ def read_session(path: Path, *, root: Path) -> Session:
 
 def _case(case: ET.Element, *, root: Path) -> Case:
     file, nodeid = _node_of(case, root=root)
+    seconds = float(case.get("time") or 0)
     for ending in ("failure", "error", "skipped"):
         found = case.find(ending)
         if found is not None:
@@ -84,8 +103,9 @@ def _case(case: ET.Element, *, root: Path) -> Case:
                 text=found.text or "",
                 known=found.get("type") == "pytest.xfail",
                 harness=case.find("properties/property[@name='harness_error']") is not None,
+                seconds=seconds,
             )
-    return Case(nodeid=nodeid, file=file, ending="passed")
+    return Case(nodeid=nodeid, file=file, ending="passed", seconds=seconds)
 
 
 def _node_of(case: ET.Element, *, root: Path) -> tuple[str, str]:

@@ -18,6 +18,7 @@
 from harness_core.assurance.requirements._blackbox import check_test_file
 from harness_core.assurance.requirements._circles import check_circles
 from harness_core.assurance.requirements._coverage import (
+    Covering,
     check_coverage,
     check_faults,
     covering_tests,
@@ -29,9 +30,14 @@ from harness_core.assurance.requirements._problem import Problem, SourceFile
 from harness_core.assurance.requirements._requirements import Ledger, Requirement, load_ledger
 from harness_core.assurance.requirements._session import open_session
 from harness_core.assurance.requirements._table import LedgerRow, ledger_rows, render_ledger
-from harness_core.assurance.requirements._tree import check_gates, check_tree
+from harness_core.assurance.requirements._tree import (
+    check_gates,
+    check_tree,
+    suite_sources,
+)
 
 __all__ = [
+    "Covering",
     "Ledger",
     "LedgerRow",
     "Problem",
@@ -53,4 +59,5 @@ __all__ = [
     "load_ledger",
     "open_session",
     "render_ledger",
+    "suite_sources",
 ]

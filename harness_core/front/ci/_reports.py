@@ -20,7 +20,6 @@ from harness_core.base.reading import read_json
 CAUSE_LINES: Final = 3
 
 _PLACE = re.compile(r"^(?P<path>[^\s:]+\.py):(?P<line>[0-9]+): ", re.MULTILINE)
-_PHASE = re.compile(r'^failed on (setup|teardown) with "(?P<text>.*)"$', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +102,7 @@ def read_report(path: Path, *, root: Path) -> Report:
 
 
 def _failure(case: Case, *, session: str, root: Path) -> Failure:
-    phase = _PHASE.match(case.message)
-    text = phase["text"] if phase else case.message
-    if case.message == "collection failure":
-        # The error itself comes last, below the line it is about.
-        found = re.findall(r"^E +(.*)$", case.text, re.MULTILINE)
-        text = "\n".join(found[-CAUSE_LINES:]) or case.text
+    text = case.said
     # The harness's plugin says so; a module that could not be collected has no such property.
     harness = case.harness or text.startswith("harness_core.base.errors.")
     kind = "HARNESS ERROR" if harness else "error" if case.ending == "error" else "failed"

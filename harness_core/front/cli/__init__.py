@@ -3,6 +3,7 @@
 - ``_machine.py``: doctor, sweep. ``_images.py``: images build, list, remove.
 - ``_staging.py``: up, ps, logs, down, reference, gateway.
 - ``_suites.py``: new suite, lint, ledger. ``_faults.py``: faults. ``_mutate.py``: mutate.
+- ``_runs.py``: report, survey.
 - ``_ci.py``: ci plan, report, table, durations.
 - ``_tree.py``: ``--root``, and the commands of a reference system.
 
@@ -18,7 +19,16 @@ from typing import Final, NoReturn
 import click
 
 from harness_core.base.errors import HarnessError
-from harness_core.front.cli import _ci, _faults, _images, _machine, _mutate, _staging, _suites
+from harness_core.front.cli import (
+    _ci,
+    _faults,
+    _images,
+    _machine,
+    _mutate,
+    _runs,
+    _staging,
+    _suites,
+)
 
 __all__ = ["cli", "main"]
 
@@ -46,5 +56,6 @@ for _command in (
     *(_machine.doctor, _machine.sweep, _images.images, _staging.gateway, _suites.new),
     *(_staging.reference, _staging.up, _staging.ps, _staging.logs, _staging.down),
     *(_faults.faults, _mutate.mutate, _suites.lint, _suites.ledger, _ci.ci),
+    *(_runs.report, _runs.survey),
 ):
     cli.add_command(_command)

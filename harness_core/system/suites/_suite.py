@@ -36,7 +36,7 @@ __all__ = [
 RESERVED = frozenset(
     {
         *("bench", "core", "core_containers", "coverage", "explore", "faults", "lint", "mutate"),
-        *("staging", "types", "workflow"),
+        *("staging", "survey", "types", "workflow"),
     }
 )
 #: Benchmarks of the harness itself; a test holds this set to them and to the noxfile.

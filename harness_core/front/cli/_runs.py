@@ -1,0 +1,141 @@
+"""``harness report`` and ``harness survey``: runs beside each other."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import trio
+
+from harness_core.base.errors import BadInput
+from harness_core.base.screen import progress, show
+from harness_core.front.cli._tree import FOUND, provide_reference, root_option
+from harness_core.system.suites import Suite, SuiteSession, load_suites
+
+if TYPE_CHECKING:
+    from harness_core.front.runs import Ended, Run
+
+_place = click.Path(exists=True, path_type=Path)
+
+
+@click.command()
+@click.option("--compare", nargs=2, type=_place, required=True, metavar="A B", help="Two runs.")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@root_option
+def report(*, compare: tuple[Path, Path], as_json: bool, root: Path) -> None:
+    """Show two runs side by side: of two versions, or of two products.
+
+    A run is a JUnit file, or a folder with reports/*.xml: .evidence, or a product's of a survey. Ends
+    with status 1 when a test ended otherwise, or is in one of them alone.
+    """
+    from harness_core.front.runs import compare as comparing
+    from harness_core.front.runs import read_run, render_comparison
+
+    found = comparing(*(read_run(place, root=root) for place in compare))
+    if as_json:
+        pairs = {"otherwise": found.otherwise, "times": found.times}
+        both = {
+            key: {
+                test: {"a": _plain(one), "b": _plain(other)} for test, (one, other) in rows.items()
+            }
+            for key, rows in pairs.items()
+        }
+        only = {
+            "only_in_a": {test: _plain(each) for test, each in found.only_in_a.items()},
+            "only_in_b": {test: _plain(each) for test, each in found.only_in_b.items()},
+        }
+        runs = {"a": _run(found.a), "b": _run(found.b)}
+        click.echo(json.dumps({**runs, **both, **only}, indent=2))
+    else:
+        show(render_comparison(found))
+    if found.differ:
+        sys.exit(FOUND)
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("suite")
+@click.option(
+    "--subject",
+    "subjects",
+    multiple=True,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Subject file of a product; repeatable.",
+)
+@click.option(
+    "--session", "sessions", multiple=True, help="Whose tests (default: those bare nox runs)."
+)
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@root_option
+def survey(
+    *,
+    suite: str,
+    subjects: Sequence[Path],
+    sessions: Sequence[str],
+    as_json: bool,
+    words: Sequence[str],
+    root: Path,
+) -> None:
+    """Run SUITE on several products, one after the other; print contract x product.
+
+    WORDS go to pytest. Reports and evidence of each product lie in .evidence/survey/SUITE. Says what
+    was found and judges nothing: the status is 0.
+    """
+    from harness_core.front.runs import products_of, render_matrix
+    from harness_core.front.runs import survey as surveying
+
+    chosen = _suite(load_suites(root), suite)
+    products = products_of(chosen, subjects, root=root)
+    if chosen.subject is not None and chosen.subject.resolve() in {p.subject for p in products}:
+        provide_reference(chosen, root=root)
+    with progress(f"survey of {suite}") as (say, _):
+        surveyed = trio.run(
+            partial(
+                surveying,
+                chosen,
+                products,
+                root=root,
+                sessions=_sessions(chosen, sessions),
+                words=words,
+                say=partial(click.echo, err=True) if as_json else say,
+            )
+        )
+    if as_json:
+        click.echo(json.dumps([_plain(product) for product in surveyed], indent=2, default=str))
+        return
+    show(render_matrix(surveyed))
+
+
+def _suite(suites: Sequence[Suite], name: str) -> Suite:
+    """The suite of a name; it must have a subject and contracts."""
+    found = {each.name: each for each in suites if each.ledger is not None and each.subject}
+    if name not in found:
+        known = ", ".join(found) or "none in this tree"
+        expected = f"a suite with a ledger and a subject file: {known}"
+        raise BadInput("harness survey", key="SUITE", found=name, expected=expected)
+    return found[name]
+
+
+def _sessions(suite: Suite, names: Sequence[str]) -> list[SuiteSession]:
+    """Those named, else those that bare nox runs on the product."""
+    ours = {each.name: each for each in suite.sessions if not each.own_tests}
+    for name in names:
+        if name not in ours:
+            known = ", ".join(ours)
+            raise BadInput("harness survey", key="--session", found=name, expected=known)
+    return [each for each in ours.values() if each.name in names or (not names and each.default)]
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {"place": str(run.place), "seconds": run.seconds, "tests": len(run.tests)}
+
+
+def _plain(found: Ended | Any) -> dict[str, Any]:
+    return dataclasses.asdict(found)
