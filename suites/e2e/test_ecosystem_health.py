@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness_core.base.errors import NotReady
 from harness_core.front.skips import not_run
 from harness_core.infrastructure.databases import MigrationChain
 from harness_core.ports import listeners
@@ -172,10 +171,6 @@ def comes_up() -> Iterator[None]:
         raise AssertionError(
             f"expected every butler to come up, {failed.service} did not: {failed}"
         ) from failed
-    except NotReady as late:
-        if "registry" not in late.action:
-            raise
-        raise AssertionError(f"expected every butler to be registered: {late}") from late
 
 
 @pytest.mark.covers("E2E-MCP")
@@ -228,6 +223,7 @@ async def test_the_switchboard_has_its_own_tables(ecosystem: Ecosystem) -> None:
                 assert table not in await table_names(butler), f"{butler.name} has {table}"
 
 
+@pytest.mark.capability("domain")
 @pytest.mark.parametrize("name", sorted(DOMAIN_TABLES))
 async def test_domain_tables_live_with_their_butler(ecosystem: Ecosystem, name: str) -> None:
     """A butler's own migrations made its tables in its own database, and in no other."""
@@ -255,6 +251,16 @@ async def test_every_migration_chain_is_at_its_head(ecosystem: Ecosystem) -> Non
                 checked += 1
 
     assert checked >= len(ecosystem.butlers), f"only {checked} chains were checked"
+
+
+@pytest.mark.covers("E2E-REGISTRY")
+@pytest.mark.capability("registers-at-boot")
+async def test_every_butler_registers_by_itself(ecosystem: Ecosystem) -> None:
+    """Once all of them serve, the registry lists them soon: nobody has to tell it."""
+    assert not ecosystem.unregistered, (
+        f"every butler that serves registers; a quarter of a minute later the registry did not list "
+        f"{', '.join(ecosystem.unregistered)}"
+    )
 
 
 @pytest.mark.covers("E2E-REGISTRY")

@@ -26,6 +26,7 @@ from harness_core.front.suite_fixtures import suite_subject
 from suites.e2e.ecosystem.boot import roster_directory
 from suites.e2e.ecosystem.handle import Ecosystem, Sent
 from suites.e2e.ecosystem.roster import read_roster
+from suites.e2e.ecosystem.trades import need_trades
 from suites.e2e.observe.expect_scenario import expect_scenario, trouble_of_the_provider
 from suites.e2e.observe.journey import Journey, follow
 from suites.e2e.scenarios import SCENARIOS
@@ -47,11 +48,14 @@ class Trial:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test per row; a malformed row is one error of the collection."""
     if "scenario" in metafunc.fixturenames:
+        own = {name for row in SCENARIOS for name in row.expected_butlers}
         subject = suite_subject(metafunc.config, Path(__file__).parent)
+        roster = {*read_roster(roster_directory(subject))}
         rows = check_scenarios(
             SCENARIOS,
             where="suites/e2e/scenarios.py",
-            butlers=read_roster(roster_directory(subject)),
+            # Of a product with another roster, rows for butlers that it has not are not run.
+            butlers=roster | own if metafunc.config.getoption("--subject") else roster,
         )
         metafunc.parametrize(
             "scenario",
@@ -79,6 +83,7 @@ async def test_scenario(
     travel_log: list[str],
 ) -> None:
     """One message goes exactly where it must, by every link of the chain, and leaves its rows."""
+    await need_trades(ecosystem, scenario)
     if ecosystem.gateway.mode == "live":
         travel_log.append(await _judge_live(ecosystem, scenario))
         return

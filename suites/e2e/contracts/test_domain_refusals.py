@@ -17,7 +17,10 @@ from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.conversation import open_conversation
 from suites.e2e.ecosystem.handle import Ecosystem
 
-pytestmark = pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE")
+pytestmark = [
+    pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE"),
+    pytest.mark.capability("domain"),
+]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,10 @@ from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import parts_of
 from suites.e2e.observe.sentences import expect_moment
 
-pytestmark = pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE")
+pytestmark = [
+    pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE"),
+    pytest.mark.capability("domain"),
+]
 
 #: Given times: of zones with odd offsets, and on both sides of a change of the clock there.
 TIMES: Final = (

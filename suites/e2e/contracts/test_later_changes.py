@@ -19,7 +19,10 @@ from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.mcp import ToolResult
 
-pytestmark = pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE")
+pytestmark = [
+    pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE"),
+    pytest.mark.capability("domain"),
+]
 
 #: What is known of a thing at first, and what is told of it later: a key that stays, one that changes
 #: and one that is new.

@@ -18,7 +18,10 @@ from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import parts_of
 from suites.e2e.observe.sentences import expect_same
 
-pytestmark = pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE")
+pytestmark = [
+    pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE"),
+    pytest.mark.capability("domain"),
+]
 
 #: Names whose spelling one place may mend and another not: capitals, which not every language has one
 #: of for each small letter, and blanks within and around.

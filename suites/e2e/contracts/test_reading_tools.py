@@ -20,7 +20,10 @@ from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import parts_of
 from suites.e2e.observe.sentences import expect_same
 
-pytestmark = pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE")
+pytestmark = [
+    pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE"),
+    pytest.mark.capability("domain"),
+]
 
 #: Texts of this form, in what is written, are a moment before now.
 _DAYS_AGO: Final = "days ago"

@@ -35,6 +35,8 @@ __all__ = [
     "ACCOUNTS",
     "ALL_BUTLERS",
     "COST",
+    "DOMAIN",
+    "REGISTERS",
     "REHEARSED",
     "REQUEST_IDS",
     "SESSION_IDS",
@@ -63,6 +65,12 @@ TOKEN_SUMS: Final = "token-sums"
 
 #: What a subject lists whose sessions are on record with what they cost.
 COST: Final = "cost"
+
+#: What a subject lists whose butlers register with the switchboard as soon as they serve.
+REGISTERS: Final = "registers-at-boot"
+
+#: What a subject lists whose butlers have the tools and tables of the contract's roster.
+DOMAIN: Final = "domain"
 
 #: All that a message can be followed and accounted by.
 ACCOUNTS: Final = frozenset({REQUEST_IDS, SESSION_IDS, TOKEN_SUMS, COST})
@@ -132,6 +140,7 @@ class Ecosystem:
         late_errors: errors about messages of earlier tests, which no test answered for.
         misses: how many calls that were not in the cassette have been reported.
         witnessed: its databases keep what rows go through (``observe/witness.py``).
+        unregistered: the butlers that the registry did not list in time when all of them served.
         valid: why a valid call was refused, by butler and tool; empty when it was not.
     """
 
@@ -149,6 +158,7 @@ class Ecosystem:
     late_errors: list[ErrorLine] = dataclasses.field(default_factory=list)
     misses: int = 0
     witnessed: bool = False
+    unregistered: Sequence[str] = ()
     valid: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -323,7 +333,7 @@ class Ecosystem:
             mark=mark,
             rehearsed=rehearsed,
             arguments=message,
-            accounts=self.subject.capabilities & ACCOUNTS or ACCOUNTS,
+            accounts=self.subject.capabilities & {REQUEST_IDS, SESSION_IDS, TOKEN_SUMS, COST},
         )
 
 

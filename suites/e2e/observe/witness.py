@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ import trio
 from harness_core.base.errors import NotReady, Unavailable
 from harness_core.base.slowness import patience
 from suites.e2e.ecosystem.butler import Butler
-from suites.e2e.ecosystem.handle import TRACING, Ecosystem
+from suites.e2e.ecosystem.handle import COST, TOKEN_SUMS, TRACING, Ecosystem
 from suites.e2e.ecosystem.subject_file import tables_of
 from suites.e2e.observe.expect_journey import FAILED_OUTCOMES
 from suites.e2e.observe.journey import FINAL_STATES, as_data, targets_of
@@ -37,6 +37,9 @@ _AT_A_TIME: Final = 1000
 
 #: Of a row, in a sentence.
 _SHOWN_CHARS: Final = 300
+
+#: Column of an ended session → what a subject claims that fills it.
+_CLAIMED: Final = {"cost": COST, "input_tokens": TOKEN_SUMS, "output_tokens": TOKEN_SUMS}
 
 #: Causes of a session (contract, "Spawner and runtime").
 _CAUSES: Final = frozenset({"tick", "external", "trigger"})
@@ -278,12 +281,18 @@ async def broken_promises(ecosystem: Ecosystem) -> tuple[str, ...]:
     """
     found: list[str] = []
 
-    traced = TRACING in ecosystem.subject.capabilities
+    claimed = ecosystem.subject.capabilities
+    traced = TRACING in claimed
+    unkept = frozenset(column for column, name in _CLAIMED.items() if name not in claimed)
 
     async def look(butler: Butler) -> None:
         with suppress(Unavailable, NotReady):
             while changes := await _changes(butler):
-                sentences = [each for change in changes for each in _judged(change, traced=traced)]
+                sentences = [
+                    each
+                    for change in changes
+                    for each in _judged(change, traced=traced, unkept=unkept)
+                ]
                 found.extend(f"{butler.name}: {each}" for each in (*sentences, *_missing(changes)))
 
     with trio.move_on_after(patience(_LOOK_S)):
@@ -321,7 +330,7 @@ async def _changes(butler: Butler) -> list[_Change]:
     return list(merged.values())
 
 
-def _judged(change: _Change, *, traced: bool) -> Iterator[str]:
+def _judged(change: _Change, *, traced: bool, unkept: Collection[str]) -> Iterator[str]:
     book, place = _BOOKS[change.place], change.place
     was, became = change.was, change.became
     if became is None:
@@ -339,7 +348,7 @@ def _judged(change: _Change, *, traced: bool) -> Iterator[str]:
     elif book.ended(became):
         # By its trace a message finds its hops.
         beside = change.beside if traced or place != "message_inbox" else None
-        for lack in book.whole(became, beside):
+        for lack in set(book.whole(became, beside)).difference(unkept):
             yield (
                 f"a row is complete only when all of it is recorded: when a row of {place} said "
                 f"that it was over, it lacked {lack}, {_shown(became)}"
