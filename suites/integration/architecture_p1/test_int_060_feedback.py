@@ -71,6 +71,10 @@ async def test_int_060_it_is_stored_and_forwarded(episodes: Episodes, langfuse: 
     again = {turn["id"]: (0.75, "the same score, in other words"), call["id"]: given[call["id"]]}
     await _stand(episodes, first, again)
     await _stand(episodes, second, {other["id"]: given[other["id"]]})
+    await _gives(episodes, first, turn, 0.5, None)
+    at_langfuse = await langfuse.until_scored(turn["langfuse_trace_id"], value=0.5)
+    expect_same(None, at_langfuse.get("comment"), what="at Langfuse, the comment of one without")
+    await _stand(episodes, first, again | {turn["id"]: (0.5, None)})
 
 
 async def test_int_060_what_is_refused_is_nowhere(episodes: Episodes, langfuse: Langfuse) -> None:
