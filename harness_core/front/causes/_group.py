@@ -28,7 +28,7 @@ class Failure:
 
     Attributes:
         test: its id.
-        sentence: the first line of what it says.
+        sentence: the first line of what it says, as long as it is.
         deaths: processes that ended by themselves while it ran, each in a sentence.
         log_error: the last error in the product's log of that time; empty for none.
     """
@@ -65,7 +65,7 @@ def causes_of(failures: Iterable[Failure]) -> Sequence[Cause]:
     groups: dict[tuple[str, str], _Group] = {}
     for failure in failures:
         death = failure.deaths[0] if failure.deaths else ""
-        key = ("death", shape_of(death)) if death else ("told", shape_of(failure.sentence))
+        key = ("death", shape_of(death)) if death else ("told", _shape(failure))
         groups.setdefault(key, _Group(death or failure.sentence)).failures.append(failure)
     found = [_cause(group) for group in _joined_by_log(list(groups.values()))]
     return sorted(found, key=lambda cause: (_strength(cause.sentence), -len(cause.tests)))
@@ -91,12 +91,18 @@ def _joined_by_log(groups: Sequence[_Group]) -> list[_Group]:
 def _cause(group: _Group) -> Cause:
     one_of_each: dict[str, str] = {}
     for failure in group.failures:
-        one_of_each.setdefault(shape_of(failure.sentence), failure.sentence)
+        one_of_each.setdefault(_shape(failure), failure.sentence)
     return Cause(
         sentence=group.sentence,
         tests=tuple(dict.fromkeys(failure.test for failure in group.failures)),
         told=tuple(each for each in one_of_each.values() if each != group.sentence),
     )
+
+
+def _shape(failure: Failure) -> str:
+    """The shape of its sentence, in which the name of its own row is a value too."""
+    row = failure.test.partition("[")[2].removesuffix("]")
+    return shape_of(failure.sentence, name=row)
 
 
 def _strength(sentence: str) -> int:

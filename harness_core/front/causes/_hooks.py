@@ -17,6 +17,9 @@ _NAMED: Final = 20
 #: Of one cause that is not what its tests say, so many of their sentences are shown.
 _TOLD: Final = 3
 
+#: Of a sentence, on one line of a terminal.
+_SHOWN: Final = 300
+
 
 class CauseHooks:
     """Keeps the failures of a run, on the controller, which sees all reports."""
@@ -60,7 +63,9 @@ class CauseHooks:
         if self._terminal is not None:
             self._to_line_start()
             word = f"HARNESS ERROR{phase}" if harness else f"FAILED{phase}"
-            self._terminal.write_line(f"{word} {failure.test} - {failure.sentence}", red=True)
+            self._terminal.write_line(
+                f"{word} {failure.test} - {_shown(failure.sentence)}", red=True
+            )
 
     def _to_line_start(self) -> None:
         """Dots of passed tests end their line; only the terminal's own writer knows of them."""
@@ -84,13 +89,17 @@ def _tell(terminal: Any, what: str, failures: Iterable[Failure]) -> None:
     terminal.ensure_newline()
     terminal.section(f"{what}: {_count(tests, 'test')}, {_count(len(causes), 'cause')}", red=True)
     for number, cause in enumerate(causes, start=1):
-        terminal.write_line(f"{number}. {cause.sentence}", red=True)
+        terminal.write_line(f"{number}. {_shown(cause.sentence)}", red=True)
         for sentence in cause.told[:_TOLD]:
-            terminal.write_line(f"     told as: {sentence}")
+            terminal.write_line(f"     told as: {_shown(sentence)}")
         for test in cause.tests[:_NAMED]:
             terminal.write_line(f"     {test}")
         if len(cause.tests) > _NAMED:
             terminal.write_line(f"     and {len(cause.tests) - _NAMED} more")
+
+
+def _shown(sentence: str) -> str:
+    return sentence if len(sentence) <= _SHOWN else f"{sentence[:_SHOWN]}…"
 
 
 def _count(number: int, noun: str) -> str:

@@ -11,8 +11,8 @@ _KIND: Final = re.compile(r"^(?:AssertionError|Failed|(?:harness_core|suites)\.[
 #: A line of what pytest shows of an error, in a report of which nothing else is left.
 _SHOWN_ERROR: Final = re.compile(r"^E +(.*)$", re.MULTILINE)
 
-#: Of a sentence, on one line of a terminal.
-_SHOWN: Final = 300
+#: Of a sentence: what is cut in the middle of a value is not compared with others any more.
+_KEPT: Final = 4000
 
 
 def said(report: Any) -> str:
@@ -30,7 +30,7 @@ def without_kind(message: str) -> str:
 
 
 def first_line(report: Any) -> str:
-    """The first line of it that is more than a word, cut where a terminal would be flooded."""
+    """The first line of it that is more than a word."""
     lines = [line.strip() for line in said(report).splitlines() if line.strip()]
     found = next((line for line in lines if " " in line), lines[0] if lines else "it says nothing")
-    return found[:_SHOWN]
+    return found[:_KEPT]

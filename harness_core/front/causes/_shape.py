@@ -25,12 +25,15 @@ _PLACE: Final = "…"
 _WORDS: Final = 3
 
 
-def shape_of(sentence: str) -> str:
+def shape_of(sentence: str, *, name: str = "") -> str:
     """A sentence without the values that it names; as it is where little else would be left.
 
     Args:
         sentence: the first line of a failure, or a line of a log.
+        name: one more value: of the row of a table that the test is.
     """
+    if name:
+        sentence = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", _PLACE, sentence)
     words = _VALUES.sub(_PLACE, sentence)
     shape = re.sub(r"(?:…[\s,;:]*)+", f"{_PLACE} ", words).strip().casefold()
     if len(re.findall(r"[^\W\d_]{2,}", shape)) < _WORDS:

@@ -69,6 +69,26 @@ def test_the_strongest_evidence_is_first():
     ] == causes_of(told)
 
 
+def test_the_name_of_a_row_is_a_value():
+    """A table names its rows in its sentences; long values are compared whole."""
+    owed = "contract 3: {} is owed an error LOG; the connection ended"
+    cut = "a frame that is cut is an error: {}"
+    told = [
+        *(
+            Failure(test=f"t.py::t[{n}]", sentence=owed.format(n))
+            for n in ("no-prefix", "of-words")
+        ),
+        Failure(test="t.py::u", sentence=owed.format("of-words")),
+        *(Failure(test=f"t.py::v{n}", sentence=cut.format([f"after {n}"] * n)) for n in (1, 90)),
+    ]
+
+    assert {
+        ("t.py::t[no-prefix]", "t.py::t[of-words]"),
+        ("t.py::u",),
+        ("t.py::v1", "t.py::v90"),
+    } == {cause.tests for cause in causes_of(told)}
+
+
 def test_a_death_is_the_cause_of_what_fails_with_it():
     """Whatever the tests say: the same process died, each time by the same signal."""
     died = "daemon was killed by SIGSEGV"
@@ -107,7 +127,7 @@ from harness_core.base.errors import HarnessError
 
 @pytest.mark.parametrize("n", range(24))
 def test_row(n):
-    assert False, f"expected a greeting of {n}, found none"
+    assert False, f"expected a greeting of {n}, found {[n] * (400 if n == 9 else 1)}"
 
 def test_other():
     assert 1 == 2, "health died: it ended by itself"
@@ -136,13 +156,14 @@ def test_a_run_tells_each_cause_once(tmp_path, words):
 
     told = re.findall(r"^FAILED test_it\.py::(\S+) - (.+)$", done.stdout, re.MULTILINE)
     assert 25 == len(told), done.stdout
-    assert ("test_row[3]", "expected a greeting of 3, found none") in told
+    assert ("test_row[3]", "expected a greeting of 3, found [3]") in told
+    assert {300 + 1} == {len(sentence) for row, sentence in told if row == "test_row[9]"}
     assert "\nFAILED at teardown test_it.py::test_left - something was left behind\n" in done.stdout
     assert re.search(r"^HARNESS ERROR \S+::test_ours - .*boot", done.stdout, re.MULTILINE)
     ours, _, product = done.stdout.partition("= product failed: 26 tests, 3 causes =")
     assert "= harness could not run: 1 test, 1 cause =" in ours
     assert re.search(
-        r"^1\. health died: it ended by itself\n +test_it\.py::test_other\n2\. expected a greeting of \d+, found none\n",
+        r"^1\. health died: it ended by itself\n +test_it\.py::test_other\n2\. expected a greeting of \d+, found \[",
         product,
         re.MULTILINE,
     ), done.stdout
