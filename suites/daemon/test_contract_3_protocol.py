@@ -185,6 +185,11 @@ async def test_how_far_it_got_is_where_it_broke_off(
                 await connection.send_bytes(part)
             await connection.send_eof()
             messages = await connection.receive_until_closed(seconds=END_S)
+
+        assert messages, (
+            f"contract 3: a payload that breaks off after {at} characters: expected an error LOG, "
+            "found the end alone"
+        )
         text = expect_refusal(messages[-1], connection)
         numbers = {int(number) for number in re.findall(r"\d+", text)}
         # Where counting begins is the daemon's own affair: at 0 or 1, with the prefix or without.
