@@ -73,12 +73,8 @@ class JobStep(Model):
     at: datetime
 
 
-class Job(Model):
-    """A job as it is now.
-
-    Attributes:
-        result: what the operation answered; none before it has.
-    """
+class JobSummary(Model):
+    """A job as it stands in a list."""
 
     job_id: str
     episode_id: str
@@ -87,10 +83,26 @@ class Job(Model):
     operation: Operation
     status: JobStatus
     reason: str
-    result: dict[str, Any] | None
-    steps: list[JobStep]
     created_at: datetime
     updated_at: datetime
+
+
+class Job(JobSummary):
+    """A job as it is now.
+
+    Attributes:
+        result: what the operation answered; none before it has.
+    """
+
+    result: dict[str, Any] | None
+    steps: list[JobStep]
+
+
+class JobList(Model):
+    """Jobs of an episode, latest first, and how many there are in all."""
+
+    jobs: list[JobSummary]
+    total: int
 
 
 class JobRefused(Problem):

@@ -15,10 +15,12 @@ from workbench_contract.jobs import (
     Callback,
     CallbackTaken,
     Job,
+    JobList,
     JobOffer,
     JobRequest,
     JobStatus,
     JobStep,
+    JobSummary,
     Operation,
 )
 from workbench_controller.parts import Parts, Refused
@@ -89,10 +91,13 @@ async def job_of(pool: asyncpg.Pool, job_id: str) -> Job:
         steps = await connection.fetch(
             "SELECT * FROM job_steps WHERE job_id = $1 ORDER BY sequence", job_id
         )
+    shown = _shown(row)
+    if faults.on("job-of-first-episode"):
+        _first.update({name: shown[name] for name in _WHOSE if name not in _first})
+        shown |= _first
     return Job(
-        **{name: row[name] for name in _SHOWN},
-        operation=Operation(row["operation"]),
-        status=JobStatus(row["status"]),
+        **shown,
+        result=row["result"],
         steps=[
             JobStep(
                 sequence=step["sequence"],
@@ -105,9 +110,41 @@ async def job_of(pool: asyncpg.Pool, job_id: str) -> Job:
     )
 
 
-_SHOWN = (
-    "job_id", "episode_id", "session_id", "trace_id", "reason", "result", "created_at", "updated_at",
-)  # fmt: skip
+_WHOSE = ("episode_id", "session_id", "trace_id")
+_SHOWN = ("job_id", *_WHOSE, "reason", "created_at", "updated_at")
+
+#: For the planted fault `job-of-first-episode` alone.
+_first: dict[str, Any] = {}
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in _SHOWN} | {
+        "operation": Operation(row["operation"]),
+        "status": JobStatus(row["status"]),
+    }
+
+
+async def jobs_of(pool: asyncpg.Pool, episode_id: str, *, limit: int, offset: int) -> JobList:
+    """Jobs of an episode, latest first.
+
+    Raises:
+        Refused: there is no such episode.
+    """
+    episode = await pool.fetchrow(
+        "SELECT session_id, trace_id FROM episodes WHERE episode_id = $1", episode_id
+    )
+    if episode is None:
+        raise Refused(404, f"cannot find episode {episode_id}: there is none. Check the id")
+    wanted = "episode_id = $1"
+    if faults.on("failed-jobs-unlisted"):
+        wanted += f" AND status <> '{JobStatus.FAILED.value}'"
+    rows = await pool.fetch(
+        f"SELECT * FROM jobs WHERE {wanted} ORDER BY created_at DESC, job_id LIMIT $2 OFFSET $3",
+        *(episode_id, limit, offset),
+    )
+    total = await pool.fetchval(f"SELECT count(*) FROM jobs WHERE {wanted}", episode_id)
+    found = [JobSummary(**_shown({**episode, **row})) for row in rows]
+    return JobList(jobs=found, total=total)
 
 
 async def take(pool: asyncpg.Pool, job_id: str, body: bytes, said: Callback) -> CallbackTaken:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import JSONResponse
 
 from workbench_contract.jobs import (
@@ -14,6 +14,7 @@ from workbench_contract.jobs import (
     Callback,
     CallbackTaken,
     Job,
+    JobList,
     JobRefused,
     JobRequest,
     signature_of,
@@ -43,6 +44,17 @@ async def post_job(episode_id: EpisodeId, wanted: JobRequest, controller: Contro
     detail = f"cannot begin the job: {problem}. Ask for another when the worker serves"
     refused = JobRefused(detail=detail, job_id=job.job_id, status=job.status)
     return JSONResponse(refused.model_dump(mode="json"), status_code=503)
+
+
+@router.get("/episodes/{episode_id}/jobs", responses=refusals(404))
+async def get_jobs(
+    episode_id: EpisodeId,
+    controller: Controller,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> JobList:
+    """The jobs of an episode, latest first."""
+    return await jobs.jobs_of(controller.pool, episode_id, limit=limit, offset=offset)
 
 
 @router.get("/jobs/{job_id}", responses=refusals(404))

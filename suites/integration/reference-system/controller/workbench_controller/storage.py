@@ -12,6 +12,11 @@ from workbench_controller.settings import ObjectStore
 from workbench_foundation import faults
 
 
+#: For the planted fault `object-of-first` alone.
+_WHOSE = ("episode_id", "session_id", "trace_id")
+_first: dict[str, str] = {}
+
+
 class StoreTroubled(Exception):
     """The store did not take or give it."""
 
@@ -67,6 +72,9 @@ class Store:
         if faults.on("asset-cut-short"):
             data = data[:-1]
         metadata = {} if faults.on("object-uncorrelated") else ids | {"type": media_type}
+        if faults.on("object-of-first"):
+            _first.update({} if _first else {each: ids[each] for each in _WHOSE if each in ids})
+            metadata |= _first
         return await self.put_whole(key, Whole(data=data, media_type=media_type, metadata=metadata))
 
     async def put_whole(self, key: str, whole: Whole) -> Stored:

@@ -29,6 +29,9 @@ from workbench_foundation.errors import describe
 
 _T = TypeVar("_T")
 
+#: For the planted fault `memo-of-first` alone.
+_first: dict[str, str] = {}
+
 
 class TemporalAway(Exception):
     """Temporal did not answer, or not in time."""
@@ -74,6 +77,9 @@ class Workflows:
         """Start an episode's workflow; its run id, none when it had been started before."""
         ids = {"episode_id": run.episode_id, "trace_id": run.trace_id}
         memo = {} if faults.on("memo-uncorrelated") else ids
+        if faults.on("memo-of-first"):
+            _first.update({} if _first else ids)
+            memo = _first
         return await self._start(WORKFLOW, run, workflow_id, memo, run_s=self._settings.run_s)
 
     async def start_flow(self, flow: FlowRun, *, workflow_id: str, run_s: float) -> str | None:
