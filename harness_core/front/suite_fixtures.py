@@ -110,10 +110,14 @@ def _subject_fixtures(suite: Suite, *, root: Path) -> tuple[_Fixture, _Fixture]:
     def capable(request: pytest.FixtureRequest, subject: Subject) -> None:
         """Skip, by name, what the subject does not claim to do, and knobs that it does not have."""
         file = subject.path.name
-        for marker in request.node.iter_markers("capability"):
-            for name in marker.args:
-                if name not in subject.capabilities:
-                    not_run("subject", f"{subject.name} lists no capability {name!r} in {file}")
+        test = f"{request.node.path.relative_to(suite.folder).as_posix()}::{request.node.name}"
+        needed = [
+            name for marker in request.node.iter_markers("capability") for name in marker.args
+        ]
+        needed += [each.name for each in suite.capabilities if each.is_needed_by(test)]
+        for name in needed:
+            if name not in subject.capabilities:
+                not_run("subject", f"{subject.name} lists no capability {name!r} in {file}")
         for marker in request.node.iter_markers("knob"):
             for name in marker.args:
                 if name not in subject.table("knobs"):

@@ -41,7 +41,7 @@ def check_capabilities(
                 yield from file.report([(node, "capability-undeclared", advice)])
     known = {test.nodeid for test in tests}
     for capability in suite.capabilities:
-        if capability.name not in marked and capability.name not in asked:
+        if not capability.tests and capability.name not in marked and capability.name not in asked:
             advice = (
                 f"no test is marked with {capability.name!r} and no code asks for it: take it out"
             )
@@ -50,6 +50,18 @@ def check_capabilities(
             if test.partition("[")[0] not in known:
                 advice = f"{capability.name!r} is shown by {test}, which does not exist"
                 yield _row(suite, capability, "shown-by-no-test", advice, root=root)
+        for pattern in _idle(suite, capability):
+            advice = f"{capability.name!r} is needed by {pattern}, which is no test"
+            yield _row(suite, capability, "needed-by-no-test", advice, root=root)
+
+
+def _idle(suite: Suite, capability: Capability) -> Iterator[str]:
+    """The patterns of a capability whose words no file has: names may hold those of parameters."""
+    for file, name in capability.patterns():
+        words = [word for word in name.split("*") if word]
+        texts = [path.read_text(encoding="utf-8") for path in suite.folder.glob(file)]
+        if not any(all(word in text for word in words) for text in texts):
+            yield f"{file}::{name}"
 
 
 def marked_names(files: Sequence[SourceFile]) -> Places:

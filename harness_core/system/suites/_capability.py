@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import Annotated, Final
 
 from msgspec import Meta
@@ -14,6 +16,7 @@ __all__ = ["TEST", "Capability"]
 TEST: Final = r"[^:]+\.py(::\w+)+(\[.+\])?"
 
 _Test = Annotated[str, like(TEST)]
+_Pattern = Annotated[str, like(r"[^:]+\.py(::[^:\[\]]+)?")]
 _Key = Annotated[str, like(r"\w+(\.\w+)*")]
 
 
@@ -25,6 +28,7 @@ class Capability(Table, frozen=True):
         demands: what whoever claims it has to do on the wire, for people.
         shown_by: ids of tests that show it, relative to the folder of the suite; few and quick ones.
         needs: keys of the subject file that tests of it read: ``texts.echo``.
+        tests: ``FILE`` or ``FILE::NAME``, with wildcards: tests that need it without a mark of their own.
     """
 
     name: Annotated[str, like(r"[a-z0-9]+([.-][a-z0-9]+)*")]
@@ -33,6 +37,25 @@ class Capability(Table, frozen=True):
         tuple[_Test, ...], Meta(min_length=1, description="ids of tests, at least one")
     ]
     needs: tuple[_Key, ...] = ()
+    tests: tuple[_Pattern, ...] = ()
 
     def __post_init__(self) -> None:
-        check_distinct(self, "shown_by", "needs")
+        check_distinct(self, "shown_by", "needs", "tests")
+
+    def is_needed_by(self, test: str) -> bool:
+        """Whether a test is one of :attr:`tests`.
+
+        Args:
+            test: its id with its parameters, relative to the folder of its suite.
+        """
+        file, _, name = test.partition("::")
+        return any(
+            fnmatchcase(file, wanted) and fnmatchcase(name, part or "*")
+            for wanted, part in self.patterns()
+        )
+
+    def patterns(self) -> Iterator[tuple[str, str]]:
+        """Of each of :attr:`tests` the file and the name, which may be empty."""
+        for pattern in self.tests:
+            file, _, name = pattern.partition("::")
+            yield file, name

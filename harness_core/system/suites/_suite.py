@@ -250,6 +250,11 @@ def load_suite(folder: Path) -> Suite:
         if not (folder / test.partition("::")[0]).is_file():
             expected = "FILE.py::TEST with a file below the suite folder"
             raise BadInput(path, key=key, found=test, expected=expected)
+    for row in file.capability:
+        for each, _ in row.patterns():
+            if not any(folder.glob(each)):
+                key, expected = f"capability.{row.name}.tests", "a file below the suite folder"
+                raise BadInput(path, key=key, found=each, expected=expected)
     return Suite(
         **structs.asdict(table),
         folder=folder,

@@ -109,3 +109,13 @@ def test_what_shows_a_capability_is_there(found, test, line):
     findings = found(suite=SUITE.replace(test, "test_gone"))
 
     assert [("shown-by-no-test", "suites/demo/suite.toml", line)] == findings
+
+
+def test_tests_that_need_a_capability_need_no_mark(found):
+    """Patterns of their files and names say so; one whose words stand in no file is idle."""
+    suite = SUITE + 'tests = ["test_*.py", "test_demo.py::*more*", "test_demo.py::*row*"]\n'
+    alone = TESTS.replace(" if OWN in subject.capabilities else g()", "")
+
+    assert [] == found(suite=suite, tests=alone)
+    findings = found(suite=suite.replace("*more*", "*less*"), tests=alone)
+    assert [("needed-by-no-test", "suites/demo/suite.toml", 18)] == findings
