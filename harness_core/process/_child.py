@@ -89,8 +89,9 @@ class Child:
         self._stop_signal = stop_signal
         self._grace_s = grace_s
         self._group_killed = False
-        #: Its end is somebody's wish, or somebody waits for it.
+        #: Its end is somebody's wish, or somebody waited for it when it came.
         self._may_end = False
+        self._waiters = 0
         self._ended_s: float | None = None
         #: Around the pump's wait for output, which ends when the child does; one for each wait.
         self._waiting = trio.CancelScope()
@@ -125,7 +126,7 @@ class Child:
     def death(self, *, since_s: float) -> str:
         """How it died, in a sentence; empty while it lives, and of an end that was asked for.
 
-        An end is asked for by a signal of ours, and by whoever waits for it.
+        An end is asked for by a signal of ours, and by whoever waits for it when it comes.
 
         Args:
             since_s: earlier deaths are not told, in seconds of ``time.monotonic``.
@@ -141,8 +142,11 @@ class Child:
 
     async def wait(self) -> int:
         """Wait until it has exited and its output is read; returns the exit status."""
-        self._may_end = True
-        await self._exited.wait()
+        self._waiters += 1
+        try:
+            await self._exited.wait()
+        finally:
+            self._waiters -= 1
         await self._drained.wait()
         assert self.returncode is not None
         return self.returncode
@@ -296,6 +300,7 @@ class Child:
     def _note_exit(self, returncode: int) -> None:
         # Its last lines first: whoever sees that it has ended finds them in the tail.
         self._read_rest()
+        self._may_end = self._may_end or self._waiters > 0
         self.returncode = returncode
         self._ended_s = time.monotonic()
         self._exited.set()

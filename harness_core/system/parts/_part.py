@@ -124,6 +124,10 @@ class Part(abc.ABC):
         """How it ended by itself, with its last lines; ``None`` when it did not."""
         return None
 
+    def died(self) -> str:
+        """How it died, which nobody asked for and nobody has put right; empty where that is not known."""
+        return ""
+
     async def refresh(self) -> None:  # noqa: B027 - most kinds know without asking
         """See whether it still runs, where that must be asked for; ``state`` and ``death`` know then."""
 

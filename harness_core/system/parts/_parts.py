@@ -206,6 +206,13 @@ class Parts:
         """
         return await self[name].processes()
 
+    def deaths(self) -> Sequence[str]:
+        """Parts that died by themselves and were not started again, each in a sentence.
+
+        Processes alone: of a container nothing is known between two looks.
+        """
+        return list(filter(None, (part.died() for part in self._parts.values())))
+
     @at_home
     async def states(self) -> Mapping[str, State]:
         """What is known of every part."""

@@ -14,7 +14,7 @@ from harness_core.base import limits
 from harness_core.base.errors import ChildExited, HarnessError
 from harness_core.infrastructure.services import Place
 from harness_core.ports import PortLease, Stage, await_completion, await_ready, listener_stages
-from harness_core.process import command_line, descendants
+from harness_core.process import Child, command_line, descendants
 from harness_core.system.parts._part import Part, State
 
 if TYPE_CHECKING:
@@ -145,6 +145,15 @@ class ProcessPart(Part):
             next_step="Read the last lines of its output below",
             tail=child.tail(),
             log=child.log,
+        )
+
+    def died(self) -> str:
+        """How its process died; an end that a handle asked for is none, also while it is under way."""
+        child = self._child
+        return (
+            child.death(since_s=0.0)
+            if self.state is State.ENDED and isinstance(child, Child)
+            else ""
         )
 
     async def _check(self) -> str:

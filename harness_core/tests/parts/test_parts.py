@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -170,13 +172,24 @@ async def test_one_that_died_by_itself_is_reported_and_mended(run, tmp_path):
     async with open_parts(
         [part(run, notes, "shop")], title="a shop", evidence=run.evidence
     ) as system:
-        system["shop"].child.kill()
-        await system["shop"].child.wait()
+        child = system["shop"].child
+        os.kill(child.pid, signal.SIGKILL)  # not by its handle, which would know of it
+
+        async def ended() -> bool:
+            return child.returncode is not None
+
+        with deadline("see it end", seconds=20):
+            await until(ended)
 
         assert {"shop": State.ENDED} == await system.states()
+        assert ["shop was killed by SIGKILL, its last words: up"] == list(system.deaths())
         (found,) = await system.mend()
 
         assert "shop" in found
+        assert [] == list(system.deaths()), "it runs again"
+        await system.kill("shop")
+        assert [] == list(system.deaths()), "that was asked for"
+        await system.start("shop")
         assert [] == list(await system.mend())
         assert {} == await system.unhealthy()
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,59 @@ signal.pause()
     assert not child.stop_report.killed
     assert deaf.stop_report is not None
     assert deaf.stop_report.killed
+
+
+async def ended(child) -> None:
+    """See it gone without waiting for it as one does who wants its end."""
+
+    async def gone() -> bool:
+        return child.returncode is not None
+
+    with trio.fail_after(20):
+        await until(gone)
+
+
+async def test_a_death_is_told_with_its_last_words(run):
+    """Of a signal and of a status; not of one before the time that is asked about."""
+    async with (
+        run.child([*PYTHON, "import sys; sys.exit('no luck')"], name="own") as own,
+        run.child(["sleep", "60"], name="own") as other,
+    ):
+        os.kill(other.pid, signal.SIGSEGV)
+        await ended(own)
+        await ended(other)
+        deaths = ["own exited with 1, its last words: no luck", "own was killed by SIGSEGV"]
+
+        assert deaths == run.deaths(since_s=0.0)
+        assert [] == run.deaths(since_s=time.monotonic())
+
+
+@pytest.mark.parametrize("how", ["well", "signal", "kill", "stop", "awaited"])
+async def test_an_end_that_was_asked_for_is_no_death(run, how):
+    """By a status of 0, by a signal of ours, or by who waits for it."""
+    script = {"well": "", "awaited": "import sys; sys.exit(1)"}.get(how)
+    argv = ["sleep", "60"] if script is None else [*PYTHON, script]
+    async with run.child(argv, name="own") as child:
+        if how == "signal":
+            child.signal(signal.SIGTERM)
+        elif how == "awaited":
+            await child.wait()
+        elif how != "well":
+            _ = child.kill() if how == "kill" else await child.stop()
+        await ended(child)
+
+        assert [] == run.deaths(since_s=0.0)
+
+
+async def test_who_waited_and_was_cut_off_asked_for_nothing(run):
+    """As readiness does, which waits for an end only until the child serves."""
+    async with run.child(["sleep", "60"], name="own") as child:
+        with trio.move_on_after(0):
+            await child.wait()
+        os.kill(child.pid, signal.SIGKILL)
+        await ended(child)
+
+        assert ["own was killed by SIGKILL"] == run.deaths(since_s=0.0)
 
 
 async def test_strays_of_the_session_are_reported_and_ended(run):
