@@ -2,6 +2,7 @@
 
 Whatever runs in it meets a machine that cannot be written (everything is mounted read-only but its
 home), sees no process but its own, and may start only so many. The network is the machine's.
+A ``/tmp`` that it may write is its own, where one is asked for.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ import os
 import shutil
 import subprocess  # lint: allow driver: what confines the product is no part of it
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from random import SystemRandom
 from typing import Final
 
 __all__ = ["PROCESSES", "Confinement", "cannot_confine", "confinement"]
 
-#: A user of nobody's, and of this process alone: root's commands become its, so that limits on processes
-#: hold, and what others run does not count. From the numbers that no account has (systemd's for services).
-_USER: Final = 61_184 + os.getpid() % 4_336
+#: Users of nobody's, from the numbers that no account has (systemd's for services), and the one of
+#: this process: root's commands become its, so that limits on processes hold.
+_USERS: Final = range(61_184, 65_520)
+_USER: Final = _USERS[os.getpid() % len(_USERS)]
 
 #: A daemon, a shell and what a pipeline of it needs; a fork bomb meets it in milliseconds.
 PROCESSES: Final = 200
@@ -35,22 +38,40 @@ class Confinement:
 
     Attributes:
         drop: become a user of its own inside, since root is not bound by limits on processes.
-        processes: how many its user may have, wherever they run.
+        processes: how many its user may have, threads among them.
+        user: whom root's commands become. Who is no root has a namespace of users instead, in which
+            processes are counted anew.
+        shown: what of ``/tmp`` is shown in a ``/tmp`` of its own; ``None`` for the machine's, read-only.
     """
 
     drop: bool
     processes: int = PROCESSES
+    user: int = _USER
+    shown: tuple[Path, ...] | None = None
 
     def command(self, argv: Sequence[str], *, home: Path) -> tuple[str, ...]:
         """The command line that runs ``argv`` confined; ``home`` alone can be written."""
         words = ["bwrap", "--die-with-parent", "--ro-bind", "/", "/"]
-        words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--bind", str(home)]
-        words += [str(home), "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+        words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run"]
+        if self.shown is not None:
+            words += ["--perms", "1777", "--tmpfs", "/tmp"]
+            for path in self.shown:
+                if path.is_relative_to("/tmp"):
+                    words += ["--ro-bind-try", str(path), str(path)]
+        words += ["--bind", str(home), str(home)]
+        words += ["--unshare-pid", "--unshare-ipc", "--unshare-uts"]
         words += ["--unshare-cgroup-try"]
         if self.drop:
             # It may read what root may, so that an environment below /root can be started; it may
             # do nothing else that its number does not allow.
-            words += ["--cap-add", "ALL", "--", "setpriv", f"--reuid={_USER}", f"--regid={_USER}"]
+            words += [
+                "--cap-add",
+                "ALL",
+                "--",
+                "setpriv",
+                f"--reuid={self.user}",
+                f"--regid={self.user}",
+            ]
             words += ["--clear-groups", "--inh-caps=-all,+dac_read_search"]
             words += ["--ambient-caps=-all,+dac_read_search"]
             words += ["--bounding-set=-all,+dac_read_search", "--no-new-privs"]
@@ -63,11 +84,21 @@ class Confinement:
         ]
         return (*words, "--", *argv)
 
+    def apart(self, *, processes: int, shown: Sequence[Path]) -> Confinement:
+        """One with a ``/tmp`` and a user of its own, so that what others run does not count.
+
+        Args:
+            processes: how many its user may have, threads among them.
+            shown: what of the machine's ``/tmp`` it must read.
+        """
+        user = SystemRandom().choice(_USERS)
+        return replace(self, processes=processes, shown=tuple(shown), user=user)
+
     def give(self, home: Path) -> None:
         """Make everything in the home belong to whom the daemon runs as."""
         if self.drop:
             for path in (home, *home.rglob("*")):
-                os.chown(path, _USER, _USER, follow_symlinks=False)
+                os.chown(path, self.user, self.user, follow_symlinks=False)
 
 
 def confinement() -> Confinement:

@@ -27,6 +27,7 @@ from suites.daemon.confinement import cannot_confine, confinement
 from suites.daemon.daemon import HEALTH_S, Absent, Daemon, Settings, open_daemon
 from suites.daemon.hostile import CONNECTIONS, DEPTH, FRAME_CHARACTERS, FRAME_S
 from suites.daemon.messages import user_input
+from suites.daemon.settings import turned
 from suites.daemon.wire import Connection
 
 gates.register(
@@ -64,6 +65,7 @@ def share(harness_loop: Loop, harness_run: Run, run_evidence: Evidence, subject:
 
     @contextmanager
     def opening(name: str = "daemon", settings: Settings | None = None) -> Iterator[Daemon]:
+        only_confined(subject)
         starting = open_daemon(
             harness_run, subject, evidence=run_evidence, name=name, settings=settings
         )
@@ -78,6 +80,12 @@ def share(harness_loop: Loop, harness_run: Run, run_evidence: Evidence, subject:
                 yield daemon
 
     return opening
+
+
+def only_confined(subject: Subject) -> None:
+    """A product that is started confined or not at all is not started where nothing can be confined."""
+    if "confine" in subject.tables and (why := cannot_confine()):
+        not_run("gate", why, gate="confinement")
 
 
 async def warm_up(daemon: Daemon) -> None:
@@ -95,8 +103,7 @@ def daemon(share: Share) -> Iterator[Daemon]:
 @pytest.fixture(scope="session")
 def attacked(harness_loop: Loop, share: Share, subject: Subject) -> Iterator[Daemon]:
     """A daemon with narrow limits, for hostile clients alone."""
-    knobs = {name: value for name, value in NARROW.items() if name in subject.table("knobs")}
-    with share("attacked", Settings(knobs=knobs)) as daemon:
+    with share("attacked", Settings(knobs=turned(subject, NARROW))) as daemon:
         if not isinstance(daemon, Absent):
             # A conversation, after which memory grows by what is left alone.
             harness_loop.run(lambda: converse(daemon))
@@ -180,6 +187,7 @@ def start(run: Run, subject: Subject, evidence: Evidence) -> Start:
     def opening(
         settings: Settings | None = None, *, name: str = "own"
     ) -> AbstractAsyncContextManager[Daemon]:
+        only_confined(subject)
         return open_daemon(run, subject, evidence=evidence, name=name, settings=settings)
 
     return opening

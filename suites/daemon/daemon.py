@@ -6,15 +6,27 @@ file. A handle works in any trio loop; starting and stopping belong to the loop 
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    suppress,
+)
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from harness_core.base.errors import BadInput, ChildExited, NotReady
+import trio
+
+from harness_core.base.errors import ChildExited, NotReady
 from harness_core.base.evidence import Evidence
+from harness_core.base.slowness import patience
 from harness_core.ports import (
     PortLease,
     Stage,
@@ -26,8 +38,11 @@ from harness_core.ports import (
 )
 from harness_core.process import Child, Run, StopReport
 from harness_core.system.subject import Subject, subject_bin
-from suites.daemon.confinement import Confinement
+from harness_core.system.suites import find_root
+from suites.daemon.confinement import confinement
 from suites.daemon.messages import HEALTH_CHECK
+from suites.daemon.settings import Provider, Settings, fill, knob_of
+from suites.daemon.subject_file import DaemonTables
 from suites.daemon.vitals import Vitals, listening, read_vitals
 from suites.daemon.wire import (
     FRAME_CHARACTERS,
@@ -40,58 +55,10 @@ from suites.daemon.wire import (
 
 __all__ = ["HEALTH_S", "Absent", "Daemon", "Provider", "Settings", "open_daemon"]
 
-#: From exec to the handshake: 0.3 s on a quiet machine, 3 s on one that compiles bytecode.
-READY_S: Final = 30.0
 SETUP_S: Final = 30.0
 
 #: A health check is a round trip on loopback: 2 ms. This much on a machine that does much else.
 HEALTH_S: Final = 5.0
-
-_FIELD: Final = re.compile(r"\{(\w+)\}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
-    """A language model that the daemon may ask.
-
-    Attributes:
-        name: what the daemon calls it; a word of letters.
-        shape: ``anthropic`` or ``openai``.
-        url: its base URL.
-        timeout_s: after which the daemon gives it up.
-    """
-
-    name: str
-    shape: str
-    url: str
-    key: str
-    model: str = "claude-haiku-4-5-20251001"
-    timeout_s: float = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What a test asks for beyond a daemon as it comes.
-
-    Attributes:
-        knobs: knob of the subject file → value.
-        providers: language models, in the order they are to be asked.
-        skills: add the skills of the subject file before the start.
-        confinement: what the daemon is started in.
-        set_up: run the setup of the subject file in the new home.
-        same_port: the port is its own through restarts, for clients that come back.
-        default_root: it is not told of a working root, and takes the one of ``[defaults]``.
-        variables: set as they are, over those of the subject file.
-    """
-
-    knobs: Mapping[str, object] = field(default_factory=dict)
-    providers: Sequence[Provider] = ()
-    skills: bool = False
-    confinement: Confinement | None = None
-    set_up: bool = True
-    same_port: bool = False
-    default_root: bool = False
-    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 class Daemon:
@@ -100,7 +67,7 @@ class Daemon:
     Attributes:
         subject: what it is.
         port: where it listens on 127.0.0.1, in its current life.
-        home: its home directory, which outlives a restart.
+        home: its home directory, which outlives a restart, or is another in each life ([start]).
         root: the working root of its shell.
         settings: those of its next start, but for the setup and skills of its home.
         child: the process of its current life.
@@ -118,19 +85,31 @@ class Daemon:
         lease: PortLease | None,
     ) -> None:
         self.subject = subject
+        self.tables = subject.read_tables(DaemonTables)
         self.home = home
-        self.root = home / "root"
         self.port = 0
         self.child: Child
         self._run = run
         self._name = name
         self._evidence = evidence
         self.settings = settings
-        if settings.default_root:
-            self.root = Path(self.fill(subject.table("defaults")["root"]))
         self._life = AsyncExitStack()
         self._lease = lease
         self._pid: int | None = None
+        self._lives = 0
+
+    @property
+    def root(self) -> Path:
+        """Where its commands run."""
+        where = self.tables.start.root
+        if self.settings.default_root:
+            where = self.subject.table("defaults")["root"]
+        return Path(where.replace("{home}", str(self.home)))
+
+    @property
+    def stop_s(self) -> float:
+        """What it may take from the request to its end, on a machine with nothing else to do."""
+        return self.tables.start.stop_s
 
     @property
     def pid(self) -> int:
@@ -182,6 +161,10 @@ class Daemon:
             AssertionError: it ended instead, or did not reach a stage; with its last lines.
         """
         self._pid = None
+        self._lives += 1
+        if self._lives > 1 and self.tables.start.home == "fresh":
+            self.home = self._run.directory(f"{self._name}-{self._lives}")
+            await self.set_up()
         try:
             await self._start()
         except (NotReady, ChildExited) as error:
@@ -189,29 +172,73 @@ class Daemon:
 
     async def _start(self) -> None:
         async with AsyncExitStack() as stack:
-            fields = self._fields() | {"port": self._lease.hand_over() if self._lease else 0}
-            argv = self.subject.command(**fields)
-            if self.settings.confinement is not None:
-                argv = self.settings.confinement.command(argv, home=self.home)
-            starting = self._run.child(
-                argv,
-                name=self._name,
-                env=self._environment(fields),
-                cwd=self.home,
-                evidence=self._evidence,
-            )
+            port = self._lease.hand_over() if self._lease else 0
+            starting = self.process(self._run, name=self._name, port=port, evidence=self._evidence)
             self.child = await stack.enter_async_context(starting)
             await await_ready(self.child, self._stages())
             self._life = stack.pop_all()
 
+    def process(
+        self,
+        run: Run,
+        *,
+        name: str,
+        port: int | str,
+        argv: Sequence[str] | None = None,
+        variables: Mapping[str, str] | None = None,
+        evidence: Evidence | None = None,
+    ) -> AbstractAsyncContextManager[Child]:
+        """Its program once more, in its home: as it is started itself.
+
+        Args:
+            run: what it is a child of.
+            name: what errors and logs call it.
+            port: what it is told to listen on; 0 for any.
+            argv: another command line than that of the subject file.
+            variables: of its environment, over those of the subject file.
+            evidence: keeps its log; the run's own otherwise.
+        """
+        fields = self._fields() | {"port": port}
+        words = tuple(argv or self.subject.command(**fields))
+        where = f"{self.subject.path}"
+        for path, content in self.tables.files.items():
+            file = Path(fill(path, fields, where=where))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(fill(content, fields, where=where), encoding="utf-8")
+        if self.settings.confinement is not None:
+            self.settings.confinement.give(self.home)
+            words = self.settings.confinement.command(words, home=self.home)
+        return run.child(
+            words,
+            name=name,
+            env=self._environment(fields) | dict(variables or {}),
+            cwd=Path(fill(self.tables.start.directory, fields, where=where)),
+            evidence=evidence,
+            grace_s=self.stop_s,
+        )
+
     async def stop(self) -> StopReport:
         """Ask it to stop by its signal and wait for its end."""
+        if self.settings.confinement is not None and self.signal(signal.SIGTERM):
+            # What confines it would end it without asking.
+            with trio.move_on_after(patience(self.stop_s)):
+                await self.child.wait()
         report = await self.child.stop()
         await self._life.aclose()
         return report
 
+    def signal(self, number: signal.Signals) -> bool:
+        """Send a signal to the daemon itself, past what it is started by; whether it was there."""
+        if self.settings.confinement is None:
+            self.child.signal(number)
+            return self.child.returncode is None
+        with suppress(AssertionError, ProcessLookupError):
+            os.kill(self.vitals().pid, number)
+            return True
+        return False
+
     async def restart(self) -> None:
-        """Stop it, dead or alive, and start it again in the same home."""
+        """Stop it, dead or alive, and start it again: in the same home, or as [start] has it."""
         await self.stop()
         await self.start()
 
@@ -234,10 +261,6 @@ class Daemon:
         asking: str = self.subject.table("texts")["echo"]
         return asking.replace("{text}", text)
 
-    def places(self) -> dict[str, str]:
-        """What its command line may name besides a port."""
-        return {"home": str(self.home), "root": str(self.root)}
-
     def environment(self) -> dict[str, str]:
         """The environment it runs in, for clients that belong to it."""
         return self._environment(self._fields() | {"port": self.port})
@@ -245,7 +268,7 @@ class Daemon:
     async def set_up(self) -> None:
         """Do what has to be done once in a new home."""
         if not self.settings.default_root:
-            self.root.mkdir(exist_ok=True)
+            self.root.mkdir(parents=True, exist_ok=True)
         setup = self.subject.table("setup")
         if setup and self.settings.set_up:
             argv = self.client("setup")
@@ -269,7 +292,8 @@ class Daemon:
             self.settings.confinement.give(self.home)
 
     def _fields(self) -> dict[str, str | int]:
-        return {"bin": subject_bin(), "home": str(self.home), "root": str(self.root)}
+        here = str(self.subject.path.parent)
+        return {"bin": subject_bin(), "here": here, "home": str(self.home), "root": str(self.root)}
 
     def _environment(self, fields: Mapping[str, str | int]) -> dict[str, str]:
         where = f"{self.subject.path}"
@@ -303,16 +327,15 @@ class Daemon:
         return environment
 
     def _stages(self) -> tuple[Stage, ...]:
+        ready_s = self.tables.start.ready_s
+
         async def named() -> str:
             if self._lease is not None:
                 self.port = self._lease.port
                 return ""
-            line = re.compile(self.subject.table("port")["line"])
-            for text in self.child.tail():
-                if match := line.search(text):
-                    self.port = int(match[1])
-                    return ""
-            return f"no line of its output matches {line.pattern!r}"
+            found = self.named_by(self.child)
+            self.port = found or 0
+            return "" if found else f"it does not say where it listens, by {self.tables.port}"
 
         async def ours() -> str:
             if not listeners(port=self.port):
@@ -323,16 +346,28 @@ class Daemon:
         async def greets() -> str:
             try:
                 async with open_connection(self.port) as connection:
-                    await connection.receive("the handshake", seconds=READY_S)
+                    await connection.receive("the handshake", seconds=ready_s)
             except RemoteProtocolError as error:
                 return str(error)
             return ""
 
         return (
-            Stage(name="port", probe=named, seconds=READY_S),
-            Stage(name="owner", probe=ours, seconds=READY_S),
-            Stage(name="handshake", probe=greets, seconds=READY_S),
+            Stage(name="port", probe=named, seconds=ready_s),
+            Stage(name="owner", probe=ours, seconds=ready_s),
+            Stage(name="handshake", probe=greets, seconds=ready_s),
         )
+
+    def named_by(self, child: Child) -> int | None:
+        """The port that a process of its program says it listens on, by ``[port]``."""
+        says = self.tables.port
+        if says is None:
+            return None
+        if says.file:
+            with suppress(OSError, ValueError):
+                return int(Path(self.fill(says.file)).read_text(encoding="utf-8"))
+            return None
+        matches = [re.search(says.line, text) for text in child.tail()]
+        return next((int(match[1]) for match in matches if match), None)
 
 
 class Absent:
@@ -351,32 +386,19 @@ async def health_on(connection: Connection) -> Message:
     return await connection.receive("the answer to a health check", seconds=HEALTH_S)
 
 
-def knob_of(subject: Subject, knob: str) -> Mapping[str, str]:
-    """The variables that turn a knob.
-
-    Raises:
-        BadInput: the subject file has no such knob.
-    """
-    knobs = subject.table("knobs")
-    if knob not in knobs:
-        raise BadInput(subject.path, key="knobs", found=knob, expected="a table of that name")
-    found: Mapping[str, str] = knobs[knob]
-    return found
-
-
-def fill(text: str, fields: Mapping[str, object], *, where: str) -> str:
-    """``{fields}`` of a text filled in; what is no field, as in a shell command, stays."""
-
-    def replace(match: re.Match[str]) -> str:
-        if match[1] not in fields:
-            raise BadInput(
-                where,
-                found=match[0],
-                expected="one of " + ", ".join("{" + name + "}" for name in sorted(fields)),
-            )
-        return str(fields[match[1]])
-
-    return _FIELD.sub(replace, text)
+def confined_by(subject: Subject, settings: Settings) -> Settings:
+    """The settings with the confinement that the subject file asks for, if it does."""
+    asked = subject.read_tables(DaemonTables).confine
+    if asked is None:
+        return settings
+    # What it is started from, and the interpreters of both of us.
+    shown = [Path(subject_bin()).parent, subject.path.parent, find_root(Path(__file__))]
+    shown += [Path(sys.prefix), Path(sys.base_prefix)]
+    within = settings.confinement or confinement()
+    apart = within.apart(processes=asked.processes, shown=shown)
+    if settings.confinement is not None:
+        apart = replace(apart, user=within.user)
+    return replace(settings, confinement=apart)
 
 
 @asynccontextmanager
@@ -403,7 +425,7 @@ async def open_daemon(
 
     Source: CONTRACT-1-START.
     """
-    settings = settings or Settings()
+    settings = confined_by(subject, settings or Settings())
     with ExitStack() as stack:
         leased = not subject.table("port") or settings.same_port
         daemon = Daemon(

@@ -47,6 +47,7 @@ class Owed(StrEnum):
     ERROR = "an error LOG, and the connection stays"
     END = "the end, whatever is sent before"
     HEALTH = "the answer to the health check in it"
+    EITHER = "an error LOG and the end, or the answer to the health check in it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,8 @@ class Hostile:
         says: words of which the LOG must hold one, in any case; none: any text with a number that
             says how far reading got.
         knob: the setting without which the row means nothing.
+        reads: a macro of the reader that evaluates nothing: a daemon that does not claim to refuse every
+            macro may read it.
     """
 
     id: str
@@ -67,6 +70,7 @@ class Hostile:
     end: End = End.WAIT
     says: tuple[str, ...] = ()
     knob: str = ""
+    reads: bool = False
 
 
 def frame(payload: str, *, length: int | None = None, lower_case: bool = False) -> bytes:
@@ -76,8 +80,11 @@ def frame(payload: str, *, length: int | None = None, lower_case: bool = False) 
 
 
 HEALTH: Final = "(:TYPE :HEALTH-CHECK)"
-TALK: Final = '(:TYPE :EVENT :PAYLOAD (:SENSOR :USER-INPUT :TEXT "{}"))'
+TALK: Final = '(:TYPE :EVENT :META (:SOURCE :TUI) :PAYLOAD (:SENSOR :USER-INPUT :TEXT "{}"))'
 _TWO_BYTES: Final = TALK.format("é" * 40)
+
+#: What no request has evaluated, but for the text that is meant for it (`[texts] eval`).
+_VALUE: Final = "(* 1764 1764)"
 _SHELL: Final = '(:TYPE :REQUEST :TARGET :SHELL :PAYLOAD (:ACTION :EXECUTE :CMD "echo {}"))'
 
 
@@ -103,6 +110,13 @@ ROWS: Final = (
     Hostile(id="prefix-with-h", sent=b"00015h(:TYPE :HEALTH-CHECK)"),
     Hostile(id="prefix-of-wide-digits", sent="\uff10\uff10\uff10\uff10\uff11\uff15".encode()),
     Hostile(id="prefix-of-nul", sent=b"\0" * 64),
+    Hostile(id="prefix-with-nul-inside", sent=b"0000\x0015(:TYPE :HEALTH-CHECK)"),
+    Hostile(id="prefix-ends-in-nul", sent=b"00015\0(:TYPE :HEALTH-CHECK)"),
+    Hostile(id="prefix-ends-in-space", sent=b"00015 (:TYPE :HEALTH-CHECK)"),
+    Hostile(id="prefix-of-one-other-digit", sent="0000\u06615(:TYPE :HEALTH-CHECK)".encode()),
+    Hostile(id="prefix-of-bengali-digits", sent="০০০০১৫(:TYPE :HEALTH-CHECK)".encode()),
+    Hostile(id="prefix-with-sign-inside", sent=b"000+15(:TYPE :HEALTH-CHECK)"),
+    Hostile(id="prefix-with-no-break-space", sent="\xa000015(:TYPE :HEALTH-CHECK)".encode()),
     Hostile(id="prefix-of-ff", sent=b"\xff" * 64),
     Hostile(id="no-prefix", sent=HEALTH.encode()),
     Hostile(id="second-frame-junk", sent=frame(HEALTH) + b"junk!!", owed=Owed.END),
@@ -165,14 +179,14 @@ ROWS: Final = (
     Hostile(id="macro-runs-a-program", sent=_evaluating('#.(sb-ext:run-program "/bin/sh" nil)')),
     Hostile(id="macro-evaluates-arithmetic", sent=frame("(:TYPE #.(+ 1 2))")),
     Hostile(id="macro-in-place-of-the-text", sent=frame(TALK.replace('"{}"', "#.(* 6 7)"))),
-    Hostile(id="macro-function", sent=_evaluating("#'car")),
-    Hostile(id="macro-circle", sent=_evaluating("#1=(1 . #1#)")),
-    Hostile(id="macro-array", sent=_evaluating("#2A((1 2)(3 4))")),
-    Hostile(id="macro-structure", sent=_evaluating("#S(HASH-TABLE)")),
-    Hostile(id="macro-path", sent=_evaluating('#P"/etc/passwd"')),
-    Hostile(id="macro-feature", sent=_evaluating("#+sbcl :a #-sbcl :b")),
-    Hostile(id="macro-character", sent=_evaluating("#\\a")),
-    Hostile(id="macro-block-comment", sent=_evaluating("#| hidden |# 1")),
+    Hostile(id="macro-function", reads=True, sent=_evaluating("#'car")),
+    Hostile(id="macro-circle", reads=True, sent=_evaluating("#1=(1 . #1#)")),
+    Hostile(id="macro-array", reads=True, sent=_evaluating("#2A((1 2)(3 4))")),
+    Hostile(id="macro-structure", reads=True, sent=_evaluating("#S(HASH-TABLE)")),
+    Hostile(id="macro-path", reads=True, sent=_evaluating('#P"/etc/passwd"')),
+    Hostile(id="macro-feature", reads=True, sent=_evaluating("#+sbcl :a #-sbcl :b")),
+    Hostile(id="macro-character", reads=True, sent=_evaluating("#\\a")),
+    Hostile(id="macro-block-comment", reads=True, sent=_evaluating("#| hidden |# 1")),
     # --- nesting
     Hostile(
         id="depth-100",
@@ -214,12 +228,12 @@ ROWS: Final = (
     ),
     Hostile(
         id="meta-is-no-list",
-        sent=frame(TALK.format("ping").replace("(:TYPE", "(:META 7 :TYPE")),
+        sent=frame(TALK.format("ping").replace("(:SOURCE :TUI)", "7")),
         owed=Owed.ERROR,
     ),
     Hostile(
         id="meta-is-odd",
-        sent=frame(TALK.format("ping").replace("(:TYPE", "(:META (:SOURCE) :TYPE")),
+        sent=frame(TALK.format("ping").replace("(:SOURCE :TUI)", "(:SOURCE)")),
         owed=Owed.ERROR,
     ),
     Hostile(id="no-payload", sent=frame("(:TYPE :EVENT)"), owed=Owed.ERROR),
@@ -236,6 +250,23 @@ ROWS: Final = (
         id="command-is-a-list", sent=frame(_SHELL.replace('"echo {}"', "(1 2)")), owed=Owed.ERROR
     ),
     Hostile(id="no-command", sent=frame(_SHELL.replace(':CMD "echo {}"', "")), owed=Owed.ERROR),
+    *(
+        Hostile(
+            id=f"asks-{target}-to-{action}",
+            sent=frame(
+                f"(:TYPE :REQUEST :TARGET :{target.upper()} :PAYLOAD (:ACTION :{action.upper()}"
+                f' :FORM (* 1764 1764) :CODE "{_VALUE}" :CMD "{_VALUE}" :TEXT "{_VALUE}"))'
+            ),
+            owed=Owed.ERROR,
+        )
+        for target, action in (
+            ("lisp", "eval"),
+            ("repl", "evaluate"),
+            ("daemon", "eval"),
+            ("shell", "eval"),
+            ("emacs", "eval"),
+        )
+    ),
     Hostile(id="no-text", sent=frame(TALK.replace(':TEXT "{}"', "")), owed=Owed.ERROR),
     Hostile(id="text-is-nil", sent=frame(TALK.replace('"{}"', "NIL")), owed=Owed.ERROR),
     # --- odd, and right all the same

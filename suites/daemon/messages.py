@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from harness_core.system.subject import Subject
 from suites.daemon.wire import NIL, Connection, Form, Keyword, Message, T, plist
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "request",
     "say",
     "shell",
+    "sources_of",
     "user_input",
 ]
 
@@ -29,6 +31,16 @@ HEALTH_CHECK: Final = plist(type=Keyword("HEALTH-CHECK"))
 HEARTBEAT: Final = plist(type=Keyword("EVENT"), payload=plist(sensor=Keyword("HEARTBEAT")))
 
 STATUSES: Final = tuple(Keyword(name) for name in ("HEALTHY", "DEGRADED", "UNHEALTHY", "UNKNOWN"))
+
+
+#: What a client says it is, besides a terminal → the capability of those who know it.
+SOURCES: Final = {"CLI": "cli-source", "EMACS": "emacs"}
+
+
+def sources_of(subject: Subject) -> list[str]:
+    """The sources that a daemon claims to know; everyone knows a terminal."""
+    known = [source for source, name in SOURCES.items() if name in subject.capabilities]
+    return ["TUI", *known]
 
 
 def user_input(text: str, *, source: str | None = "TUI", **meta: Form) -> Form:

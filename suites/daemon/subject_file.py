@@ -5,16 +5,30 @@ What each table means: README.md. What a capability needs of them: suite.toml.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import field
 
 from harness_core.base.errors import BadInput
-from harness_core.base.reading import Table
+from harness_core.base.reading import Misfit, Table
 from harness_core.system.subject import Subject, Tables, Variables, load_subject
+from suites.daemon.confinement import PROCESSES
 
-__all__ = ["read_subject"]
+__all__ = ["DaemonTables", "Start", "read_subject"]
+
+
+def pattern(key: str, text: str) -> re.Pattern[str]:
+    """A regular expression of the file.
+
+    Raises:
+        Misfit: it is none.
+    """
+    try:
+        return re.compile(text, re.MULTILINE)
+    except re.error as error:
+        raise Misfit(key, found=text, expected=f"a regular expression ({error})") from error
 
 
 class Cli(Table, frozen=True):
@@ -33,6 +47,22 @@ class Cli(Table, frozen=True):
     status: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     unlink: tuple[str, ...] = ()
+
+
+class Bounds(Table, frozen=True):
+    """``[bounds]``: those that it has and that nothing turns."""
+
+    connections: int | None = None
+    depth: int | None = None
+    frame_characters: int | None = None
+    frame_s: float | None = None
+    idle_s: float | None = None
+
+
+class Confine(Table, frozen=True):
+    """``[confine]``."""
+
+    processes: int = PROCESSES
 
 
 class Defaults(Table, frozen=True):
@@ -73,10 +103,34 @@ class Knobs(Table, frozen=True):
     write_s: Variables = field(default_factory=dict)
 
 
+class Listing(Table, frozen=True):
+    """A list that a command line prints, a row a line."""
+
+    argv: tuple[str, ...]
+    row: str
+
+    def __post_init__(self) -> None:
+        if "name" not in pattern("row", self.row).groupindex:
+            raise Misfit("row", found=self.row, expected="a group (?P<name>…)")
+
+
+class Lists(Table, frozen=True):
+    """``[lists]``."""
+
+    gateways: Listing | None = None
+    skills: Listing | None = None
+
+
 class Port(Table, frozen=True):
     """``[port]``."""
 
-    line: str
+    line: str = ""
+    file: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.line) == bool(self.file):
+            raise Misfit("line", found=self.line or None, expected="either line or file")
+        pattern("line", self.line)
 
 
 class Providers(Table, frozen=True):
@@ -105,6 +159,16 @@ class Skills(Table, frozen=True):
     files: dict[str, str] = field(default_factory=dict)
 
 
+class Start(Table, frozen=True):
+    """``[start]``."""
+
+    ready_s: float = 30.0
+    stop_s: float = 10.0
+    home: Literal["kept", "fresh"] = "kept"
+    directory: str = "{home}"
+    root: str = "{home}/root"
+
+
 class Texts(Table, frozen=True):
     """``[texts]``."""
 
@@ -129,15 +193,20 @@ class DaemonTables(Tables, frozen=True):
     """Every table but ``[subject]`` and ``[env]``."""
 
     accepted: dict[str, Variables] = field(default_factory=dict)
+    bounds: Bounds = Bounds()
     cli: Cli | None = None
+    confine: Confine | None = None
     defaults: Defaults | None = None
     emacs: Emacs | None = None
+    files: dict[str, str] = field(default_factory=dict)
     knobs: Knobs = Knobs()
+    lists: Lists = Lists()
     port: Port | None = None
     providers: Providers | None = None
     refused: dict[str, Variables] = field(default_factory=dict)
     setup: Setup | None = None
     skills: Skills | None = None
+    start: Start = Start()
     texts: Texts | None = None
     tui: Tui | None = None
 

@@ -28,9 +28,8 @@ async def test_what_is_no_port_is_refused(daemon: Daemon, run, subject) -> None:
         not_run("subject", f"{subject.path.name} does not name the port on the command line")
 
     async def one(port: str) -> None:
-        argv = subject.command(port=port, **daemon.places())
         name = f"no-port-{NO_PORTS.index(port)}"
-        async with run.child(argv, name=name, env=daemon.environment(), cwd=daemon.home) as child:
+        async with daemon.process(run, name=name, port=port) as child:
             with trio.move_on_after(patience(END_S)):
                 await child.wait()
             ours = {child.pid, *below(child.pid)}

@@ -19,6 +19,7 @@ from suites.daemon.messages import (
     expect_message,
     request,
     shell,
+    sources_of,
     user_input,
 )
 from suites.daemon.wire import (
@@ -65,7 +66,14 @@ async def test_meta_without_a_source(client, meta: str) -> None:
     )
 
 
-@pytest.mark.parametrize("source", ["TUI", "CLI", "EMACS"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "TUI",
+        pytest.param("CLI", marks=pytest.mark.capability("cli-source")),
+        pytest.param("EMACS", marks=pytest.mark.capability("emacs")),
+    ],
+)
 async def test_meta_comes_back(client, source: str) -> None:
     """The META of user input stands in its answer."""
     answer = await ask(client, user_input("ping", source=source))
@@ -142,19 +150,17 @@ async def test_keywords_in_any_case(client, case: str) -> None:
     )
 
 
-async def test_answers_follow_their_requests(client) -> None:
+async def test_answers_follow_their_requests(client, subject) -> None:
     """Requests of one connection are answered in their order, each with its own META."""
-    for source in ("TUI", "CLI", "TUI", "EMACS", "CLI"):
+    sources = (sources_of(subject) * 5)[:5]
+    for source in sources:
         await client.send(user_input("ping", source=source))
     answers = [await client.receive("an answer", seconds=10) for _ in range(5)]
 
-    assert ["TUI", "CLI", "TUI", "EMACS", "CLI"] == [
-        str(answer.get("META", "SOURCE")).lstrip(":") for answer in answers
-    ], (
-        "contract 2: answers follow their requests, by their META: expected "
-        + repr(["TUI", "CLI", "TUI", "EMACS", "CLI"])
-        + ", found "
-        + repr([str(answer.get("META", "SOURCE")).lstrip(":") for answer in answers])
+    found = [str(answer.get("META", "SOURCE")).lstrip(":") for answer in answers]
+
+    assert sources == found, (
+        f"contract 2: answers follow their requests, by their META: expected {sources}, found {found}"
     )
 
 
@@ -163,7 +169,7 @@ async def test_answers_go_where_they_were_asked(daemon: Daemon) -> None:
     async with daemon.connect() as asking, daemon.connect() as later:
         answer = None
         with trio.move_on_after(patience(HEALTH_S)):
-            answer = await ask(asking, user_input("ping", source="CLI"), seconds=HEALTH_S + 5)
+            answer = await ask(asking, user_input("ping"), seconds=HEALTH_S + 5)
         other = await health_on(later)
 
         assert other.get("TYPE") == Keyword("HEALTH-RESPONSE"), (
@@ -243,27 +249,20 @@ async def test_heartbeat_is_not_answered(daemon: Daemon) -> None:
 
 
 @pytest.mark.covers("CONTRACT-2-HEARTBEAT")
-async def test_a_heartbeat_between_requests(client) -> None:
+async def test_a_heartbeat_between_requests(client, subject) -> None:
     """A heartbeat between two requests changes neither answer."""
-    await client.send(user_input("ping", source="TUI"))
+    sources = (sources_of(subject) * 2)[:2]
+    await client.send(user_input("ping", source=sources[0]))
     await client.send(HEARTBEAT)
-    await client.send(user_input("ping", source="CLI"))
+    await client.send(user_input("ping", source=sources[1]))
     first = await client.receive("the first answer", seconds=10)
     second = await client.receive("the second answer", seconds=10)
 
-    assert [Keyword("TUI"), Keyword("CLI")] == [
-        first.get("META", "SOURCE"),
-        second.get("META", "SOURCE"),
-    ], (
-        "contract 2: answers around a heartbeat follow their requests: expected "
-        + repr([Keyword("TUI"), Keyword("CLI")])
-        + ", found "
-        + repr(
-            [
-                first.get("META", "SOURCE"),
-                second.get("META", "SOURCE"),
-            ]
-        )
+    found = [str(answer.get("META", "SOURCE")).lstrip(":") for answer in (first, second)]
+
+    assert sources == found, (
+        f"contract 2: answers around a heartbeat follow their requests: expected {sources}, found "
+        f"{found}"
     )
     assert expect_message(first, client) == expect_message(second, client), (
         f"contract 2: a heartbeat between two requests changes no answer: expected {expect_message(first, client)!r}, "

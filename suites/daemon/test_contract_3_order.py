@@ -9,11 +9,12 @@ import trio
 
 from suites.daemon.daemon import Daemon, Settings
 from suites.daemon.messages import expect_message, user_input
+from suites.daemon.settings import turned
 from suites.daemon.wire import Connection, Keyword, encode_frame, plist, print_form
 
 pytestmark = [
     pytest.mark.covers("CONTRACT-3-FRAMES", "CONTRACT-2-INPUT"),
-    pytest.mark.capability("echo"),
+    pytest.mark.capability("echo", "error-frames"),
     pytest.mark.knob("frame_characters"),
 ]
 
@@ -28,9 +29,9 @@ LONG_S = 60.0
 
 
 @pytest.fixture(scope="module")
-def wide(share) -> Iterator[Daemon]:
+def wide(share, subject) -> Iterator[Daemon]:
     """A daemon that reads frames of more than a mebibyte."""
-    with share("wide", Settings(knobs={"frame_characters": ROOM})) as daemon:
+    with share("wide", Settings(knobs=turned(subject, {"frame_characters": ROOM}))) as daemon:
         yield daemon
 
 

@@ -14,10 +14,14 @@ from harness_core.base.wait import until
 from harness_core.front.skips import not_run
 from suites.daemon.daemon import Daemon, Settings
 from suites.daemon.health import NOTICED_S, becomes
+from suites.daemon.lists import listed
 from suites.daemon.messages import ask, expect_health, request, say
 from suites.daemon.wire import Keyword, lookup
 
-pytestmark = [pytest.mark.covers("CONTRACT-4-SKILLS"), pytest.mark.capability("skill-list")]
+pytestmark = pytest.mark.covers("CONTRACT-4-SKILLS")
+
+#: The rows of the list, over the wire.
+on_the_wire = pytest.mark.capability("skill-list")
 
 
 async def skills(connection):
@@ -55,9 +59,9 @@ def expect_refused_skill(name: str, loaded, rejected, *, reason: str) -> None:
     )
 
 
-async def test_registry_is_populated(client) -> None:
+async def test_registry_is_populated(daemon: Daemon, run) -> None:
     """Right after the handshake there is at least one skill, each by a name of its own."""
-    loaded, _ = await skills(client)
+    loaded = [row["name"] for row in await listed(daemon, run, "skills")]
 
     assert loaded, "contract 4: the skill registry is empty after start"
     assert all(isinstance(name, str) and name for name in loaded), (
@@ -66,6 +70,7 @@ async def test_registry_is_populated(client) -> None:
     assert len(loaded) == len(set(loaded)), f"a skill is listed twice: {loaded}"
 
 
+@on_the_wire
 async def test_installed_skills_are_all_loaded(daemon: Daemon, skilled: Daemon) -> None:
     """As many skills as are installed are loaded or rejected with a reason; none is dropped."""
     for each in (daemon, skilled):
@@ -81,6 +86,7 @@ async def test_installed_skills_are_all_loaded(daemon: Daemon, skilled: Daemon) 
         )
 
 
+@on_the_wire
 async def test_the_list_shows_what_a_skill_is(skilled: Daemon) -> None:
     """The row of a skill shows what its file says of it: version, description, needs."""
     async with skilled.connect() as connection:
@@ -93,6 +99,7 @@ async def test_the_list_shows_what_a_skill_is(skilled: Daemon) -> None:
         assert not lost, f"contract 4: the row of {name} does not show {lost}: {row}"
 
 
+@on_the_wire
 async def test_needs_come_first(skilled: Daemon) -> None:
     """A skill loads after what it needs, whatever the names say."""
     async with skilled.connect() as connection:
@@ -108,12 +115,14 @@ async def test_needs_come_first(skilled: Daemon) -> None:
     )
 
 
+@on_the_wire
 async def test_a_new_skill_answers(skilled: Daemon) -> None:
     """A skill that is listed works: what it is asked, it answers."""
     async with skilled.connect() as connection:
         await expect_skilled(skilled, connection)
 
 
+@on_the_wire
 @pytest.mark.capability("rejected-skills")
 async def test_bad_skills_are_reported_and_skipped(skilled: Daemon) -> None:
     """What cannot be read, needs what is not there, or each other, is rejected with the reason."""
@@ -124,6 +133,7 @@ async def test_bad_skills_are_reported_and_skipped(skilled: Daemon) -> None:
         await expect_skilled(skilled, connection)
 
 
+@on_the_wire
 @pytest.mark.covers("CONTRACT-3-HEALTH")
 @pytest.mark.capability("rejected-skills", "self-checks")
 async def test_health_shows_rejected_skills(daemon: Daemon, skilled: Daemon) -> None:
@@ -134,6 +144,7 @@ async def test_health_shows_rejected_skills(daemon: Daemon, skilled: Daemon) -> 
         assert Keyword(wanted) == found, f"contract 3: expected :{wanted}, found {found}"
 
 
+@on_the_wire
 @pytest.mark.capability("rejected-skills")
 async def test_skills_follow_their_directory(start, subject) -> None:
     """What is linked, swapped, changed, unlinked and linked again is listed as it is now.
@@ -225,6 +236,7 @@ SPOILED = {
 }
 
 
+@on_the_wire
 @pytest.mark.capability("rejected-skills")
 async def test_a_skill_is_loaded_as_it_is_written_or_not_at_all(start, subject) -> None:
     """A file of other bytes than its format has is rejected with a reason, or shown letter by letter."""
@@ -277,6 +289,7 @@ async def test_a_skill_is_loaded_as_it_is_written_or_not_at_all(start, subject) 
         expect_health(await daemon.health())
 
 
+@on_the_wire
 async def test_what_a_skill_answers_is_what_it_says_now(start, subject) -> None:
     """A text alone meets the skills as they are: new, changed, without what they need, gone and back."""
     table = subject.table("skills")
@@ -333,6 +346,7 @@ async def test_what_a_skill_answers_is_what_it_says_now(start, subject) -> None:
         )
 
 
+@on_the_wire
 @pytest.mark.covers("CONTRACT-3-HEALTH")
 @pytest.mark.capability("rejected-skills", "self-checks")
 async def test_health_is_of_now(start, subject) -> None:
@@ -363,6 +377,7 @@ async def test_health_is_of_now(start, subject) -> None:
             await becomes(daemon, "HEALTHY", since="its skills are back")
 
 
+@on_the_wire
 @pytest.mark.covers("CONTRACT-3-HEALTH")
 @pytest.mark.capability("rejected-skills", "self-checks")
 async def test_a_setup_that_comes_late_is_one(start, subject) -> None:

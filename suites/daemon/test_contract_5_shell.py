@@ -584,7 +584,9 @@ SLOW = (
 
 
 @pytest.mark.capability("shell-text")
-@pytest.mark.parametrize("source", ["TUI", "CLI"])
+@pytest.mark.parametrize(
+    "source", ["TUI", pytest.param("CLI", marks=pytest.mark.capability("cli-source"))]
+)
 async def test_text_is_judged_too(confined: Daemon, canary: Canary, source: str) -> None:
     """The dispatcher sees a command that is typed as text, whatever gateway it came by."""
     command = filled("rm -rf $CANARY", confined, canary)

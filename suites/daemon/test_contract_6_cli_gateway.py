@@ -24,7 +24,7 @@ from suites.daemon.messages import (
 )
 from suites.daemon.wire import Keyword, lookup, plist
 
-pytestmark = pytest.mark.covers("CONTRACT-6-CLI")
+pytestmark = [pytest.mark.covers("CONTRACT-6-CLI"), pytest.mark.capability("cli-source")]
 
 
 async def test_cli_text_is_answered(client) -> None:
@@ -97,6 +97,7 @@ async def test_text_that_says_nothing_is_answered(client, source: str) -> None:
     )
 
 
+@pytest.mark.capability("error-frames")
 async def test_missing_text_is_refused(client) -> None:
     """User input without :TEXT is a mistake that is named; the connection stays."""
     form = plist(

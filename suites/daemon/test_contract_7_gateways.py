@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from suites.daemon.daemon import Daemon
+from suites.daemon.lists import listed
 from suites.daemon.messages import ask, expect_message, expect_refusal, request, user_input
 from suites.daemon.wire import Keyword, lookup
 
-pytestmark = [pytest.mark.covers("CONTRACT-7-GATEWAYS"), pytest.mark.capability("gateway-list")]
+pytestmark = pytest.mark.covers("CONTRACT-7-GATEWAYS")
+
+#: The rows of the list, over the wire.
+on_the_wire = pytest.mark.capability("gateway-list")
 
 
 async def gateways(connection) -> list:
@@ -26,9 +30,9 @@ async def gateways(connection) -> list:
     return list(listed)
 
 
-async def test_registry_is_filled(client) -> None:
+async def test_registry_is_filled(daemon: Daemon, run) -> None:
     """Right after the handshake the registry lists gateways, each by a name of its own."""
-    names = [lookup(row, "NAME") for row in await gateways(client)]
+    names = [row["name"] for row in await listed(daemon, run, "gateways")]
 
     assert names, "contract 7: the gateway registry is empty after start"
     assert all(isinstance(name, str) and name for name in names), (
@@ -37,13 +41,15 @@ async def test_registry_is_filled(client) -> None:
     assert len(names) == len(set(names)), f"a gateway is listed twice: {names}"
 
 
-async def test_the_cli_gateway_is_listed(client) -> None:
+@pytest.mark.capability("cli-source")
+async def test_the_cli_gateway_is_listed(daemon: Daemon, run) -> None:
     """The gateway of contract 6 is among them: a source of that list is :CLI."""
-    sources = [lookup(row, "SOURCE") for row in await gateways(client)]
+    sources = [row.get("source") for row in await listed(daemon, run, "gateways")]
 
-    assert Keyword("CLI") in sources, f"contract 7: no gateway of source :CLI in {sources}"
+    assert "CLI" in sources, f"contract 7: no gateway of source :CLI in {sources}"
 
 
+@on_the_wire
 async def test_a_gateway_is_listed_with_its_own_source(client) -> None:
     """A gateway that is called like a source of the list has that source, and each source is one's own."""
     listed = [
@@ -56,10 +62,12 @@ async def test_a_gateway_is_listed_with_its_own_source(client) -> None:
     assert not mixed, f"contract 7: a gateway is listed with the source of another: found {mixed}"
 
 
-async def test_every_listed_source_is_heard(daemon: Daemon, client) -> None:
+async def test_every_listed_source_is_heard(daemon: Daemon, client, run) -> None:
     """The list is true: text from each source it names, but linked messaging, is answered."""
-    sources = {lookup(row, "SOURCE") for row in await gateways(client)}
-    spoken = sorted(str(source).lstrip(":") for source in sources - {Keyword("MESSAGING")})
+    sources = {
+        str(row["source"]) for row in await listed(daemon, run, "gateways") if "source" in row
+    }
+    spoken = sorted(sources - {"MESSAGING"})
 
     assert spoken, "only messaging is listed"
     for source in spoken:
@@ -70,6 +78,7 @@ async def test_every_listed_source_is_heard(daemon: Daemon, client) -> None:
         )
 
 
+@on_the_wire
 async def test_the_list_is_the_same_for_everyone(daemon: Daemon) -> None:
     """The registry belongs to the daemon, not to a connection."""
     async with daemon.connect() as one, daemon.connect() as two:
@@ -80,6 +89,7 @@ async def test_the_list_is_the_same_for_everyone(daemon: Daemon) -> None:
     )
 
 
+@on_the_wire
 @pytest.mark.capability("links")
 async def test_the_list_is_whole_from_the_start(start, token: str) -> None:
     """What is linked and unlinked is another list: the gateways are the same before, meanwhile and after."""
@@ -102,6 +112,8 @@ async def test_the_list_is_whole_from_the_start(start, token: str) -> None:
     )
 
 
+@on_the_wire
+@pytest.mark.capability("error-frames")
 async def test_an_unknown_action_is_refused(client) -> None:
     """An action that the registry does not know is named in an error, and changes nothing."""
     before = await gateways(client)

@@ -177,10 +177,9 @@ async def expect_unshown(daemon: Daemon, run: Run, secret: str) -> None:
 
     async def one(client: str) -> None:
         for number, variables in enumerate(waiting):
-            argv = daemon.subject.command(port=0, **daemon.places())
-            environment = daemon.environment() | variables
             name = f"misplaced-{client}-{number}"
-            async with run.child(argv, name=name, env=environment, cwd=daemon.home) as child:
+            another = daemon.process(run, name=name, port=0, variables=variables)
+            async with another as child:
 
                 async def told(child=child) -> bool:
                     return child.returncode is not None or listens(child)

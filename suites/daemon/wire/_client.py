@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +21,9 @@ from suites.daemon.wire._violation import RemoteProtocolError, Violation
 __all__ = ["Connection", "Message", "open_connection"]
 
 _READ_BYTES: Final = 65_536
+
+#: Characters of a message that an error shows.
+_SHOWN: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +85,17 @@ class Connection:
             ) from error
 
     async def send_eof(self) -> None:
-        """Say that nothing more comes from us, and go on reading."""
-        await self._stream.send_eof()
+        """Say that nothing more comes from us, and go on reading; who has gone need not be told."""
+        with suppress(trio.BrokenResourceError):
+            await self._stream.send_eof()
+
+    async def send_while_open(self, data: bytes) -> bool:
+        """Send bytes to someone who may end the connection at any of them; whether all were sent."""
+        try:
+            await self.send_bytes(data)
+        except RemoteProtocolError:
+            return False
+        return True
 
     async def abort(self) -> None:
         """End it as a machine does that lost its power: with a reset, whatever is under way."""
@@ -110,7 +122,7 @@ class Connection:
             raise self._with_transcript(error) from error
 
     async def receive_until_closed(self, *, seconds: float) -> tuple[Message, ...]:
-        """Every message up to the end of the connection.
+        """Every message up to the end of the connection; a reset between two frames is an end.
 
         Args:
             seconds: how long the other side may take to close, on a machine with nothing else to do.
@@ -122,14 +134,22 @@ class Connection:
         factor = slowness()
         with trio.move_on_after(seconds * factor):
             while True:
-                payload = await self._next_payload("the end")
+                try:
+                    payload = await self._next_payload("the end")
+                except RemoteProtocolError as error:
+                    if error.violation is not Violation.CLOSED:
+                        raise
+                    self._end()
+                    payload = None
                 if payload is None:
                     return tuple(messages)
                 form = read_form(payload)
                 messages.append(Message(payload=payload, form=form))
+        answered = f" and answered with {messages[-1].payload[:_SHOWN]}" if messages else ""
         raise self._error(
             Violation.SILENT,
-            f"the connection is still open after {seconds:g} s{_busy(factor)}, expected its end",
+            f"the connection is still open after {seconds:g} s{_busy(factor)}{answered}, "
+            "expected its end",
         )
 
     async def _receive_payload(self, what: str, *, seconds: float) -> str | None:
