@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from harness_core.assertions import tokens_in
 from harness_core.base.errors import NotReady
+from harness_core.base.vain import VainWaits
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import LedgerEntry, expect_rehearsed
 from harness_core.doubles.turns import as_read
@@ -39,6 +40,9 @@ FINAL_STATES: Final = frozenset({"completed", "errored"})
 #: A bound below every other, for a run whose messages are known to stay without an end: a planted
 #: fault need not be waited for as long as a busy machine.
 SHORT_PATIENCE_S: Final = float(os.environ.get("HARNESS_E2E_PATIENCE_S", "inf"))
+
+#: Rows of one test whose messages stayed without an end, so that the next need not wait as long.
+_FINAL: Final = VainWaits()
 
 #: Of what the model was asked and answered, in a story.
 _SHOWN_CHARS: Final = 160
@@ -118,7 +122,7 @@ async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = No
         ecosystem: where it was sent.
         sent: the message.
         seconds: how long it may take, the ecosystem's patience at most; a message without a final
-            state by then is gathered as it is.
+            state by then, or when a part has died, is gathered as it is.
 
     Raises:
         AssertionError: a prompt for the message did not hold it.
@@ -127,22 +131,31 @@ async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = No
     """
     inbox = ecosystem.switchboard.database
     last = "no row in message_inbox"
+    died = ""
 
     async def final() -> bool:
-        nonlocal last
+        nonlocal last, died
         rows = await inbox.rows(
             "SELECT lifecycle_state FROM message_inbox WHERE request_id::text = %s",
             (sent.request_id,),
         )
         states = [str(row["lifecycle_state"]) for row in rows]
         last = f"lifecycle_state {states}" if states else "no row in message_inbox"
-        return bool(states) and all(state in FINAL_STATES for state in states)
+        ended = bool(states) and all(state in FINAL_STATES for state in states)
+        died = "" if ended else "; ".join(ecosystem.parts.deaths())
+        return ended or bool(died)
 
     unfinished = ""
     patience_s = min(seconds or ecosystem.patience_s, ecosystem.patience_s, SHORT_PATIENCE_S)
+    action = "see the message's final state"
     try:
-        with deadline("see the message's final state", seconds=patience_s, observed=lambda: last):
+        with (
+            _FINAL.waiting(action, seconds=patience_s) as wait,
+            deadline(action, seconds=wait.seconds, observed=lambda: last + wait.note),
+        ):
             await until(final)
+            wait.came = not died
+        unfinished = f"{died}: {last}" if died else ""
     except NotReady as error:
         unfinished = error.observed
     routing = await inbox.rows(
