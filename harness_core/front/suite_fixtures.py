@@ -19,6 +19,7 @@ from harness_core.base.evidence import Evidence
 from harness_core.front.budget import llm_budget_usd
 from harness_core.front.skips import not_run
 from harness_core.process import Run
+from harness_core.system.claims import pretending
 from harness_core.system.staging import Options, open_host, opener_of, subject_of
 from harness_core.system.subject import Subject
 from harness_core.system.suites import Suite, find_root, load_suite
@@ -96,7 +97,9 @@ def _subject(config: pytest.Config, suite: Suite, *, root: Path) -> Subject:
     read = config.stash.setdefault(_SUBJECTS, {})
     if suite.name not in read:
         given = config.getoption("--subject")
-        read[suite.name] = subject_of(suite, Path(given) if given else None, root=root)
+        subject = subject_of(suite, Path(given) if given else None, root=root)
+        tried = config.getoption("--try-capability")
+        read[suite.name] = pretending(subject, suite, tried)
     return read[suite.name]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from harness_core.base.errors import BadInput
 from harness_core.base.reading import did_you_mean
@@ -12,7 +14,7 @@ from harness_core.system.subject import Subject
 if TYPE_CHECKING:
     from harness_core.system.suites import Capability, Suite
 
-__all__ = ["check_claims", "missing_keys"]
+__all__ = ["check_claims", "missing_keys", "pretending"]
 
 
 def check_claims(subject: Subject, suite: Suite) -> None:
@@ -39,6 +41,25 @@ def check_claims(subject: Subject, suite: Suite) -> None:
         for key in missing_keys(subject, declared[name]):
             expected = f"it there, since the capability {name!r} is claimed"
             raise BadInput(subject.path, key=key, found=None, expected=expected)
+
+
+def pretending(subject: Subject, suite: Suite, names: Collection[str]) -> Subject:
+    """The subject as if its file claimed these capabilities too.
+
+    Raises:
+        BadInput: the suite does not declare one of them.
+    """
+    declared = sorted(capability.name for capability in suite.capabilities)
+    for name in names:
+        if name not in declared:
+            raise BadInput(
+                "pytest",
+                key="--try-capability",
+                found=name,
+                expected=f"one of {', '.join(declared) or 'none'}",
+                next_step=did_you_mean(name, declared),
+            )
+    return structs.replace(subject, capabilities=subject.capabilities | set(names))
 
 
 def missing_keys(subject: Subject, capability: Capability) -> list[str]:

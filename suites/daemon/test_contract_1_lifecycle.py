@@ -104,6 +104,15 @@ async def expect_refused_start(second: Child, port: int) -> None:
     assert str(port) in output, f"contract 1: the error names the port {port}, found:\n{output}"
 
 
+async def test_it_comes_up(daemon: Daemon) -> None:
+    """It is set up and started, listens and greets; what it does not reach is named, with its last words."""
+    found = [row.port for row in listeners() if row.pid == daemon.pid]
+
+    assert daemon.port in found, (
+        f"contract 1: it listens on the port that it is reached at, {daemon.port}; found {found}"
+    )
+
+
 async def test_handshake(daemon: Daemon) -> None:
     """Every client is greeted first, by a handshake with a version and a list of capabilities."""
     async with daemon.connect(greeted=False) as connection:

@@ -18,7 +18,7 @@ from harness_core.assurance.planted._judge import (
     FaultResult,
     Verdict,
 )
-from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome, became
+from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome, became, first_line
 from harness_core.assurance.planted._plan import Fault, load_faults
 from harness_core.assurance.planted._pytest import PytestRuns
 from harness_core.assurance.planted._report import render_table, to_json
@@ -35,6 +35,7 @@ __all__ = [
     "became",
     "choose_faults",
     "commit_of",
+    "first_line",
     "load_faults",
     "render_table",
     "run_faults",

@@ -24,6 +24,8 @@ class TestOutcome(msgspec.Struct, frozen=True, kw_only=True):
         text: type and message of the exceptions.
         duration_s: seconds that this phase took.
         starts: it is marked ``starts_product``.
+        harness: an error of the harness ended it.
+        capabilities: those that it is marked with.
     """
 
     __test__ = False
@@ -34,6 +36,8 @@ class TestOutcome(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     duration_s: float = 0.0
     starts: bool = False
+    harness: bool = False
+    capabilities: tuple[str, ...] = ()
 
     @property
     def is_kill(self) -> bool:

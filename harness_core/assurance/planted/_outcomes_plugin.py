@@ -1,11 +1,11 @@
 """A pytest plugin that runs exactly the named tests and writes what became of each.
 
-Loaded with ``-p harness_core.assurance.planted._outcomes_plugin`` by the runners of faults and mutants alone. It imports
+Loaded with ``-p harness_core.assurance.planted._outcomes_plugin`` by runners of tests alone. It imports
 nothing of harness_core, so that a harness that is itself broken still gets an honest record.
 
 The record is JSON lines: ``{"wanted": id, "nodeids": [...]}`` for each id asked for, then
-``{"nodeid", "phase", "outcome", "assertion", "text", "duration_s", "starts"}`` for each phase of each test. It is written
-line by line: what a killed run had got to is there.
+``{"nodeid", "phase", "outcome", "assertion", "text", "duration_s", "starts", "harness", "capabilities"}`` for each
+phase of each test. It is written line by line: what a killed run had got to is there.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run the tests in the order of the list; end at the first that fails by assertion, or "
         f"after {_MOST_ERRORS} that fail otherwise",
     )
+    group.addoption(
+        "--harness-boot",
+        metavar="ID",
+        help="run this test first; when it does not pass, none of the others",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -44,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(recorder)
         if config.getoption("--harness-first-kill"):
             config.pluginmanager.register(_FirstKill())
+        if boot := config.getoption("--harness-boot"):
+            config.pluginmanager.register(_Boot(boot))
 
 
 @pytest.hookimpl(trylast=True)
@@ -60,14 +67,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             recorder.write({"wanted": wanted, "nodeids": nodeids})
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
     items[:] = [item for item in items if item.nodeid in chosen]
-    if config.getoption("--harness-first-kill"):
+    if config.getoption("--harness-first-kill") or config.getoption("--harness-boot"):
         places = {nodeid: place for place, nodeid in enumerate(chosen)}
         items.sort(key=lambda item: places[item.nodeid])
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    call: pytest.CallInfo[None],
+    item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add to the report whether an assertion failed, and the texts of the exceptions."""
     report = yield
@@ -77,6 +84,10 @@ def pytest_runtest_makereport(
     vars(report).update(
         harness_assertion=bool(leaves) and all(map(_is_assertion, leaves)),
         harness_text="\n".join(_text(leaf) for leaf in leaves),
+        harness_own=bool(leaves) and all(map(_is_of_harness, leaves)),
+        harness_capabilities=[
+            str(name) for mark in item.iter_markers("capability") for name in mark.args
+        ],
     )
     return report
 
@@ -103,6 +114,8 @@ class _Recorder:
                 "text": getattr(report, "harness_text", ""),
                 "duration_s": report.duration,
                 "starts": "starts_product" in report.keywords,
+                "harness": getattr(report, "harness_own", False),
+                "capabilities": getattr(report, "harness_capabilities", []),
             }
         )
 
@@ -129,6 +142,27 @@ class _FirstKill:
             self._session.shouldstop = f"{_MOST_ERRORS} tests failed, none by assertion"
 
 
+class _Boot:
+    """Ends the session when the test that starts the product does not pass."""
+
+    def __init__(self, test: str) -> None:
+        self._test = test
+        self._session: pytest.Session | None = None
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Keep what is to be stopped."""
+        self._session = session
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Stop at an end of that test that is no pass."""
+        if (
+            not report.passed
+            and self._session is not None
+            and _stands_for(self._test, report.nodeid)
+        ):
+            self._session.shouldstop = f"{self._test} did not pass"
+
+
 def _stands_for(wanted: str, nodeid: str) -> bool:
     """Whether an id names this test, or all rows of it, or its class."""
     return nodeid == wanted or nodeid.startswith((f"{wanted}[", f"{wanted}::"))
@@ -150,6 +184,11 @@ def _is_assertion(error: BaseException) -> bool:
     """
     did_not = isinstance(error, pytest.fail.Exception) and str(error).startswith("DID NOT ")
     return isinstance(error, AssertionError) or did_not
+
+
+def _is_of_harness(error: BaseException) -> bool:
+    """By name: nothing of the harness is imported here."""
+    return any(kind.__name__ == "HarnessError" for kind in type(error).__mro__)
 
 
 def _text(error: BaseException) -> str:

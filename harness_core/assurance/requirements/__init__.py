@@ -31,6 +31,7 @@ from harness_core.assurance.requirements._requirements import Ledger, Requiremen
 from harness_core.assurance.requirements._session import open_session
 from harness_core.assurance.requirements._table import LedgerRow, ledger_rows, render_ledger
 from harness_core.assurance.requirements._tree import (
+    asked_capabilities,
     check_gates,
     check_tree,
     suite_sources,
@@ -43,6 +44,7 @@ __all__ = [
     "Problem",
     "Requirement",
     "SourceFile",
+    "asked_capabilities",
     "check_circles",
     "check_core_imports",
     "check_coverage",

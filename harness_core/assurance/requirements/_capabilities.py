@@ -40,19 +40,23 @@ def check_capabilities(
                 advice = f"declare {name!r} as a [[capability]] of suite.toml"
                 yield from file.report([(node, "capability-undeclared", advice)])
     known = {test.nodeid for test in tests}
+    if suite.boots and suite.boots.partition("[")[0] not in known:
+        advice = f"the product is to be started by {suite.boots}, which does not exist"
+        yield _row(suite, f'boots="{suite.boots}"', "shown-by-no-test", advice, root=root)
     for capability in suite.capabilities:
+        written = f'name="{capability.name}"'
         if not capability.tests and capability.name not in marked and capability.name not in asked:
             advice = (
                 f"no test is marked with {capability.name!r} and no code asks for it: take it out"
             )
-            yield _row(suite, capability, "capability-unused", advice, root=root)
+            yield _row(suite, written, "capability-unused", advice, root=root)
         for test in capability.shown_by:
             if test.partition("[")[0] not in known:
                 advice = f"{capability.name!r} is shown by {test}, which does not exist"
-                yield _row(suite, capability, "shown-by-no-test", advice, root=root)
+                yield _row(suite, written, "shown-by-no-test", advice, root=root)
         for pattern in _idle(suite, capability):
             advice = f"{capability.name!r} is needed by {pattern}, which is no test"
-            yield _row(suite, capability, "needed-by-no-test", advice, root=root)
+            yield _row(suite, written, "needed-by-no-test", advice, root=root)
 
 
 def _idle(suite: Suite, capability: Capability) -> Iterator[str]:
@@ -124,10 +128,9 @@ def _texts(files: Sequence[SourceFile]) -> dict[str, str]:
     return found
 
 
-def _row(suite: Suite, capability: Capability, rule: str, advice: str, *, root: Path) -> Problem:
-    """A finding about a capability, at its line."""
+def _row(suite: Suite, written: str, rule: str, advice: str, *, root: Path) -> Problem:
+    """A finding about a line of a suite.toml, which is given without blanks."""
     path = suite.folder / "suite.toml"
-    written = f'name="{capability.name}"'
     lines = path.read_text(encoding="utf-8").splitlines()
     numbers = [number for number, line in enumerate(lines, 1) if line.replace(" ", "") == written]
     return Problem(

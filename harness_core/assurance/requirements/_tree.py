@@ -10,7 +10,7 @@ from pathlib import Path
 from harness_core.assurance.gates import check_names
 from harness_core.assurance.planted import Fault, load_faults
 from harness_core.assurance.requirements._blackbox import Rules, check_test_file
-from harness_core.assurance.requirements._capabilities import check_capabilities
+from harness_core.assurance.requirements._capabilities import asked_names, check_capabilities
 from harness_core.assurance.requirements._circles import check_circles
 from harness_core.assurance.requirements._coverage import (
     Covering,
@@ -137,6 +137,11 @@ def suite_sources(suite: Suite, *, root: Path) -> dict[Path, SourceFile]:
         for path in _python(suite.folder)
         if products.isdisjoint(path.parents)
     }
+
+
+def asked_capabilities(suite: Suite, *, root: Path) -> frozenset[str]:
+    """The capabilities that code of a suite asks its subject for, besides the marks of tests."""
+    return frozenset(asked_names(list(suite_sources(suite, root=root).values())))
 
 
 def _check_ledger(

@@ -4,6 +4,7 @@
 - ``_staging.py``: up, ps, logs, down, reference, gateway.
 - ``_suites.py``: new suite, lint, ledger. ``_faults.py``: faults. ``_mutate.py``: mutate.
 - ``_runs.py``: report, survey.
+- ``_subject.py``: subject check.
 - ``_ci.py``: ci plan, report, table, durations.
 - ``_tree.py``: ``--root``, and the commands of a reference system.
 
@@ -27,6 +28,7 @@ from harness_core.front.cli import (
     _mutate,
     _runs,
     _staging,
+    _subject,
     _suites,
 )
 
@@ -57,5 +59,6 @@ for _command in (
     *(_staging.reference, _staging.up, _staging.ps, _staging.logs, _staging.down),
     *(_faults.faults, _mutate.mutate, _suites.lint, _suites.ledger, _ci.ci),
     *(_runs.report, _runs.survey),
+    _subject.subject,
 ):
     cli.add_command(_command)

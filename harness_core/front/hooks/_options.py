@@ -19,6 +19,13 @@ def add_options(group: pytest.OptionGroup) -> None:
         help="subject file (TOML) of the system to test; default: the suite's reference system",
     )
     group.addoption(
+        "--try-capability",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="test the subject as if its file claimed this capability; repeatable (`harness subject check`)",
+    )
+    group.addoption(
         "--services",
         choices=("local", "container", "external"),
         default="local",

@@ -19,7 +19,7 @@ from harness_core.base.reading import (
     like,
     read_toml,
 )
-from harness_core.system.suites._capability import Capability
+from harness_core.system.suites._capability import TEST, Capability
 from harness_core.system.suites._pyproject import read_pyproject
 
 __all__ = [
@@ -117,6 +117,8 @@ class _SuiteTable(Table, frozen=True):
         subject: the subject file of its reference system.
         reader: ``MODULE:FUNCTION`` of the suite that reads a subject file; empty for
             :func:`harness_core.system.subject.load_subject`.
+        boots: id of the test that shows that a product starts, and judges nothing else; empty for
+            none.
         faults: the planted faults of that system: a file, or a folder of such files.
         environment: ``MODULE:FUNCTION`` of the suite that opens what it boots.
         adapter: the one file that may import the subject (for subjects that are libraries).
@@ -134,6 +136,7 @@ class _SuiteTable(Table, frozen=True):
     extras: Texts = ()
     subject: Path | None = None
     reader: _Opener = ""
+    boots: Annotated[str, like(rf"({TEST})?")] = ""
     faults: Path | None = None
     environment: _Opener = ""
     adapter: Path | None = None
@@ -241,11 +244,23 @@ def load_suite(folder: Path) -> Suite:
                     "a file or folder below the suite folder",
                 )
                 raise BadInput(path, key=key, found=each, expected=expected)
-    named = [
-        (f"capability.{row.name}.shown_by", test)
-        for row in file.capability
-        for test in row.shown_by
-    ]
+    _check_tests(file, path)
+    return Suite(
+        **structs.asdict(table),
+        folder=folder,
+        sessions=file.session,
+        benches=file.bench,
+        capabilities=file.capability,
+        optional_gates=file.optional_gates,
+    )
+
+
+def _check_tests(file: _File, path: Path) -> None:
+    """The files of the tests that are named are there."""
+    folder, boots = path.parent, file.suite.boots
+    named = [("suite.boots", boots)] if boots else []
+    for row in file.capability:
+        named += [(f"capability.{row.name}.shown_by", test) for test in row.shown_by]
     for key, test in named:
         if not (folder / test.partition("::")[0]).is_file():
             expected = "FILE.py::TEST with a file below the suite folder"
@@ -255,14 +270,6 @@ def load_suite(folder: Path) -> Suite:
             if not any(folder.glob(each)):
                 key, expected = f"capability.{row.name}.tests", "a file below the suite folder"
                 raise BadInput(path, key=key, found=each, expected=expected)
-    return Suite(
-        **structs.asdict(table),
-        folder=folder,
-        sessions=file.session,
-        benches=file.bench,
-        capabilities=file.capability,
-        optional_gates=file.optional_gates,
-    )
 
 
 def _check_against_pyproject(root: Path, suites: tuple[Suite, ...]) -> None:

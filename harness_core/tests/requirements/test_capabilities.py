@@ -103,6 +103,16 @@ def test_names_that_do_not_agree_are_found(found, change, rule, file, line):
     assert (f"capability-{rule}", f"suites/demo/{file}", line) in found(**change)
 
 
+def test_what_starts_the_product_is_there(found):
+    """By a test that was renamed, nothing starts."""
+    suite = SUITE.replace("group =", 'boots = "test_demo.py::{}"\ngroup =')
+
+    assert [] == found(suite=suite.format("test_echo[row]"))
+    assert [("shown-by-no-test", "suites/demo/suite.toml", 5)] == found(
+        suite=suite.format("test_gone")
+    )
+
+
 @pytest.mark.parametrize(("test", "line"), [("test_echo[row]", 10), ("test_links", 14)])
 def test_what_shows_a_capability_is_there(found, test, line):
     """A test that was renamed shows nothing."""

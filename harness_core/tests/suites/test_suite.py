@@ -137,6 +137,8 @@ def test_suite_is_read(tree):
         ("needs =", 'tests = ["bench.py::"]\nneeds =', "capability[0].tests[0]", "a text like"),
         ("needs =", 'tests = ["b*.ph"]\nneeds =', "capability[0].tests[0]", "a text like"),
         ("needs =", 'tests = ["c*.py"]\nneeds =', "capability.route.v1.tests", "a file below"),
+        ("extras =", 'boots = "bench.py"\nextras =', "suite.boots", "a text like"),
+        ("extras =", 'boots = "b.py::test_x"\nextras =', "suite.boots", "FILE.py::TEST"),
         ('"scale"', '"postgres"', "bench[0].name", "a name no benchmark of the harness has"),
         ("extras =", "budget_usd = -1\nextras =", "suite.budget_usd", "USD, from 0 on"),
         ("extras =", "budget_usd = inf\nextras =", "suite.budget_usd", "USD, from 0 on"),
