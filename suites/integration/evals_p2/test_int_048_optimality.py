@@ -109,9 +109,13 @@ async def test_int_048_what_cannot_be_compared_has_no_verdict(episodes: Episodes
     The model provider is a stand-in: the gateway holds the models.
     """
     async with coder_at_work(episodes, number=480, plan=_plan) as coder:
-        verdict = await coder.judged(block_of(480))
-        assert verdict.passed, f"expected the design to pass, found {verdict.findings}"
-        assert verdict.totals is not None, f"a design that passes has a price: found {verdict}"
+        smaller = block_of(480).replace("Box(40, 30, 10)", "Box(38, 28, 10)")
+        earlier, verdict = [await coder.judged(script) for script in (smaller, block_of(480))]
+        for each in (earlier, verdict):
+            assert each.passed, f"expected the design to pass, found {each.findings}"
+            assert each.totals is not None, f"a design that passes has a price: found {each}"
+        costs = [each.totals.unit_cost_usd for each in (earlier, verdict) if each.totals]
+        assert costs[0] != costs[1], f"expected the two designs to have two prices, found {costs}"
         answer = await coder.submit()
         assert 200 == answer.status, f"expected the design to be handed over, found {answer}"
         design = answer.json()["handover_id"]
@@ -136,7 +140,7 @@ async def test_int_048_what_cannot_be_compared_has_no_verdict(episodes: Episodes
     [case] = [each for each in found.cases if each.decision_id == made]
     seen = (case.handover_id, case.benchmark_id, case.compared, case.cheapest, case.verdict)
     expect_same((design, None, 0, None, None), seen, what="a case without a benchmark")
-    expect_same(verdict.totals.unit_cost_usd, case.unit_cost_usd, what="what it costs all the same")
+    expect_same(costs[1], case.unit_cost_usd, what="what it costs all the same, as handed over")
     assert "benchmark" in case.missing, f"what is missing is said: found {case}"
 
     expect_refused(await _ask(episodes, benchmark_id=_UNKNOWN), 404, says=_UNKNOWN)
