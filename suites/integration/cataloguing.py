@@ -20,7 +20,7 @@ from harness_core.front.skips import not_run
 from harness_core.infrastructure.databases import Database
 from harness_core.system.compose import Stack
 from harness_core.system.subject import Subject
-from suites.integration.stack import layout_of
+from suites.integration.stack import CatalogueColumns, columns_of, layout_of
 
 __all__ = [
     "FIELDS",
@@ -257,20 +257,23 @@ async def later_version(
         without: ids of parts that have left.
         specs: id of a part to the specifications that are other ones.
     """
+    columns = columns_of(subject)
     async with reader_of(stack, subject) as reader:
         tables = await reader.rows(
-            "select table_name as name, bool_or(column_name = 'part_id') as parts"
+            "select table_name as name, bool_or(column_name = %s) as parts"
             " from information_schema.columns where table_schema = 'public'"
-            " group by 1 having bool_or(column_name = 'version') order by 2, 1"
+            " group by 1 having bool_or(column_name = %s) order by 2, 1",
+            (columns.part_id, columns.version),
         )
     if not any(table["parts"] for table in tables):
-        not_run("subject", "no table of its catalogue has a part_id and a version")
-    names = {table["name"]: "part_id" if table["parts"] else "" for table in tables}
+        lacks = f"no table of its catalogue has a {columns.part_id} and a {columns.version}"
+        not_run("subject", f"{lacks}: [catalogue] in {subject.path.name} names its columns")
+    names = {table["name"]: columns.part_id if table["parts"] else "" for table in tables}
     *_, last = names
-    [row] = await stack.rows(f'select max(version) as version from "{last}"')
+    [row] = await stack.rows(f'select max({columns.version}) as version from "{last}"')
     version = row["version"] + 1
     others = {
-        name: await _respecified(stack, name, version - 1, specs or {})
+        name: await _respecified(stack, columns, name, version - 1, specs or {})
         for name, column in names.items()
         if column
     }
@@ -278,10 +281,10 @@ async def later_version(
         not_run("subject", f"no row of its catalogue holds the specifications {dict(specs)}")
     # No API publishes: migrations do. One statement: who reads meanwhile sees all of it or nothing.
     steps = [
-        f'i{number} as (insert into "{name}" select (jsonb_populate_record(t, \'{{"version": {version}}}\'::jsonb'
+        f'i{number} as (insert into "{name}" select (jsonb_populate_record(t, \'{{"{columns.version}": {version}}}\'::jsonb'
         + (f" || coalesce(%({name})s::jsonb -> {column}, '{{}}')" if column else "")
         + ")).*"
-        f' from "{name}" t where version = {version - 1}'
+        f' from "{name}" t where {columns.version} = {version - 1}'
         + (f" and not {column} = any(%(without)s))" if column else ")")
         for number, (name, column) in enumerate(names.items())
     ]
@@ -292,22 +295,27 @@ async def later_version(
     finally:
         for name in reversed(names):
             await stack.rows(  # lint: allow writes-rows: no API takes a version back
-                f'delete from "{name}" where version = {version}'
+                f'delete from "{name}" where {columns.version} = {version}'
             )
 
 
 async def _respecified(
-    stack: Stack, table: str, version: int, specs: Mapping[str, Mapping[str, object]]
+    stack: Stack,
+    columns: CatalogueColumns,
+    table: str,
+    version: int,
+    specs: Mapping[str, Mapping[str, object]],
 ) -> dict[str, dict[str, Any]]:
     """Of each part whose row holds such specifications, the columns as they are with the other ones."""
     changed = {}
     for part_id, values in specs.items():
         rows = await stack.rows(
-            f'select to_jsonb(t) as row from "{table}" t where version = %(version)s and part_id = %(part_id)s',
+            f'select to_jsonb(t) as row from "{table}" t'
+            f" where {columns.version} = %(version)s and {columns.part_id} = %(part_id)s",
             {"version": version, "part_id": part_id},
         )
         for row in rows:
-            columns = {
+            others = {
                 key: {
                     name: type(found)(values[name]) if name in values else found
                     for name, found in column.items()
@@ -315,8 +323,8 @@ async def _respecified(
                 for key, column in row["row"].items()
                 if isinstance(column, dict) and set(values) <= set(column)
             }
-            if columns:
-                changed[part_id] = columns
+            if others:
+                changed[part_id] = others
     return changed
 
 

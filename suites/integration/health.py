@@ -19,8 +19,13 @@ def payload(answer: Response) -> dict[str, Any]:
     return body
 
 
-def unwell(body: Mapping[str, Any]) -> set[str]:
-    """The dependencies of a 503 whose state is another than most have."""
+def unwell(body: Mapping[str, Any], *, well: str = "") -> set[str]:
+    """The dependencies whose state is another than one that answers has.
+
+    Args:
+        body: a health answer.
+        well: that state, as a healthy answer told it; else the one that most have.
+    """
     states = list(body["dependencies"].values())
-    usual = max(states, key=states.count)
+    usual = well or max(states, key=states.count)
     return {name for name, word in body["dependencies"].items() if word != usual}

@@ -9,11 +9,14 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import field
 
 from harness_core.base import limits
+from harness_core.base.errors import BadInput
 from harness_core.base.evidence import Evidence
-from harness_core.base.reading import Table
+from harness_core.base.reading import Misfit, Table, like
 from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE
 from harness_core.infrastructure.services import (
     S3_URL_VARIABLE,
@@ -26,11 +29,32 @@ from harness_core.system.staging import Options
 from harness_core.system.subject import Subject, Tables, load_subject, subject_bin
 from suites.integration.patience import factor_for_a_stack
 
-__all__ = ["Layout", "layout_of", "open_environment", "open_workbench", "read_subject"]
+__all__ = [
+    "SERVICES",
+    "CatalogueColumns",
+    "Layout",
+    "columns_of",
+    "layout_of",
+    "open_environment",
+    "open_workbench",
+    "read_subject",
+    "services_of",
+]
 
 #: In a compose file: how many times as long as alone work takes on this machine now, whole, from 1 to 8. A
 #: stack whose timeouts are short lengthens them by it.
 SLOWNESS_VARIABLE: Final = "HARNESS_SLOWNESS"
+
+#: The services of the contract → the capability without which a product does without them.
+SERVICES: Final[Mapping[str, str]] = {
+    "controller": "",
+    "worker": "",
+    "controller-worker": "temporal",
+    "migrations": "database",
+    "postgres": "database",
+    "minio": "objects",
+    "temporal": "temporal",
+}
 
 #: The zone of the machine, as every process of the stack sees it: five hours and three quarters from
 #: UTC, so that a local time that is taken for UTC, or the other way round, shows.
@@ -72,10 +96,33 @@ class Layout(Table, frozen=True):
     recorder_keys: tuple[str, ...] = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 
 
+class CatalogueColumns(Table, frozen=True):
+    """What the ``[catalogue]`` of a subject file says: columns of the tables that its role reads.
+
+    Attributes:
+        part_id: the column with the id of a part.
+        version: the column with the version that a row is of.
+    """
+
+    part_id: Annotated[str, like(r"\w+")] = "part_id"
+    version: Annotated[str, like(r"\w+")] = "version"
+
+
 class _Tables(Tables, frozen=True, kw_only=True):
-    """Every table of a subject file but ``[subject]`` and ``[env]``."""
+    """Every table of a subject file but ``[subject]`` and ``[env]``.
+
+    Attributes:
+        services: service of the contract → its name in the compose file, where that is another one.
+    """
 
     stack: Layout
+    services: dict[str, str] = field(default_factory=dict)
+    catalogue: CatalogueColumns = CatalogueColumns()
+
+    def __post_init__(self) -> None:
+        for name in self.services:
+            if name not in SERVICES:
+                raise Misfit("services", found=name, expected=f"one of {', '.join(SERVICES)}")
 
 
 def read_subject(path: Path) -> Subject:
@@ -85,7 +132,12 @@ def read_subject(path: Path) -> Subject:
         BadInput: the first mistake in either.
     """
     subject = load_subject(path)
-    read_compose(layout_of(subject).compose, variables=subject.environment())
+    compose = layout_of(subject).compose
+    there = read_compose(compose, variables=subject.environment()).services
+    for service, name in services_of(subject).items():
+        if name not in there:
+            known = f"a service of {compose.name}: {', '.join(there)}"
+            raise BadInput(path, key=f"services.{service}", found=name, expected=known)
     return subject
 
 
@@ -96,6 +148,24 @@ def layout_of(subject: Subject) -> Layout:
         BadInput: a key is missing, unknown or no text.
     """
     return subject.read_tables(_Tables).stack
+
+
+def services_of(subject: Subject) -> dict[str, str]:
+    """The ``[services]`` of a subject file: what the contract calls a service → what the product does.
+
+    Raises:
+        BadInput: the contract has no such service.
+    """
+    return subject.read_tables(_Tables).services
+
+
+def columns_of(subject: Subject) -> CatalogueColumns:
+    """The ``[catalogue]`` of a subject file.
+
+    Raises:
+        BadInput: a key is unknown, or no name of a column.
+    """
+    return subject.read_tables(_Tables).catalogue
 
 
 def open_workbench(
@@ -146,6 +216,7 @@ def open_workbench(
         llm_upstream=llm_upstream,
         llm_cassette=llm_cassette,
         budget_usd=budget_usd,
+        names=services_of(subject),
     )
     return open_stack(
         run,

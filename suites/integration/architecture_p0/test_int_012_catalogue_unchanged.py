@@ -119,7 +119,9 @@ def _is_harmless(words: str, answer: Response, secrets: Mapping[str, str]) -> No
         return
     found = answer.json()
     for part in found["candidates"]:
-        text = json.dumps(part, ensure_ascii=False).casefold()
+        # Why it fits repeats what was asked for, whatever the part is.
+        own = {key: value for key, value in part.items() if key not in {"fit", "fit_rationale"}}
+        text = json.dumps(own, ensure_ascii=False).casefold()
         lacking = [word for word in words.casefold().split() if word not in text]
         assert not lacking, f"the words {shown} found {part['part_id']}, which lacks {lacking}"
     silent = not found["candidates"] and not found["no_match"]
@@ -430,7 +432,7 @@ async def _first_ids(catalogue: Catalogue, word: str) -> list[str]:
 @pytest.mark.integration_p0
 @pytest.mark.parametrize(("how", "times"), [("stop", 2), ("pause", 1)])
 async def test_int_012_without_its_database_there_is_no_answer(
-    breakable: Episodes, how: str, times: int
+    breakable: Episodes, subject: Subject, how: str, times: int
 ) -> None:
     """While the database is away a search is refused with 503; when it is back all is as before.
 
@@ -455,6 +457,8 @@ async def test_int_012_without_its_database_there_is_no_answer(
         )
         after = await catalogue.search(category="motor", limit=2)
         expect_same(before, after, what="a search before and after an outage of the database")
+    if "episodes" not in subject.capabilities:
+        return
     episode = await breakable.run(
         new_token(), use("search_catalogue", category="motor", limit=2), role="planner"
     )

@@ -263,7 +263,7 @@ async def test_int_013_candidates_say_by_how_much_they_fit(controller: HttpClien
 
 @pytest.mark.covers("INT-013")
 @pytest.mark.integration_p0
-async def test_int_013_no_match_says_what_to_relax(episodes: Episodes) -> None:
+async def test_int_013_no_match_says_what_to_relax(episodes: Episodes, subject: Subject) -> None:
     """Without a match there is no candidate: a reason, the nearest real part, and what that part misses.
 
     Without those constraints the search finds it. An agent is told the same. The model provider is a
@@ -294,6 +294,12 @@ async def test_int_013_no_match_says_what_to_relax(episodes: Episodes) -> None:
             f"without {none['relax']} the search {query} does not find {nearest['part_id']}"
         )
     await _misses_least(catalogue, parts)
+    if "episodes" in subject.capabilities:
+        await _an_agent_is_told_the_same(episodes, catalogue)
+
+
+async def _an_agent_is_told_the_same(episodes: Episodes, catalogue: Catalogue) -> None:
+    """By the tool: the nearest part, and the reason in the event of the search."""
     token = new_token()
     arguments = _VAIN[0]
     advice = result("search_catalogue", "no_match.nearest.part_id")

@@ -130,8 +130,8 @@ async def test_int_002_a_command_is_answered_as_it_ended(worker):
             )
             assert len(done[stream]) >= min(length, 4096), f"{stream} of {length} is cut: {done}"
             assert "" == done[other], f"{stream} of {length} stands in {other} as well: {done}"
-    await session.execute("export LEFT=1; cd /tmp; umask 0; alias ls=false; echo x > kept.txt")
-    done = await session.execute("pwd; echo ${LEFT:-none}; umask; cat /tmp/kept.txt")
+    await session.execute("echo x > kept.txt; export LEFT=1; cd /tmp; umask 0; alias ls=false")
+    done = await session.execute("pwd; echo ${LEFT:-none}; umask; cat kept.txt")
     where, left, _, kept = done["stdout"].splitlines()
     assert "/tmp" != where, f"a command begins where the last one went: {done}"
     assert ("none", "x") == (left, kept), f"a command has the variables of the last one: {done}"

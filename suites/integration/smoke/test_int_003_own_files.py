@@ -70,7 +70,6 @@ async def test_int_003_a_session_has_its_own_files_whole(worker):
             answer = await session.post("/fs/edit", path=path, old="needle", new="pin")
             expect_refused(answer, 409, 422)
             await _is_there(session, path, content)
-    await _bytes_are_kept(session)
     for path in _FILES:
         answer = await session.post("/fs/delete", path=path)
         assert answer.status == 200, f"expected {path!r} to be deleted, found {answer}"
@@ -82,6 +81,19 @@ async def test_int_003_a_session_has_its_own_files_whole(worker):
     assert not left, f"files that were deleted are listed: {left}"
     for path in _FILES:
         await _is_there(other, path, f"the other's {path}")
+
+
+@pytest.mark.covers("INT-003")
+@pytest.mark.integration_p0
+async def test_int_003_what_code_leaves_is_kept_and_listed(worker):
+    """Bytes that are no text are what they were beside an edit; of many files none is left out in silence."""
+    session = new_session(worker)
+    await _bytes_are_kept(session)
+    await session.execute("mkdir many && cd many && touch $(seq 1 5100)")
+    many = (await session.post("/fs/ls", path="many")).json()
+    assert len(many["entries"]) == 5100 or many["truncated"], (
+        f"of 5100 files {len(many['entries'])} are listed, as if there were no more"
+    )
 
 
 async def _bytes_are_kept(session: Session) -> None:
@@ -278,12 +290,6 @@ async def _is_listed(session: Session) -> None:
             expect_same(told, {key: entries[path][key] for key in told}, what=f"entry of {path!r}")
         for path in folders:
             assert "directory" == entries[path]["kind"], f"expected a folder, found {entries[path]}"
-    await session.execute("mkdir many && cd many && touch $(seq 1 5100)")
-    many = (await session.post("/fs/ls", path="many")).json()
-    assert len(many["entries"]) == 5100 or many["truncated"], (
-        f"of 5100 files {len(many['entries'])} are listed, as if there were no more"
-    )
-    await session.post("/fs/delete", path="many")
     expect_refused(await session.post("/fs/ls", path="line.txt"), 404, 409, 422)
     expect_refused(await session.read("deep"), 404, 409, 422)
 
