@@ -6,9 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from harness_core.assurance.requirements import Covering, Ledger
 from harness_core.front.runs._run import Ended, Word
+
+#: Of tests that were not chosen, so many are named.
+_NAMED: Final = 3
 
 
 class Shows(StrEnum):
@@ -82,7 +86,8 @@ def _cell(tests: Mapping[str, Mapping[str, Ended]]) -> Cell:
     reasons = Counter(ended.why for ended in cases.values() if ended.word is Word.NOT_RUN)
     why = [f"{count} of {len(cases)}: {reason}" for reason, count in reasons.most_common()]
     if missing and len(missing) < len(tests):
-        why.append(f"{len(missing)} of {len(tests)} tests were not chosen: {', '.join(missing)}")
+        named = [*missing[:_NAMED], *(["…"] if len(missing) > _NAMED else [])]
+        why.append(f"{len(missing)} of {len(tests)} tests were not chosen: {', '.join(named)}")
     if len(reasons) == 1 and reasons.total() == len(cases) and not missing:
         why = list(reasons)
     if not any(ended.word is Word.PASSED for ended in cases.values()):

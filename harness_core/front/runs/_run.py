@@ -56,7 +56,8 @@ class Run:
         """``7 tests: 5 passed, 2 failed, in 12.3 s``."""
         counts = Counter(ended.word for ended in self.tests.values())
         parts = [f"{counts[word]} {word}" for word in Word if counts[word]]
-        return f"{len(self.tests)} tests: {', '.join([*parts, f'in {self.seconds:.1f} s'])}"
+        became = f": {', '.join(parts)}," if parts else ""
+        return f"{len(self.tests)} tests{became} in {self.seconds:.1f} s"
 
 
 def read_run(place: Path, *, root: Path) -> Run:

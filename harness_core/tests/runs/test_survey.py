@@ -15,6 +15,10 @@ summary = "A demo."
 group = "test"
 subject = "good.toml"
 ledger = "ledger.toml"
+[[capability]]
+name = "speech"
+demands = "It speaks."
+shown_by = ["test_it.py::test_lacks"]
 [[session]]
 name = "demo"
 summary = "All of it."
@@ -53,6 +57,18 @@ from harness_core.base.errors import HarnessError
 @pytest.mark.parametrize("n", range(3))
 def test_holds(n):
     pass
+
+@pytest.mark.covers("C-HOLDS")
+def test_a(): pass
+
+@pytest.mark.covers("C-HOLDS")
+def test_b(): pass
+
+@pytest.mark.covers("C-HOLDS")
+def test_c(): pass
+
+@pytest.mark.covers("C-HOLDS")
+def test_d(): pass
 
 @pytest.mark.covers("C-BREAKS")
 @pytest.mark.parametrize("n", range(3))
@@ -189,6 +205,15 @@ def test_for_machines(tree):
         check=False,
     )
     assert "\nended otherwise: 6\n" in compared.stdout, compared.stdout + compared.stderr
+
+
+def test_what_was_not_chosen_is_said(tree):
+    """A contract of which some tests were left out does not hold; a few of them are named."""
+    done = survey(tree, GOOD, "--session=demo", "-k", "test_holds")
+
+    assert re.search(r"^C-HOLDS +holds in part \[1\]$", done.stdout, re.MULTILINE), done.stdout
+    a, b, c = (f"test_it.py::test_{name}" for name in "abc")
+    assert f"[1] 4 of 5 tests were not chosen: {a}, {b}, {c}, …\n" in done.stdout
 
 
 def test_a_product_that_cannot_be_run_has_a_column_that_says_so(tree):
