@@ -30,7 +30,7 @@ from msgspec import Struct, field, structs
 from harness_core.base.errors import BadInput
 from harness_core.base.reading import Misfit, Table, Text, convert, did_you_mean, load_toml, nearest
 
-__all__ = ["Subject", "Tables", "Variables", "load_subject", "subject_bin"]
+__all__ = ["Subject", "SubjectTable", "Tables", "Variables", "load_subject", "subject_bin"]
 
 _FIELD: Final = re.compile(r"\{(\w+)\}")
 
@@ -63,7 +63,7 @@ class Tables(Table, frozen=True):
 T = TypeVar("T", bound=Tables)
 
 
-class _SubjectTable(Table, frozen=True):
+class SubjectTable(Table, frozen=True):
     """``[subject]``.
 
     Attributes:
@@ -72,6 +72,8 @@ class _SubjectTable(Table, frozen=True):
         project: the folder of its distribution, for one that is to be installed; ``None`` otherwise.
         sources: folders of its code besides, for `harness mutate`.
         argv: command line with ``{fields}``; none for a system that has a ``[stack]``.
+        cwd: the folder that the command runs in, relative to the file, with ``{fields}``; where the
+            suite starts it when left out.
         inherit: patterns of environment variables that are passed on besides the usual few.
         capabilities: what it can do; tests of what it cannot are skipped by name.
     """
@@ -81,6 +83,7 @@ class _SubjectTable(Table, frozen=True):
     project: Path | None = None
     sources: tuple[Path, ...] = ()
     argv: tuple[str, ...] = ()
+    cwd: Text | None = None
     inherit: tuple[str, ...] = ()
     capabilities: frozenset[str] = frozenset()
 
@@ -88,7 +91,7 @@ class _SubjectTable(Table, frozen=True):
 class _File(Struct, frozen=True):
     """A subject file, without the tables of a suite."""
 
-    subject: _SubjectTable
+    subject: SubjectTable
     env: Variables = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -97,7 +100,7 @@ class _File(Struct, frozen=True):
                 raise Misfit("env", found=key, expected="the name of a variable")
 
 
-class Subject(_SubjectTable, frozen=True, kw_only=True):
+class Subject(SubjectTable, frozen=True, kw_only=True):
     """A system under test: what the table ``[subject]`` says, besides the following.
 
     Attributes:
@@ -139,6 +142,20 @@ class Subject(_SubjectTable, frozen=True, kw_only=True):
             for key, value in self.env.items()
         }
         return inherited | own
+
+    def folder(self, **fields: str | int) -> Path | None:
+        """The folder that the command runs in, with its fields filled in; ``None`` for any.
+
+        Raises:
+            BadInput: a field that the adapter does not offer, or no such folder.
+        """
+        if self.cwd is None:
+            return None
+        folder = self.resolve(self._fill(self.cwd, fields, key="subject.cwd"))
+        if not folder.is_dir():
+            expected = "a folder that is there, relative to the file"
+            raise BadInput(self.path, key="subject.cwd", found=self.cwd, expected=expected)
+        return folder
 
     def table(self, name: str) -> Mapping[str, Any]:
         """A table of the suite's own; empty when the file has none.
@@ -202,6 +219,9 @@ def load_subject(path: Path) -> Subject:
             expected="a command line, or a table [stack] that names a compose file",
             next_step=did_you_mean(near, ["stack"]),
         )
+    if file.subject.cwd is not None and not file.subject.argv:
+        expected = "none without argv: a compose file says where each service runs"
+        raise BadInput(path, key="subject.cwd", found=file.subject.cwd, expected=expected)
     keys = structs.asdict(file.subject)
     if file.subject.project is not None:
         keys["project"] = file.subject.project.resolve()

@@ -212,7 +212,8 @@ class Daemon:
             words,
             name=name,
             env=self._environment(fields) | dict(variables or {}),
-            cwd=Path(fill(self.tables.start.directory, fields, where=where)),
+            cwd=self.subject.folder(**fields)
+            or Path(fill(self.tables.start.directory, fields, where=where)),
             evidence=evidence,
             grace_s=self.stop_s,
         )

@@ -91,6 +91,8 @@ def test_a_knob_that_no_test_knows_is_refused(tmp_path):
     [
         ("foreign.toml", 'source = "lease"', 'source = "any"', "ports.source"),
         ("foreign.toml", "switchboard = 29100", "switchboard = 0", "ports.switchboard"),
+        ("foreign.toml", "switchboard = 29100", "offset = 0", "ports.offset"),
+        ("foreign.toml", "switchboard = 29100", 'offset = "100"', "ports.offset"),
         ("foreign.toml", 'call = "http://', 'call = "/', "tools.call"),
         ("foreign.toml", 'transport = "http"', 'transport = "grpc"', "tools.transport"),
         ("subject.toml", 'table = "ticks"', 'table = "the ticks"', "heartbeat.ticks.table"),
@@ -106,3 +108,15 @@ def test_a_value_that_cannot_be_used_is_refused(tmp_path, file, right, wrong, ke
         read_subject(path)
 
     assert (str(path), key) == (refused.value.where, refused.value.key)
+
+
+def test_ports_of_a_product_that_is_not_told_them_stay(tmp_path):
+    """An offset would move nothing."""
+    text = (HERE / "subjects" / "foreign.toml").read_text().replace("{port}", "9", 1)
+    path = tmp_path / "subject.toml"
+    path.write_text(text.replace("switchboard = 29100", "offset = 100"))
+
+    with pytest.raises(BadInput, match=r"argv or \[env\] to say \{port\}") as refused:
+        read_subject(path)
+
+    assert "ports.offset" == refused.value.key

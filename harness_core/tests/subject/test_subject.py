@@ -94,6 +94,22 @@ def test_keys_of_the_developer_do_not_reach_the_subject(tmp_path, clean_environm
     } == set(environment)
 
 
+def test_a_command_may_have_a_folder_of_its_own(tmp_path):
+    """Relative to the file, with fields; left out, the suite decides."""
+    text = '[subject]\nname = "x"\nargv = ["x"]\n'
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    subject = load(tmp_path, text + 'cwd = "deep/{name}"')
+
+    assert load(tmp_path, text).folder(name="er") is None
+    assert (tmp_path / "deep" / "er").resolve() == subject.folder(name="er")
+    with pytest.raises(BadInput, match="a folder that is there"):
+        subject.folder(name="gone")
+    with pytest.raises(BadInput, match=r"subject\.cwd: found '\{name\}', expected one of \{port\}"):
+        subject.folder(port=1)
+    with pytest.raises(BadInput, match="none without argv"):
+        load(tmp_path, '[subject]\nname = "x"\ncwd = "deep"\n[stack]\ncompose = "c.yaml"')
+
+
 def test_own_variables_win_over_inherited_ones(tmp_path, clean_environment):
     """What the file sets is what the subject gets."""
     text = GOOD.replace("${HOME}", "").replace("[env]", '[env]\nPATH = "/own"\nBUTLERS_LOG = ""')

@@ -53,6 +53,7 @@ from harness_core.system.parts import (
 from harness_core.system.parts.gateway import GatewayPart
 from harness_core.system.staging import Options
 from harness_core.system.subject import Subject
+from suites.e2e.ecosystem.addresses import database_fields, lease_ports
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.containers import container_starter
 from suites.e2e.ecosystem.dialect import Dialect, SpokenTools, dialect_of
@@ -150,10 +151,7 @@ async def open_ecosystem(
     if options.services == "external":
         external = external_address("postgres", variable=POSTGRES_URL_VARIABLE)
     with ExitStack() as leases:
-        ports = {
-            name: leases.enter_context(lease_port(port=tables.port_of(config)))
-            for name, config in configs.items()
-        }
+        ports = lease_ports(subject, configs, leases=leases)
         databases: dict[str, Database] = {}
         postgres = postgres_part(
             "postgres",
@@ -239,6 +237,7 @@ async def open_ecosystem(
                         database=databases[butler],
                         command=recipes.command(butler),
                         environment=recipes.environment(butler),
+                        folder=recipes.folder(butler),
                         parts=parts,
                         process=processes[name],
                         run=run,
@@ -328,6 +327,7 @@ class _Recipes:
             stages=[stage for butler in butlers for stage in _stages(butler, self.tools(butler))],
             ready_s=_BOOT_S,
             stop_s=_STOP_S,
+            cwd=self.folder(butlers[0]),
         )
 
     def tools(self, name: str) -> Tools:
@@ -339,6 +339,10 @@ class _Recipes:
     def command(self, name: str) -> tuple[str, ...]:
         """The command line of a butler."""
         return self.subject.command(**self._fields(name))
+
+    def folder(self, name: str) -> Path | None:
+        """Where the command of a butler runs; ``None`` where the harness does."""
+        return self.subject.folder(**self._fields(name))
 
     def environment(self, name: str) -> dict[str, str]:
         """The whole environment of a butler; what is changed in it holds from its next start on."""
@@ -361,6 +365,7 @@ class _Recipes:
             "config_dir": str(config.directory),
             "roster_dir": str(config.directory.parent),
             "database_url": self.databases[name].url,
+            **database_fields(self.databases[name].url),
             "switchboard_url": self.tools("switchboard").url,
             "gateway_url": self.gateway.url,
             "gateway_key": self.gateway.api_key,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness_core.base import limits
@@ -38,6 +39,7 @@ class Butler:
         parts: the system that its process is a part of.
         process: that part.
         run: the run it belongs to.
+        folder: where its command runs; where the harness does when ``None``.
         shared: why its process cannot be taken away; empty when it has one of its own.
     """
 
@@ -50,6 +52,7 @@ class Butler:
     parts: Parts
     process: ProcessPart
     run: Run
+    folder: Path | None = None
     shared: str = ""
 
     @property
@@ -156,6 +159,7 @@ class Butler:
                 self.command,
                 name=f"{self.name}-attempt",
                 env=self.environment | dict(environment or {}),
+                cwd=self.folder,
                 evidence=self.process.evidence,
             ) as child:
                 try:

@@ -6,6 +6,7 @@ layout = "one"            # one process serves every butler; "each" (one per but
 [ports]
 source = "lease"          # any free port, given to the subject; "roster": as each butler.toml says
 switchboard = 9100        # or fixed numbers, butler by butler
+offset = 100              # how much higher they are in a second ecosystem at once
 
 [tools]                                       # left out: MCP over HTTP/SSE at http://127.0.0.1:PORT/sse
 url = "http://127.0.0.1:{port}/mcp"           # MCP elsewhere; streamable HTTP unless it ends in /sse
@@ -37,6 +38,9 @@ __all__ = ["OWN_PROCESS", "EcosystemTables", "filled", "read_subject", "tables_o
 
 #: The capability of every subject that does not say ``layout = "one"``.
 OWN_PROCESS: Final = "own-process"
+
+#: Of ports between two ecosystems.
+MOST_OFFSET: Final = 4_000
 
 #: A table or a column of a database.
 Identifier = Annotated[str, like(r"[A-Za-z_]\w*")]
@@ -264,7 +268,11 @@ class EcosystemTables(Tables, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name, port in self.ports.items():
-            if name == "source":
+            if name == "offset":
+                if not isinstance(port, int) or not 0 < port <= MOST_OFFSET:
+                    expected = f"a whole number from 1 to {MOST_OFFSET}"
+                    raise Misfit("ports", name, expected=expected)
+            elif name == "source":
                 if port not in {"lease", "roster"}:
                     raise Misfit("ports", name, expected="'lease' or 'roster'")
             elif not isinstance(port, int) or not 0 < port <= 65_535:
@@ -274,6 +282,12 @@ class EcosystemTables(Tables, frozen=True, kw_only=True):
     def one_process(self) -> bool:
         """One process serves every butler."""
         return self.process.layout == "one"
+
+    @property
+    def offset(self) -> int:
+        """How much higher the ports of each next ecosystem are; 0 when they may not be others."""
+        offset = self.ports.get("offset", 0)
+        return offset if isinstance(offset, int) else 0
 
     def port_of(self, config: ButlerConfig) -> int | None:
         """The port a butler insists on; ``None`` when it takes any."""
@@ -301,7 +315,12 @@ def read_subject(path: Path) -> Subject:
         BadInput: the first mistake in it, with file and key.
     """
     subject = load_subject(path)
-    if tables_of(subject).one_process:
+    tables = tables_of(subject)
+    told = (*subject.argv, *subject.env, *subject.env.values())
+    if tables.offset and not any("{port}" in text for text in told):
+        expected = "argv or [env] to say {port}, since ports that move are told to the product"
+        raise BadInput(path, key="ports.offset", found=tables.offset, expected=expected)
+    if tables.one_process:
         return subject
     return structs.replace(subject, capabilities=subject.capabilities | {OWN_PROCESS})
 

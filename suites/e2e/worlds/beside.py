@@ -58,6 +58,7 @@ async def open_beside(
             words,
             name=f"{butler.name}-beside",
             env={**env, **(environment or {})},
+            cwd=butler.folder,
             evidence=butler.process.evidence,
             grace_s=_STOP_S,
         ) as child:
