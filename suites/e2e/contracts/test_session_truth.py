@@ -86,6 +86,7 @@ async def test_the_next_session_works_after_a_failed_one(ecosystem: Ecosystem, t
     journey = await follow(ecosystem, sent)
     later = [row for row in journey.of_message("health") if row["id"] != failed["id"]]
 
+    expect_finished(failed, butler="health", story=str(dict(failed)))
     assert failed["success"] is False, f"a refused session has failed; found {dict(failed)}"
     assert [True] == [row["success"] for row in later], (
         f"the session after a failed one succeeds\n{journey.text()}"
@@ -238,6 +239,7 @@ async def test_words_are_no_commands(ecosystem: Ecosystem, token: str, begin: st
     story = f"row {dict(row)}, calls {calls}"
 
     assert not answer.is_error, f"a session is run for {prompt!r}: {answer.text}\n{story}"
+    expect_finished(row, butler="general", story=story)
     assert row["success"] is True, f"a session that was asked {prompt!r} succeeds\n{story}"
     assert prompt in row["prompt"], f"its prompt is on record as it was, {prompt!r}\n{story}"
     assert any(prompt in call.prompt for call in calls), (
