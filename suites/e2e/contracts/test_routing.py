@@ -125,6 +125,7 @@ async def test_a_long_segment_reaches_its_butler_whole(ecosystem: Ecosystem, tok
     )
 
 
+@pytest.mark.capability("domain")
 async def test_a_hop_that_fails_leaves_the_other(ecosystem: Ecosystem, token: str) -> None:
     """Of two targets one fails: each record tells which, the other's work is done and summed up."""
     refusal = Fault(kind="status", status=REFUSED, times=20, contains=token, also="symptom_log")
@@ -259,6 +260,7 @@ async def test_when_all_hops_fail_nothing_is_claimed(ecosystem: Ecosystem, token
     )
 
 
+@pytest.mark.capability("tracing")
 async def test_a_second_attempt_has_the_same_names(ecosystem: Ecosystem, token: str) -> None:
     """When the model is asked again after trouble, the second call carries the message's trace too."""
     trouble = Fault(

@@ -23,6 +23,7 @@ from harness_core.front.skips import not_run
 from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.mcp import streams_events
 from suites.e2e.ecosystem.subject_file import tables_of
 
 pytestmark = pytest.mark.covers("E2E-HOSTS")
@@ -48,6 +49,12 @@ def client_of(butler: Butler, evidence: Evidence, **headers: str) -> HttpClient:
     return HttpClient(
         f"http://127.0.0.1:{butler.port}", name=butler.name, evidence=evidence, headers=headers
     )
+
+
+def need_stream(ecosystem: Ecosystem) -> None:
+    """What a GET of the endpoint is answered is known of HTTP/SSE alone."""
+    if not streams_events(ecosystem.switchboard.url):
+        not_run("subject", "its tools are not reached over HTTP/SSE")
 
 
 async def test_every_endpoint_refuses_a_host_that_is_not_its_own(
@@ -78,6 +85,7 @@ async def test_every_endpoint_refuses_a_host_that_is_not_its_own(
 
 async def test_its_own_host_is_answered(ecosystem: Ecosystem, evidence: Evidence) -> None:
     """By both names of this machine, whatever other headers claim, a butler opens its stream."""
+    need_stream(ecosystem)
     for butler in ecosystem.butlers.values():
         client = client_of(butler, evidence)
         for each in directed(butler.port):
@@ -90,6 +98,7 @@ async def test_what_is_for_another_host_is_not_done(
     ecosystem: Ecosystem, subject: Subject, evidence: Evidence, token: str
 ) -> None:
     """In a session that is open, calls for another host leave no row; the same call for it does."""
+    need_stream(ecosystem)
     if tables_of(subject).tools.transport != "mcp":
         not_run("subject", f"{subject.name}: its tools are not called over MCP")
     butler = ecosystem["general"]
@@ -123,6 +132,7 @@ async def test_a_page_of_another_origin_is_refused(
     ecosystem: Ecosystem, evidence: Evidence
 ) -> None:
     """MCP has a server check ``Origin`` too: a page of its own may call it, another may not."""
+    need_stream(ecosystem)
     for butler in ecosystem.butlers.values():
         own = f"127.0.0.1:{butler.port}"
         origins = {f"http://{own}": 200, f"http://localhost:{butler.port}": 200}
