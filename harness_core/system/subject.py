@@ -69,7 +69,8 @@ class SubjectTable(Table, frozen=True):
     Attributes:
         name: what reports call it.
         summary: what it is, for people.
-        project: the folder of its distribution, for one that is to be installed; ``None`` otherwise.
+        project: the folder of its distribution, which nox installs into an environment of its own;
+            left out when the product is installed already.
         sources: folders of its code besides, for `harness mutate`.
         argv: command line with ``{fields}``; none for a system that has a ``[stack]``.
         cwd: the folder that the command runs in, relative to the file, with ``{fields}``; where the

@@ -9,14 +9,11 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Final
-
-from msgspec import field
+from typing import Final
 
 from harness_core.base import limits
 from harness_core.base.errors import BadInput
 from harness_core.base.evidence import Evidence
-from harness_core.base.reading import Misfit, Table, like
 from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE
 from harness_core.infrastructure.services import (
     S3_URL_VARIABLE,
@@ -26,8 +23,9 @@ from harness_core.infrastructure.services import (
 from harness_core.process import Run
 from harness_core.system.compose import Stack, StackOptions, open_stack, read_compose
 from harness_core.system.staging import Options
-from harness_core.system.subject import Subject, Tables, load_subject, subject_bin
+from harness_core.system.subject import Subject, load_subject, subject_bin
 from suites.integration.patience import factor_for_a_stack
+from suites.integration.subject_file import SERVICES, CatalogueColumns, Layout, StackTables
 
 __all__ = [
     "SERVICES",
@@ -45,84 +43,11 @@ __all__ = [
 #: stack whose timeouts are short lengthens them by it.
 SLOWNESS_VARIABLE: Final = "HARNESS_SLOWNESS"
 
-#: The services of the contract → the capability without which a product does without them.
-SERVICES: Final[Mapping[str, str]] = {
-    "controller": "",
-    "worker": "",
-    "controller-worker": "temporal",
-    "migrations": "database",
-    "postgres": "database",
-    "minio": "objects",
-    "temporal": "temporal",
-}
-
 #: The zone of the machine, as every process of the stack sees it: five hours and three quarters from
 #: UTC, so that a local time that is taken for UTC, or the other way round, shows.
 ELSEWHERE: Final = "Asia/Kathmandu"
 
 _DRIVERS: Final = {"container": "docker", "external": "local", "local": "local"}
-
-
-class Layout(Table, frozen=True):
-    """What the ``[stack]`` of a subject file says.
-
-    Attributes:
-        compose: the compose file.
-        api_key: name of the variable, in the environment of the controller, that holds the key which
-            callers present.
-        catalogue: name of the variable, in the environment of the controller, that holds the URL of the
-            database with the role which reads the catalogue of parts.
-        configuration: name of the variable, in the environment of the worker, that names its
-            ``manufacturing_config.yaml``.
-        backups_kept: name of the variable, in the environment of the controller's worker, that says how many
-            backups keep their objects.
-        callback_key: name of the variable, in the environment of the controller, that holds what reports of
-            jobs are signed with.
-        skills: name of the variable, in the environment of the worker, that holds the path of the git repository
-            with the agents' skills.
-        recorder: the service that records what is sent to Langfuse; empty for none.
-        recorder_keys: names of the variables of the compose file that hold the keys to it; where they are
-            empty, the stack does without Langfuse.
-    """
-
-    compose: Path
-    api_key: str = "WORKBENCH_API_KEY"
-    catalogue: str = "WORKBENCH_CATALOGUE_DATABASE_URL"
-    configuration: str = "WORKBENCH_MANUFACTURING_CONFIG"
-    backups_kept: str = "WORKBENCH_BACKUPS_KEPT"
-    callback_key: str = "WORKBENCH_CALLBACK_KEY"
-    skills: str = "WORKBENCH_SKILLS_URL"
-    recorder: str = ""
-    recorder_keys: tuple[str, ...] = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
-
-
-class CatalogueColumns(Table, frozen=True):
-    """What the ``[catalogue]`` of a subject file says: columns of the tables that its role reads.
-
-    Attributes:
-        part_id: the column with the id of a part.
-        version: the column with the version that a row is of.
-    """
-
-    part_id: Annotated[str, like(r"\w+")] = "part_id"
-    version: Annotated[str, like(r"\w+")] = "version"
-
-
-class _Tables(Tables, frozen=True, kw_only=True):
-    """Every table of a subject file but ``[subject]`` and ``[env]``.
-
-    Attributes:
-        services: service of the contract → its name in the compose file, where that is another one.
-    """
-
-    stack: Layout
-    services: dict[str, str] = field(default_factory=dict)
-    catalogue: CatalogueColumns = CatalogueColumns()
-
-    def __post_init__(self) -> None:
-        for name in self.services:
-            if name not in SERVICES:
-                raise Misfit("services", found=name, expected=f"one of {', '.join(SERVICES)}")
 
 
 def read_subject(path: Path) -> Subject:
@@ -147,7 +72,7 @@ def layout_of(subject: Subject) -> Layout:
     Raises:
         BadInput: a key is missing, unknown or no text.
     """
-    return subject.read_tables(_Tables).stack
+    return subject.read_tables(StackTables).stack
 
 
 def services_of(subject: Subject) -> dict[str, str]:
@@ -156,7 +81,7 @@ def services_of(subject: Subject) -> dict[str, str]:
     Raises:
         BadInput: the contract has no such service.
     """
-    return subject.read_tables(_Tables).services
+    return subject.read_tables(StackTables).services
 
 
 def columns_of(subject: Subject) -> CatalogueColumns:
@@ -165,7 +90,7 @@ def columns_of(subject: Subject) -> CatalogueColumns:
     Raises:
         BadInput: a key is unknown, or no name of a column.
     """
-    return subject.read_tables(_Tables).catalogue
+    return subject.read_tables(StackTables).catalogue
 
 
 def open_workbench(

@@ -29,7 +29,7 @@ from suites.parity.running import ENDS_S, PATIENCE_S, Running, pump
 from suites.parity.tools.relay import Relay
 from suites.parity.world import World
 
-__all__ = ["load_program"]
+__all__ = ["ProgramTables", "load_program"]
 
 #: Backend → the command line tool that it drives, and the gate of the real one.
 _TOOLS: Final = {
@@ -107,7 +107,20 @@ class _CommandsTable(Table, frozen=True):
     approve: Words
 
 
-class _Tables(Tables, frozen=True, kw_only=True):
+class ProgramTables(Tables, frozen=True, kw_only=True):
+    """A launcher that is a program.
+
+    ``{here}`` in `argv` is the folder of the file. The tools that it runs (`docker`, `smolvm`) are those
+    of the test, first on its `PATH`; `HOME` and the host's variables are the test's too.
+    A launcher that is killed is killed with its `start`: bottles end with whoever holds them. What can only
+    be seen inside a Python library (its objects, a full disk at any of its steps) is not run, and the skip
+    says so.
+
+    Attributes:
+        launcher: what it is.
+        commands: what follows `argv` for each command, with ``{fields}``; ``{words}`` is a word for each.
+    """
+
     launcher: _LauncherTable
     commands: _CommandsTable
 
@@ -136,7 +149,7 @@ def load_program(path: Path) -> Sequence[Backend]:
         BadInput: a mistake in it, or its command is not there.
     """
     subject = load_subject(path)
-    tables = subject.read_tables(_Tables)
+    tables = subject.read_tables(ProgramTables)
     argv = subject.command(here=str(subject.path.parent))
     command = shutil.which(argv[0])
     if command is None:
@@ -166,7 +179,7 @@ class _Launcher:
     errors = (_Refused,)
 
     def __init__(
-        self, subject: Subject, tables: _Tables, argv: Sequence[str], world: World
+        self, subject: Subject, tables: ProgramTables, argv: Sequence[str], world: World
     ) -> None:
         self._subject = subject
         self._says = tables.launcher

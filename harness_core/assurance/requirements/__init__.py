@@ -4,6 +4,7 @@
 - ``_requirements.py``: :func:`load_ledger`, a suite's requirements by id.
 - ``_coverage.py``: requirements against tests, both ways, and the faults that each must have.
 - ``_capabilities.py``: capabilities as declared, as marks of tests, as code asks for them.
+- ``_page.py``: docs/subject.md against what is declared.
 - ``_outside.py``: the rules for tests that prove requirements of a running system.
 - ``_fail_path.py``: the one of them about refusals and failures.
 - ``_results.py``: what is shown of a requirement by what became of its tests.

@@ -4,7 +4,7 @@
 - ``_staging.py``: up, ps, logs, down, reference, gateway.
 - ``_suites.py``: new suite, lint, ledger. ``_faults.py``: faults. ``_mutate.py``: mutate.
 - ``_runs.py``: report, survey.
-- ``_subject.py``: subject check.
+- ``_subject.py``: subject check, subject docs.
 - ``_ci.py``: ci plan, report, table, durations.
 - ``_tree.py``: ``--root``, and the commands of a reference system.
 

@@ -16,7 +16,7 @@ from harness_core.system.staging._hold import hold
 from harness_core.system.staging._host import Environment, ask, open_host
 from harness_core.system.staging._logs import show_logs
 from harness_core.system.staging._missing import check_libraries
-from harness_core.system.staging._openers import choose_suite, opener_of, subject_of
+from harness_core.system.staging._openers import choose_suite, opener_of, subject_of, tables_of
 from harness_core.system.staging._reference import reference_commands
 from harness_core.system.staging._runs import render, runs_seen
 
@@ -34,5 +34,6 @@ __all__ = [
     "runs_seen",
     "show_logs",
     "subject_of",
+    "tables_of",
     "take_down",
 ]

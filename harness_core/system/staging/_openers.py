@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from harness_core.base.errors import BadInput
 from harness_core.system.claims import check_claims
 from harness_core.system.staging._missing import check_libraries
-from harness_core.system.subject import Subject, load_subject
+from harness_core.system.subject import Subject, Tables, load_subject
 
 if TYPE_CHECKING:
     from harness_core.system.staging._host import Environment
     from harness_core.system.suites import Suite
 
-__all__ = ["Opener", "choose_suite", "opener_of", "subject_of"]
+__all__ = ["Opener", "choose_suite", "opener_of", "subject_of", "tables_of"]
 
 
 #: ``open_environment(run, subject, options=…, evidence=…, say=…)``, an async context manager.
@@ -77,8 +77,29 @@ def subject_of(suite: Suite, given: Path | None, *, root: Path) -> Subject:
         _load(suite, "reader", root=root) if suite.reader else load_subject
     )
     subject = reader(path)
+    if (tables := tables_of(suite, root=root)) is not None:
+        subject.read_tables(tables)
     check_claims(subject, suite)
     return subject
+
+
+def tables_of(suite: Suite, *, root: Path) -> type[Tables] | None:
+    """What the subject files of a suite say besides ``[subject]`` and ``[env]``, where it has a type.
+
+    Raises:
+        BadInput: it cannot be imported, or is no type of tables.
+    """
+    if not suite.tables:
+        return None
+    found = _load(suite, "tables", root=root)
+    if not (isinstance(found, type) and issubclass(found, Tables)):
+        raise BadInput(
+            suite.folder / "suite.toml",
+            key="suite.tables",
+            found=suite.tables,
+            expected=f"MODULE:TYPE, a subclass of {Tables.__module__}.{Tables.__name__}",
+        )
+    return found
 
 
 def _load(suite: Suite, key: str, *, root: Path) -> Any:

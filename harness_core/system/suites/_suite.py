@@ -45,6 +45,7 @@ RESERVED_BENCHES = frozenset({"containers", "postgres"})
 _Name = Annotated[str, like(r"[a-z][a-z0-9_]*")]
 _Word = Annotated[str, like(r"[a-z][a-z0-9_-]*")]
 _Opener = Annotated[str, like(r"([a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*:[a-z][a-z0-9_]*)?")]
+_Type = Annotated[str, like(r"([a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*:[A-Z]\w*)?")]
 _Usd = Annotated[float, Meta(ge=0, le=sys.float_info.max, description="USD, from 0 on")]
 
 _A_FILE: Final = "a file relative to the folder of the suite"
@@ -117,6 +118,8 @@ class _SuiteTable(Table, frozen=True):
         subject: the subject file of its reference system.
         reader: ``MODULE:FUNCTION`` of the suite that reads a subject file; empty for
             :func:`harness_core.system.subject.load_subject`.
+        tables: ``MODULE:TYPE`` of the suite, what its subject files say besides ``[subject]`` and
+            ``[env]``; empty when any table may stand there.
         boots: id of the test that shows that a product starts, and judges nothing else; empty for
             none.
         faults: the planted faults of that system: a file, or a folder of such files.
@@ -136,6 +139,7 @@ class _SuiteTable(Table, frozen=True):
     extras: Texts = ()
     subject: Path | None = None
     reader: _Opener = ""
+    tables: _Type = ""
     boots: Annotated[str, like(rf"({TEST})?")] = ""
     faults: Path | None = None
     environment: _Opener = ""

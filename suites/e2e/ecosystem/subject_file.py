@@ -47,7 +47,15 @@ Identifier = Annotated[str, like(r"[A-Za-z_]\w*")]
 
 
 class Container(Table, frozen=True):
-    """``[container]``."""
+    """``[container]``.
+
+    Attributes:
+        image: the image that butlers run in; built from `dockerfile` when left out.
+        dockerfile: relative to the file.
+        base: the image that it begins from.
+        context: folders that the build sees.
+        read: folders of this machine that butlers may read.
+    """
 
     image: str = ""
     dockerfile: str = "Dockerfile"
@@ -57,7 +65,14 @@ class Container(Table, frozen=True):
 
 
 class Ticks(Table, frozen=True):
-    """``[heartbeat.ticks]``: the table of the heartbeat's database with a row per tick."""
+    """``[heartbeat.ticks]``: the table of the heartbeat's database with a row per tick.
+
+    Attributes:
+        table: its name.
+        butler: the column with the butler that was ticked.
+        at: the column with the time.
+        success: the column that says whether the tick was answered.
+    """
 
     table: Identifier
     butler: Identifier
@@ -66,7 +81,12 @@ class Ticks(Table, frozen=True):
 
 
 class Heartbeat(Table, frozen=True):
-    """``[heartbeat]``."""
+    """``[heartbeat]``.
+
+    Attributes:
+        env: variables that set its interval to `{interval_s}`.
+        ticks: the table of the heartbeat's database with a row per tick.
+    """
 
     env: Variables = field(default_factory=dict)
     ticks: Ticks | None = None
@@ -102,8 +122,8 @@ class Log(Table, frozen=True):
     """``[log]``.
 
     Attributes:
-        error: a pattern that the line of an error has in it, without colours; left out, its level is
-            read: as a word at the front, as ``level=``, or from a line of JSON.
+        error: a pattern that the line of an error has in it, without colours; left out, its level
+            is read: as a word at the front, as ``level=``, or from a line of JSON.
     """
 
     error: str = ""
@@ -116,14 +136,28 @@ class Log(Table, frozen=True):
 
 
 class Migrations(Table, frozen=True):
-    """A row of ``[[migrations]]``."""
+    """A row of ``[[migrations]]``.
+
+    Attributes:
+        path: the folder of an alembic chain; `{butler_dir}` and `{name}` are filled in.
+        version_table: where a database says how far it is.
+    """
 
     path: str
     version_table: str
 
 
 class Model(Table, frozen=True):
-    """``[model]``, which the gateway reads."""
+    """``[model]``, which the gateway reads.
+
+    Attributes:
+        message: how the switchboard's prompt holds a `{message}`.
+        registry: how it holds the `{registry}`.
+        answer: the answer that it wants for each `{target}` with its `{prompt}`.
+        tool: the tool that is called instead of an answer.
+        arguments: what that tool is given.
+        servers: the subject's own MCP servers; all when left out.
+    """
 
     message: str = ""
     registry: str = ""
@@ -134,13 +168,25 @@ class Model(Table, frozen=True):
 
 
 class Module(Table, frozen=True):
-    """``[modules.NAME]``."""
+    """``[modules.NAME]``.
+
+    Attributes:
+        env: variables with its credentials, from `{telegram_url}`, `{telegram_token}`,
+            `{telegram_chat}`, `{mail_host}`, `{mail_port}`, `{mail_account}`, `{mail_password}`,
+            `{mail_recipient}`, `{calendar_url}`, `{calendar_token}`, `{calendar_id}`.
+    """
 
     env: Variables = field(default_factory=dict)
 
 
 class Modules(Table, frozen=True):
-    """``[modules]``."""
+    """``[modules]``.
+
+    Attributes:
+        telegram: of Telegram.
+        email: of mail.
+        calendar: of the calendar.
+    """
 
     telegram: Module = Module()
     email: Module = Module()
@@ -148,19 +194,31 @@ class Modules(Table, frozen=True):
 
 
 class Golden(Table, frozen=True):
-    """``[golden]``."""
+    """``[golden]``.
+
+    Attributes:
+        directory: a folder with what messages left, reviewed and found right.
+    """
 
     directory: str = ""
 
 
 class Process(Table, frozen=True):
-    """``[process]``."""
+    """``[process]``.
+
+    Attributes:
+        layout: a process for each butler, or one for all; one gets the variables of every butler.
+    """
 
     layout: Literal["each", "one"] = "each"
 
 
 class Profile(Table, frozen=True):
-    """``[profile]``."""
+    """``[profile]``.
+
+    Attributes:
+        frames: what the files of its own code have in their names.
+    """
 
     frames: str = ""
 
@@ -222,13 +280,26 @@ class Roster(Table, frozen=True):
 
 
 class Session(Table, frozen=True):
-    """``[session]``."""
+    """``[session]``.
+
+    Attributes:
+        environment: patterns of variables that a session may have besides the usual.
+    """
 
     environment: tuple[str, ...] = ()
 
 
 class ToolsTable(Table, frozen=True):
-    """``[tools]``."""
+    """``[tools]``.
+
+    Attributes:
+        transport: how tools are called.
+        url: where MCP is served with `{port}`; streamable HTTP unless it ends in /sse.
+        call: over HTTP: where a tool is called, by POST of its arguments; `{port}`, `{tool}`.
+        list: over HTTP: where its tools are listed.
+        result: key of the answer with the result; all of it when left out.
+        error: key of the answer with the reason of a refusal.
+    """
 
     transport: Literal["mcp", "http"] = "mcp"
     url: str = ""
@@ -244,7 +315,40 @@ class ToolsTable(Table, frozen=True):
 
 
 class EcosystemTables(Tables, frozen=True, kw_only=True):
-    """Every table but ``[subject]`` and ``[env]``."""
+    """Every table but ``[subject]`` and ``[env]``.
+
+    Fields of `argv`, `cwd` and `[env]`: `{bin}`, `{name}`, `{NAME}` (upper case), `{port}`, `{config_dir}`,
+    `{roster_dir}`, `{database_url}` or in parts `{database_host}`, `{database_port}`, `{database_user}`,
+    `{database_password}`, `{database_name}`, `{switchboard_url}`, `{gateway_url}`, `{gateway_key}`,
+    `{otlp_url}`. `suites/e2e/subjects/foreign.toml` is a template of a product that differs in much.
+
+    Attributes:
+        roster: its butlers, a folder with a `butler.toml` each.
+        container: butlers that are containers.
+        golden: golden runs.
+        heartbeat: the butler that ticks the others.
+        ingest: `ingest` in the product's words.
+        knobs: the variables that set one thing to `{value}`, with `{name}` or `{NAME}` of the
+            butler; tests that turn what is left out are skipped.
+        log: how its logs are read.
+        migrations: chains whose head every database must be at.
+        model: how its prompts are shaped ([foreign prompts](gateway.md#foreign-prompts)); left out,
+            that is read from their structure.
+        modules: how a butler is given what its modules need; left out, it gets none.
+        notify: `notify` in the product's words.
+        ports: `source`: `"lease"` (any free port, told as `{port}`) or `"roster"` (that of each
+            `butler.toml`); a butler's name: its number; `offset`: by how much these are higher in
+            each next ecosystem at once.
+        process: how its butlers are spread over processes.
+        profile: what a profile must show.
+        refusal: an answer that refuses without being an error of MCP.
+        route: `route.execute` in the product's words.
+        session: what a session may know.
+        tables: where the product keeps what the contract names: inbox, routing_log, sessions,
+            butler_registry, state and so on.
+        tools: how tools are called; left out, by MCP over HTTP/SSE at
+            `http://127.0.0.1:{port}/sse`.
+    """
 
     roster: Roster
     container: Container | None = None
