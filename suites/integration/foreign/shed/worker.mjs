@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import * as fs from "node:fs";
 import { asset, operations } from "./files.mjs";
 import { cancel, execute } from "./commands.mjs";
-import { No, fault, serve } from "./serving.mjs";
+import { No, serve } from "./serving.mjs";
 
 const [host, port, data] = process.argv.slice(2);
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/;
