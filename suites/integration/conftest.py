@@ -24,7 +24,9 @@ from harness_core.front.skips import not_run
 from harness_core.system.compose import Stack
 from harness_core.system.subject import Subject
 from suites.integration.episodes import Episodes
+from suites.integration.observed import Langfuse
 from suites.integration.skilling import Skills, repository
+from suites.integration.spans import Spans
 from suites.integration.stack import layout_of
 
 #: The reference system has tests of its own, which session integration_reference runs.
@@ -191,6 +193,30 @@ def worker(stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> HttpC
 def episodes(stack: Stack, client_of: Callable[[Stack, str], HttpClient]) -> Episodes:
     """Episodes of the stack, and their sessions."""
     return Episodes(stack, client_of)
+
+
+@pytest.fixture
+def langfuse_service(subject: Subject) -> str:
+    """The service that stands in for Langfuse."""
+    service = layout_of(subject).recorder
+    if not service:
+        not_run("subject", f"{subject.path.name} names no recorder in its [stack]")
+    return service
+
+
+@pytest.fixture
+def langfuse(stack: Stack, langfuse_service: str) -> Langfuse:
+    """What stands in for Langfuse beside the stack."""
+    return Langfuse(stack.recorder(langfuse_service))
+
+
+@pytest.fixture
+def spans(whole_stack: Stack, subject: Subject) -> Spans:
+    """What the stack tells of its work, from now on."""
+    service = layout_of(subject).telemetry
+    if not service:
+        not_run("subject", f"{subject.path.name} names no telemetry in its [stack]")
+    return Spans(whole_stack.recorder(service))
 
 
 @pytest.fixture

@@ -45,6 +45,7 @@ class Layout(Table, frozen=True):
         recorder: the service that records what is sent to Langfuse; empty for none.
         recorder_keys: names of the variables of the compose file that hold the keys to it; where they are
             empty, the stack does without Langfuse.
+        telemetry: the service that records spans, sent to it as OTLP over HTTP; empty for none.
     """
 
     compose: Path
@@ -56,6 +57,7 @@ class Layout(Table, frozen=True):
     skills: str = "WORKBENCH_SKILLS_URL"
     recorder: str = ""
     recorder_keys: tuple[str, ...] = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
+    telemetry: str = ""
 
 
 class CatalogueColumns(Table, frozen=True):

@@ -11,28 +11,12 @@ import pytest
 from harness_core.base.bridge import Loop
 from harness_core.base.evidence import Evidence
 from harness_core.doubles.http import HttpClient
-from harness_core.front.skips import not_run
 from harness_core.process import Run
 from harness_core.system.compose import Stack
 from harness_core.system.subject import Subject
 from suites.integration.episodes import Episodes
 from suites.integration.observed import Langfuse
 from suites.integration.stack import layout_of, open_workbench
-
-
-@pytest.fixture
-def langfuse_service(subject: Subject) -> str:
-    """The service that stands in for Langfuse."""
-    service = layout_of(subject).recorder
-    if not service:
-        not_run("subject", f"{subject.path.name} names no recorder in its [stack]")
-    return service
-
-
-@pytest.fixture
-def langfuse(stack: Stack, langfuse_service: str) -> Langfuse:
-    """What stands in for Langfuse beside the stack."""
-    return Langfuse(stack.recorder(langfuse_service))
 
 
 class _Boot(Protocol):

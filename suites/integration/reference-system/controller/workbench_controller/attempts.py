@@ -17,7 +17,7 @@ from workbench_contract.events import EventKind
 from workbench_controller.database import AWAY
 from workbench_controller.eventstore import record_event
 from workbench_controller.run import Run
-from workbench_foundation import faults, log
+from workbench_foundation import faults, log, tracing
 from workbench_foundation.errors import describe
 
 #: This process, and no other that may get its number.
@@ -57,7 +57,11 @@ class _Recorded(ActivityInboundInterceptor):
         with log.about(episode_id=run.episode_id, trace_id=run.trace_id, session_id=run.session_id):
             await self._insisting(self._begin(run, job_id))
             try:
-                result = await self.next.execute_activity(input)
+                if faults.on("spans-of-retries-apart") and activity.info().attempt > 1:
+                    with tracing.outside():
+                        result = await self.next.execute_activity(input)
+                else:
+                    result = await self.next.execute_activity(input)
                 ending = "completed"
                 return result
             except asyncio.CancelledError:

@@ -23,7 +23,7 @@ from workbench_controller.parts import Parts, Refused
 from workbench_controller.run import BatchRun
 from workbench_controller.submission import accepted, begin_run, limits_of, not_started, run_of
 from workbench_controller.temporal import TemporalAway
-from workbench_foundation import faults, log
+from workbench_foundation import faults, log, tracing
 
 
 async def submit_batch(parts: Parts, request: BatchRequest) -> tuple[BatchAccepted, str | None]:
@@ -47,6 +47,9 @@ async def submit_batch(parts: Parts, request: BatchRequest) -> tuple[BatchAccept
         )
         for place, (run, each) in enumerate(zip(runs, request.episodes, strict=True)):
             await begin_run(connection, run, each.metadata, batch_id=batch_id, batch_place=place)
+    for run in runs:
+        with tracing.episode(run.trace_id, episode_id=run.episode_id, batch_id=batch_id):
+            log.info("queued", batch_id=batch_id, episode_id=run.episode_id, trace_id=run.trace_id)
     batch = BatchRun(
         batch_id=batch_id,
         episode_ids=[run.episode_id for run in runs],

@@ -20,7 +20,7 @@ from workbench_controller.opening import issue_to
 from workbench_controller.rounds import told_by
 from workbench_controller.run import FlowStep, Run, StageToBegin
 from workbench_controller.submission import row_of
-from workbench_foundation import faults, log
+from workbench_foundation import faults, log, tracing
 
 
 #: For the planted fault `flow-rounds-in-memory` alone.
@@ -58,7 +58,8 @@ async def begin_stage(pool: asyncpg.Pool, stage: StageToBegin) -> Run | None:
             "episode_id": run.episode_id,
         }
         await _write(connection, flow.flow_id, step, of=row_of(run, {}))
-    with log.about(flow_id=flow.flow_id, episode_id=run.episode_id, trace_id=run.trace_id):
+    ids = {"episode_id": run.episode_id, "flow_id": flow.flow_id}
+    with log.about(trace_id=run.trace_id, **ids), tracing.episode(run.trace_id, **ids):
         log.info("stage_begun", role=stage.role.value, round=stage.round, cause=stage.cause.value)
     return run
 

@@ -20,7 +20,7 @@ from workbench_controller.parts import Parts, Refused
 from workbench_controller.run import Limits, Run
 from workbench_controller.settings import Settings
 from workbench_controller.temporal import TemporalAway
-from workbench_foundation import faults, log
+from workbench_foundation import faults, log, tracing
 from workbench_foundation.errors import describe
 
 
@@ -92,7 +92,8 @@ def workflow_of(episode_id: str) -> str:
 
 async def _start(parts: Parts, run: Run) -> tuple[EpisodeAccepted, str | None]:
     workflow_id = workflow_of(run.episode_id)
-    with log.about(episode_id=run.episode_id, trace_id=run.trace_id, session_id=run.session_id):
+    ids = {"episode_id": run.episode_id, "session_id": run.session_id}
+    with log.about(trace_id=run.trace_id, **ids), tracing.episode(run.trace_id, **ids):
         status, problem = EpisodeStatus.QUEUED, None
         try:
             run_id = await parts.workflows.start(run, workflow_id=workflow_id)

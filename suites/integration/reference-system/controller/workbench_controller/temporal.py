@@ -12,6 +12,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RetryConfig, RPCStatusCode
 
+from workbench_controller.own_traces import OwnTraces
 from workbench_controller.run import (
     BACKUP,
     BATCH,
@@ -23,7 +24,7 @@ from workbench_controller.run import (
     Run,
 )
 from workbench_controller.settings import Temporal
-from workbench_foundation import faults
+from workbench_foundation import faults, tracing
 from workbench_foundation.errors import describe
 
 
@@ -40,11 +41,13 @@ class TemporalAway(Exception):
 async def connect(settings: Temporal, *, lazy: bool) -> Client:
     """A client; a lazy one connects when it is used."""
     most_ms = int(settings.rpc_timeout_s * 1000)
+    telling = tracing.interceptors()
     return await Client.connect(
         settings.address,
         namespace=settings.namespace,
         data_converter=pydantic_data_converter,
         lazy=lazy,
+        interceptors=[OwnTraces(), *telling] if telling else [],
         retry_config=RetryConfig(
             initial_interval_millis=100,
             max_interval_millis=1000,

@@ -8,7 +8,7 @@ import contextlib
 import sys
 from collections.abc import Awaitable, Callable
 
-from workbench_foundation import log
+from workbench_foundation import log, tracing
 from workbench_foundation.errors import ConfigError
 from workbench_foundation.hosts import OwnHost, own_hosts
 from workbench_foundation.keys import App
@@ -30,6 +30,7 @@ def run_service(service: str, make: Callable[[], Awaitable[App]]) -> int:
     parser.add_argument("--port", type=int, required=True)
     options = parser.parse_args()
     log.start(service)
+    tracing.start(service)
     try:
         asyncio.run(_serve(make, host=options.host, port=options.port))
     except ConfigError as error:
@@ -37,6 +38,8 @@ def run_service(service: str, make: Callable[[], Awaitable[App]]) -> int:
         return 2
     except KeyboardInterrupt:
         return 0
+    finally:
+        tracing.stop()
     return 0
 
 
@@ -45,7 +48,7 @@ async def _serve(make: Callable[[], Awaitable[App]], *, host: str, port: int) ->
 
     own = own_hosts(Environment(), host=host, port=port)
     config = uvicorn.Config(
-        OwnHost(await make(), own=own),
+        OwnHost(tracing.planted(await make()), own=own),
         http="h11",  # the other one hides the host that a target names
         host=host,
         port=port,
