@@ -102,10 +102,10 @@ def place(tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[Place]:
 
 @pytest.fixture
 def start(place: Place) -> Iterator[Callable[..., Started]]:
-    """Starts a pytest on some tests; whatever still runs at the end is killed."""
+    """Starts a pytest on some tests, with variables of its own; whatever still runs at the end is killed."""
     all_started: list[Started] = []
 
-    def starting(*tests: str) -> Started:
+    def starting(*tests: str, **variables: str) -> Started:
         number = len(all_started)
         output = place.folder / f"output-{number}.txt"
         subject = suite_subject(place.config, Path(__file__).parents[1]).path
@@ -116,7 +116,7 @@ def start(place: Place) -> Iterator[Callable[..., Started]]:
                     f"--evidence={place.folder / f'evidence-{number}'}",
                 ],
                 cwd=place.config.rootpath,
-                env=place.environment,
+                env=place.environment | variables,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
