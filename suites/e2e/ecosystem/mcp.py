@@ -43,6 +43,7 @@ __all__ = [
     "ToolResult",
     "call_in_turn",
     "call_tool",
+    "certificates",
     "list_tools",
     "open_calls",
     "streams_events",
@@ -251,10 +252,10 @@ def _http_client(
     timeout: httpx2.Timeout | None = None,
     auth: httpx2.Auth | None = None,
 ) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, verify=_certificates())
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, verify=certificates())
 
 
 @cache
-def _certificates() -> ssl.SSLContext:
-    """Read once: reading them takes longer than a call does (16 ms)."""
+def certificates() -> ssl.SSLContext:
+    """Read once: reading them takes longer than a call does (16 ms), and calls at once wait for each other."""
     return httpx2.create_ssl_context()

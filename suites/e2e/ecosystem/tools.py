@@ -18,6 +18,7 @@ from suites.e2e.ecosystem.mcp import (
     CannotReach,
     ToolResult,
     call_tool,
+    certificates,
     list_tools,
     streams_events,
 )
@@ -164,7 +165,9 @@ async def _request(
 ) -> httpx2.Response:
     try:
         # A proxy of the environment has no business between two processes of one machine.
-        async with httpx2.AsyncClient(trust_env=False, timeout=None) as client:
+        async with httpx2.AsyncClient(
+            trust_env=False, timeout=None, verify=certificates()
+        ) as client:
             return await client.request(method, url, json=body, headers=dict(headers or {}))
     except httpx2.HTTPError as error:
         message = f"cannot reach {url}: {error or type(error).__name__}"

@@ -320,7 +320,7 @@ class Cell:
         async with self.hive.taking if SLIP != "races" else contextlib.nullcontext():
             known = [found for name in names if (found := await self.heap.get("name", name))]
             if SLIP == "races":
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.5)
             first = known[0]["letter"] if known else id
             for name in names:
                 await self.heap.put("name", name, {"letter": first})
