@@ -212,7 +212,7 @@ class _Launcher:
 
     def active(self, backend: str) -> list[str]:
         """Identities that a backend takes for running bottles of its own."""
-        return self.checked(self._commands.active, backend=backend).splitlines()
+        return _lines(self.checked(self._commands.active, backend=backend))
 
     def cleanup(self) -> None:
         """Remove what crashed launches left."""
@@ -225,7 +225,7 @@ class _Launcher:
 
     def pending(self) -> list[str]:
         """Ids of proposals that wait."""
-        return self.checked(self._commands.pending).splitlines()
+        return _lines(self.checked(self._commands.pending))
 
     def approve(self, proposal: str) -> None:
         """Approve one."""
@@ -346,6 +346,11 @@ class _Launcher:
         except OSError as error:
             # The kernel had found it: as a shell that did not.
             return Reply(returncode=127, stderr=f"{call.tool}: {error.strerror}\n".encode())
+
+
+def _lines(text: str) -> list[str]:
+    """What a list has, a line each; an empty line is nobody's name."""
+    return [line for line in text.split("\n") if line.strip()]
 
 
 class _Bottle:

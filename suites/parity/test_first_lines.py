@@ -66,7 +66,7 @@ LINES: Final[dict[str, tuple[Body, dict[str, object], str]]] = {
         launch_and_use(TYPED),
         {"exposed": {}},
         (
-            "docker and smolmachines and bubblewrap regressed: exposed 'log[0]': expected absent, "
+            "every side regressed: exposed 'log[0]': expected absent, "
             "found 'TOKEN' (says the scenario) [row]"
         ),
     ),
@@ -74,7 +74,7 @@ LINES: Final[dict[str, tuple[Body, dict[str, object], str]]] = {
         launch_and_use(TYPED),
         {"env": {"TOKEN": " canary "}},
         (
-            "docker and smolmachines and bubblewrap regressed: env 'TOKEN': expected ' canary ', "
+            "every side regressed: env 'TOKEN': expected ' canary ', "
             "found 'canary' (says the scenario) [row]"
         ),
     ),

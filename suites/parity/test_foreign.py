@@ -127,23 +127,19 @@ FAULTS: Final = {
             "lines-of-dos-folded",
             {
                 "two lines of dos": {
-                    _BOTH: r"docker and smolmachines regressed: env 'DOS': expected 'one\r\ntwo\r', found 'one\ntwo\r'"
+                    _BOTH: r"every side regressed: env 'DOS': expected 'one\r\ntwo\r', found 'one\ntwo\r'"
                 }
             },
         ),
         fault(
             "exit-status-is-one",
-            {
-                "a script": {
-                    _BOTH: "docker and smolmachines regressed: returncode: expected 42, found 1"
-                }
-            },
+            {"a script": {_BOTH: "every side regressed: returncode: expected 42, found 1"}},
         ),
         fault(
             "preserved-is-removed",
             {
                 "a preserved bottle": {
-                    _BOTH: "docker and smolmachines regressed: resume: expected 'done', found 'refused'"
+                    _BOTH: "every side regressed: resume: expected 'done', found 'refused'"
                 }
             },
         ),
@@ -162,17 +158,13 @@ FAULTS: Final = {
     "keg": (
         fault(
             "parent-forgotten",
-            {
-                "a parent": {
-                    _BOTH: "docker and smolmachines regressed: env 'A': expected 'parent', found absent"
-                }
-            },
+            {"a parent": {_BOTH: "every side regressed: env 'A': expected 'parent', found absent"}},
         ),
         fault(
             "empty-is-missing",
             {
                 "an empty variable": {
-                    _BOTH: "docker and smolmachines regressed: outcome: expected 'done', found 'refused'"
+                    _BOTH: "every side regressed: outcome: expected 'done', found 'refused'"
                 }
             },
         ),
@@ -180,7 +172,7 @@ FAULTS: Final = {
             "damaged-is-removed",
             {
                 "a damaged record": {
-                    _BOTH: "docker and smolmachines regressed: state untouched: expected True, found False"
+                    _BOTH: "every side regressed: state untouched: expected True, found False"
                 }
             },
         ),
@@ -194,11 +186,7 @@ FAULTS: Final = {
         ),
         fault(
             "output-is-trimmed",
-            {
-                "a script": {
-                    _BOTH: r"docker and smolmachines regressed: stdout: expected 'out\n', found 'out'"
-                }
-            },
+            {"a script": {_BOTH: r"every side regressed: stdout: expected 'out\n', found 'out'"}},
         ),
         fault(
             "ends-before-it-refuses",

@@ -1,7 +1,7 @@
 """Any manifest and any sequence of operations is the same on every backend.
 
-Hypothesis makes both up; a failure shrinks to the smallest manifest that shows it, and names the
-backend. The budget is that of the profile: ``--hypothesis-profile`` chooses another.
+Hypothesis makes both up; a failure of a library shrinks to the smallest manifest that shows it, and
+names the backend. The budget is that of the profile: ``--hypothesis-profile`` chooses another.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from suites.parity.compare import exposures
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.covers("PARITY-SECRET-ENV", "PARITY-FORWARDED-ENV", "PA
 
 _settings = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
-#: Manifests that are made up for a launcher that is a program: each takes a second.
-_OF_A_PROGRAM: Final = 10
+#: For a launcher that is a program: each manifest takes a second, and hundreds would make it smaller.
+_OF_A_PROGRAM: Final = settings(_settings, max_examples=10, phases=[Phase.generate])
 
 NAMES: Final = st.from_regex(r"[A-Z_][A-Z0-9_]{0,6}", fullmatch=True)
 #: Letters, and whatever a shell, a file format or a terminal could take for something else. No NUL,
@@ -57,7 +57,7 @@ def test_backends_do_the_same(sides: Sides) -> None:
     """The environment is as the manifest says, nothing leaks, and every operation answers alike."""
     is_library = all(backend.in_process for backend in sides.backends)
 
-    @_settings if is_library else settings(_settings, max_examples=_OF_A_PROGRAM)
+    @_settings if is_library else _OF_A_PROGRAM
     @given(manifest=MANIFESTS, operations=OPERATIONS)
     def every(manifest: Any, operations: Any) -> None:
         check_one(sides, manifest, operations)

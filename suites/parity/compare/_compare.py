@@ -72,7 +72,9 @@ class Difference:
     why: str
 
     def __str__(self) -> str:
-        wrong = " and ".join(self.backends)
+        # Alike in the test of each backend, so that one cause is told once.
+        everybody = len(self.backends) == len(self.seen) > 1 and self.why
+        wrong = "every side" if everybody else " and ".join(self.backends)
         culprit = shown(self.seen[self.backends[0]])
         others = [
             f"{name} {shown(value)}"

@@ -50,7 +50,7 @@ async function run(words, { env = environ, attached = false } = {}) {
   const plain = [...words, ...entries].every(isText);
   const output = attached ? 'inherit' : 'pipe';
   const input = attached ? 'inherit' : 'ignore';
-  const child = plain
+  const child = begun(textOf(words[0]), () => plain
     ? spawn(textOf(words[0]), words.slice(1).map(textOf), {
         env: Object.fromEntries([...env].map((pair) => pair.map(textOf))),
         stdio: [input, output, output],
@@ -58,7 +58,7 @@ async function run(words, { env = environ, attached = false } = {}) {
     : spawn('bash', ['-c', SHELL], {
         env: { PATH: textOf(environ.get('PATH') ?? '/usr/bin:/bin') },
         stdio: [input, output, output, 'pipe'],
-      });
+      }));
   if (!plain) {
     const lines = [...entries.map((each) => `e${each}`), ...words.map((each) => `a${each}`)];
     child.stdio[3].on('error', () => {});
@@ -74,12 +74,25 @@ async function run(words, { env = environ, attached = false } = {}) {
   return { status: code ?? 128 + os.constants.signals[signal], ...printed };
 }
 
+function cannotRun(name, error) {
+  const why = error.code === 'ENOENT' ? 'it is not installed, or not on PATH' : error.code ?? error.message;
+  return refuse(`cannot run ${name}: ${why}`);
+}
+
+// A word that is too long is refused at once, a command that is not there a little later.
+function begun(name, act) {
+  try {
+    return act();
+  } catch (error) {
+    return cannotRun(name, error);
+  }
+}
+
 async function ended(child, name) {
   try {
     return await once(child, 'close');
   } catch (error) {
-    const why = error.code === 'ENOENT' ? 'it is not installed, or not on PATH' : `${error.code}`;
-    return refuse(`cannot run ${name}: ${why}`);
+    return cannotRun(name, error);
   }
 }
 

@@ -19,14 +19,13 @@ function ask(prompt) {
   fs.writeSync(2, prompt);
   const parts = [];
   const one = Buffer.alloc(65536);
-  for (;;) {
-    const count = fs.readSync(0, one, 0, one.length);
-    if (count === 0) return undefined;
+  let count;
+  do {
+    count = fs.readSync(0, one, 0, one.length);
     parts.push(one.toString('latin1', 0, count));
-    if (parts.at(-1).endsWith('\0')) break;
-  }
+  } while (count && !parts.at(-1).endsWith('\0'));
   fs.writeSync(2, '\n');
-  return parts.join('').slice(0, -1);
+  return count ? parts.join('').slice(0, -1) : undefined;
 }
 
 async function start(options, name) {
