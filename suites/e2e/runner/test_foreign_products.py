@@ -267,6 +267,7 @@ def test_where_what_is_valid_is_refused_refusals_are_not_run(judge: Judge, tmp_p
     text = text.replace(', person = "{sender.identity}"', "").replace(
         'directory = "cells"', f'directory = "{folder / "cells"}"'
     )
+    text = text.replace('cwd = "."', f'cwd = "{folder}"')
     subject = tmp_path / "hive.toml"
     subject.write_text(text, encoding="utf-8")
     part = SUITE / "contracts" / "test_envelopes.py"
