@@ -121,12 +121,15 @@ def look(trees: tuple[Path, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for tree in trees:
         for path in sorted(tree.rglob("*")):
-            status = path.lstat()
-            if path.is_symlink():
-                content = str(path.readlink())
-            elif path.is_file():
-                content = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-            else:
-                content = "directory"
+            try:
+                status = path.lstat()
+                if path.is_symlink():
+                    content = str(path.readlink())
+                elif path.is_file():
+                    content = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+                else:
+                    content = "directory"
+            except FileNotFoundError:
+                continue  # gone while it was looked at
             found[str(path)] = f"{status.st_mode:o} {status.st_uid} {content}"
     return found

@@ -148,8 +148,14 @@ ODD_EVENTS = (
 )
 
 
+NAMES = (
+    *("unknown", "nil", "text", "interrupt", "stop", "shutdown"),
+    *("action", "greeting", "empty", "nothing"),
+)
+
+
 @pytest.mark.covers("CONTRACT-2-INPUT")
-@pytest.mark.parametrize("event", ODD_EVENTS, ids=range(len(ODD_EVENTS)))
+@pytest.mark.parametrize("event", ODD_EVENTS, ids=NAMES)
 async def test_no_event_stops_the_pipeline(daemon: Daemon, event: str) -> None:
     """After an event that means nothing, or asks it to stop, texts of others are answered as before."""
     async with daemon.connect() as odd, daemon.connect() as other:
@@ -164,6 +170,10 @@ async def test_no_event_stops_the_pipeline(daemon: Daemon, event: str) -> None:
                 f"found {error}"
             ) from error
 
+        assert answer.get("TYPE") != Keyword("LOG"), (
+            f"contract 2: the reply to {event} went to another connection, which received "
+            f"{answer.payload}"
+        )
         expect_message(answer, other)
 
         assert answer.get("META", "SOURCE") == Keyword("TUI"), (

@@ -92,6 +92,16 @@ def expect_no_trace(canary: Canary, confined: Daemon, command: str) -> None:
     assert [] == changes, f"contract 5: the command {command!r} left traces: {changes}"
 
 
+async def quiet_within(daemon: Daemon, own: frozenset[int], *, seconds: float = 5.0) -> None:
+    """Wait until no process is below the daemon but its own, or not any longer."""
+
+    async def quiet() -> bool:
+        return own.issuperset(below(daemon.pid))
+
+    with trio.move_on_after(patience(seconds)):
+        await until(quiet)
+
+
 async def expect_quiet(daemon: Daemon, own: frozenset[int]) -> None:
     """No process below the daemon but the daemon's own: what was refused never started."""
 
@@ -121,6 +131,8 @@ async def test_dangerous(
             # The traces come first: what was done is worse than an answer that is missing.
             if error.violation not in {Violation.SILENT, Violation.CLOSED}:
                 raise
+        # What was begun all the same, beside the refusal, is given the time to do its harm.
+        await quiet_within(confined, own)
         expect_no_trace(canary, confined, command)
 
         assert refusal is not None, f"contract 5: no refusal\n{connection.transcript}"
