@@ -235,12 +235,13 @@ def coverage(session):
 
 
 def measured_rows():
-    """The sessions that count for coverage, by name: those of bare nox that run pytest here."""
+    """The sessions that count for coverage, by name: those of bare nox, and those tagged measured."""
     core = {"paths": ["harness_core/tests"], "markers": "not docker", "options": ["-n", "2"]}
     rows = {"core": (None, core)}
     for suite in SUITES:
         for row in suite["sessions"]:
-            if row.get("default") and not row.get("own_tests"):
+            counts = row.get("default") or "measured" in row.get("tags", [])
+            if counts and not row.get("own_tests"):
                 paths = [f"suites/{suite['name']}/{path}" for path in row.get("paths", ["."])]
                 rows[row["name"]] = (suite, row | {"paths": paths})
     return rows
