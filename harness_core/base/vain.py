@@ -21,8 +21,8 @@ __all__ = ["VainWaits", "Wait"]
 #: So many in a row wait in full.
 _IN_FULL: Final = 3
 
-#: Then this part of it. An answer that takes longer, after three that took for ever, is not told apart.
-_PART: Final = 0.1
+#: Then this part of it: not less, or a right answer that comes late would be taken for none.
+_PART: Final = 0.5
 
 
 @dataclass(slots=True, kw_only=True)

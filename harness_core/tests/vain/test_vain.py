@@ -45,7 +45,7 @@ def test_after_three_rows_in_vain_the_next_wait_a_part(row):
     rows = [row(f"a.py::test[{n}] (call)") for n in range(5)]
     other = row("a.py::other[1] (call)")
 
-    assert [80, 80, 80, 8, 8] == [row.seconds for row in rows]
+    assert [80, 80, 80, 40, 40] == [row.seconds for row in rows]
     assert ["", "", ""] == [row.note for row in rows[:3]]
     assert " (4 rows before it waited in vain, 3 in full)" == rows[4].note
     assert (80, "") == (other.seconds, other.note)
@@ -55,7 +55,7 @@ def test_one_answer_and_all_wait_in_full_again(row):
     """It came within the part, or before the third."""
     rows = [row(f"a.py::test[{n}] (call)", came=n in {2, 6}) for n in range(9)]
 
-    assert [80, 80, 80, 80, 80, 80, 8, 80, 80] == [row.seconds for row in rows]
+    assert [80, 80, 80, 80, 80, 80, 40, 80, 80] == [row.seconds for row in rows]
 
 
 def test_what_ends_early_was_not_waited_for(row):
