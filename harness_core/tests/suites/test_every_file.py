@@ -13,6 +13,7 @@ from harness_core.system.subject import load_subject
 from harness_core.system.suites import load_suites
 
 ROOT = Path(__file__).parents[3]
+LEFT = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
 def files(pattern: str) -> list:
@@ -25,9 +26,8 @@ def files(pattern: str) -> list:
 def copied(tmp_path_factory):
     """A copy of what the files speak of."""
     tree = tmp_path_factory.mktemp("tree")
-    leave = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    shutil.copytree(ROOT / "suites", tree / "suites", ignore=leave)
-    shutil.copytree(ROOT / "roster", tree / "roster", ignore=leave)
+    shutil.copytree(ROOT / "suites", tree / "suites", ignore=LEFT)
+    shutil.copytree(ROOT / "roster", tree / "roster", ignore=LEFT)
     shutil.copy(ROOT / "pyproject.toml", tree)
     return tree
 
@@ -41,15 +41,19 @@ def tree(copied, request):
 
 
 @pytest.mark.parametrize("path", files("suites/*/suite.toml"))
-def test_suite_toml(tree, path):
+def test_suite_toml(tmp_path, path):
     """Whatever key of it is misspelt, missing or of another kind is named with the file."""
     content = tomllib.loads((ROOT / path).read_text())
+    # A tree of this suite alone: the others would be read again for every mistake.
+    shutil.copytree(ROOT / path.parent, tmp_path / path.parent, ignore=LEFT)
+    shutil.copytree(ROOT / "roster", tmp_path / "roster", ignore=LEFT)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
 
     def read() -> None:
-        (suite,) = (each for each in load_suites(tree) if each.folder == tree / path.parent)
-        check_gates(suite, root=tree)
+        (suite,) = load_suites(tmp_path)
+        check_gates(suite, root=tmp_path)
 
-    assert 40 < check_reader(read, tree / path, content=content, write=to_toml)
+    assert 40 < check_reader(read, tmp_path / path, content=content, write=to_toml)
 
 
 @pytest.mark.parametrize("path", files("suites/*/faults.toml") + files("suites/*/faults/*.toml"))
