@@ -270,6 +270,11 @@ async def _is_done_once(
     assert 1 == len(written), f"the model's one file is written once: found {written}"
     uploaded = calls(events, "asset_uploaded")
     assert 1 == len(uploaded), f"an asset is uploaded once: found {uploaded}"
+    failed = calls(events, "upload_failed")
+    assert row["attempts"] == len(failed) + 1, (
+        f"each attempt at an upload is on record, the lost one too: {row['attempts']} attempts, found "
+        f"one upload and {len(failed)} failures"
+    )
     stored = await episodes.stored(row)
     assert f"of {token}" == stored.body.decode(), f"the asset is its own: found {stored.body!r}"
     keys = [each.key for each in await episodes.stack.objects() if identity in each.key]

@@ -111,6 +111,7 @@ class AssetActivities:
             if await self._is_kept(run, asset.path):
                 return
             key = object_key(run, asset.path)
+            await self._tell_lost(asset, key, before=attempt)
             try:
                 data = await self._bytes_of(keep)
             except httpx.HTTPError as error:
@@ -150,6 +151,19 @@ class AssetActivities:
             *(run.episode_id, path, AssetStatus.UPLOADED.value),
         )
         return bool(found)
+
+    async def _tell_lost(self, asset: Told, key: str, *, before: int) -> None:
+        """Tell of attempts that nothing was heard of: who had them has died, or never got them."""
+        if before == 1:
+            return
+        told = await self.pool.fetch(
+            "SELECT payload->>'attempt' AS attempt FROM events"
+            " WHERE session_id = $1 AND kind = $2 AND payload->>'path' = $3",
+            *(asset.run.session_id, EventKind.UPLOAD_FAILED.value, asset.path),
+        )
+        for attempt in sorted({*range(1, before)} - {int(row["attempt"]) for row in told}):
+            reason = f"cannot tell what became of attempt {attempt}: nothing was heard of it"
+            await self._failed(asset, key, None, attempt, reason)
 
     async def _uploaded(
         self, asset: Told, key: str, data: bytes, attempt: int, stored: Stored
