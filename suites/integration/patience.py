@@ -43,9 +43,11 @@ _factors: Final = [1]
 def factor_for_a_stack() -> int:
     """By how much a stack that is booted now lengthens its timeouts.
 
-    In whole steps: what a stray process of this moment adds is no reason for longer outages.
+    In whole steps, of which two threads for each core make none yet: the workers of a run load the
+    machine that much by themselves, the timeouts of a stack allow for it, and every test of an outage
+    would wait longer.
     """
-    _factors.append(math.floor(slowness()))
+    _factors.append(math.floor((slowness() + 1) / 2))
     return _factors[-1]
 
 

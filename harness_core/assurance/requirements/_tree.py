@@ -121,8 +121,10 @@ def check_gates(suite: Suite, *, root: Path) -> None:
         return
     own = {
         str(keyword.value.value)
-        for file in suite_sources(suite, root=root).values()
-        for node, called in file.calls
+        for path in _own_files(suite)
+        # Few of them name one: the others need not be parsed.
+        if "Gate" in path.read_text(encoding="utf-8")
+        for node, called in SourceFile.read(path, root=root).calls
         if called.rpartition(".")[2] == "Gate"
         for keyword in node.keywords
         if keyword.arg == "name" and isinstance(keyword.value, ast.Constant)
@@ -133,12 +135,15 @@ def check_gates(suite: Suite, *, root: Path) -> None:
 
 def suite_sources(suite: Suite, *, root: Path) -> dict[Path, SourceFile]:
     """The files of a suite without the products beside it: path relative to its folder → source."""
-    products = {suite.folder / _REFERENCE, suite.folder / _FOREIGN}
     return {
         path.relative_to(suite.folder): SourceFile.read(path, root=root)
-        for path in _python(suite.folder)
-        if products.isdisjoint(path.parents)
+        for path in _own_files(suite)
     }
+
+
+def _own_files(suite: Suite) -> list[Path]:
+    products = {suite.folder / _REFERENCE, suite.folder / _FOREIGN}
+    return [path for path in _python(suite.folder) if products.isdisjoint(path.parents)]
 
 
 def asked_capabilities(suite: Suite, *, root: Path) -> frozenset[str]:
