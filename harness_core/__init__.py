@@ -12,3 +12,10 @@ It knows no suite and no system under test. Nine rooms, each resting on those be
 - ``assurance``: requirements, lint, planted faults, mutants, gates.
 - ``front``: the pytest plugin, the command line, the scaffold.
 """
+
+import sys
+
+from harness_core._elsewhere import REFUSAL
+
+if REFUSAL:
+    sys.exit(REFUSAL)

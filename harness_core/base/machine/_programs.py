@@ -8,6 +8,7 @@ import sysconfig
 from pathlib import Path
 
 from harness_core.base.errors import BadInput, Unavailable
+from harness_core.base.machine._extras import how_to_get
 
 
 def find_program(name: str, *, variable: str, extra: str) -> Path:
@@ -32,5 +33,5 @@ def find_program(name: str, *, variable: str, extra: str) -> Path:
     raise Unavailable(
         f"find {name}",
         observed=f"it is neither in {ours} nor on the PATH",
-        next_step=f"pip install 'staging-harness[{extra}]', or name it in {variable}",
+        next_step=f"{how_to_get(extra)}, or name it in {variable}",
     )

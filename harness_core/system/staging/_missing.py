@@ -18,6 +18,8 @@ __all__ = ["check_libraries"]
 _HARNESS: Final = "staging-harness"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EXTRA: Final = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
+#: An extra that brings others: ``staging-harness[gateway,postgres]``.
+_OTHERS: Final = re.compile(rf"{_HARNESS}\[([^\]]+)\]")
 
 
 def check_libraries(suite: Suite, *, root: Path, action: str, seen: ImportError | None) -> None:
@@ -52,7 +54,10 @@ def _of_extras(extras: tuple[str, ...]) -> Iterator[str]:
     for row in importlib.metadata.requires(_HARNESS) or ():
         requirement, _, marker = row.partition(";")
         if any(extra in extras for extra in _EXTRA.findall(marker)):
-            yield requirement.strip()
+            if others := _OTHERS.match(requirement):
+                yield from _of_extras(tuple(others[1].split(",")))
+            else:
+                yield requirement.strip()
 
 
 def _of_group(name: str, groups: Mapping[str, Any]) -> Iterator[str]:
