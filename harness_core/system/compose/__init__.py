@@ -19,7 +19,12 @@ from harness_core.base.machine import need_extra
 
 need_extra("stack", action="use harness_core.system.compose")
 
-from harness_core.system.compose._compose import Compose, ComposeService, read_compose
+from harness_core.system.compose._compose import (
+    Compose,
+    ComposeService,
+    read_compose,
+    read_services,
+)
 from harness_core.system.compose._handle import Access, Stack
 from harness_core.system.compose._open import open_stack
 from harness_core.system.compose._options import StackOptions
@@ -32,4 +37,5 @@ __all__ = [
     "StackOptions",
     "open_stack",
     "read_compose",
+    "read_services",
 ]

@@ -17,12 +17,12 @@ from msgspec import Meta, Struct, field
 
 from harness_core.base.errors import BadInput
 from harness_core.base.reading import YAML_WORDS, Misfit, Table, convert
-from harness_core.system.compose._recipe import Recipe
+from harness_core.system.compose._recipe import Recipe, recipes_beside
 from harness_core.system.compose._variables import substituted
 from harness_core.system.compose._yaml import read_yaml
 from harness_core.system.parts import Condition, check_order
 
-__all__ = ["Compose", "ComposeService", "read_compose"]
+__all__ = ["Compose", "ComposeService", "read_compose", "read_services"]
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _HIGHEST_PORT: Final = 65_535
@@ -77,13 +77,19 @@ class _Service(Table, frozen=True, kw_only=True):
     expose: _Ports = ()
     image: _Image = ""
     ports: _Ports = ()
+    annotations: Any = None
     build: Any = None
     cap_add: list[Any] = field(default_factory=list)
     cap_drop: list[Any] = field(default_factory=list)
     command: Any = None
+    configs: Any = None
     container_name: Any = None
+    cpus: Any = None
+    deploy: Any = None
+    develop: Any = None
     dns: Any = None
     dns_opt: Any = None
+    dns_search: Any = None
     entrypoint: Any = None
     env_file: Any = None
     extra_hosts: Any = None
@@ -91,16 +97,26 @@ class _Service(Table, frozen=True, kw_only=True):
     hostname: Any = None
     init: Any = None
     labels: Any = None
+    links: Any = None
+    logging: Any = None
     mem_limit: Any = None
+    mem_reservation: Any = None
     networks: Any = None
+    pids_limit: Any = None
+    platform: Any = None
     privileged: Any = None
+    pull_policy: Any = None
     read_only: Any = None
     restart: Any = None
+    secrets: Any = None
     security_opt: list[Any] = field(default_factory=list)
     shm_size: Any = None
+    stdin_open: Any = None
     stop_grace_period: Any = None
     stop_signal: Any = None
+    sysctls: Any = None
     tmpfs: Any = None
+    tty: Any = None
     ulimits: dict[str, Any] = field(default_factory=dict)
     user: Any = None
     volumes: list[Any] = field(default_factory=list)
@@ -174,6 +190,7 @@ class _File(Table, frozen=True, kw_only=True):
     services: Annotated[
         dict[str, _Service], Meta(min_length=1, description="a mapping of services")
     ]
+    configs: Any = None
     name: Any = None
     networks: Any = None
     secrets: Any = None
@@ -223,9 +240,11 @@ class ComposeService:
         return self.ports[0] if self.ports else 0
 
     def names(self, other: str) -> bool:
-        """Whether ``OTHER:PORT`` stands in its variables or its command line."""
+        """Whether ``OTHER:PORT`` or ``{OTHER.port}`` stands in its variables or its command line."""
         named = re.compile(rf"(?<![\w.-]){re.escape(other)}:\d")
-        return any(map(named.search, [*self.environment.values(), *self.recipe.command]))
+        own = self.recipe.environment
+        texts = [*{**self.environment, **own}.values(), *self.recipe.command]
+        return other in self.recipe.others or any(map(named.search, texts))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +275,8 @@ def read_compose(path: Path, *, variables: Mapping[str, str] | None = None) -> C
         BadInput: the first mistake, with file, service and key.
     """
     content = {key: value for key, value in read_yaml(path).items() if not key.startswith("x-")}
+    if isinstance(content.get("services"), Mapping):
+        content["services"] = recipes_beside(path, content["services"])
     variables = variables or {}
     filled = _filled_in(content, variables, path=path)
     services = convert(filled, _File, where=path, words=YAML_WORDS).services
@@ -292,6 +313,19 @@ def read_compose(path: Path, *, variables: Mapping[str, str] | None = None) -> C
                     expected=f"{Condition.COMPLETED}: {other} runs once and ends",
                 )
     return Compose(path=path, services=read)
+
+
+def read_services(path: Path) -> Mapping[str, Any]:
+    """The services of a compose file as they are written, checked for nothing else.
+
+    Raises:
+        BadInput: there is no such file, or it has no services.
+    """
+    services = read_yaml(path).get("services")
+    if not isinstance(services, Mapping) or not services:
+        expected = "a mapping of services"
+        raise BadInput(path, key="services", found=services, expected=expected)
+    return services
 
 
 def _filled_in(content: Any, variables: Mapping[str, str], *, path: Path, key: str = "") -> Any:

@@ -120,16 +120,22 @@ class LocalDriver(Driver):
             addresses={each: part.address for each, part in self._parts.items()},
         )
         port = lease.port if lease else 0
-        here = self._compose.path.parent.resolve()
-        argv = recipe.argv(
-            bin=self._options.bin, host="127.0.0.1", port=port, data=str(data), here=str(here)
-        )
+        fields: dict[str, str | int] = {
+            "bin": self._options.bin,
+            "data": str(data),
+            "here": str(self._compose.path.parent.resolve()),
+            "host": "127.0.0.1",
+            "port": port,
+        }
+        argv = recipe.argv(**fields)
         key = f"services.{name}"
-        own = {
-            variable: rewriter.text(
-                value.replace("{data}", str(data)), key=f"{key}.environment.{variable}"
-            )
+        theirs = {
+            variable: value.replace("{data}", str(data))
             for variable, value in service.environment.items()
+        }
+        own = {
+            variable: rewriter.text(value, key=f"{key}.environment.{variable}")
+            for variable, value in (theirs | recipe.variables(self._address, **fields)).items()
         }
         ready_s = recipe.ready_s or limits.STACK_READY_S
         stages: tuple[Stage, ...] = ()
@@ -141,10 +147,23 @@ class LocalDriver(Driver):
             argv=[rewriter.text(word, key=f"{key}.x-harness.command") for word in argv],
             environment={**self._inherited(), **_private_places(data), **own},
             own=own,
-            cwd=data,
+            cwd=self._folder(service) if recipe.cwd else data,
             stages=stages,
             ready_s=ready_s,
         )
+
+    def _folder(self, service: ComposeService) -> Path:
+        folder = (self._compose.path.parent / service.recipe.cwd).resolve()
+        if not folder.is_dir():
+            key, expected = f"services.{service.name}.x-harness.cwd", "a folder beside the file"
+            raise BadInput(self._compose.path, key=key, found=service.recipe.cwd, expected=expected)
+        return folder
+
+    def _address(self, name: str) -> str:
+        if name not in self._parts:
+            expected = f"a service of it: {', '.join(self._parts)}"
+            raise BadInput(self._compose.path, key="x-harness", found=name, expected=expected)
+        return self._parts[name].address
 
     def _inherited(self) -> Mapping[str, str]:
         if self._options.environment:

@@ -2,19 +2,25 @@
 
 x-harness: { command: ["{bin}/shop", "--port", "{port}"], health: /health }
 x-harness: { service: postgres }
+
+A file beside the compose file may say it instead, so that one stays as it is: ``compose.harness.yaml``
+beside ``compose.yaml`` has ``service: recipe`` for each.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, field
 
-from harness_core.base.reading import Misfit, Table
+from harness_core.base.errors import BadInput
+from harness_core.base.reading import YAML_WORDS, Misfit, Table, convert
+from harness_core.system.compose._yaml import read_yaml
 
-__all__ = ["KINDS", "Answer", "Recipe"]
+__all__ = ["KINDS", "RECIPES", "Answer", "Recipe", "recipes_beside"]
 
 #: What the harness itself can provide, and the port it has inside a stack unless the file says so.
 KINDS: Final[Mapping[str, int]] = {
@@ -33,6 +39,11 @@ _Kind = Annotated[
 _KEYS_OF: Final[Mapping[str, str]] = {"answers": "recorder", "bucket": "s3", "mode": "gateway"}
 _FIELD: Final = re.compile(r"\{(\w+)\}")
 _FIELDS: Final = ("bin", "data", "here", "host", "port")
+#: Where another service is, for programs that take host and port apart: ``{db.host}``.
+_OTHER: Final = re.compile(r"\{([a-z0-9][a-z0-9_-]*)\.(host|port)\}")
+
+#: The keys of a service under which a recipe may stand.
+RECIPES: Final = "x-harness"
 
 
 class Answer(Table, frozen=True):
@@ -56,6 +67,10 @@ class Recipe(Table, frozen=True):
         bucket: of an S3 server: made when it starts, and the one that tests look into.
         mode: of a model gateway.
         answers: of a recorder: rules, first match wins.
+        environment: variables that are other ones without containers; the fields of ``command`` may
+            stand in them, and ``{db.host}`` and ``{db.port}`` for another service.
+        cwd: the folder that it runs in, relative to the compose file; a directory of the service in
+            this run when empty.
     """
 
     command: Annotated[tuple[str, ...], Meta(description="a list of words")] = ()
@@ -68,6 +83,8 @@ class Recipe(Table, frozen=True):
     answers: Annotated[
         tuple[Answer, ...], Meta(description="a list of { path, method, status, json }")
     ] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    cwd: str = ""
 
     def __post_init__(self) -> None:
         if bool(self.command) == bool(self.service):
@@ -75,14 +92,20 @@ class Recipe(Table, frozen=True):
         for key, owner in _KEYS_OF.items():
             if getattr(self, key) and self.service != owner:
                 raise Misfit(key, expected=f"a service: {owner}")
-        for name in self.fields:
-            if name not in _FIELDS:
-                known = ", ".join(f"{{{each}}}" for each in _FIELDS)
-                raise Misfit("command", found=f"{{{name}}}", expected=f"one of {known}")
-        if self.service and (self.health or self.once):
-            raise Misfit(expected="health and once with a command alone")
+        self._check_fields()
+        if self.service and (self.health or self.once or self.environment or self.cwd):
+            raise Misfit(expected="health, once, environment and cwd with a command alone")
         if self.health and not self.health.startswith("/"):
             raise Misfit("health", expected="a path, e.g. /health")
+
+    def _check_fields(self) -> None:
+        known = ", ".join(f"{{{each}}}" for each in _FIELDS)
+        places: list[tuple[tuple[str, ...], str]] = [(("command",), word) for word in self.command]
+        places += [(("environment", name), value) for name, value in self.environment.items()]
+        for place, text in places:
+            for name in _FIELD.findall(text):
+                if name not in _FIELDS:
+                    raise Misfit(*place, found=f"{{{name}}}", expected=f"one of {known}")
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -91,4 +114,61 @@ class Recipe(Table, frozen=True):
 
     def argv(self, **fields: str | int) -> tuple[str, ...]:
         """The command line with its fields filled in."""
-        return tuple(_FIELD.sub(lambda match: str(fields[match[1]]), word) for word in self.command)
+        return tuple(_filled(word, fields) for word in self.command)
+
+    def variables(self, address: Callable[[str], str], **fields: str | int) -> dict[str, str]:
+        """Its own variables with their fields filled in.
+
+        Args:
+            address: ``host:port`` of a service.
+            fields: as for :meth:`argv`.
+        """
+
+        def other(match: re.Match[str]) -> str:
+            host, _, port = address(match[1]).rpartition(":")
+            return host if match[2] == "host" else port
+
+        return {
+            name: _filled(_OTHER.sub(other, value), fields)
+            for name, value in self.environment.items()
+        }
+
+    @property
+    def others(self) -> frozenset[str]:
+        """The services whose place its variables name by themselves."""
+        return frozenset(
+            name for value in self.environment.values() for name, _ in _OTHER.findall(value)
+        )
+
+
+def recipes_beside(path: Path, services: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The services of a compose file, each with the recipe that the file beside it has for it.
+
+    Args:
+        path: the compose file.
+        services: its services as they are written.
+
+    Raises:
+        BadInput: a mistake in the file beside it: a service that is not there, or that has a recipe
+            already, or a recipe that is none.
+    """
+    beside = path.with_name(f"{path.stem}.harness{path.suffix}")
+    if not beside.is_file():
+        return services
+    written = read_yaml(beside)
+    convert(written, dict[str, Recipe], where=beside, words=YAML_WORDS)
+    for name in written:
+        if not isinstance(services.get(name), Mapping):
+            known = f"a service of {path.name}: {', '.join(services)}"
+            raise BadInput(beside, key=name, found=name, expected=known)
+        if RECIPES in services[name]:
+            expected = f"no recipe of a service that has one in {path.name}"
+            raise BadInput(beside, key=name, found=name, expected=expected)
+    return {
+        name: {**body, RECIPES: written[name]} if name in written else body
+        for name, body in services.items()
+    }
+
+
+def _filled(text: str, fields: Mapping[str, str | int]) -> str:
+    return _FIELD.sub(lambda match: str(fields[match[1]]), text)
