@@ -8,11 +8,13 @@ are not compared. Nothing here is an assertion: a test that depends on time woul
 - ``_table.py``: samples, medians, the printed table.
 - ``_postgres.py``: PostgreSQL ready, and a database per test.
 - ``_containers.py``: PostgreSQL in a container, beside testcontainers' own.
+- ``_imports.py``: what an import costs.
 - ``_peers.py``: the contenders from elsewhere, run as a user that PostgreSQL accepts.
 """
 
 from benchmarks._containers import bench_containers
+from benchmarks._imports import bench_imports
 from benchmarks._postgres import bench_postgres
 from benchmarks._table import Table
 
-__all__ = ["Table", "bench_containers", "bench_postgres"]
+__all__ = ["Table", "bench_containers", "bench_imports", "bench_postgres"]

@@ -6,9 +6,14 @@ import argparse
 import sys
 
 from benchmarks._containers import bench_containers
+from benchmarks._imports import bench_imports
 from benchmarks._postgres import bench_postgres
 
-SUBJECTS = {"containers": bench_containers, "postgres": bench_postgres}
+SUBJECTS = {
+    "containers": bench_containers,
+    "imports": bench_imports,
+    "postgres": bench_postgres,
+}
 
 #: What needs no container engine.
 _DEFAULT = ("postgres",)

@@ -5,8 +5,8 @@
 - ``_suite.py``: ``suite.toml`` read and checked into :class:`Suite` and :class:`SuiteSession`.
 - ``_pyproject.py``: what the ``pyproject.toml`` of a tree says of its suites.
 
-``docs/suite-toml.md`` is the page for people; the noxfile reads the same files with fewer checks,
-because it must run where harness_core is not installed.
+``docs/suite-toml.md`` is the page for people; ``harness_core.front.sessions`` reads the same files for nox,
+with fewer checks, because it must run where nothing but nox is installed.
 """
 
 from harness_core.system.suites._capability import Capability
