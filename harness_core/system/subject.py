@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -120,10 +120,22 @@ class Subject(SubjectTable, frozen=True, kw_only=True):
         Raises:
             BadInput: a field that the adapter does not offer.
         """
+        return self.words(self.argv, key="argv", **fields)
+
+    def words(self, argv: Sequence[str], *, key: str, **fields: str | int) -> tuple[str, ...]:
+        """Any command line of the file, as :meth:`command`.
+
+        Args:
+            argv: as it is written.
+            key: where it stands.
+            fields: what may stand in it besides ``{bin}``.
+
+        Raises:
+            BadInput: a field that the adapter does not offer.
+        """
         offered = {"bin": subject_bin(), **fields}
         return tuple(
-            self._fill(word, offered, key=f"argv[{number}]")
-            for number, word in enumerate(self.argv)
+            self._fill(word, offered, key=f"{key}[{number}]") for number, word in enumerate(argv)
         )
 
     def environment(self, **fields: str | int) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 - ``_machine.py``: doctor, sweep. ``_images.py``: images build, list, remove.
 - ``_staging.py``: up, ps, logs, down, reference, gateway.
-- ``_suites.py``: new suite, lint, ledger. ``_faults.py``: faults. ``_mutate.py``: mutate.
+- ``_suites.py``: new suite, new project, lint, ledger. ``_faults.py``: faults. ``_mutate.py``: mutate.
 - ``_runs.py``: report, survey.
 - ``_subject.py``: subject check, subject docs.
 - ``_ci.py``: ci plan, report, table, durations.

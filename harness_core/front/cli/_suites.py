@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -22,13 +24,54 @@ def new() -> None:
 
 @new.command("suite")
 @click.argument("name")
+@click.option(
+    "--processes",
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Of how many processes the system is made that comes with it: 1 to 9.",
+)
 @root_option
-def new_suite(name: str, root: Path) -> None:
+def new_suite(name: str, *, processes: int, root: Path) -> None:
     """Write suites/NAME: a small system, one scenario, one refusal, one planted fault."""
     from harness_core.front.scaffold import scaffold_suite
 
-    folder = scaffold_suite(name, root=root)
+    folder = scaffold_suite(name, root=root, processes=processes)
     click.echo(f"wrote {folder}. Next: nox -s {name}, then nox -s faults -- {name}")
+
+
+@new.command("project")
+@click.argument("name")
+@click.option(
+    "--compose",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The compose file of what is tested. It stays as it is; how its services run without"
+    " containers is written beside it.",
+)
+@click.option(
+    "--command",
+    metavar="ARGV",
+    help="The command line of what is tested, as one word, with {port} where it listens.",
+)
+def new_project(name: str, *, compose: Path | None, command: str | None) -> None:
+    """Write the folder NAME: a noxfile and one suite, of a product here, that runs.
+
+    With neither --compose nor --command a small product comes along.
+    """
+    from harness_core.front.scaffold import scaffold_project
+
+    if compose is not None and command is not None:
+        raise click.UsageError("--compose and --command: give one of them")
+    argv = shlex.split(command) if command is not None else []
+    if command is not None and not argv:
+        raise BadInput("harness new project", key="--command", found=command, expected="a command")
+    begun = scaffold_project(name, parent=Path.cwd(), argv=argv, compose=compose)
+    click.echo(f"wrote {os.path.relpath(begun.folder)}")
+    if begun.recipes is not None:
+        click.echo(f"wrote {os.path.relpath(begun.recipes)}: how each service runs; look it over")
+    for service in begun.unknown:
+        click.echo(f"  {service}: say there how it runs; {compose} does not show it")
+    click.echo(f"Next: cd {os.path.relpath(begun.folder)} && nox")
 
 
 @click.command()
@@ -74,3 +117,5 @@ def ledger(*, suite: str | None, as_json: bool, root: Path) -> None:
         return
     for name, rows in tables.items():
         show(render_ledger(rows, title=name))
+    if not tables:
+        click.echo("no suite of this tree has a ledger: suite.toml, ledger")

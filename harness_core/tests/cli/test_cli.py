@@ -256,3 +256,37 @@ def test_ci_durations_merges_what_jobs_left(harness, tree):
 
     assert "kept/demo.json: 2 measured, 4 s\n" == merged.stdout
     assert {"t1": 2.0, "t2": 2.0} == read_durations(tree / "kept" / "demo.json").seconds
+
+
+def test_a_new_project_says_what_it_wrote_and_what_it_could_not_know(harness, tmp_path):
+    """Where there is no tree; what comes next is one line."""
+    text = "services: { db: { image: postgres }, front: { image: nginx } }\n"
+    (tmp_path / "compose.yaml").write_text(text)
+    begun = harness("new", "project", "shop", "--compose", "compose.yaml")
+
+    assert (0, "") == (begun.returncode, begun.stderr)
+    assert [
+        "wrote shop",
+        "wrote compose.harness.yaml: how each service runs; look it over",
+        "  front: say there how it runs; compose.yaml does not show it",
+        "Next: cd shop && nox",
+    ] == begun.stdout.splitlines()
+    assert (tmp_path / "shop/suites/shop/suite.toml").is_file()
+    assert 0 == harness("lint", cwd=tmp_path / "shop").returncode
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--command", "x", "--compose", "compose.yaml"], "--compose and --command: give one"),
+        (["--command", " "], "--command: found ' ', expected a command"),
+    ],
+)
+def test_a_new_project_is_of_one_product(harness, tmp_path, words, says):
+    """What cannot be meant is refused, and nothing is written."""
+    (tmp_path / "compose.yaml").write_text("services: { db: { image: postgres } }\n")
+    refused = harness("new", "project", "shop", *words)
+
+    assert 2 == refused.returncode
+    assert says in refused.stderr
+    assert not (tmp_path / "shop").exists()

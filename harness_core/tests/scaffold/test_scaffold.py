@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -34,17 +35,39 @@ def tree(tmp_path):
 
 
 @pytest.fixture
-def installed(tree, monkeypatch):
-    """A suite whose reference system has its command, as an installer would have made it."""
+def install(tree, monkeypatch):
+    """Give a reference system its commands, as an installer would."""
+
+    def make(folder: Path) -> None:
+        reference = folder / "reference-system"
+        project = tomllib.loads((reference / "pyproject.toml").read_text())["project"]
+        (tree / "bin").mkdir()
+        for name, function in project["scripts"].items():
+            module, _, called = function.partition(":")
+            command = tree / "bin" / name
+            command.write_text(
+                f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(reference)!r})\n"
+                f"from {module} import {called}\n{called}()\n"
+            )
+            command.chmod(0o755)
+        monkeypatch.setenv("HARNESS_SUBJECT_BIN", str(tree / "bin"))
+
+    return make
+
+
+@pytest.fixture
+def installed(tree, install):
+    """A suite whose reference system has its command."""
     folder = scaffold_suite("tally", root=tree)
-    command = tree / "bin" / "tally-counter"
-    command.parent.mkdir()
-    command.write_text(
-        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(folder / 'reference-system')!r})\n"
-        "from tally_reference import main\nmain()\n"
-    )
-    command.chmod(0o755)
-    monkeypatch.setenv("HARNESS_SUBJECT_BIN", str(command.parent))
+    install(folder)
+    return folder
+
+
+@pytest.fixture
+def several(tree, install):
+    """The same of three processes."""
+    folder = scaffold_suite("tally", root=tree, processes=3)
+    install(folder)
     return folder
 
 
@@ -69,6 +92,23 @@ def test_scaffolded_suite_is_green(tree, installed):
 
     assert result.returncode == 0, result.stdout
     assert "6 passed" in result.stdout
+
+
+def test_scaffolded_suite_of_several_processes_is_green(tree, several):
+    """So do those of three processes, whose keepers are taken away and given back."""
+    result = run("pytest", "suites/tally", "-q", "-p", "no:cacheprovider", cwd=tree)
+
+    assert result.returncode == 0, result.stdout
+    assert "10 passed" in result.stdout
+
+
+@pytest.mark.parametrize("processes", [0, 10])
+def test_a_number_of_processes_that_shows_nothing_is_refused(tree, processes):
+    """One clear error, and nothing is written."""
+    with pytest.raises(BadInput, match="a number from 1 to 9"):
+        scaffold_suite("tally", root=tree, processes=processes)
+
+    assert [] == list((tree / "suites").iterdir())
 
 
 @pytest.fixture
@@ -118,10 +158,23 @@ async def test_scaffolded_fault_is_killed(tree, installed):
     assert Verdict.KILLED == result.verdict, result.tests
 
 
+async def test_faults_of_several_processes_are_killed(tree, several):
+    """One of them is a keeper that is left out."""
+    (suite,) = load_suites(tree)
+
+    results = await run_faults(suite, root=tree)
+
+    assert {"refused-amount-counted", "counted-while-one-is-away"} == {
+        each.fault.id for each in results
+    }
+    assert {Verdict.KILLED} == {each.verdict for each in results}, results
+
+
+@pytest.mark.parametrize("processes", [1, 3])
 @pytest.mark.parametrize("name", ["tally", "ab", LONGEST])
-def test_scaffolded_suite_pleases_every_lint(tree, name):
+def test_scaffolded_suite_pleases_every_lint(tree, name, processes):
     """Ruff and the harness's own lint have nothing to say, whatever the name's length."""
-    folder = scaffold_suite(name, root=tree)
+    folder = scaffold_suite(name, root=tree, processes=processes)
     path = str(folder.relative_to(tree))
 
     assert [] == [problem for problem in check_tree(tree) if problem.path.startswith(path)]
@@ -132,7 +185,7 @@ def test_scaffolded_suite_pleases_every_lint(tree, name):
 
 def test_no_placeholder_is_left(tree):
     """Every file name and every text carries the suite's own name."""
-    folder = scaffold_suite("tally", root=tree)
+    folder = scaffold_suite("tally", root=tree, processes=3)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
 
     assert [] == [path for path in files if "@" in path.name or ".tmpl" in path.name]

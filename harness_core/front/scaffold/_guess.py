@@ -1,0 +1,116 @@
+"""How the services of somebody's compose file may be run without containers, as far as the file shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["EXTRAS", "guess_recipes"]
+
+#: Image, without registry and tag → the server of the harness in its place.
+_SERVERS: Final[Mapping[str, str]] = {
+    "postgres": "postgres",
+    "minio": "s3",
+    "temporal": "temporal",
+    "auto-setup": "temporal",
+}
+
+#: Image → the command line of the same program, where this machine has it.
+_PROGRAMS: Final[Mapping[str, Sequence[str]]] = {
+    "redis": ("redis-server", "--bind", "{host}", "--port", "{port}"),
+    "valkey": ("valkey-server", "--bind", "{host}", "--port", "{port}"),
+}
+
+#: Those of the servers that an extra of the same name brings; ``stack`` brings the others.
+EXTRAS: Final = frozenset({"s3", "temporal"})
+
+_PORT: Final = re.compile(r"(?::|^)(\d+)(?:/tcp)?$")
+
+
+def guess_recipes(services: Mapping[str, Any], *, folder: Path) -> dict[str, dict[str, Any] | None]:
+    """A recipe for each service that has none.
+
+    Args:
+        services: as the compose file has them.
+        folder: that the file lies in.
+
+    Returns:
+        Service → what stands in the file of recipes; ``None`` where nothing can be known.
+    """
+    return {
+        name: _guess(body, folder=folder)
+        for name, body in services.items()
+        if isinstance(body, Mapping) and "x-harness" not in body
+    }
+
+
+def _guess(body: Mapping[str, Any], *, folder: Path) -> dict[str, Any] | None:
+    image = str(body.get("image", "")).rpartition("/")[2].partition(":")[0]
+    if "build" not in body and image in _SERVERS:
+        return {"service": _SERVERS[image]}
+    if "build" not in body and image in _PROGRAMS:
+        return {"command": list(_PROGRAMS[image])}
+    context = _context(body)
+    words = _words(body.get("entrypoint")) + _words(body.get("command"))
+    if not words and context is not None:
+        words = _of_dockerfile(folder / context)
+    if not words:
+        return None
+    port = _port(body)
+    recipe: dict[str, Any] = {"command": [_without_container(word, port) for word in words]}
+    if context is not None:
+        recipe["cwd"] = context
+    return recipe
+
+
+def _context(body: Mapping[str, Any]) -> str | None:
+    """The folder that its image is built from."""
+    build = body.get("build")
+    if isinstance(build, Mapping):
+        build = build.get("context", ".")
+    return str(build) if build is not None else None
+
+
+def _words(command: Any) -> list[str]:
+    if isinstance(command, str):
+        return shlex.split(command)
+    return [str(word) for word in command] if isinstance(command, list) else []
+
+
+def _of_dockerfile(context: Path) -> list[str]:
+    """The last ENTRYPOINT and CMD of a Dockerfile."""
+    found: dict[str, list[str]] = {}
+    file = context / "Dockerfile"
+    if not file.is_file():
+        return []
+    for line in file.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+        verb, _, rest = line.strip().partition(" ")
+        if verb.upper() in {"CMD", "ENTRYPOINT"}:
+            found[verb.upper()] = _words(_json(rest) or rest)
+    return found.get("ENTRYPOINT", []) + found.get("CMD", [])
+
+
+def _json(text: str) -> list[Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, list) else None
+
+
+def _port(body: Mapping[str, Any]) -> str:
+    """The first port inside its container, or none."""
+    for row in [*(body.get("ports") or []), *(body.get("expose") or [])]:
+        written = row.get("target") if isinstance(row, Mapping) else row
+        if match := _PORT.search(str(written)):
+            return match[1]
+    return ""
+
+
+def _without_container(word: str, port: str) -> str:
+    word = re.sub(r"\b0\.0\.0\.0\b", "{host}", word)
+    return re.sub(rf"(?<!\d){port}(?!\d)", "{port}", word) if port else word
