@@ -12,9 +12,10 @@ nox -s faults -- e2e                plant the faults of a suite, each must turn 
 nox -s e2e -- --services container  ... with its servers in containers (nox -t docker: all such)
 nox -s survey -- daemon --subject A.toml --subject B.toml   contracts x products, in one table
 nox -s staging -- e2e               boot what a suite tests and hold it (harness ps, logs, down)
+nox -s docs                         build docs/ as a site, strictly, and run its code
 nox -t fast                         the sessions that need nothing but Python and seconds
 
-Suites are not listed here: each suites/<name>/suite.toml declares its own sessions (docs/suite-toml.md).
+Suites are not listed here: each suites/<name>/suite.toml declares its own sessions (docs/reference/suite-toml.md).
 Environments live in .nox/ and are rebuilt when pyproject.toml changes; uv builds them when it is there.
 """
 
@@ -57,7 +58,8 @@ TREE = sessions.read_tree(ROOT, own={"core": CORE}, extras=EXTRAS, benches=BENCH
 @nox.session(tags=["fast", "static"])
 def lint(session):
     """Ruff, import-linter, the harness's own lint (black box, imports, suite files), the workflows."""
-    sessions.install(TREE, session, groups=["lint"])
+    # The extras whose files docs/ describes (decision 0152).
+    sessions.install(TREE, session, extras=["gateway", "mutation", "stack"], groups=["lint"])
     session.run("ruff", "check", *session.posargs)
     session.run("ruff", "format", "--check")
     # Reference systems are products: formatted as they like, held to a basic set of rules.
@@ -78,6 +80,22 @@ def types(session):
     extras = TREE.pyproject["project"]["optional-dependencies"]
     sessions.install(TREE, session, extras=extras, groups=["types"])
     session.run("mypy", *session.posargs)
+
+
+@nox.session(tags=["static"])
+def docs(session):
+    """Build docs/ as a site, strictly (build/docs/index.html), and run its code (-- PAGE …: of these)."""
+    sessions.install(TREE, session, extras=EXTRAS, groups=["docs"])
+    strict = ["--fail-on-warning", "--keep-going", "--quiet", "--fresh-env"]
+    if not session.posargs:
+        session.run("sphinx-build", *strict, "-d", "build/doctrees", "docs", "build/docs")
+    pages = ["docs", "README.md", "CONTRIBUTING.md", *map(str, ROOT.glob("suites/*/README.md"))]
+    words = session.posargs or [*pages, f"--junitxml={ROOT}/.evidence/reports/docs.xml"]
+    session.run(
+        *("python", "-m", "pytest", "--noconftest"),
+        *("-p", "no:harness", "-p", "docs.run_blocks"),
+        *words,
+    )
 
 
 @nox.session(tags=["tests"])

@@ -79,7 +79,7 @@ class E2EScenario(_Row):
         description: one sentence for the reader.
         input_prompt: what the user says. ``{token}`` in it is replaced by an unguessable word, so
             that a row can be traced to this very run.
-        model: what the model does for this message when it is rehearsed (docs/gateway.md). With a
+        model: what the model does for this message when it is rehearsed (docs/how-to/gateway.md). With a
             real model it is a comment.
         expected_butler: where the message must be routed; several for a message of several
             domains. No other butler may run a session for it.

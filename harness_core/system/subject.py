@@ -45,7 +45,7 @@ _INHERITED: Final = (
     "LC_*",
     "TZ",
     "TMPDIR",
-    "HARNESS_AGENT",  # the request of `harness mutate` (docs/mutation.md)
+    "HARNESS_AGENT",  # the request of `harness mutate` (docs/how-to/mutation.md)
     "SSL_CERT_*",
     "REQUESTS_CA_BUNDLE",
     "CURL_CA_BUNDLE",

@@ -75,7 +75,7 @@ class CatalogueColumns(Table, frozen=True):
 class StackTables(Tables, frozen=True, kw_only=True):
     """Every table of a subject file but ``[subject]`` and ``[env]``.
 
-    A stack has no `argv`: its compose file says how each service is started ([stack.md](stack.md)).
+    A stack has no `argv`: its compose file says how each service is started ([stack.md](../how-to/stack.md)).
 
     Attributes:
         stack: its compose file, and what variables of its services mean.

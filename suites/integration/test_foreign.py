@@ -41,7 +41,7 @@ RUN_S: Final = 600.0
 
 
 class Fault(Table, frozen=True):
-    """One thing that a product can be made to do wrong: ``docs/planted-faults.md``."""
+    """One thing that a product can be made to do wrong: ``docs/how-to/planted-faults.md``."""
 
     id: str
     why: str

@@ -11,7 +11,7 @@
 - ``_report.py``, ``_stryker.py``: for people, for machines, for viewers.
 
 The processes of the product and of pytest are reached by ``harness_core.assurance.agent``.
-Source: ``docs/mutation.md``, decision 0150.
+Source: ``docs/how-to/mutation.md``, decision 0150.
 """
 
 from harness_core.base.machine import need_extra
@@ -31,6 +31,7 @@ from harness_core.assurance.mutation._coverage_report import (
     coverage_json,
     render_coverage,
 )
+from harness_core.assurance.mutation._equivalents import EquivalentsFile
 from harness_core.assurance.mutation._index import Mutant, build_index, load_index
 from harness_core.assurance.mutation._job import Setting, enter_environment
 from harness_core.assurance.mutation._measure import choose_sessions, measured_map
@@ -39,10 +40,12 @@ from harness_core.assurance.mutation._report import render_summary, render_survi
 from harness_core.assurance.mutation._store import Store, merge_stores
 from harness_core.assurance.mutation._stryker import to_stryker
 from harness_core.assurance.mutation._verdict import Result, Verdict
+from harness_core.assurance.mutation._written import WrittenFile
 
 __all__ = [
     "BUDGET_S",
     "Choice",
+    "EquivalentsFile",
     "Mutant",
     "Plan",
     "Product",
@@ -50,6 +53,7 @@ __all__ = [
     "Setting",
     "Store",
     "Verdict",
+    "WrittenFile",
     "build_index",
     "choose_mutants",
     "choose_sessions",

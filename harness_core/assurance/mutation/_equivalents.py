@@ -19,7 +19,7 @@ class Equivalent(Table, frozen=True):
     """A mutant that is as right as the product.
 
     Attributes:
-        id: of the mutant.
+        id: of the mutant, as reports call it.
         file: the file that it changes, as reports call it.
         function: the function.
         diff: hash of what it replaces by what, which reports show.
@@ -36,7 +36,13 @@ class Equivalent(Table, frozen=True):
     ]
 
 
-class _File(Table, frozen=True):
+class EquivalentsFile(Table, frozen=True):
+    """The file, as it is written.
+
+    Attributes:
+        mutant: one survivor each that is no fault.
+    """
+
     mutant: tuple[Equivalent, ...] = ()
 
 
@@ -50,7 +56,7 @@ def load_equivalents(folder: Path) -> dict[str, Equivalent]:
     if not path.exists():
         return {}
     found: dict[str, Equivalent] = {}
-    for row in read_toml(path, _File).mutant:
+    for row in read_toml(path, EquivalentsFile).mutant:
         if row.id in found:
             raise BadInput(path, key="mutant.id", found=row.id, expected="an id used once")
         found[row.id] = row

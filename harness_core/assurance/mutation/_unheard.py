@@ -61,7 +61,7 @@ def words_about(unheard: Sequence[Unheard]) -> list[str]:
         return []
     count = sum(each.processes for each in unheard)
     processes = "1 process" if count == 1 else f"{count} processes"
-    consequence = "what only they execute is reported as not covered (docs/mutation.md)"
+    consequence = "what only they execute is reported as not covered (docs/how-to/mutation.md)"
     lines = [f"{processes} of the product ran without the agent; {consequence}"]
     for each in unheard[:_SHOWN]:
         why = f" ({each.why})" if each.why else ""

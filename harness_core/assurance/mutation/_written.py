@@ -37,7 +37,13 @@ class _Row(Table, frozen=True):
     new: str
 
 
-class _File(Table, frozen=True):
+class WrittenFile(Table, frozen=True):
+    """The file, as it is written.
+
+    Attributes:
+        mutant: one change each.
+    """
+
     mutant: tuple[_Row, ...]
 
 
@@ -48,7 +54,7 @@ def load_written(path: Path, product: Product) -> tuple[Mutant, ...]:
         BadInput: it is malformed, or does not fit the product's code.
     """
     known: dict[str, Mutant] = {}
-    for number, row in enumerate(read_toml(path, _File).mutant, start=1):
+    for number, row in enumerate(read_toml(path, WrittenFile).mutant, start=1):
         mutant = _mutant(row, product, where=path, key=f"mutant {number}")
         if mutant.id in known:
             raise BadInput(

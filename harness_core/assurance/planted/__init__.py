@@ -10,7 +10,7 @@
 - ``_run.py``: the control run, then one pytest process per fault.
 - ``_report.py``: the table for people and the JSON for machines.
 
-Source: ``docs/planted-faults.md``.
+Source: ``docs/how-to/planted-faults.md``.
 """
 
 from harness_core.assurance.planted._choice import Choice, choose_faults, commit_of, sample_faults
@@ -19,7 +19,7 @@ from harness_core.assurance.planted._judge import (
     Verdict,
 )
 from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome, became, first_line
-from harness_core.assurance.planted._plan import Fault, load_faults
+from harness_core.assurance.planted._plan import Fault, FaultsFile, load_faults
 from harness_core.assurance.planted._pytest import PytestRuns
 from harness_core.assurance.planted._report import render_table, to_json
 from harness_core.assurance.planted._run import run_faults
@@ -28,6 +28,7 @@ __all__ = [
     "Choice",
     "Fault",
     "FaultResult",
+    "FaultsFile",
     "Outcomes",
     "PytestRuns",
     "TestOutcome",

@@ -52,7 +52,19 @@ class Fault:
 
 
 class _Row(Table, frozen=True):
-    """A :class:`Fault` as it is written."""
+    """A :class:`Fault` as it is written.
+
+    Attributes:
+        id: kebab-case, unique in its suite.
+        why: what a product with this fault does wrong.
+        requirement: the id of the requirement it breaks, a row of the suite's ledger.
+        env: variables that switch it on; read by the reference system alone.
+        tests: ids of the tests that must fail, relative to the suite folder. An id without
+            ``[param]`` stands for every row of that test: each of them must fail.
+        says: a regular expression that the failure must match, so that a red test is red for this
+            reason.
+        limit_s: seconds its run may take on a calm machine.
+    """
 
     id: Annotated[str, like(r"[a-z0-9]+(-[a-z0-9]+)*")]
     why: Text
@@ -74,7 +86,13 @@ class _Row(Table, frozen=True):
             raise Misfit("says", expected="a regular expression that does not match everything")
 
 
-class _File(Table, frozen=True):
+class FaultsFile(Table, frozen=True):
+    """A file of faults, as it is written.
+
+    Attributes:
+        fault: one fault each.
+    """
+
     fault: Annotated[tuple[_Row, ...], Meta(min_length=1, description="at least one [[fault]]")]
 
 
@@ -90,7 +108,7 @@ def load_faults(path: Path) -> tuple[Fault, ...]:
         raise BadInput(path, found="no *.toml", expected="files with [[fault]] tables")
     faults: dict[str, Fault] = {}
     for file in files:
-        for number, row in enumerate(read_toml(file, _File).fault):
+        for number, row in enumerate(read_toml(file, FaultsFile).fault):
             _check_tests(row, file, number, folder=path.parent)
             if row.id in faults:
                 raise BadInput(file, key="fault.id", found=row.id, expected="an id used once")

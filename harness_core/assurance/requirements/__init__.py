@@ -4,7 +4,6 @@
 - ``_requirements.py``: :func:`load_ledger`, a suite's requirements by id.
 - ``_coverage.py``: requirements against tests, both ways, and the faults that each must have.
 - ``_capabilities.py``: capabilities as declared, as marks of tests, as code asks for them.
-- ``_page.py``: docs/subject.md against what is declared.
 - ``_outside.py``: the rules for tests that prove requirements of a running system.
 - ``_fail_path.py``: the one of them about refusals and failures.
 - ``_results.py``: what is shown of a requirement by what became of its tests.
@@ -28,7 +27,12 @@ from harness_core.assurance.requirements._fail_path import check_fail_path
 from harness_core.assurance.requirements._imports import check_core_imports, check_reference_imports
 from harness_core.assurance.requirements._outside import check_outside, check_stand_ins
 from harness_core.assurance.requirements._problem import Problem, SourceFile
-from harness_core.assurance.requirements._requirements import Ledger, Requirement, load_ledger
+from harness_core.assurance.requirements._requirements import (
+    Ledger,
+    LedgerFile,
+    Requirement,
+    load_ledger,
+)
 from harness_core.assurance.requirements._session import open_session
 from harness_core.assurance.requirements._table import LedgerRow, ledger_rows, render_ledger
 from harness_core.assurance.requirements._tree import (
@@ -41,6 +45,7 @@ from harness_core.assurance.requirements._tree import (
 __all__ = [
     "Covering",
     "Ledger",
+    "LedgerFile",
     "LedgerRow",
     "Problem",
     "Requirement",

@@ -95,10 +95,10 @@ class _LedgerTable(Table, frozen=True):
             which one ends skipped or known to fail is red.
         faults_each: planted faults that every covered id must have.
         observers: modules of the outside world that tests may look with, besides the boundary.
-        failures: texts and names, besides those of ``_fail_path.py``, of refusals and failures.
+        failures: texts and names, besides the usual ones, by which tests see a refusal or a failure.
         stand_ins: fixture or method → the third party it stands in for, which the docstring of a
             test that uses it, or of its file, must say.
-        allowed: rule of ``_outside.py`` that this suite is not held to → why.
+        allowed: rule for tests from outside that this suite is not held to → why.
     """
 
     prefix: Annotated[str, like(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-")]
@@ -145,7 +145,14 @@ class Ledger(_LedgerTable, frozen=True, kw_only=True):
         return tuple(row for row in self.requirements.values() if not row.covered)
 
 
-class _File(Table, frozen=True):
+class LedgerFile(Table, frozen=True):
+    """The file, as it is written.
+
+    Attributes:
+        ledger: what holds for all rows.
+        requirement: one row each.
+    """
+
     ledger: _LedgerTable
     requirement: Annotated[
         tuple[Requirement, ...], Meta(min_length=1, description="at least one [[requirement]]")
@@ -175,7 +182,7 @@ def load_ledger(path: Path) -> Ledger:
     Raises:
         BadInput: the first mistake, with file and key.
     """
-    file = read_toml(path, _File, named_by="id")
+    file = read_toml(path, LedgerFile, named_by="id")
     requirements = {row.id: row for row in file.requirement}
     ledger = Ledger(**structs.asdict(file.ledger), path=path, requirements=requirements)
     _check_numbers(ledger)

@@ -21,7 +21,6 @@ from harness_core.assurance.requirements._coverage import (
 from harness_core.assurance.requirements._fail_path import check_fail_path
 from harness_core.assurance.requirements._imports import check_core_imports, check_reference_imports
 from harness_core.assurance.requirements._outside import check_outside, check_stand_ins
-from harness_core.assurance.requirements._page import check_page
 from harness_core.assurance.requirements._problem import Problem, SourceFile
 from harness_core.assurance.requirements._requirements import Ledger, load_ledger
 from harness_core.assurance.requirements._sentence import check_sentences
@@ -49,7 +48,6 @@ def check_tree(root: Path) -> tuple[Problem, ...]:
     ]
     problems.extend(check_core_imports(core))
     problems.extend(check_circles(core))
-    problems.extend(check_page(root))
     return tuple(sorted(problems))
 
 

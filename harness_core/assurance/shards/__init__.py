@@ -4,7 +4,7 @@
 - ``_durations.py``: the JSON file of measured durations; read, brought up to date, merged.
 - ``_plugin.py``: ``--shard`` and ``--durations-file`` of pytest.
 
-Source: ``docs/ci.md``, decision 0121.
+Source: ``docs/project/ci.md``, decision 0121.
 """
 
 from harness_core.assurance.shards._durations import (

@@ -23,7 +23,7 @@ _MIB: Final = 1024 * 1024
 #: Below this a database cluster in memory could fill the machine's tmpfs.
 MEMORY_FREE_BYTES: Final = 512 * _MIB
 
-#: Twice what a whole run of the largest suite came to, rounded up (docs/machine.md); of the
+#: Twice what a whole run of the largest suite came to, rounded up (docs/reference/machine.md); of the
 #: directories of runs with their servers, which lie there where there is no tmpfs.
 _EVIDENCE_BYTES: Final = 64 * _MIB
 _STATE_BYTES: Final = 512 * _MIB

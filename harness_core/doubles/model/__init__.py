@@ -23,7 +23,12 @@ from harness_core.base.machine import need_extra
 
 need_extra("gateway", action="use harness_core.doubles.model")
 
-from harness_core.doubles.model._cli import KEY_VARIABLE, SHORTEST_KEY, TOKEN_VARIABLE
+from harness_core.doubles.model._cli import (
+    KEY_VARIABLE,
+    SHORTEST_KEY,
+    TOKEN_VARIABLE,
+    gateway_parser,
+)
 from harness_core.doubles.model._client import GatewayClient
 from harness_core.doubles.model._faults import Fault
 from harness_core.doubles.model._gateway import Gateway, gateway_command, open_gateway
@@ -42,6 +47,7 @@ __all__ = [
     "cost_summary",
     "expect_rehearsed",
     "gateway_command",
+    "gateway_parser",
     "open_gateway",
     "refused_keys",
 ]

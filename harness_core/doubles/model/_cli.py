@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 after a stop, 1 when it could not run, 2 for a bad argument.
     """
-    options = _parser().parse_args(argv)
+    options = gateway_parser().parse_args(argv)
     try:
         trio.run(_serve, options)
     except HarnessError as error:
@@ -56,7 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def gateway_parser() -> argparse.ArgumentParser:
+    """What the process understands; `harness gateway` hands it all of its words."""
     parser = argparse.ArgumentParser(
         prog="python -m harness_core.doubles.model",
         description="Serve the Anthropic Messages API on 127.0.0.1 for systems under test.",
@@ -98,13 +99,13 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=[],
         metavar="FILE",
-        help="what the model does in mode rehearsed, as TOML (docs/gateway.md); repeatable",
+        help="what the model does in mode rehearsed, as TOML (docs/how-to/gateway.md); repeatable",
     )
     add(
         "--form",
         type=Path,
         metavar="FILE",
-        help="a TOML file whose [model] says where in the prompts things stand (docs/gateway.md)",
+        help="a TOML file whose [model] says where in the prompts things stand (docs/how-to/gateway.md)",
     )
     add(
         "--allow-model",

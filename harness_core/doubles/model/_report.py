@@ -69,7 +69,7 @@ def expect_rehearsed(calls: Iterable[LedgerEntry]) -> None:
         raise HarnessError(
             "rehearse what the model does",
             observed=ours,
-            next_step="Give the message its turns, route(…), use(…), say(…): docs/gateway.md",
+            next_step="Give the message its turns, route(…), use(…), say(…): docs/how-to/gateway.md",
         )
 
 

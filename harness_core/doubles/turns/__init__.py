@@ -6,11 +6,16 @@
 - ``_message.py``: when a text is a message of a rehearsal, and which of its words fill the turns.
 
 Played by the model gateway (``harness_core/doubles/model/rehearsed``), which does a turn only when the prompt
-of the very request gives a reader what the turn needs. Written down in docs/gateway.md.
+of the very request gives a reader what the turn needs. Written down in docs/how-to/gateway.md.
 """
 
 from harness_core.doubles.turns._message import Message, as_read, fill_in, with_kinds
-from harness_core.doubles.turns._rehearsal import Rehearsal, read_rehearsals, rehearsals_from_json
+from harness_core.doubles.turns._rehearsal import (
+    Rehearsal,
+    RehearsalsFile,
+    read_rehearsals,
+    rehearsals_from_json,
+)
 from harness_core.doubles.turns._turns import (
     Ask,
     Fail,
@@ -39,6 +44,7 @@ __all__ = [
     "Message",
     "Obey",
     "Rehearsal",
+    "RehearsalsFile",
     "ResultOf",
     "Route",
     "Say",

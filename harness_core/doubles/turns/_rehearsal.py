@@ -48,8 +48,12 @@ class Rehearsal(Table, frozen=True):
         return body
 
 
-class _File(Table, frozen=True):
-    """A file of rehearsals."""
+class RehearsalsFile(Table, frozen=True):
+    """A file of rehearsals, as it is written.
+
+    Attributes:
+        rehearsal: one message each, and the turns for it.
+    """
 
     rehearsal: Annotated[
         list[Rehearsal], Meta(min_length=1, description="[[rehearsal]] tables, nothing else")
@@ -62,7 +66,7 @@ def read_rehearsals(path: Path) -> tuple[Rehearsal, ...]:
     Raises:
         BadInput: the file cannot be read, or a turn of it is wrong.
     """
-    return tuple(read_toml(path, _File, expected="a TOML file of rehearsals").rehearsal)
+    return tuple(read_toml(path, RehearsalsFile, expected="a TOML file of rehearsals").rehearsal)
 
 
 def rehearsals_from_json(rows: object, *, where: str) -> tuple[Rehearsal, ...]:

@@ -1,6 +1,6 @@
 """The vocabulary. Plain values: a row holds them, a file spells them, the gateway plays them.
 
-Each class is a table of a file as it stands: its fields are renamed to the words of docs/gateway.md.
+Each class is a table of a file as it stands: its fields are renamed to the words of docs/how-to/gateway.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 - ``_table.py``: the table at the end of ``.ci/run``, and what keeps such a run from passing.
 - ``_annotations.py``: workflow commands (``::error file=…::``) and the step summary.
 
-Source: ``docs/ci.md``.
+Source: ``docs/project/ci.md``.
 """
 
 from harness_core.front.ci._annotations import annotate, summarize

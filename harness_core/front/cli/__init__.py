@@ -4,7 +4,8 @@
 - ``_staging.py``: up, ps, logs, down, reference, gateway.
 - ``_suites.py``: new suite, new project, lint, ledger. ``_faults.py``: faults. ``_mutate.py``: mutate.
 - ``_runs.py``: report, survey.
-- ``_subject.py``: subject check, subject docs.
+- ``_subject.py``: subject check.
+- ``_pages.py``: docs. ``_commands.py``: what such a page says of the commands themselves.
 - ``_ci.py``: ci plan, report, table, durations.
 - ``_tree.py``: ``--root``, and the commands of a reference system.
 
@@ -26,6 +27,7 @@ from harness_core.front.cli import (
     _images,
     _machine,
     _mutate,
+    _pages,
     _runs,
     _staging,
     _subject,
@@ -59,6 +61,6 @@ for _command in (
     *(_staging.reference, _staging.up, _staging.ps, _staging.logs, _staging.down),
     *(_faults.faults, _mutate.mutate, _suites.lint, _suites.ledger, _ci.ci),
     *(_runs.report, _runs.survey),
-    _subject.subject,
+    *(_subject.subject, _pages.docs),
 ):
     cli.add_command(_command)

@@ -33,7 +33,7 @@ class _WithDefault(click.Group):
 
 @click.group(cls=_WithDefault)
 def mutate() -> None:
-    """Change the product in small ways: do the tests of a suite notice? (docs/mutation.md)."""
+    """Change the product in small ways: do the tests of a suite notice? (docs/how-to/mutation.md)."""
 
 
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)

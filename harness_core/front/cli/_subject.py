@@ -57,19 +57,3 @@ def check(*, suite: str, file: Path, options: Sequence[str], as_json: bool, root
         click.echo(f"  logs: {os.path.relpath(trial.evidence)}")
     if trial.in_vain:
         sys.exit(FOUND)
-
-
-@subject.command()
-@root_option
-def docs(root: Path) -> None:
-    """Write the part of docs/subject.md that is declared elsewhere: keys and capabilities.
-
-    What is written by hand, outside of its two marks, stays.
-    """
-    from harness_core.assurance.subject_page import PAGE, page_of
-
-    text = page_of(root)
-    if text is None:
-        raise BadInput(root / PAGE, found="no such file", expected="a page with the two marks")
-    (root / PAGE).write_text(text, encoding="utf-8")
-    click.echo(f"wrote {os.path.relpath(root / PAGE)}")

@@ -82,8 +82,11 @@ def lint(root: Path) -> None:
     Ends with status 1 when there are findings.
     """
     from harness_core.assurance.requirements import check_tree
+    from harness_core.front.cli._commands import commands_here
+    from harness_core.front.pages import check_pages
 
-    problems = check_tree(root)
+    pages = check_pages(root, {"commands": commands_here})
+    problems = sorted([*check_tree(root), *pages])
     for problem in problems:
         click.echo(str(problem))
     names = ", ".join(suite.name for suite in load_suites(root)) or "none"

@@ -83,7 +83,7 @@ def add_marks(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "starts_product: its body starts the product and asserts that it came up; a mutant with "
-        "which fixtures cannot start it is judged by such tests (docs/mutation.md)",
+        "which fixtures cannot start it is judged by such tests (docs/how-to/mutation.md)",
     )
     config.addinivalue_line(
         "markers", "covers(id, ...): in a suite with a ledger, the requirements that a test proves"

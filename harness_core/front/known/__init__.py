@@ -3,10 +3,10 @@
 - ``_file.py``: ``known.toml``, read; which row is about which test.
 - ``_hooks.py``: the pytest hooks: a listed test that fails as said is *known*, one that passes fails.
 
-Source: ``docs/known.md``.
+Source: ``docs/how-to/known.md``.
 """
 
-from harness_core.front.known._file import Known, KnownFile, known_file, read_known
+from harness_core.front.known._file import Known, KnownFile, KnownRows, known_file, read_known
 from harness_core.front.known._hooks import KnownHooks
 
-__all__ = ["Known", "KnownFile", "KnownHooks", "known_file", "read_known"]
+__all__ = ["Known", "KnownFile", "KnownHooks", "KnownRows", "known_file", "read_known"]

@@ -47,8 +47,12 @@ class Known(Table, frozen=True):
         return f"{self.reason.rstrip('.')} ({self.link})"
 
 
-class _File(Table, frozen=True):
-    """The file."""
+class KnownRows(Table, frozen=True):
+    """The file, as it is written.
+
+    Attributes:
+        known: one test each that is expected to fail.
+    """
 
     known: tuple[Known, ...] = ()
 
@@ -97,5 +101,5 @@ def read_known(path: Path) -> KnownFile:
     """
     if not path.exists():
         return KnownFile(path=path)
-    read = read_toml(path, _File, expected="a file of known failures (TOML)", named_by="test")
+    read = read_toml(path, KnownRows, expected="a file of known failures (TOML)", named_by="test")
     return KnownFile(path=path, rows=read.known)

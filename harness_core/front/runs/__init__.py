@@ -6,7 +6,7 @@
 - ``_survey.py``: :func:`survey`, a suite on one product after the other.
 - ``_matrix.py``: :func:`render_matrix`, contract x product; ``harness survey``.
 
-Source: ``docs/runs.md``.
+Source: ``docs/how-to/runs.md``.
 """
 
 from harness_core.front.runs._cells import Cell, cells_of

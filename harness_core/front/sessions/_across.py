@@ -21,7 +21,7 @@ __all__ = ["bench", "coverage", "explore", "faults", "lint", "mutate", "staging"
 
 
 def lint(tree: Tree, session: Session) -> None:
-    """Check suites and reference systems for what other linters cannot see (docs/lint.md)."""
+    """Check suites and reference systems for what other linters cannot see (docs/reference/lint.md)."""
     install(tree, session)
     session.run("harness", "lint", *session.posargs)
 

@@ -111,7 +111,7 @@ def _take(table: Mapping[str, Any], key: str, kind: type, *, file: Path, at: str
     if not isinstance(found, kind):
         sys.exit(
             f"cannot read {file}: {at}{key}: found {found!r}, expected a {kind.__name__}. "
-            "See docs/suite-toml.md."
+            "See docs/reference/suite-toml.md."
         )
     return found
 

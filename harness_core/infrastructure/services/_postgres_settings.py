@@ -1,7 +1,7 @@
 """What a PostgreSQL server of ours is set to, and how a run changes that.
 
 Sized and set for tests: small memory, no fsync. Whatever a program could notice is left as
-PostgreSQL has it by default (docs/postgres.md lists what is not).
+PostgreSQL has it by default (docs/reference/postgres.md lists what is not).
 """
 
 from __future__ import annotations

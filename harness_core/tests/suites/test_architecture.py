@@ -1,4 +1,4 @@
-"""docs/architecture.md tells the truth: files that are there, rooms in the order that is held."""
+"""docs/explanation/architecture.md tells the truth: files that are there, rooms in the order that is held."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 
 
 def test_every_file_that_it_names_is_there() -> None:

@@ -86,7 +86,7 @@ def test_placeholders_take_the_type_of_what_stands_there():
 
 
 def test_a_file_of_turns_is_read(tmp_path):
-    """TOML, as docs/gateway.md spells it."""
+    """TOML, as docs/how-to/gateway.md spells it."""
     path = tmp_path / "turns.toml"
     path.write_text(
         """

@@ -17,7 +17,7 @@ list = "http://127.0.0.1:{port}/tools"        # GET, a JSON list of {name, input
 result = "result"                             # key of the answer that holds the result; "": all of it
 error = "error"                               # key that holds the reason of a refusal, when there is one
 
-docs/subject.md has the other tables.
+docs/reference/subject.md has the other tables.
 """
 
 from __future__ import annotations
@@ -332,7 +332,7 @@ class EcosystemTables(Tables, frozen=True, kw_only=True):
             butler; tests that turn what is left out are skipped.
         log: how its logs are read.
         migrations: chains whose head every database must be at.
-        model: how its prompts are shaped ([foreign prompts](gateway.md#foreign-prompts)); left out,
+        model: how its prompts are shaped ([foreign prompts](../how-to/gateway.md#foreign-prompts)); left out,
             that is read from their structure.
         modules: how a butler is given what its modules need; left out, it gets none.
         notify: `notify` in the product's words.

@@ -8,7 +8,7 @@
 - ``_never.py``: what no operator is shown.
 - ``_walk.py``: every change of one file.
 
-Source: ``docs/mutation.md``, decision 0150.
+Source: ``docs/how-to/mutation.md``, decision 0150.
 """
 
 from harness_core.assurance.mutation.operators import (

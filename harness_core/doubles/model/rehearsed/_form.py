@@ -1,6 +1,6 @@
 """What a subject says of its prompts (``[model]`` of a subject file), where that need not be guessed.
 
-Source: docs/gateway.md, "Foreign prompts".
+Source: docs/how-to/gateway.md, "Foreign prompts".
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Form(Table, frozen=True):
     """Where in a subject's prompts things stand, and how its classifier wants its answer.
 
     Attributes:
-        message: what stands around ``{message}``; ``None``: read structurally.
-        registry: what stands around ``{registry}``; ``None``: read structurally.
-        answer: JSON text with ``{target}`` and ``{prompt}`` in it; ``None``: as the prompt says.
+        message: what stands around ``{message}``; left out: read structurally.
+        registry: what stands around ``{registry}``; left out: read structurally.
+        answer: JSON text with ``{target}`` and ``{prompt}`` in it; left out: as the prompt says.
         tool: bare name of the tool it wants to be called instead of an answer.
         arguments: of that tool, with ``{target}`` and ``{prompt}``.
         servers: MCP servers whose tools may be called; empty for all that are offered.

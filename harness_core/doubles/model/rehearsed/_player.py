@@ -38,7 +38,7 @@ _LOST: Final = "I am not sure what you would like me to do here."
 
 #: The answer where nothing was rehearsed; whoever holds a staging reads it there.
 _SILENT: Final = (
-    "Nothing was rehearsed for this: I am no model. Say what I do (docs/gateway.md), or start with"
+    "Nothing was rehearsed for this: I am no model. Say what I do (docs/how-to/gateway.md), or start with"
     " --llm live."
 )
 
@@ -88,7 +88,7 @@ def play(request: MessagesRequest, stage: Stage, form: Form, *, cli: bool) -> Re
         ours = (
             "this prompt offers no tool, and how it names those who may be chosen, or wants its"
             " answer, is not understood. Say so under [model] in the subject file"
-            f" (docs/gateway.md): {prompt_end}"
+            f" (docs/how-to/gateway.md): {prompt_end}"
         )
         return _reply(request, _SILENT, unrehearsed=ours)
     try:
