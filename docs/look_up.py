@@ -64,14 +64,19 @@ def check_imports(tree: ast.Module) -> str | None:
     return "\n".join(wrong) or None
 
 
-def check_command(command: str) -> str | None:
-    """Say what is wrong with a command line that is not run; ``None`` when nothing is, or nothing is known."""
+def check_command(command: str, *, folder: Path = ROOT) -> str | None:
+    """Say what is wrong with a command line that is not run; ``None`` when nothing is, or nothing is known.
+
+    Args:
+        command: the line.
+        folder: where it is said: sessions are those of a noxfile below it, else of this tree.
+    """
     words = shlex.split(command, comments=True)
     while words and "=" in words[0]:
         words = words[1:]
     if words[:1] == ["harness"]:
         return _check_harness(words[1:], cli, command)
-    if words[:2] == ["nox", "-s"] and words[2] not in _sessions():
+    if words[:2] == ["nox", "-s"] and words[2] not in _sessions(_noxfile(folder)):
         return f"nox has no session {words[2]}: {command}"
     return None
 
@@ -100,11 +105,16 @@ def _hands_on(command: click.Command) -> bool:
     return bool(command.context_settings.get("ignore_unknown_options"))
 
 
+def _noxfile(folder: Path) -> Path:
+    found = folder.glob("*/noxfile.py") if folder != ROOT else iter(())
+    return next(found, ROOT / "noxfile.py")
+
+
 @cache
-def _sessions() -> frozenset[str]:
-    """What ``nox -s`` takes in this tree."""
+def _sessions(noxfile: Path) -> frozenset[str]:
+    """What ``nox -s`` takes there."""
     done = subprocess.run(
-        [sys.executable, "-m", "nox", "-l", "-f", str(ROOT / "noxfile.py")],
+        [sys.executable, "-m", "nox", "-l", "-f", str(noxfile)],
         capture_output=True,
         text=True,
         check=True,

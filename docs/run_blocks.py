@@ -126,7 +126,7 @@ def evaluate(example: Example) -> str | None:
     if "run-by" in more:
         return _run_elsewhere(more["run-by"], page)
     if "not-run" in more:
-        return _not_run(language, source, reason=more["not-run"])
+        return _not_run(language, source, page, reason=more["not-run"])
     counts["run"] += 1
     if language in {"console", "sh"}:
         return _commands(language, source, page, status=int(more.get("status", 0)))
@@ -142,7 +142,7 @@ def _run_elsewhere(test: str, page: Page) -> str | None:
     return None
 
 
-def _not_run(language: str, source: str, *, reason: str) -> str | None:
+def _not_run(language: str, source: str, page: Page, *, reason: str) -> str | None:
     if len(reason.split()) < 2:
         return f"expected a reason why it is not run, found {reason!r}"
     if language == "python":
@@ -151,7 +151,9 @@ def _not_run(language: str, source: str, *, reason: str) -> str | None:
     elif language in _READERS:
         _READERS[language](source)
     elif language in {"console", "sh"}:
-        wrong = [check_command(command) for command, _ in _split(language, source)]
+        wrong = [
+            check_command(command, folder=page.folder) for command, _ in _split(language, source)
+        ]
         if any(wrong):
             return "\n".join(filter(None, wrong))
     counts[f"not run: {reason}"] += 1

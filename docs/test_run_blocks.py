@@ -86,4 +86,4 @@ def test_names_that_there_are_not():
 
 def test_a_reason_is_more_than_a_word():
     """What is not run says why."""
-    assert "expected a reason" in _not_run("toml", "a = 1", reason="slow")
+    assert "expected a reason" in _not_run("toml", "a = 1", None, reason="slow")

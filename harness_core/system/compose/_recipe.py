@@ -66,14 +66,19 @@ class Recipe(Table, frozen=True):
     """How one service is run.
 
     Attributes:
-        command: its command line, with ``{bin}``, ``{data}``, ``{here}``, ``{host}`` and ``{port}`` in it.
-        service: what the harness provides in its place; empty when there is a command.
-        health: path that answers 200 when it serves; empty when listening says enough.
-        once: it runs once and is to end with status 0.
-        ready_s: seconds it may take to serve; 0 for the usual.
-        bucket: of an S3 server: made when it starts, and the one that tests look into.
-        mode: of a model gateway: ``rehearsed``, ``live``, ``record``, ``replay``.
-        answers: of a recorder: rules, first match wins.
+        command: its command line. ``{bin}``: the folder of the system's commands; ``{host}``, ``{port}``:
+            where it listens; ``{data}``: a directory of the service in this run, kept over its
+            restarts; ``{here}``: the folder of the compose file.
+        service: what the harness provides in its place: ``postgres``, ``s3``, ``temporal`` (as
+            ``--services`` says), ``gateway`` (the model gateway), ``recorder`` (a third party's HTTP
+            API); left out when there is a command.
+        health: a path that answers 200 when it serves; left out, listening is enough.
+        once: it runs once and is to end with status 0; so is everything that is awaited as
+            ``service_completed_successfully``.
+        ready_s: seconds for each stage of its start; 60 when left out.
+        bucket: of ``s3``: made when it starts, and the one that tests look into.
+        mode: of ``gateway``: ``rehearsed``, ``live``, ``record``, ``replay``.
+        answers: of ``recorder``: rules, the first match answers; else ``{}``.
         environment: variables that are other ones without containers; the fields of ``command`` may
             stand in them, and ``{db.host}`` and ``{db.port}`` for another service.
         cwd: the folder that it runs in, relative to the compose file; a directory of the service in
