@@ -56,6 +56,22 @@ async def test_nobody_is_given_the_port_of_a_stopped_server(run: Run, evidence: 
             other.bind(("127.0.0.1", int(service.address.rpartition(":")[2])))
 
 
+@pytest.mark.parametrize("how", ["stop", "kill"])
+async def test_a_password_that_was_changed_stays_so(run: Run, evidence: Evidence, how: str) -> None:
+    """What a product has set is data: it is there when the server is started again."""
+    async with open_postgres(run, evidence=evidence) as service:
+        ours = service.url()
+        theirs = ours.replace(ours.rpartition("@")[0].rpartition(":")[2], "theirs")
+        async with Database(ours) as database:
+            await database.execute("alter role postgres password 'theirs'")
+
+        await getattr(service, how)()
+        await service.start()
+
+        async with Database(theirs) as database:
+            assert [{"one": 1}] == await database.rows("select 1 as one")
+
+
 async def test_first_starts_at_once_share_one_cache(
     run: Run, evidence: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
