@@ -70,16 +70,18 @@ _SEGMENT_LINE: Final = 6
 _STATE_LINE: Final = 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Server:
     """What one server is started on; the same over its restarts."""
 
     data: Path
     port: int
     password: str
+    #: Set once: what a product makes of it afterwards is data, and stays.
+    has_password: bool = False
 
     async def ready(self, child: Child) -> None:
-        """Wait for the state file, set the password, then prove that the address answers.
+        """Wait for the state file, set the password once, then prove that the address answers.
 
         The file is what ``pg_ctl`` looks at too; unlike a connection, a look at it costs the
         starting server nothing.
@@ -96,8 +98,10 @@ class _Server:
                 if child.returncode is not None:
                     await child.wait()  # until its last lines are read
                     raise self._gave_up(child)
-            verb = f"ALTER ROLE postgres PASSWORD '{self.password}'"
-            await execute_locally(self.data, self.port, verb)
+            if not self.has_password:
+                verb = f"ALTER ROLE postgres PASSWORD '{self.password}'"
+                await execute_locally(self.data, self.port, verb)
+                self.has_password = True
             await greet(f"127.0.0.1:{self.port}")
 
     def _gave_up(self, child: Child) -> HarnessError:
