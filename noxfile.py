@@ -46,6 +46,7 @@ EXTRAS = [
     "mutation",
     "dask",
     "explore",
+    "report",
 ]
 
 #: Benchmarks of the harness itself; a suite's has another name.

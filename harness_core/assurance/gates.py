@@ -222,6 +222,7 @@ for _extra, _summary in (
     ("explore", "generated steps against a running product"),
     ("mutation", "mutants of a product, and what tests execute of it"),
     ("dask", "mutants on a cluster"),
+    ("report", "the page of a run"),
 ):
     _gate(_extra, _summary, found=partial(versions_of, _extra))(partial(lack_of, _extra))
 
@@ -289,6 +290,27 @@ def _key() -> str:
 
 def _no_command(name: str, *, package: str) -> str:
     return "" if shutil.which(name) else f"no {name} on the PATH: apt-get install {package}"
+
+
+#: As Debian, Ubuntu and Fedora, and as Google call it.
+_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def find_browser() -> str:
+    """The browser of this machine that pages are looked at with; empty for none."""
+    return next(filter(None, map(shutil.which, _BROWSERS)), "")
+
+
+@_gate("browser", "pages, looked at in a real browser", found=find_browser)
+def _browser() -> str:
+    lacks = [name for name in ("playwright", "axe_playwright_python") if not _is_there(name)]
+    if lacks:
+        return f"no {' and '.join(lacks)}: uv pip install --group core"
+    return "" if find_browser() else "no chromium on the PATH: apt-get install chromium"
+
+
+def _is_there(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
 
 
 _gate("node", "products in JavaScript")(partial(_no_command, "node", package="nodejs"))

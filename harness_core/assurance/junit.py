@@ -77,15 +77,15 @@ def read_session(path: Path, *, root: Path) -> Session:
         BadInput: it is no such file, e.g. of a run that was killed.
     """
     try:
-        suite = ET.parse(path).getroot().find("testsuite")  # noqa: S314 - written by our own pytest
+        suites = ET.parse(path).getroot().findall("testsuite")  # noqa: S314 - of our own pytest
     except (OSError, ET.ParseError) as error:
         raise BadInput(path, found=str(error), expected="a JUnit report") from error
-    if suite is None:
+    if not suites:
         raise BadInput(path, found="no <testsuite>", expected="a JUnit report of pytest")
     return Session(
         name=path.stem,
-        cases=tuple(_case(case, root=root) for case in suite.iter("testcase")),
-        seconds=float(suite.get("time") or 0),
+        cases=tuple(_case(case, root=root) for suite in suites for case in suite.iter("testcase")),
+        seconds=sum(float(suite.get("time") or 0) for suite in suites),
     )
 
 

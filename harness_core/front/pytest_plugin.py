@@ -10,8 +10,10 @@ status.
 - ``hooks/_explore.py``: tests marked ``explore``, their share of the time, the fixture ``explore``.
 - ``hooks/_leaks.py``: what a test leaves to the garbage collector, and a run on the machine.
 - ``hooks/_end.py``: what a run leaves for its end, that of xdist workers too.
+- ``hooks/_report.py``: ``--report``, a page of the run.
 - ``causes``: each failure at once, with the product's log; at the end their causes.
 - ``known``: failures that a file beside the subject file lists are neither green nor red.
+- ``outcomes``: what became of each test so far, beside the JUnit file.
 - ``skips``, ``budget``, ``suite_fixtures.py``, ``harness_core.assurance.shards``: likewise.
 
 A run in which nothing but the harness went wrong exits with ``HARNESS_ERROR_EXIT`` instead of 1.
@@ -20,6 +22,7 @@ A run in which nothing but the harness went wrong exits with ``HARNESS_ERROR_EXI
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,10 +31,11 @@ import pytest
 from harness_core.assurance import gates, shards
 from harness_core.assurance.requirements import open_session
 from harness_core.base.errors import HarnessError
+from harness_core.base.evidence import Redactor
 from harness_core.base.machine import disk_full, is_disk_full
-from harness_core.front.budget import CostHooks
+from harness_core.front.budget import CostHooks, costs_by_test
 from harness_core.front.causes import CauseHooks, IntervalHooks
-from harness_core.front.hooks import _end, _evidence, _explore, _gates, _leaks, _outcomes
+from harness_core.front.hooks import _end, _evidence, _explore, _gates, _leaks, _outcomes, _report
 from harness_core.front.hooks._end import (
     HARNESS_ERROR_EXIT,
     add_summary,
@@ -39,10 +43,17 @@ from harness_core.front.hooks._end import (
     is_worker,
     rows_for_the_end,
 )
-from harness_core.front.hooks._evidence import evidence_folders
+from harness_core.front.hooks._evidence import (
+    evidence_folders,
+    folder_on_disk,
+    keep_of_failure,
+    redactor_of,
+)
 from harness_core.front.hooks._options import add_marks, add_options, check_options
 from harness_core.front.hooks._outcomes import COUNTER, add_kept, explain_failures, has_failed
+from harness_core.front.hooks._report import check_report, outcomes_file
 from harness_core.front.known import KnownHooks
+from harness_core.front.outcomes import EndingHooks, OutcomeHooks
 from harness_core.front.skips import SkipHooks, SkipRule
 from harness_core.front.suite_fixtures import check_subjects, give_fixtures
 from harness_core.system.suites import suite_folder
@@ -55,7 +66,7 @@ _KNOWN: Final = pytest.StashKey[KnownHooks]()
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the options that every suite understands, and register the hooks and fixtures."""
-    for module in (_end, _gates, _outcomes, _evidence, _explore, _leaks):
+    for module in (_end, _gates, _outcomes, _evidence, _explore, _leaks, _report):
         pluginmanager.register(module)
     group = parser.getgroup("staging harness")
     add_options(group)
@@ -71,14 +82,29 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SKIP_RULE] = rule
     config.pluginmanager.register(SkipHooks(rule))
     config.pluginmanager.register(CostHooks(config))
-    config.pluginmanager.register(IntervalHooks(evidence_folders))
+    config.pluginmanager.register(IntervalHooks(evidence_folders, keep=keep_of_failure))
+    config.pluginmanager.register(EndingHooks(partial(redactor_of, config)))
     if not is_worker(config):
         config.pluginmanager.register(CauseHooks())
+        _write_outcomes(config)
     config.stash[_KNOWN] = KnownHooks(config, foreign=foreign)
     config.pluginmanager.register(config.stash[_KNOWN])
     check_options(config)
+    check_report(config)
     open_session(config)
     shards.configure(config)
+
+
+def _write_outcomes(config: pytest.Config) -> None:
+    """Beside a JUnit file, which is there at the end alone, what became of each test so far."""
+    if path := outcomes_file(config):
+        hooks = OutcomeHooks(
+            path,
+            folder_of=partial(folder_on_disk, config),
+            costs=partial(costs_by_test, config),
+            arguments=tuple(map(Redactor().redact, map(str, config.invocation_params.args))),
+        )
+        config.pluginmanager.register(hooks)
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:

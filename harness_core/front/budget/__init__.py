@@ -5,13 +5,19 @@
   :func:`report_costs` for what its gateway counted, from any worker of the run.
 """
 
-from harness_core.front.budget._hooks import CostHooks, llm_budget_usd, report_costs
+from harness_core.front.budget._hooks import (
+    CostHooks,
+    costs_by_test,
+    llm_budget_usd,
+    report_costs,
+)
 from harness_core.front.budget._plan import ModelBudget, cost_plan, model_budget
 
 __all__ = [
     "CostHooks",
     "ModelBudget",
     "cost_plan",
+    "costs_by_test",
     "llm_budget_usd",
     "model_budget",
     "report_costs",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     # The gateway is an extra: whoever has totals to report has it.
     from harness_core.doubles.model import Totals
 
-__all__ = ["CostHooks", "llm_budget_usd", "report_costs"]
+__all__ = ["CostHooks", "costs_by_test", "llm_budget_usd", "report_costs"]
 
 #: What a test would have cost, by its id, when it last passed offline; in pytest's cache.
 _COSTS: Final = "harness/offline_costs_usd"
@@ -48,6 +48,16 @@ def report_costs(config: pytest.Config, folder: Path, totals: Totals, *, note: s
     """
     own = folder.relative_to(config.rootpath).as_posix()
     rows_for_the_end(config, "costs").append((own, msgspec.to_builtins(totals), note))
+
+
+def costs_by_test(config: pytest.Config) -> dict[str, dict[str, Any]]:
+    """Test → ``calls``, tokens and ``usd`` of its model calls, of all gateways of the run, as plain data."""
+    found: dict[str, dict[str, Any]] = {}
+    for _, totals, _ in rows_for_the_end(config, "costs"):
+        for test, each in totals["by_test"].items():
+            known = found.get(test, {})
+            found[test] = {key: value + known.get(key, 0) for key, value in each.items()}
+    return found
 
 
 class CostHooks:

@@ -9,11 +9,12 @@
 
 from harness_core.front.causes._group import Cause, Failure, causes_of
 from harness_core.front.causes._hooks import CauseHooks
-from harness_core.front.causes._interval import IntervalHooks
+from harness_core.front.causes._interval import OBSERVED, IntervalHooks
 from harness_core.front.causes._sentence import first_line, said, without_kind
 from harness_core.front.causes._shape import shape_of
 
 __all__ = [
+    "OBSERVED",
     "Cause",
     "CauseHooks",
     "Failure",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypedDict
@@ -36,6 +36,8 @@ _ERROR: Final = re.compile(
 
 #: What a line of a log begins with, which is of its moment.
 _STAMP: Final = re.compile(r"^[\d\-:.,TZ+\[\]\s]+")
+
+_LOG: Final = ".log"
 
 _SIZES: Final = pytest.StashKey[Mapping[Path, int]]()
 _BEGAN_S: Final = pytest.StashKey[float]()
@@ -76,17 +78,24 @@ class IntervalHooks:
     """A pytest plugin, in the process that runs the tests.
 
     Args:
-        folders: where processes of a test write their logs: the run's evidence, and the test's.
+        folders: where processes of a test write: the run's evidence, and the test's.
+        keep: told of a failed test the files that there are now, and their sizes when it began.
     """
 
-    def __init__(self, folders: Callable[[pytest.Item], Iterable[Path]]) -> None:
+    def __init__(
+        self,
+        folders: Callable[[pytest.Item], Iterable[Path]],
+        *,
+        keep: Callable[[pytest.Item, Sequence[Path], Mapping[Path, int]], None],
+    ) -> None:
         self._folders = folders
+        self._keep = keep
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Note when the test begins, and how long each log is then."""
+        """Note when the test begins, and how long each log and ledger is then."""
         item.stash[_BEGAN_S] = time.monotonic()
-        item.stash[_SIZES] = {path: path.stat().st_size for path in self._logs(item)}
+        item.stash[_SIZES] = {path: path.stat().st_size for path in self._written(item)}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -96,7 +105,9 @@ class IntervalHooks:
         report = yield
         if not report.failed or _SIZES not in item.stash:
             return report
-        added = added_to(self._logs(item), item.stash[_SIZES])
+        paths, sizes = self._written(item), item.stash[_SIZES]
+        added = added_to((path for path in paths if path.suffix == _LOG), sizes)
+        self._keep(item, paths, sizes)
         deaths = _deaths(item)
         if deaths:
             report.sections.append(("processes that ended by themselves", "\n".join(deaths)))
@@ -107,8 +118,14 @@ class IntervalHooks:
         vars(report)[OBSERVED] = observed
         return report
 
-    def _logs(self, item: pytest.Item) -> list[Path]:
-        return [path for folder in self._folders(item) for path in sorted(folder.rglob("*.log"))]
+    def _written(self, item: pytest.Item) -> list[Path]:
+        """Logs, and what is written as rows: model turns, spans, requests to doubles."""
+        return [
+            path
+            for folder in self._folders(item)
+            for path in sorted(folder.rglob("*.*"))
+            if path.suffix in {_LOG, ".jsonl"}
+        ]
 
 
 def added_to(logs: Iterable[Path], sizes: Mapping[Path, int]) -> list[Added]:

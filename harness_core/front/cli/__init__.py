@@ -3,7 +3,7 @@
 - ``_machine.py``: doctor, sweep. ``_images.py``: images build, list, remove.
 - ``_staging.py``: up, ps, logs, down, reference, gateway.
 - ``_suites.py``: new suite, new project, lint, ledger. ``_faults.py``: faults. ``_mutate.py``: mutate.
-- ``_runs.py``: report, survey.
+- ``_report.py``: report. ``_runs.py``: survey.
 - ``_subject.py``: subject check.
 - ``_pages.py``: docs. ``_commands.py``: what such a page says of the commands themselves.
 - ``_ci.py``: ci plan, report, table, durations.
@@ -28,6 +28,7 @@ from harness_core.front.cli import (
     _machine,
     _mutate,
     _pages,
+    _report,
     _runs,
     _staging,
     _subject,
@@ -60,7 +61,7 @@ for _command in (
     *(_machine.doctor, _machine.sweep, _images.images, _staging.gateway, _suites.new),
     *(_staging.reference, _staging.up, _staging.ps, _staging.logs, _staging.down),
     *(_faults.faults, _mutate.mutate, _suites.lint, _suites.ledger, _ci.ci),
-    *(_runs.report, _runs.survey),
+    *(_report.report, _runs.survey),
     *(_subject.subject, _pages.docs),
 ):
     cli.add_command(_command)

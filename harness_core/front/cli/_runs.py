@@ -1,10 +1,9 @@
-"""``harness report`` and ``harness survey``: runs beside each other."""
+"""``harness survey``: several products beside each other."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -15,47 +14,11 @@ import trio
 
 from harness_core.base.errors import BadInput
 from harness_core.base.screen import progress, show
-from harness_core.front.cli._tree import FOUND, provide_reference, root_option
+from harness_core.front.cli._tree import provide_reference, root_option
 from harness_core.system.suites import Suite, SuiteSession, load_suites
 
 if TYPE_CHECKING:
-    from harness_core.front.runs import Ended, Run
-
-_place = click.Path(exists=True, path_type=Path)
-
-
-@click.command()
-@click.option("--compare", nargs=2, type=_place, required=True, metavar="A B", help="Two runs.")
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
-@root_option
-def report(*, compare: tuple[Path, Path], as_json: bool, root: Path) -> None:
-    """Show two runs side by side: of two versions, or of two products.
-
-    A run is a JUnit file, or a folder with reports/*.xml: .evidence, or a product's of a survey. Ends
-    with status 1 when a test ended otherwise, or is in one of them alone.
-    """
-    from harness_core.front.runs import compare as comparing
-    from harness_core.front.runs import read_run, render_comparison
-
-    found = comparing(*(read_run(place, root=root) for place in compare))
-    if as_json:
-        pairs = {"otherwise": found.otherwise, "times": found.times}
-        both = {
-            key: {
-                test: {"a": _plain(one), "b": _plain(other)} for test, (one, other) in rows.items()
-            }
-            for key, rows in pairs.items()
-        }
-        only = {
-            "only_in_a": {test: _plain(each) for test, each in found.only_in_a.items()},
-            "only_in_b": {test: _plain(each) for test, each in found.only_in_b.items()},
-        }
-        runs = {"a": _run(found.a), "b": _run(found.b)}
-        click.echo(json.dumps({**runs, **both, **only}, indent=2))
-    else:
-        show(render_comparison(found))
-    if found.differ:
-        sys.exit(FOUND)
+    from harness_core.front.runs import Ended
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -131,10 +94,6 @@ def _sessions(suite: Suite, names: Sequence[str]) -> list[SuiteSession]:
             known = ", ".join(ours)
             raise BadInput("harness survey", key="--session", found=name, expected=known)
     return [each for each in ours.values() if each.name in names or (not names and each.default)]
-
-
-def _run(run: Run) -> dict[str, Any]:
-    return {"place": str(run.place), "seconds": run.seconds, "tests": len(run.tests)}
 
 
 def _plain(found: Ended | Any) -> dict[str, Any]:

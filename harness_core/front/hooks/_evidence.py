@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,16 +19,20 @@ import pytest
 from harness_core.assertions import new_token
 from harness_core.base.bridge import Loop, Mutex, open_loop
 from harness_core.base.errors import Unavailable
-from harness_core.base.evidence import Evidence, Redactor, open_evidence, writing_evidence
+from harness_core.base.evidence import (
+    Evidence,
+    Redactor,
+    forget_story,
+    open_evidence,
+    writing_evidence,
+)
 from harness_core.front.hooks._end import HARNESS_ERROR_EXIT
-from harness_core.front.hooks._outcomes import EVIDENCE
+from harness_core.front.hooks._outcomes import EVIDENCE, has_failed
+from harness_core.front.outcomes import folder_of_test, keep_during, keep_story
 from harness_core.process import Run, open_run
 
 _ROOT_EVIDENCE: Final = pytest.StashKey[Evidence]()
 _RUN_EVIDENCE: Final = pytest.StashKey[Evidence]()
-
-#: Folders that say nothing about a test but where all tests are.
-_FOLDERS_LEFT_OUT: Final = frozenset({"tests", "harness_core", "suites", "."})
 
 #: Where the controller of an xdist run tells its workers to write.
 _XDIST_EVIDENCE: Final = "harness_evidence"
@@ -37,7 +42,7 @@ _XDIST_EVIDENCE: Final = "harness_evidence"
 def pytest_configure_node(node: Any) -> None:
     """Tell an xdist worker where this run writes its evidence; end the run where it cannot."""
     try:
-        node.workerinput[_XDIST_EVIDENCE] = str(_root_evidence(node.config).path)
+        node.workerinput[_XDIST_EVIDENCE] = str(root_evidence(node.config).path)
     except Unavailable as error:
         pytest.exit(str(error), returncode=HARNESS_ERROR_EXIT)
 
@@ -45,7 +50,7 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.fixture(scope="session")
 def run_evidence(pytestconfig: pytest.Config) -> Evidence:
     """The evidence directory of the whole run (logs of servers and children), emptied first."""
-    root = _root_evidence(pytestconfig)
+    root = root_evidence(pytestconfig)
     # Not by the variable of xdist, which a pytest inherits that a test starts.
     worker = getattr(pytestconfig, "workerinput", {}).get("workerid", "")
     found = open_evidence(root.path / f"_run{worker}", redactor=root.redactor, wipe=True)
@@ -75,13 +80,9 @@ def progress(pytestconfig: pytest.Config) -> Callable[[str], None]:
 def evidence(request: pytest.FixtureRequest) -> Evidence:
     """This test's own evidence directory, emptied before it starts."""
     item: pytest.Item = request.node
-    path, _, name = item.location
-    parts = Path(path).with_suffix("").parts
-    suite = parts[1] if parts[0] == "suites" and len(parts) > 2 else "core"  # noqa: PLR2004
-    folders = [part for part in parts if part not in _FOLDERS_LEFT_OUT and part != suite]
-    root = _root_evidence(request.config)
-    named = root.child(suite).child(".".join([*folders, name]))
-    item.stash[EVIDENCE] = open_evidence(named.path, redactor=root.redactor, wipe=True)
+    root = root_evidence(request.config)
+    path = root.path / folder_of_test(item.location)
+    item.stash[EVIDENCE] = open_evidence(path, redactor=root.redactor, wipe=True)
     return item.stash[EVIDENCE]
 
 
@@ -111,7 +112,49 @@ def evidence_folders(item: pytest.Item) -> list[Path]:
     return [evidence.path for evidence in stashes if evidence is not None]
 
 
-def _root_evidence(config: pytest.Config) -> Evidence:
+def keep_of_failure(item: pytest.Item, paths: Sequence[Path], sizes: Mapping[Path, int]) -> None:
+    """What processes of the run wrote while a test failed, among the evidence of the test."""
+    run = item.config.stash.get(_RUN_EVIDENCE, None)
+    if run is not None:
+        keep_during(_evidence_of(item), run.path, paths, sizes)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """What the test before has told is over."""
+    forget_story()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Keep what a failed test told; with a report to be made, one that passed too.
+
+    Not before: a test may have a file system of its own (pyfakefs), and has none any more.
+    """
+    if item.config.getoption("harness_report") or has_failed(item):
+        keep_story(partial(_evidence_of, item))
+
+
+def _evidence_of(item: pytest.Item) -> Evidence:
+    """The folder of a test, also of one that asked for none."""
+    root = root_evidence(item.config)
+    return open_evidence(root.path / folder_of_test(item.location), redactor=root.redactor)
+
+
+def folder_on_disk(config: pytest.Config, location: tuple[str, int | None, str]) -> Path | None:
+    """The folder with the evidence of a test; ``None`` where the run has opened none yet."""
+    root = config.stash.get(_ROOT_EVIDENCE, None)
+    return root.path / folder_of_test(location) if root is not None else None
+
+
+def redactor_of(config: pytest.Config) -> Redactor:
+    """That of the evidence of a run; one that knows shapes alone where there is none."""
+    root = config.stash.get(_ROOT_EVIDENCE, None)
+    return root.redactor if root is not None else Redactor()
+
+
+def root_evidence(config: pytest.Config) -> Evidence:
+    """The folder with all evidence of this run."""
     if _ROOT_EVIDENCE not in config.stash:
         workerinput = getattr(config, "workerinput", None)
         if workerinput is not None:

@@ -66,6 +66,12 @@ def add_options(group: pytest.OptionGroup) -> None:
         metavar="DIR",
         help="where evidence is written (default: .evidence in the root directory)",
     )
+    group.addoption(
+        "--report",
+        dest="harness_report",
+        action="store_true",
+        help="make a page of this run at its end, beside its JUnit file (.evidence/reports/SESSION.html)",
+    )
 
 
 def add_marks(config: pytest.Config) -> None:

@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Final
 
 from harness_core.assurance.requirements import Covering, Ledger
-from harness_core.front.runs._run import Ended, Word
+from harness_core.front.outcomes import Word
+from harness_core.front.runs._run import Ended
 
 #: Of tests that were not chosen, so many are named.
 _NAMED: Final = 3

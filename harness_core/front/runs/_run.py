@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from harness_core.assurance.junit import Case, read_session
 from harness_core.base.errors import BadInput
 from harness_core.front.causes import without_kind
-
-
-class Word(StrEnum):
-    """How a test ended; what weighs most against it is last."""
-
-    PASSED = "passed"
-    NOT_RUN = "not run"
-    KNOWN = "known"
-    HARNESS = "harness could not run"
-    FAILED = "failed"
+from harness_core.front.outcomes import Word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ def needs_of(tree: Tree, session: Session, suite: Suite) -> dict[str, Any]:
     library = suite.get("library") if not subject_given(session) else None
     libraries = [tree.root / "suites" / suite["name"] / library] if library else []
     return {
-        "extras": suite.get("extras", []),
+        "extras": sorted({*suite.get("extras", []), "report"}),  # for --report
         "groups": [suite["group"]],
         "libraries": libraries,
     }

@@ -90,6 +90,9 @@ USES = {
         async with open_temporal(run, evidence=evidence):
             pass
 """,
+    "report": """
+        from harness_core.front.report.page import render_page
+""",
     "explore": """
         from harness_core.assertions.exploring import Machine
 """,

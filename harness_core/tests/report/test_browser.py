@@ -1,0 +1,348 @@
+"""The page of a report, in a real browser: what a person sees of it, and what it must not do."""
+
+import os
+import re
+
+import pytest
+
+from harness_core.assurance.gates import find_browser
+from harness_core.base.evidence import Frame, Link, Message, Moment
+from harness_core.base.slowness import patience
+from harness_core.front.outcomes import Word
+from harness_core.front.report import build_report
+from harness_core.front.report.page import render_page
+from harness_core.tests.report.made import (
+    AT,
+    HOSTILE,
+    Made,
+    run_of_everything,
+    span,
+    stamp,
+    tell,
+)
+
+pytestmark = [pytest.mark.requires("browser"), pytest.mark.real]
+
+#: How long a step of the page may take on a machine with nothing else to do.
+STEP_S = 10.0
+
+WIDTHS = (1280, 320)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Debian's chromium, or Google's."""
+    from playwright.sync_api import sync_playwright
+
+    # Root has no sandbox of its own there, and nothing but our own page is opened.
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=find_browser(), args=options)
+        yield found
+        found.close()
+
+
+class Looked:
+    """A page that was opened, and all that it complained of or asked for.
+
+    Attributes:
+        page: Playwright's.
+        complaints: errors of the console and of scripts.
+        asked: URLs beyond the file itself.
+    """
+
+    def __init__(self, context, path):
+        self.page = context.new_page()
+        self.path = path
+        self.complaints = []
+        self.asked = []
+        self.page.on("console", self._said)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self._requested(request.url))
+        self.page.set_default_timeout(patience(STEP_S) * 1000)
+
+    def _said(self, message):
+        if message.type in {"error", "warning"}:
+            self.complaints.append(message.text)
+
+    def _requested(self, url):
+        if url.partition("#")[0] != self.path.as_uri() and not url.startswith(("data:", "blob:")):
+            self.asked.append(url)
+
+    def open(self, address="#/"):
+        """Open it, or another address of it, and wait until it is there."""
+        self.page.goto(self.path.as_uri() + address)
+        self.page.wait_for_selector("html[data-ready]")
+        return self
+
+
+@pytest.fixture
+def look(browser, request):
+    """Open a page at a width, in a scheme of colours."""
+    contexts = []
+
+    def opened(path, *, width=1280, scheme="light", address="#/"):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        contexts.append(context)
+        return Looked(context, path).open(address)
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """A page with something for each view, and the ids of its tests."""
+    folder = tmp_path_factory.mktemp("report") / ".evidence"
+    ids = run_of_everything(folder)
+    report = build_report([folder], root=folder.parent)
+    path = folder / "report.html"
+    path.write_text(render_page(report, at=path))
+    keys = {name: [test.id for test in report.tests].index(each) for name, each in ids.items()}
+    return path, keys
+
+
+def views(keys):
+    """Name of each view → its address."""
+    return {
+        "overview": "#/",
+        "tests": "#/tests",
+        "trends": "#/trends",
+        **{name: f"#/test/{key}" for name, key in keys.items()},
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_opens_without_a_complaint(everything, look, scheme, evidence):
+    """No error in the console, nothing asked of any network, and no axe rule broken that is serious."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    path, keys = everything
+    looked = look(path, scheme=scheme)
+    serious = {}
+    for name, address in views(keys).items():
+        looked.open(address)
+        evidence.keep(f"{name}-{scheme}.png", looked.page.screenshot(full_page=True))
+        found = Axe().run(looked.page).response["violations"]
+        bad = [
+            (rule["id"], [node["html"][:160] for node in rule["nodes"][:3]])
+            for rule in found
+            if rule["impact"] in {"serious", "critical"}
+        ]
+        if bad:
+            serious[name] = bad
+
+    assert [] == looked.complaints
+    assert [] == looked.asked
+    assert {} == serious
+
+
+def test_a_narrow_screen_shows_all_of_it(everything, look, evidence):
+    """At 320 pixels no view is wider than the screen."""
+    path, keys = everything
+    looked = look(path, width=320)
+    wide = {}
+    for name, address in views(keys).items():
+        looked.open(address)
+        evidence.keep(f"{name}-narrow.png", looked.page.screenshot(full_page=True))
+        beyond = "Math.max(0, document.scrollingElement.scrollWidth - innerWidth)"
+        wide[name] = looked.page.evaluate(beyond)
+
+    assert dict.fromkeys(wide, 0) == wide
+
+
+def test_the_broken_link_is_three_clicks_away_at_most(everything, look):
+    """From the first view, by the cause, to the graph with the link that broke, and what was seen of it."""
+    path, _ = everything
+    page = look(path).page
+
+    page.click(".causes li:has-text('expected health') a")
+
+    assert 2 == page.locator(".graph .broken path").count(), "the link, and the mark on it"
+    told = page.locator(".links li:has(.broken)").inner_text()
+    assert "switchboard → general (routing)" in told
+    assert "expected" == page.locator(".beside h3").first.inner_text()
+    assert "health" == page.locator(".beside pre").first.inner_text()
+
+
+def test_the_keyboard_suffices(everything, look):
+    """From the first view to a failure, into its timeline, to one event, and on to the next test."""
+    path, _ = everything
+    page = look(path).page
+
+    def focused():
+        return page.evaluate("document.activeElement.closest('.causes, .time') !== null")
+
+    for _ in range(40):
+        if focused():
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("canvas")
+    page.locator("canvas").focus()
+    before = page.locator(".time-tools > .dim").inner_text()
+    for _ in range(6):
+        page.keyboard.press("+")
+    assert before != page.locator(".time-tools > .dim").inner_text(), "fewer events are in sight"
+    page.keyboard.press("0")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert "evidence" in page.locator(".one dl").inner_text()
+    first = page.url
+    page.keyboard.press("j")
+    page.wait_for_function("before => location.href !== before", arg=first)
+    page.keyboard.press("/")
+    page.wait_for_function("document.activeElement.id === 'tests-search'")
+    page.keyboard.type("row-7")
+    page.wait_for_function("document.getElementById('tests-count').textContent.startsWith('1 of')")
+
+
+def test_a_timeline_is_filtered_by_message_and_kind(everything, look):
+    """What belongs to the message alone, of the kinds that are wanted, with the words that are sought."""
+    path, keys = everything
+    page = look(path, address=f"#/test/{keys['journey']}").page
+
+    def count():
+        return int(re.match(r"\d+", page.locator(".time-tools > .dim").inner_text())[0])
+
+    of_message = count()
+    page.select_option(".time-tools select", "-1")
+    page.click(".time-tools button[aria-label='show all']")
+    whole = count()
+    page.click(".time-tools .chips button:has-text('span')")
+    without_spans = count()
+
+    assert of_message < whole
+    assert 6 == whole - without_spans
+    page.fill(".time-tools input", "no such collection")
+    page.wait_for_function("document.querySelector('.e-row .err') !== null")
+    assert 1 == count()
+
+
+def test_evidence_can_be_taken_along(everything, look, tmp_path):
+    """All files of a failure come out of the page as one archive."""
+    import zipfile
+
+    path, keys = everything
+    page = look(path, address=f"#/test/{keys['journey']}").page
+
+    with page.expect_download() as waiting:
+        page.click("button:has-text('download all')")
+    taken = tmp_path / "evidence.zip"
+    waiting.value.save_as(taken)
+
+    names = zipfile.ZipFile(taken).namelist()
+    assert any(name.endswith("during/spans.jsonl") for name in names)
+    assert any(name.endswith("story.jsonl") for name in names)
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """A page of a product that wants to be more than text, in every place that it can write to."""
+    made = Made(tmp_path / ".evidence")
+    for number, text in enumerate(HOSTILE):
+        test = f"suites/demo/test_it.py::test_it[{number}-{text}]"
+        said = f"{text}: expected {text}, found {text}\n{text}"
+        kept = made.test(test, Word.FAILED, said=said, deaths=(text,), rerun=text)
+        kept.append("during/shop.log", f"{stamp(made.at - 0.5)} error {text}")
+        kept.append_json("during/spans.jsonl", span(text, text, made.at - 0.6, 0.1, trace=text))
+        link = {"message": text, "source": text, "said": text}
+        tell(
+            kept,
+            Message(id=text, text=text, names=(text,)),
+            Link(**link, target=f"{text} 2", label=text, state="broken"),
+            Moment(at=made.at - 0.4, lane=text, what=text, text=text, data={text: text}),
+            Frame(connection=text, sender="product", after_s=0.1, text=text),
+        )
+        kept.write_text(f"{number}.svg", f"<svg xmlns='http://www.w3.org/2000/svg'>{text}</svg>")
+        made.test(f"suites/demo/test_it.py::test_skip_{number}", Word.NOT_RUN, said=text)
+    made.session("demo", machine=HOSTILE[0], under_way=HOSTILE[1], finished=False)
+    report = build_report([made.folder], root=tmp_path)
+    path = made.folder / "report.html"
+    path.write_text(render_page(report, at=path), errors="replace")
+    return path
+
+
+def test_a_hostile_product_is_only_text(hostile, look):
+    """Whatever a product writes is shown as it is, and nothing of it runs, loads or links anywhere."""
+    looked = look(hostile)
+    for address in ("#/", "#/tests", "#/trends", *(f"#/test/{key}" for key in range(len(HOSTILE)))):
+        looked.open(address)
+        for details in looked.page.locator("details:not([open])").all():
+            if details.is_visible():
+                details.click(position={"x": 4, "y": 4})
+
+        assert looked.page.evaluate("window.hacked") is None
+        odd = looked.page.evaluate(
+            "[...document.querySelectorAll('a[href], img, script, iframe, object')].map(e =>"
+            " e.getAttribute('href') || e.getAttribute('src') || '').filter(u => u &&"
+            " !/^(#|\\.{1,2}\\/|data:(image|video)\\/)/.test(u))"
+        )
+        assert [] == odd
+
+    assert HOSTILE[-2] in looked.open("#/test/5").page.locator(".sentence").inner_text()
+    blamed = [each for each in looked.complaints if "violates the following" in each]
+    assert [] == blamed, "the policy had nothing to stop"
+    assert [] == looked.asked
+
+
+def test_a_page_without_script_shows_the_first_view(everything, browser):
+    """Outcomes and causes are in the page itself."""
+    path, _ = everything
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(path.as_uri())
+
+    assert "3 of 46 tests failed" in page.locator("h1").first.inner_text()
+    assert page.locator(".causes").first.is_visible()
+    context.close()
+
+
+@pytest.mark.slow
+def test_ten_thousand_tests_and_two_hundred_thousand_events(tmp_path, look, evidence):
+    """They open within 3 s on a machine with nothing else to do, and only what is in sight has elements."""
+    made = Made(tmp_path / ".evidence")
+    for number in range(10_000):
+        word = Word.FAILED if number % 500 == 3 else Word.PASSED
+        said = f"row {number}: expected 1, found {number}" if word is Word.FAILED else ""
+        made.test(f"suites/demo/test_many.py::test_row[{number}]", word, said=said, seconds=0.02)
+    run = made.evidence.child("_run")
+    lines = (f"{stamp(AT + number / 1000)} info line {number}" for number in range(150_000))
+    run.write_text("shop.log", "\n".join(lines))
+    for number in range(50_000):
+        run.append_json("spans.jsonl", span("the-shop", f"sell {number}", AT + number / 250, 0.004))
+    made.session("demo")
+    report = build_report([made.folder], root=tmp_path)
+    events = sum(len(detail.events) for detail in report.details.values())
+    path = made.folder / "report.html"
+    path.write_text(render_page(report, at=path))
+    assert 200_000 <= events
+
+    page = look(path).page
+    timing = page.evaluate("performance.getEntriesByType('navigation')[0].duration")
+    page.goto(path.as_uri() + "#/tests")
+    frames = page.evaluate(
+        """async () => {
+            const box = document.getElementById("tests-list");
+            const frames = [];
+            for (let step = 0; step < 40; step++) {
+                const began = performance.now();
+                box.scrollTop = (step * 7919 * 30) % box.scrollHeight;
+                await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+                frames.push(performance.now() - began);
+            }
+            return frames.sort((a, b) => a - b);
+        }"""
+    )
+    evidence.write_json(
+        "times.json", {"open_ms": timing, "frames_ms": frames, "bytes": path.stat().st_size}
+    )
+
+    assert page.locator(".t-row").count() < 80
+    assert timing < patience(3.0) * 1000
+    assert frames[len(frames) // 2] < patience(0.1) * 1000
