@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from harness_core.base.evidence import tell
 from harness_core.doubles.model import LedgerEntry
 from suites.e2e.ecosystem.handle import COST, REQUEST_IDS, SESSION_IDS, TOKEN_SUMS
 from suites.e2e.observe.journey import Journey, Row, as_data, parts_of, recorded_calls
 from suites.e2e.observe.sentences import same_json
+from suites.e2e.observe.story import astray
 
 __all__ = [
     "FAILED_OUTCOMES",
@@ -97,6 +99,7 @@ def _expect_way(journey: Journey, butlers: Sequence[str]) -> None:
     hops = {str(row["target_butler"]) for row in journey.routing}
     if ran == named == hops == set(butlers):
         return
+    tell(lambda: astray(journey.sent.request_id, butlers, ran))
     answers = [call.answer for call in journey.calls[:1] if call.answer]
     evidence = [f"sessions ran on {_names(ran)}"]
     evidence += [f"routing_log has {_names(hops)}"] if hops != ran else []

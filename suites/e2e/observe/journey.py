@@ -15,11 +15,13 @@ from typing import Any, Final
 
 from harness_core.assertions import tokens_in
 from harness_core.base.errors import NotReady
+from harness_core.base.evidence import tell
 from harness_core.base.vain import VainWaits
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import LedgerEntry, expect_rehearsed
 from harness_core.doubles.turns import as_read
 from suites.e2e.ecosystem.handle import Ecosystem, Sent
+from suites.e2e.observe.story import Chain
 
 __all__ = [
     "FINAL_STATES",
@@ -88,6 +90,24 @@ class Journey:
     def targets(self) -> tuple[str, ...]:
         """The butlers that the stored decomposition names, one per segment."""
         return targets_of(self.inbox[0]["decomposition"] if self.inbox else None)
+
+    def chain(self) -> Chain:
+        """The same for a report."""
+        sessions = {butler: self.of_message(butler) for butler in self.sessions}
+        return Chain(
+            sent=self.sent,
+            inbox=self.inbox,
+            routing=self.routing,
+            sessions=sessions,
+            tools={
+                str(row["id"]): [str(call["name"]) for call in recorded_calls(row)]
+                for rows in sessions.values()
+                for row in rows
+            },
+            calls=self.calls,
+            targets=self.targets(),
+            unfinished=self.unfinished,
+        )
 
     def text(self) -> str:
         """The journey in a few lines, for failure messages."""
@@ -184,6 +204,7 @@ async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = No
         unfinished=unfinished,
     )
     ecosystem.evidence.append_json("journeys.jsonl", journey)
+    tell(lambda: journey.chain().story())
     await ecosystem.check_budget()
     astray = [call for call in journey.calls if call.unrehearsed and _is_astray(call, sent)]
 
