@@ -64,6 +64,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
             # Without a gateway nothing more is known of it.
             with suppress(Unavailable):
                 failure.args = (trio.run(each.explained, str(failure)),)
+            with suppress(HarnessError):
+                trio.run(each.tell_histories)
         raise
 
 

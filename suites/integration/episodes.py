@@ -19,19 +19,25 @@ from workbench_contract.episodes import (
     EpisodeRequest,
 )
 
+from harness_core.base.evidence import tell
 from harness_core.doubles.http import HttpClient, Response
 from harness_core.doubles.model import LedgerEntry
 from harness_core.doubles.turns import Rehearsal, Turn, Use, use
 from harness_core.infrastructure.services import S3Object, S3RefusedError
 from harness_core.system.compose import Stack
+from suites.integration.life import life_of
 from suites.integration.messages import answered, sent
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.prompts import lacked, lost
 from suites.integration.sessions import Session
+from suites.integration.temporal_view import history_of
 
 __all__ = ["FINAL", "Episodes", "calls", "new_token", "steps_of_episode"]
 
 FINAL: Final = frozenset({"cancelled", "completed", "failed", "interrupted"})
+
+#: Of a failed test, so many histories are asked for.
+_TOLD: Final = 5
 
 #: Where a session's code waits for the test, and what lets it go on.
 _GATE: Final = "go-on"
@@ -85,6 +91,7 @@ class Episodes:
         self._tokens: dict[str, str] = {}
         self._rehearsed: set[str] = set()
         self._mark = 0
+        self._seen: dict[str, dict[str, Any]] = {}
 
     async def rehearse(self, token: str, *turns: Turn, task: str = "") -> None:
         """Rehearse what the model does in the episode whose task holds the token.
@@ -134,7 +141,12 @@ class Episodes:
 
         assert 200 == answer.status, f"expected the episode that was accepted, found {answer}"
         answered(answer, Episode)
-        return answer.json()
+        found = answer.json()
+        if episode_id not in self._seen:
+            seen = self._seen[episode_id] = {}
+            tell(lambda: life_of(seen))
+        self._seen[episode_id].update(found)
+        return found
 
     async def events(self, episode_id: str) -> list[dict[str, Any]]:
         """The stored events of an episode, as they are answered."""
@@ -142,7 +154,9 @@ class Episodes:
 
         assert 200 == answer.status, f"expected the events of the episode, found {answer}"
         answered(answer, EpisodeEvents)
-        return answer.json()["events"]
+        found = answer.json()["events"]
+        self._seen.get(episode_id, {})["events"] = found
+        return found
 
     async def until(
         self, episode_id: str, *statuses: str, seconds: float = EPISODE_S
@@ -190,6 +204,12 @@ class Episodes:
         entries = await self._ledger()
         missing = lacked(entries, ours) or lost(entries, ours)
         return "\n".join([*(line for line in missing if line not in failure), failure])
+
+    async def tell_histories(self) -> None:
+        """Have told what Temporal has on record of the episodes that were looked at, of the last few."""
+        for seen in [*self._seen.values()][-_TOLD:]:
+            moments = await history_of(self.stack, str(seen.get("workflow_id")))
+            tell(lambda moments=moments: moments)
 
     async def _ledger(self) -> tuple[LedgerEntry, ...]:
         return await self.stack.gateway.client.ledger(since=self._mark)

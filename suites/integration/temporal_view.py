@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import trio
 
+from harness_core.base.evidence import Moment
 from harness_core.base.slowness import patience
 from harness_core.system.compose import Stack
 from suites.integration.patience import SOON_S, eventually
@@ -19,6 +20,7 @@ __all__ = [
     "closed_workflow",
     "describe_workflow",
     "end_workflow",
+    "history_of",
 ]
 
 _ANSWER_S: Final = 10.0
@@ -102,6 +104,35 @@ async def end_workflow(stack: Stack, workflow_id: str, how: str) -> None:
     """
     ending = _end(stack.address("temporal"), workflow_id, how)
     await trio.to_thread.run_sync(asyncio.run, ending)
+
+
+async def history_of(stack: Stack, workflow_id: str) -> list[Moment]:
+    """What Temporal has on record of a workflow, for a report; empty where it does not say."""
+    reading = _history(stack.address("temporal"), workflow_id)
+    with trio.move_on_after(patience(_ANSWER_S)):
+        return await trio.to_thread.run_sync(asyncio.run, reading, abandon_on_cancel=True)
+    return []
+
+
+async def _history(address: str, workflow_id: str) -> list[Moment]:
+    from temporalio.api.enums.v1 import EventType
+    from temporalio.client import Client
+    from temporalio.service import RPCError
+
+    try:
+        client = await Client.connect(address, namespace="default")
+        found = await client.get_workflow_handle(workflow_id).fetch_history()
+    except (RPCError, RuntimeError):  # Temporal is away, or knows of none
+        return []
+    moments = []
+    for event in found.events:
+        kind = EventType.Name(event.event_type).removeprefix("EVENT_TYPE_").lower()
+        bad = any(word in kind for word in ("failed", "timed_out", "terminated"))
+        at = event.event_time.ToDatetime(tzinfo=UTC).timestamp()
+        what = "error" if bad else "event"
+        text = f"{event.event_id} {kind.replace('_', ' ')}"
+        moments.append(Moment(at=at, lane="temporal", what=what, text=text))
+    return moments
 
 
 async def _end(address: str, workflow_id: str, how: str) -> None:
