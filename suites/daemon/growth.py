@@ -7,6 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from harness_core.base.evidence import Curve, Plot, tell
 from suites.daemon.daemon import Daemon
 
 __all__ = ["expect_level"]
@@ -45,6 +46,7 @@ async def expect_level(
     await one()
     first = daemon.vitals()
     seen = [first.memory_kib]
+    tell(lambda: [_curve(seen, what)])
     for _ in range(ROUNDS):
         await one()
         now = daemon.vitals()
@@ -60,6 +62,14 @@ async def expect_level(
     raise AssertionError(
         f"contract 3: {what} left {slope(seen):.0f} KiB in memory, and again each time: expected at most "
         f"{kept_kib}, found {steps(seen)}"
+    )
+
+
+def _curve(seen: list[int], what: str) -> Plot:
+    """Memory by rounds, for a report."""
+    points = tuple((float(at), kib / 1024) for at, kib in enumerate(seen))
+    return Plot(
+        title=f"memory: {what}", x="rounds", y="MiB", curves=(Curve(name="daemon", points=points),)
     )
 
 

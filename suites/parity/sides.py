@@ -14,8 +14,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness_core.base.errors import HarnessError
+from harness_core.base.evidence import tell
 from harness_core.front.skips import not_run
-from suites.parity.compare import SimulatedCrash, UnknownInvocation, check_parity
+from suites.parity.compare import (
+    Allowance,
+    SimulatedCrash,
+    UnknownInvocation,
+    check_parity,
+    sides_of,
+)
 from suites.parity.launcher import Backend, Launcher
 from suites.parity.world import World
 
@@ -77,6 +84,19 @@ class Sides:
         expected: Observation,
     ) -> None:
         """Judge observations that were made already; see :meth:`check_side`."""
+        allowances = [each for side in self.backends for each in side.allowances]
+        tell(lambda: [sides_of(scenario, seen, expected=expected, allowances=allowances)])
+        self._judge(backend, scenario, seen, expected=expected, allowances=allowances)
+
+    def _judge(
+        self,
+        backend: Backend | None,
+        scenario: str,
+        seen: Mapping[str, Observation],
+        *,
+        expected: Observation,
+        allowances: Sequence[Allowance],
+    ) -> None:
         broken = {name: each for name, each in seen.items() if BROKE_OFF in each}
         if broken and (backend is None or backend.name in broken):
             ends = {name: {BROKE_OFF: each.get(BROKE_OFF, "")} for name, each in seen.items()}
@@ -91,7 +111,7 @@ class Sides:
             scenario,
             seen,
             expected=expected,
-            allowances=[each for side in self.backends for each in side.allowances],
+            allowances=allowances,
             judged=None if backend is None else backend.name,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -10,6 +11,7 @@ from typing import Final
 
 import trio
 
+from harness_core.base.evidence import tell
 from harness_core.base.slowness import slowness
 from suites.daemon.wire._forms import Form, lookup
 from suites.daemon.wire._frames import FRAME_CHARACTERS, FrameDecoder, encode_frame
@@ -21,6 +23,9 @@ from suites.daemon.wire._violation import RemoteProtocolError, Violation
 __all__ = ["Connection", "Message", "open_connection"]
 
 _READ_BYTES: Final = 65_536
+
+#: Of connections of this process, so that a report tells them apart.
+_NUMBERS: Final = itertools.count(1)
 
 #: Characters of a message that an error shows.
 _SHOWN: Final = 200
@@ -237,4 +242,7 @@ async def open_connection(
             observed=f"port {port} did not accept within {seconds:g} s{_busy(factor)}",
         )
     async with stream:
-        yield Connection(stream, max_characters=max_characters)
+        connection = Connection(stream, max_characters=max_characters)
+        number = next(_NUMBERS)
+        tell(lambda: connection.transcript.frames(str(number)))
+        yield connection

@@ -7,6 +7,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from harness_core.base.evidence import Frame
+
 __all__ = ["Exchange", "Transcript"]
 
 #: Pieces kept, and bytes kept of each: a flood must not fill the memory of the test.
@@ -68,6 +70,19 @@ class Transcript:
     def exchanges(self) -> tuple[Exchange, ...]:
         """What is kept, oldest first."""
         return tuple(self._pieces)
+
+    def frames(self, connection: str) -> list[Frame]:
+        """The same for a report."""
+        return [
+            Frame(
+                connection=connection,
+                sender="we" if piece.direction == "sent" else "product",
+                after_s=round(piece.after_s, 4),
+                text=piece.data.decode(errors="backslashreplace"),
+                size_bytes=piece.size_bytes,
+            )
+            for piece in self._pieces
+        ]
 
     def __str__(self) -> str:
         if not self._pieces:

@@ -2,6 +2,7 @@
 
 - ``_observation.py``: an observation is a mapping, taken apart into named fields.
 - ``_compare.py``: :func:`check_parity`, who regressed, in which field, and documented differences.
+- ``_sides.py``: :func:`sides_of`, all of it next to each other, for a report.
 - ``_stub.py``: :class:`CommandStub`, a subprocess layer on models of command line tools.
 - ``_adapter.py``: :func:`load_backends`, an adapter file named on the command line.
 - ``_exposure.py``: :func:`exposures`, where a value can be seen that must not be.
@@ -19,6 +20,7 @@ from suites.parity.compare._compare import (
 )
 from suites.parity.compare._exposure import exposures
 from suites.parity.compare._observation import ABSENT, fields_of
+from suites.parity.compare._sides import sides_of
 from suites.parity.compare._stub import (
     Call,
     CommandStub,
@@ -44,4 +46,5 @@ __all__ = [
     "exposures",
     "fields_of",
     "load_backends",
+    "sides_of",
 ]
