@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from benchmarks._containers import bench_containers
 from benchmarks._imports import bench_imports
 from benchmarks._postgres import bench_postgres
+from harness_core.base.evidence import open_evidence, story_text
 
 SUBJECTS = {
     "containers": bench_containers,
@@ -32,10 +34,14 @@ def main() -> int:
     for unknown in set(arguments.subjects) - set(SUBJECTS):
         parser.error(f"unknown subject {unknown!r}: expected {', '.join(SUBJECTS)}")
     complete = True
+    evidence = open_evidence(Path(".evidence") / "bench")
     for subject in arguments.subjects or _DEFAULT:
-        for table in SUBJECTS[subject](rounds=arguments.rounds):
+        tables = SUBJECTS[subject](rounds=arguments.rounds)
+        for table in tables:
             sys.stdout.write(f"{table.text()}\n\n")
             complete = complete and not table.failures
+        plots = [table.plot() for table in tables if any(table.samples_s.values())]
+        evidence.write_text(f"{subject}.jsonl", story_text(plots))
     return 0 if complete else 1
 
 

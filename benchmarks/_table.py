@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from harness_core.base.evidence import Curve, Plot
+
 __all__ = ["Table"]
 
 _MS = 1000.0
@@ -48,6 +50,14 @@ class Table:
         return tuple(
             name for name, samples in self.samples_s.items() if name in self.reasons or not samples
         )
+
+    def plot(self) -> Plot:
+        """Medians of all that could be measured, for the page of a run."""
+        medians = {name: statistics.median(each) for name, each in self.samples_s.items() if each}
+        curves = tuple(
+            Curve(name=name, points=((0.0, median * _MS),)) for name, median in medians.items()
+        )
+        return Plot(title=self.title, x="contender", y="median ms", curves=curves, style="bar")
 
     def text(self) -> str:
         """The table: medians, range, number of samples, and how it relates to ours."""

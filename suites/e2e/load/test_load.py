@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from msgspec import structs
 
 from harness_core.base.bridge import Loop
 from harness_core.base.errors import ChildExited, NotReady
-from harness_core.base.evidence import Evidence
+from harness_core.base.evidence import Curve, Evidence, Plot, tell
 from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
 from harness_core.front.pytest_plugin import add_summary
@@ -79,7 +79,9 @@ async def test_no_message_is_lost_or_handled_twice(
     undone = await drain(ecosystem, requests, seconds=min(profile.drain_s, SHORT_PATIENCE_S))
     found, ended = await recorded_since(ecosystem, since)
     account = settle(sendings, found)
-    text = report(profile, account, sendings, timings(sendings, sent_at, ended), evidence)
+    taken = timings(sendings, sent_at, ended)
+    tell(lambda: curves_of(taken, [*sent_at.values()]))
+    text = report(profile, account, sendings, taken, evidence)
     add_summary(pytestconfig, f"load: {profile.name}", text)
     await ecosystem.check_budget()
 
@@ -268,6 +270,29 @@ def timings(
         "ingest, to its answer": Timings(samples_ms=answered),
         "message, to its end": Timings(samples_ms=tuple(whole.values())),
     }
+
+
+def curves_of(taken: Mapping[str, Timings], sent_at: Sequence[float]) -> list[Plot]:
+    """How long answers took by share of them, and how many messages were sent each second."""
+    shares = [*range(2, 100, 2), 99, 100]
+    latency = [
+        Curve(name=name, points=tuple((float(share), of.at(share)) for share in shares))
+        for name, of in taken.items()
+        if of.samples_ms
+    ]
+    first = min(sent_at, default=0.0)
+    seconds = Counter(int(at - first) for at in sent_at)
+    points = tuple((float(at), float(seconds[at])) for at in range(max(seconds, default=0) + 1))
+    return [
+        Plot(title="time by share of them", x="percent", y="ms", curves=tuple(latency)),
+        Plot(
+            title="messages sent",
+            x="s since the first",
+            y="per second",
+            curves=(Curve(name="sent", points=points),),
+            style="step",
+        ),
+    ]
 
 
 def report(
