@@ -25,6 +25,7 @@ from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.machine import (
     cannot_make_namespaces,
     cannot_run_postgres,
+    find_libfaketime,
     find_postgres_binaries,
     find_program,
     lack_of,
@@ -235,6 +236,19 @@ def _claude_code() -> str:
     if importlib.util.find_spec("claude_agent_sdk"):
         return ""
     return "no Claude Code CLI: pip install claude-agent-sdk, which bundles it"
+
+
+def _faketime_found() -> str:
+    return str(find_libfaketime())
+
+
+@_gate("faketime", "another time of day for a process (libfaketime)", found=_faketime_found)
+def _faketime() -> str:
+    try:
+        find_libfaketime()
+    except HarnessError as error:
+        return f"{error.observed}: {error.next_step}".rstrip(": ")
+    return ""
 
 
 @_gate("docker", "servers in containers")

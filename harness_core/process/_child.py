@@ -151,6 +151,11 @@ class Child:
         assert self.returncode is not None
         return self.returncode
 
+    async def settle(self) -> None:
+        """Wait for the report of an end that has happened already; nothing happens while it runs."""
+        if self.returncode is None and not _warden.runs(self.pid, self._start or 0):
+            await self._exited.wait()
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the child alone; nothing happens when it is gone."""
         self._note_wish()

@@ -2,6 +2,7 @@
 
 - ``_extras.py``: which of our extras are installed.
 - ``_programs.py``: where the programs are that wheels bring.
+- ``_libfaketime.py``: where the library is that gives a process another time of day.
 - ``_postgres.py``: which PostgreSQL server would be used, and whether it can be.
 - ``_space.py``: where the harness writes, whether there is room, and a full disk in one sentence.
 - ``_namespaces.py``: whether an ordinary user may make namespaces.
@@ -16,8 +17,10 @@ from harness_core.base.machine._extras import (
     lack_of,
     missing_of,
     need_extra,
+    need_extras,
     versions_of,
 )
+from harness_core.base.machine._libfaketime import find_libfaketime
 from harness_core.base.machine._namespaces import cannot_make_namespaces
 from harness_core.base.machine._postgres import (
     PostgresBinaries,
@@ -52,6 +55,7 @@ __all__ = [
     "cannot_run_postgres",
     "closed_to_others",
     "disk_full",
+    "find_libfaketime",
     "find_postgres_binaries",
     "find_program",
     "is_disk_full",
@@ -61,6 +65,7 @@ __all__ = [
     "memory_place",
     "missing_of",
     "need_extra",
+    "need_extras",
     "places",
     "server_account",
     "state_place",

@@ -6,6 +6,7 @@ The list is the distribution's own metadata, so that an extra is named in ``pypr
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from typing import Final
@@ -71,6 +72,22 @@ def need_extra(extra: str, *, action: str, instead: str = "") -> None:
         observed, _, install = lack.partition(": ")
         raise Unavailable(
             action, observed=observed, next_step=f"{install}, or {instead}" if instead else install
+        )
+
+
+def need_extras(extras: Sequence[str], *, action: str) -> None:
+    """The same for several, whose lack is reported as one.
+
+    Raises:
+        Unavailable: names what is not installed, and the one command that installs it.
+    """
+    lacking = [extra for extra in extras if lack_of(extra)]
+    if lacking:
+        missing = dict.fromkeys(name for extra in lacking for name in missing_of(extra))
+        raise Unavailable(
+            action,
+            observed=f"not installed: {', '.join(name for name in missing if name not in _PROGRAMS)}",
+            next_step=f"pip install '{_OURS}[{','.join(lacking)}]'",
         )
 
 

@@ -66,6 +66,10 @@ class GatewayClient:
         rows = [each.to_json() for each in rehearsals]
         await self._ask("POST", "rehearsals", json=rows)
 
+    async def forget_rehearsals(self) -> None:
+        """Forget all that was rehearsed; nothing happens in another mode."""
+        await self._ask("DELETE", "rehearsals")
+
     async def unmatched(self) -> tuple[str, ...]:
         """Calls that the cassette of mode ``replay`` did not hold, and what each asked."""
         return tuple(await self._ask("GET", "unmatched"))

@@ -72,6 +72,10 @@ def control_routes(desk: Desk, *, token: str) -> list[Route]:
         for rehearsal in rehearsals_from_json(rows, where="rehearsals"):
             desk.backend.stage.load(rehearsal)
 
+    def forget(_: _Asked) -> None:
+        if isinstance(desk.backend, RehearsedBackend):
+            desk.backend.stage.forget()
+
     def unmatched(_: _Asked) -> list[str]:
         return desk.backend.misses if isinstance(desk.backend, ReplayBackend) else []
 
@@ -97,6 +101,7 @@ def control_routes(desk: Desk, *, token: str) -> list[Route]:
         ("GET", "mark", lambda _: desk.ledger.last_sequence),
         ("GET", "totals", lambda _: desk.totals()),
         ("POST", "rehearsals", rehearse),
+        ("DELETE", "rehearsals", forget),
         ("GET", "unmatched", unmatched),
         ("GET", "faults", faults),
         ("POST", "faults", lambda asked: desk.faults.add(asked.read(Fault, where="fault"))),

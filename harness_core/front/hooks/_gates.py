@@ -16,11 +16,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip, or fail where CI demands it, what cannot run here."""
     for marker in item.iter_markers("requires"):
         for name in marker.args:
-            reason = gates.closed_reason(name)
-            if reason and name in gates.required():
-                item.stash[GATE_DEMANDED] = True
-                pytest.fail(
-                    f"gate {name!r} is demanded by HARNESS_REQUIRE: {reason}", pytrace=False
-                )
-            if reason:
-                not_run("gate", reason, gate=name)
+            check_gate(item, name)
+
+
+def check_gate(item: pytest.Item, name: str) -> None:
+    """End a test that runs now when a gate is closed: as not run, or failed where CI demands the gate."""
+    reason = gates.closed_reason(name)
+    if reason and name in gates.required():
+        item.stash[GATE_DEMANDED] = True
+        pytest.fail(f"gate {name!r} is demanded by HARNESS_REQUIRE: {reason}", pytrace=False)
+    if reason:
+        not_run("gate", reason, gate=name)

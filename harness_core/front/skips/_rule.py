@@ -96,8 +96,13 @@ def optional_gates(home: Path) -> Mapping[str, str]:
     """
     if home.name == "suite.toml":
         return load_suite(home.parent).optional_gates
-    table = read_pyproject(home.parent).tool.staging_harness
-    return table.optional_gates if table is not None else {}
+    return _listed(home.parent) or {}
+
+
+def _listed(folder: Path) -> Mapping[str, str] | None:
+    """Of the ``pyproject.toml`` of a tree that declares itself part of the harness's world."""
+    table = read_pyproject(folder).tool.staging_harness
+    return table.optional_gates if table is not None else None
 
 
 def _home(test: Path, root: Path) -> Path | None:
@@ -112,6 +117,6 @@ def _home(test: Path, root: Path) -> Path | None:
         if folder == root:
             break
     pyproject = root / "pyproject.toml"
-    if pyproject.is_file() and read_pyproject(root).tool.staging_harness is not None:
+    if pyproject.is_file() and _listed(root) is not None:
         return pyproject
     return None

@@ -8,6 +8,7 @@
 - ``_connection.py``: psycopg connections in threads, which can be interrupted.
 - ``_asyncpg.py``: a pool of asyncpg, for tests that speak to a database from asyncio.
 - ``_migrations.py``: alembic chains: heads, what is applied, hash, upgrade.
+- ``_blueprint.py``: how a database comes to be: migrations, SQL files, a function.
 - ``_provision.py``: an empty database for a system that migrates itself.
 - ``_pool.py``: a pool of clones of a migrated template.
 - ``_for_test.py``: a clone for one test, kept when the test fails.
@@ -23,6 +24,13 @@ from harness_core.base.machine import need_extra
 
 need_extra("postgres", action="use harness_core.infrastructure.databases")
 
+from harness_core.infrastructure.databases._blueprint import (
+    Blueprint,
+    alembic_blueprint,
+    all_of,
+    call_blueprint,
+    sql_blueprint,
+)
 from harness_core.infrastructure.databases._conditions import Contains, Regex
 from harness_core.infrastructure.databases._database import Database
 from harness_core.infrastructure.databases._for_test import database_for_test
@@ -34,13 +42,7 @@ from harness_core.infrastructure.databases._migrations import (
     chain_heads,
     upgrade,
 )
-from harness_core.infrastructure.databases._pool import (
-    Blueprint,
-    DatabasePool,
-    alembic_blueprint,
-    drop_run_databases,
-    open_pool,
-)
+from harness_core.infrastructure.databases._pool import DatabasePool, drop_run_databases, open_pool
 from harness_core.infrastructure.databases._provision import create_database
 from harness_core.infrastructure.databases._relations import Relation
 from harness_core.infrastructure.databases._server import Clone
@@ -57,7 +59,9 @@ __all__ = [
     "Regex",
     "Relation",
     "alembic_blueprint",
+    "all_of",
     "applied_revisions",
+    "call_blueprint",
     "chain_hash",
     "chain_heads",
     "create_database",
@@ -65,6 +69,7 @@ __all__ = [
     "drop_run_databases",
     "left_databases",
     "open_pool",
+    "sql_blueprint",
     "sweep_databases",
     "upgrade",
 ]

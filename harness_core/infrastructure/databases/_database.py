@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 import trio
 
 from harness_core.base import limits
-from harness_core.base.bridge import anywhere
+from harness_core.base.bridge import anywhere, blocking
 from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from harness_core.infrastructure.databases._asyncpg import open_asyncpg_pool
-from harness_core.infrastructure.databases._connection import Connection, Params, Query
+from harness_core.infrastructure.databases._connection import Connection, Params, Query, plain_url
 from harness_core.infrastructure.databases._expectations import expectation
 from harness_core.infrastructure.databases._migrations import (
     MigrationChain,
@@ -26,6 +26,7 @@ from harness_core.infrastructure.services import redacted_url
 
 if TYPE_CHECKING:
     from asyncpg import Pool
+    from sqlalchemy import Engine
 
 
 class Database:
@@ -41,6 +42,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = url
         self._connection = Connection(url)
+        self._engine: Engine | None = None
 
     def __repr__(self) -> str:
         return f"Database({redacted_url(self.url)!r})"
@@ -53,9 +55,12 @@ class Database:
 
     @anywhere
     async def close(self) -> None:
-        """Close the connection; a later call opens it again."""
+        """Close the connection, and those of :attr:`sqlalchemy`; a later call opens it again."""
+        engine, self._engine = self._engine, None
         with trio.CancelScope(shield=True):
             await self._connection.close()
+            if engine is not None:
+                await blocking(engine.dispose)
 
     @anywhere
     async def read_as(self, relations: Mapping[str, Relation], *, where: str) -> None:
@@ -109,6 +114,23 @@ class Database:
     async def execute(self, sql: Query, params: Params | None = None) -> None:
         """Run a statement for its effect."""
         await self.rows(sql, params)
+
+    @property
+    def sqlalchemy(self) -> Engine:
+        """An engine of SQLAlchemy on this very database, driven by psycopg.
+
+        It is the same one until :meth:`close`, which closes what it holds idle. For SQLAlchemy's
+        asyncio, give ``create_async_engine`` the :meth:`driver_url` of ``"asyncpg"``.
+        """
+        if self._engine is None:
+            from sqlalchemy import create_engine
+
+            self._engine = create_engine(self.driver_url("psycopg"))
+        return self._engine
+
+    def driver_url(self, driver: str) -> str:
+        """The URL as SQLAlchemy takes it: ``postgresql+DRIVER://…``."""
+        return plain_url(self.url).replace("postgresql://", f"postgresql+{driver}://", 1)
 
     def asyncpg_pool(self, *, connections: int = 4) -> AbstractAsyncContextManager[Pool]:
         """A pool of asyncpg on this very database, for a test that runs on asyncio.

@@ -22,6 +22,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -32,6 +33,8 @@ from harness_core.infrastructure.databases._database import Database
 from harness_core.infrastructure.databases._pool import DatabasePool
 from harness_core.infrastructure.databases._server import Clone
 from harness_core.infrastructure.services import find_postgres_binaries
+
+D = TypeVar("D", bound=Database)
 
 #: A clone holds what one test wrote; a dump of it takes some 100 ms.
 _DUMP_S = 60.0
@@ -45,7 +48,8 @@ def database_for_test(
     evidence: Evidence,
     failed: Callable[[], bool],
     tell: Callable[[str], None],
-) -> Iterator[Database]:
+    handle: Callable[[str], D] = Database,  # type: ignore[assignment]  # D, unless it is given
+) -> Iterator[D]:
     """Hand out a clone of the pool's template.
 
     After a test that failed, the database is kept as long as its server lives (on an external
@@ -58,13 +62,14 @@ def database_for_test(
         evidence: the test's own directory.
         failed: whether the test has failed; asked at the end.
         tell: gets the URL, without its password, and where the dump lies.
+        handle: what the test gets, of the URL.
 
     Raises:
         AssertionError: the test passed and left connections open: who would hold the database of
             the next test.
     """
     clone = loop.run(pool.checkout)
-    database = Database(clone.url)
+    database = handle(clone.url)
     try:
         yield database
     finally:

@@ -12,44 +12,21 @@ Whose a database is, and who removes a template, is the business of ``_server.py
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+import psycopg
 import trio
 
 from harness_core.base.bridge import anywhere
-from harness_core.base.errors import BadInput
+from harness_core.base.errors import BadInput, HarnessError
 from harness_core.base.groups import lone_error
-from harness_core.infrastructure.databases._migrations import MigrationChain, chain_hash, upgrade
+from harness_core.infrastructure.databases._blueprint import Blueprint
 from harness_core.infrastructure.databases._server import Clone, Server
 
 #: More would fill a small tmpfs: a clone has 8 MB.
 _MOST_WARM: Final = 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blueprint:
-    """How a database comes to be.
-
-    Args:
-        key: changes whenever the result would.
-        build: fills an empty database, given its URL.
-    """
-
-    key: str
-    build: Callable[[str], Awaitable[None]]
-
-
-def alembic_blueprint(*chains: MigrationChain) -> Blueprint:
-    """A database with every one of ``chains`` applied in order, keyed by the hash of their files."""
-
-    async def build(url: str) -> None:
-        for chain in chains:
-            await upgrade(url, chain)
-
-    return Blueprint(key=chain_hash(*chains), build=build)
 
 
 class DatabasePool:
@@ -116,11 +93,12 @@ class DatabasePool:
 
     async def _refill(self) -> None:
         while True:
-            while len(self._ready) < self._warm:
-                self._ready.append(await self._server.clone(self._template))
             self._wanted = trio.Event()
-            if len(self._ready) >= self._warm:
-                await self._wanted.wait()
+            # Where the server is away (a test of an outage, say), whoever wants a database learns it.
+            with suppress(HarnessError, psycopg.Error):
+                while len(self._ready) < self._warm:
+                    self._ready.append(await self._server.clone(self._template))
+            await self._wanted.wait()
 
 
 @asynccontextmanager

@@ -38,12 +38,13 @@ from harness_core.infrastructure.services._postgres import (
 from harness_core.infrastructure.services._postgres_url import parse_postgres_url, redacted_url
 from harness_core.infrastructure.services._providers import external_address
 from harness_core.infrastructure.services._s3 import S3_URL_VARIABLE, S3Service, open_s3
-from harness_core.infrastructure.services._s3_client import S3RefusedError, make_bucket
+from harness_core.infrastructure.services._s3_client import S3RefusedError, make_bucket, s3_client
 from harness_core.infrastructure.services._s3_objects import (
     S3Object,
     S3Summary,
     fetch_object,
     list_objects,
+    put_object,
     remove_bucket,
     remove_object,
 )
@@ -82,9 +83,11 @@ __all__ = [
     "parse_postgres_url",
     "parse_s3_url",
     "postgres_answers",
+    "put_object",
     "redacted_url",
     "remove_bucket",
     "remove_object",
+    "s3_client",
     "server_account",
     "sweep_bucket",
     "usable_binaries",

@@ -58,8 +58,7 @@ async def ask_s3(url: S3Url, call: Callable[[Any], T]) -> T:
     """
 
     def ask() -> T:
-        with _making:  # a session is not for several threads at once, a client is
-            client = _client(url)
+        client = s3_client(url)
         with _as_our_errors():
             return call(client)
 
@@ -89,6 +88,16 @@ async def make_bucket(url: S3Url, name: str) -> None:
     except S3RefusedError as error:
         if error.status != _CONFLICT:
             raise
+
+
+def s3_client(url: S3Url) -> Any:
+    """The harness's own client of boto3 for a server; it may be used by several threads at once.
+
+    Raises:
+        Unavailable: the extra ``s3`` is not installed.
+    """
+    with _making:  # a session is not for several threads at once
+        return _client(url)
 
 
 @functools.lru_cache(maxsize=_CLIENTS)

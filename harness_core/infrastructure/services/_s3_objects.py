@@ -105,6 +105,20 @@ async def fetch_object(url: S3Url, bucket: str, key: str) -> S3Object:
 
 
 @anywhere
+async def put_object(
+    url: S3Url, bucket: str, key: str, body: bytes, *, content_type: str = ""
+) -> None:
+    """Put an object there, in the place of an older one.
+
+    Raises:
+        OSError: no server listens, or the connection broke.
+        S3RefusedError: the server refuses.
+    """
+    kind = {"ContentType": content_type} if content_type else {}
+    await ask_s3(url, methodcaller("put_object", Bucket=bucket, Key=key, Body=body, **kind))
+
+
+@anywhere
 async def remove_object(url: S3Url, bucket: str, key: str) -> None:
     """Remove an object; one that is not there stays so.
 
@@ -115,6 +129,7 @@ async def remove_object(url: S3Url, bucket: str, key: str) -> None:
     await ask_s3(url, methodcaller("delete_object", Bucket=bucket, Key=key))
 
 
+@anywhere
 async def remove_bucket(url: S3Url, bucket: str) -> None:
     """Remove a bucket with everything in it."""
     for each in await list_objects(url, bucket):

@@ -27,7 +27,7 @@ from harness_core.system.compose._compose import (
 )
 from harness_core.system.compose._handle import Access, Stack
 from harness_core.system.compose._open import open_stack
-from harness_core.system.compose._options import StackOptions
+from harness_core.system.compose._options import StackOptions, usual_environment
 from harness_core.system.compose._recipe import Recipe
 
 __all__ = [
@@ -40,4 +40,5 @@ __all__ = [
     "open_stack",
     "read_compose",
     "read_services",
+    "usual_environment",
 ]

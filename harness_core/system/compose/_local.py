@@ -7,7 +7,6 @@ in truth.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -30,6 +29,7 @@ from harness_core.system.compose._credentials import credentials
 from harness_core.system.compose._driver import Driver
 from harness_core.system.compose._external import open_external_postgres, open_external_s3
 from harness_core.system.compose._keys import s3_keys
+from harness_core.system.compose._options import usual_environment
 from harness_core.system.compose._recipe import KINDS
 from harness_core.system.compose._rewrite import Rewriter
 from harness_core.system.parts import (
@@ -45,12 +45,6 @@ from harness_core.system.parts import (
 )
 
 __all__ = ["LocalDriver"]
-
-#: What a program may need of the machine's own environment when the caller gives no other.
-_INHERITED: Final = (
-    *("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"),
-    "HARNESS_AGENT",  # the request of `harness mutate` (docs/how-to/mutation.md)
-)
 
 #: A role or database that can be written without quoting; what a compose file says is one.
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
@@ -143,9 +137,10 @@ class LocalDriver(Driver):
             client = HttpClient(f"http://127.0.0.1:{port}", name=name)
             probe = partial(healthy, client, recipe.health)
             stages = (Stage(name="health", probe=probe, seconds=ready_s),)
+        inherited = self._options.environment or usual_environment()
         return ProcessPlan(
             argv=[rewriter.text(word, key=f"{key}.x-harness.command") for word in argv],
-            environment={**self._inherited(), **_private_places(data), **own},
+            environment={**inherited, **_private_places(data), **own},
             own=own,
             cwd=self._folder(service) if recipe.cwd else data,
             stages=stages,
@@ -164,11 +159,6 @@ class LocalDriver(Driver):
             expected = f"a service of it: {', '.join(self._parts)}"
             raise BadInput(self._compose.path, key="x-harness", found=name, expected=expected)
         return self._parts[name].address
-
-    def _inherited(self) -> Mapping[str, str]:
-        if self._options.environment:
-            return self._options.environment
-        return {name: os.environ[name] for name in _INHERITED if name in os.environ}
 
     # --- what the harness provides ---------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from harness_core.base.errors import BadInput
 from harness_core.system.compose._compose import Compose, read_compose
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["open_stack"]
 
+S = TypeVar("S", bound=Stack)
+
 #: A new driver is one row.
 _DRIVERS: Final[Mapping[str, type[Driver]]] = {
     driver.name: driver for driver in (DockerDriver, LocalDriver)
 }
 
 
-def open_stack(
+def open_stack(  # noqa: PLR0913 - a stack and what may be said of it, with defaults
     run: Run,
     compose: Path,
     *,
@@ -38,7 +40,8 @@ def open_stack(
     driver: str = "local",
     options: StackOptions | None = None,
     say: Callable[[str], None] = lambda _text: None,
-) -> AbstractAsyncContextManager[Stack]:
+    handle: type[S] = Stack,  # type: ignore[assignment]  # S, unless it is given
+) -> AbstractAsyncContextManager[S]:
     """Boot a stack from nothing; take it down, with everything it made, at the end of the block.
 
     Every service starts as soon as what it waits for is there, the others side by side. Ports,
@@ -51,6 +54,7 @@ def open_stack(
         driver: ``docker`` or ``local``.
         options: what it is given besides the file.
         say: gets a line for each step of the boot.
+        handle: what its users get.
 
     Raises:
         BadInput: unknown driver, or a mistake in the compose file: names service and key. So is a key
@@ -68,11 +72,13 @@ def open_stack(
         theirs = external_variables(run, read, options.urls)
         read = read_compose(compose, variables={**options.environment, **theirs})
     check_keys(read, external=external)
-    return _open(_DRIVERS[driver], run, read, options=options, evidence=evidence, say=say)
+    return _open(
+        _DRIVERS[driver], run, read, options=options, evidence=evidence, say=say, handle=handle
+    )
 
 
 @asynccontextmanager
-async def _open(
+async def _open(  # noqa: PLR0913 - as its caller
     kind: type[Driver],
     run: Run,
     compose: Compose,
@@ -80,7 +86,8 @@ async def _open(
     options: StackOptions,
     evidence: Evidence,
     say: Callable[[str], None],
-) -> AsyncIterator[Stack]:
+    handle: type[S],
+) -> AsyncIterator[S]:
     title = compose.path.parent.name
     async with AsyncExitStack() as stack:
         driver = kind(
@@ -90,7 +97,7 @@ async def _open(
         booted = await stack.enter_async_context(
             open_booted(parts, driver.waits(), title=title, evidence=evidence, say=say)
         )
-        opened = Stack(booted, driver.access(parts), names=options.names)
+        opened = handle(booted, driver.access(parts), names=options.names)
         try:
             yield opened
         finally:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from harness_core.system.options import Options
 
-__all__ = ["StackOptions"]
+__all__ = ["StackOptions", "usual_environment"]
+
+#: What a program may need of the machine's own environment when the caller gives no other.
+_INHERITED: Final = (
+    *("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    "HARNESS_AGENT",  # the request of `harness mutate` (docs/how-to/mutation.md)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,3 +37,8 @@ class StackOptions(Options):
     urls: Mapping[str, str] = field(default_factory=dict, repr=False)
     llm: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
+
+
+def usual_environment() -> dict[str, str]:
+    """The usual few variables of the machine's own environment."""
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ}

@@ -156,6 +156,11 @@ class ProcessPart(Part):
             else ""
         )
 
+    async def refresh(self) -> None:
+        """Learn of an end that has happened already."""
+        if isinstance(self._child, Child):
+            await self._child.settle()
+
     async def _check(self) -> str:
         for stage in self._plan.stages if self._plan else ():
             if seen := await stage.probe():

@@ -46,6 +46,15 @@ class ServerPart(HeldPart[S]):
         self._opener = opener
         self._prepare = prepare
         self._probe = probe
+        self._had_process = False
+
+    @property
+    def state(self) -> State:
+        """Whether it runs; one of this machine may have been ended by its own handle, or by itself."""
+        running = self._state in {State.RUNNING, State.PAUSED}
+        if running and self._had_process and self.place.pid is None:
+            return State.ENDED
+        return self._state
 
     @property
     def address(self) -> str:
@@ -70,11 +79,12 @@ class ServerPart(HeldPart[S]):
     async def _start(self) -> None:
         if self._held is not None:
             await self._held.start()
-            return
-        await self._open(self._opener())
-        self.stage = "prepare"
-        if self._prepare is not None:
-            await self._prepare(self.held)
+        else:
+            await self._open(self._opener())
+            self.stage = "prepare"
+            if self._prepare is not None:
+                await self._prepare(self.held)
+        self._had_process = self.place.pid is not None
 
     async def close(self) -> None:
         """Leave its opener, which stops it and removes what it made."""

@@ -21,13 +21,14 @@ class Project(Struct, frozen=True, kw_only=True, rename="kebab"):
 
 
 class StagingHarness(Struct, frozen=True, kw_only=True):
-    """``[tool.staging_harness]``: the tree asks to be held to the rules for skips.
+    """``[tool.staging_harness]``; what it says of fixtures is read by ``harness_core.front.fixtures``.
 
     Attributes:
-        optional_gates: what CI may do without, gate → why.
+        optional_gates: what CI may do without, gate → why; with this table, an empty one too, the tree
+            asks to be held to the rules for skips.
     """
 
-    optional_gates: Mapping[str, Text] = field(default_factory=dict)
+    optional_gates: Mapping[str, Text] | None = None
 
 
 class Tool(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@ import trio.testing
 
 import harness_core
 from harness_core.base.bridge import blocking
-from harness_core.base.errors import BadInput, HarnessError
+from harness_core.base.errors import BadInput, HarnessError, Unavailable
+from harness_core.base.evidence import Evidence
 from harness_core.base.wait import deadline, until
 from harness_core.infrastructure.databases import (
     Blueprint,
@@ -23,8 +24,8 @@ from harness_core.infrastructure.databases import (
     drop_run_databases,
     open_pool,
 )
-from harness_core.infrastructure.services import PostgresService
-from harness_core.process import Run
+from harness_core.infrastructure.services import PostgresService, open_postgres
+from harness_core.process import Run, open_run
 
 pytestmark = pytest.mark.real
 
@@ -47,6 +48,31 @@ class Counted:
         async with Database(url) as database:
             await database.execute("create table t (word text)")
             await database.execute("insert into t values ('from the template')")
+
+
+async def test_a_pool_outlives_an_outage_of_its_server(evidence: Evidence) -> None:
+    """While the server is away a database is refused, and afterwards there are new ones, made ahead."""
+    async with (
+        open_run(evidence=evidence) as run,
+        open_postgres(run, evidence=evidence) as server,
+        open_pool(server.url, Counted("outage").blueprint, run_id="outage", warm=1) as pool,
+    ):
+
+        async def one_is_ready() -> bool:
+            return pool.warm == 1
+
+        with deadline("see a database made ahead", seconds=60):
+            await until(one_is_ready)
+        await server.stop()
+        await pool.checkout()  # from memory; the next one is made ahead, and cannot be
+        with pytest.raises(Unavailable):
+            await pool.checkout()
+        await server.start()
+
+        async with Database((await pool.checkout()).url) as database:
+            await database.expect_count("t", count=1)
+        with deadline("see another one made ahead", seconds=60):
+            await until(one_is_ready)
 
 
 async def test_clones_are_whole_and_apart(postgres: PostgresService) -> None:

@@ -162,8 +162,11 @@ def test_an_expected_failure_is_no_skip(run_suite):
 
 
 def test_a_tree_of_its_own_skips_as_it_likes(run_suite, tmp_path):
-    """Where no suite.toml and no [tool.staging_harness] stands, CI changes nothing."""
+    """Where no suite.toml and no optional_gates stand, CI changes nothing, whatever fixtures are set."""
     (tmp_path / "project" / "test_plain.py").write_text(HEAD + SKIPS)
+    (tmp_path / "project" / "pyproject.toml").write_text(
+        "[tool.staging_harness.database]\nwarm = 1\n"
+    )
     done = run_suite(PASSES, "test_plain.py", "--deselect=suites", ci="1")
 
     assert 0 == done.returncode, done.stdout

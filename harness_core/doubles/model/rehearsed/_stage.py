@@ -68,6 +68,11 @@ class Stage:
         self._exact: dict[str, Cue] = {}
         self._open: list[tuple[Message, Route | None, Rehearsal]] = []
 
+    def forget(self) -> None:
+        """Forget all that was rehearsed."""
+        self._exact.clear()
+        self._open.clear()
+
     def load(self, rehearsal: Rehearsal) -> None:
         """Add one; it goes before those that were loaded earlier."""
         parts = [turn for turn in rehearsal.turns if isinstance(turn, Route) and turn.prompt]
