@@ -10,6 +10,7 @@ nox -s mutate -- e2e --sample 20    change its product in 20 small ways: what do
 nox -s coverage                     what all tests execute of the harness (-- e2e: of that product)
 nox -s faults -- e2e                plant the faults of a suite, each must turn its tests red
 nox -s e2e -- --services container  ... with its servers in containers (nox -t docker: all such)
+nox -s examples                     small projects of strangers, from a wheel, each in its environment
 nox -s survey -- daemon --subject A.toml --subject B.toml   contracts x products, in one table
 nox -s staging -- e2e               boot what a suite tests and hold it (harness ps, logs, down)
 nox -s docs                         build docs/ as a site, strictly, and run its code
@@ -19,7 +20,9 @@ Suites are not listed here: each suites/<name>/suite.toml declares its own sessi
 Environments live in .nox/ and are rebuilt when pyproject.toml changes; uv builds them when it is there.
 """
 
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import nox
@@ -49,10 +52,16 @@ EXTRAS = [
     "report",
 ]
 
+EXAMPLES = sorted(path.parent for path in ROOT.glob("examples/*/pyproject.toml"))
+
 #: Benchmarks of the harness itself; a suite's has another name.
 BENCHES = ["containers", "imports", "postgres"]
 
-CORE = {"paths": ["harness_core/tests"], "markers": "not docker", "options": ["-n", "2"]}
+CORE = {
+    "paths": ["harness_core/tests"],
+    "markers": "not docker and not checkers",
+    "options": ["-n", "2"],
+}
 TREE = sessions.read_tree(ROOT, own={"core": CORE}, extras=EXTRAS, benches=BENCHES)
 
 
@@ -65,7 +74,7 @@ def lint(session):
     session.run("ruff", "format", "--check")
     # Reference systems are products: formatted as they like, held to a basic set of rules.
     basic = ["--isolated", "--select=E4,E7,E9,F,B,UP", "--target-version=py311"]
-    for pattern in ("suites/*/foreign", "suites/*/reference-system", "roster"):
+    for pattern in ("examples", "suites/*/foreign", "suites/*/reference-system", "roster"):
         for folder in ROOT.glob(pattern):
             session.run("ruff", "check", *basic, str(folder))
     session.run("lint-imports")
@@ -77,10 +86,12 @@ def lint(session):
 
 @nox.session(tags=["fast", "static"])
 def types(session):
-    """Mypy, strict, on harness_core."""
+    """Mypy, strict, on harness_core; mypy and pyright on a project that uses its fixtures."""
     extras = TREE.pyproject["project"]["optional-dependencies"]
     sessions.install(TREE, session, extras=extras, groups=["types"])
     session.run("mypy", *session.posargs)
+    if not session.posargs:
+        session.run("pytest", "-q", "-m", "checkers", "harness_core/tests/fixtures")
 
 
 @nox.session(tags=["static"])
@@ -104,7 +115,7 @@ def core(session):
     """Tests of harness_core itself; with -- --services NAME, its service tests on such servers."""
     sessions.install(TREE, session, extras=EXTRAS, groups=["core"])
     services = sessions.option(session.posargs, "--services") or "local"
-    markers = {"local": "not docker", "container": "docker or services", "external": "services"}
+    markers = {"local": CORE["markers"], "container": "docker or services", "external": "services"}
     words = sessions.pytest_words(
         TREE,
         session,
@@ -114,6 +125,40 @@ def core(session):
         options=CORE["options"] if services == "local" else [],
     )
     sessions.pytest(session, words)
+
+
+@nox.session(venv_backend="none")
+def examples(session):
+    """The examples, as strangers run them: from a wheel, with nothing of this tree (-- NAME …)."""
+    chosen = [folder.name for folder in EXAMPLES if folder.name in session.posargs]
+    rest = [arg for arg in session.posargs if arg not in chosen]
+    for name in chosen or [folder.name for folder in EXAMPLES]:
+        session.notify(f"examples-{name}", posargs=rest)
+
+
+def example_session(folder):
+    """Make the nox session that runs one example, copied to where nothing of this tree is."""
+
+    def run(session):
+        with tempfile.TemporaryDirectory(prefix=f"{folder.name}-") as place:
+            wheels, home = Path(place, "wheels"), Path(place, folder.name)
+            left_out = shutil.ignore_patterns("__pycache__", ".*", "*.egg-info")
+            shutil.copytree(folder, home, ignore=left_out)
+            uv = session.venv_backend == "uv"
+            build = ["uv", "build", "--wheel", "--out-dir"]
+            pip = ["python", "-m", "pip"]
+            build = build if uv else [*pip, "wheel", "--no-deps", "--wheel-dir"]
+            session.run_install(*build, str(wheels), str(ROOT), silent=True)
+            what = ["--find-links", str(wheels), "-e", ".", "--group", "test"]
+            session.chdir(home)
+            session.run_install(*(["uv", "pip"] if uv else pip), "install", *what, silent=True)
+            report = f"--junitxml={ROOT}/.evidence/reports/{session.name}.xml"
+            evidence = f"--evidence={ROOT}/.evidence/{session.name}"
+            session.run("pytest", "-n", "4", report, evidence, *session.posargs)
+
+    run.__doc__ = f"The example {folder.name} alone, by pytest -n 4."
+    name = f"examples-{folder.name}"
+    nox.session(run, name=name, tags=["examples", "tests"], default=False, reuse_venv=False)
 
 
 @nox.session(default=False, tags=["docker", "tests"])
@@ -146,4 +191,6 @@ def workflow(session):
     session.run("python", ".ci/steps.py", *session.posargs)
 
 
+for each in EXAMPLES:
+    example_session(each)
 sessions.add_sessions(TREE)

@@ -9,6 +9,7 @@ status.
 - ``hooks/_outcomes.py``: a :class:`HarnessError` is a ``HARNESS ERROR``, never a failure of the product.
 - ``hooks/_explore.py``: tests marked ``explore``, their share of the time, the fixture ``explore``.
 - ``hooks/_leaks.py``: what a test leaves to the garbage collector, and a run on the machine.
+- ``fixtures``: ``database``, ``stack`` and the like, as ``[tool.staging_harness]`` configures them.
 - ``hooks/_end.py``: what a run leaves for its end, that of xdist workers too.
 - ``hooks/_report.py``: ``--report``, a page of the run.
 - ``causes``: each failure at once, with the product's log; at the end their causes.
@@ -35,6 +36,7 @@ from harness_core.base.evidence import Redactor
 from harness_core.base.machine import disk_full, is_disk_full
 from harness_core.front.budget import CostHooks, costs_by_test
 from harness_core.front.causes import CauseHooks, IntervalHooks
+from harness_core.front.fixtures import MODULES
 from harness_core.front.hooks import _end, _evidence, _explore, _gates, _leaks, _outcomes, _report
 from harness_core.front.hooks._end import (
     HARNESS_ERROR_EXIT,
@@ -54,6 +56,7 @@ from harness_core.front.hooks._outcomes import COUNTER, add_kept, explain_failur
 from harness_core.front.hooks._report import check_report, outcomes_file
 from harness_core.front.known import KnownHooks
 from harness_core.front.outcomes import EndingHooks, OutcomeHooks
+from harness_core.front.settings import settings_of
 from harness_core.front.skips import SkipHooks, SkipRule
 from harness_core.front.suite_fixtures import check_subjects, give_fixtures
 from harness_core.system.suites import suite_folder
@@ -66,7 +69,7 @@ _KNOWN: Final = pytest.StashKey[KnownHooks]()
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the options that every suite understands, and register the hooks and fixtures."""
-    for module in (_end, _gates, _outcomes, _evidence, _explore, _leaks, _report):
+    for module in (_end, _gates, _outcomes, _evidence, _explore, _leaks, _report, *MODULES):
         pluginmanager.register(module)
     group = parser.getgroup("staging harness")
     add_options(group)
@@ -140,6 +143,7 @@ def _check_collection(config: pytest.Config, items: list[pytest.Item], *, whole:
     Raises:
         BadInput: the first one.
     """
+    settings_of(config)
     config.stash[_SKIP_RULE].check(item.path for item in items)
     folders = {folder for item in items if (folder := suite_folder(item.path))}
     subjects = check_subjects(config, folders)

@@ -14,7 +14,8 @@ from harness_core.assurance.requirements import LedgerFile
 from harness_core.doubles.turns import RehearsalsFile
 from harness_core.front.known import KnownRows
 from harness_core.front.pages._keys import Key, keys_of
-from harness_core.system.suites import StagingHarness, SuiteFile
+from harness_core.front.settings import Settings
+from harness_core.system.suites import SuiteFile
 
 __all__ = ["FILES"]
 
@@ -58,5 +59,5 @@ FILES: Final[Mapping[str, Callable[[], tuple[Key, ...]]]] = {
     "rehearsals": lambda: keys_of(RehearsalsFile),
     "[model]": _model,
     "x-harness": _recipe,
-    "[tool.staging_harness]": lambda: keys_of(StagingHarness, at="tool.staging_harness"),
+    "[tool.staging_harness]": lambda: keys_of(Settings, at="tool.staging_harness"),
 }
