@@ -1,0 +1,1 @@
+create table orders (id serial primary key, item text not null, invoice text);
