@@ -63,6 +63,8 @@ class Page:
     def __init__(self, path: Path) -> None:
         self.name = path.relative_to(ROOT).with_suffix("").as_posix()
         self.folder = Path(tempfile.mkdtemp(prefix=f"page-{path.stem}-"))
+        # PostgreSQL of root runs as an ordinary user, who has to get in.
+        self.folder.chmod(0o755)
         given = GIVEN / self.name.removeprefix("docs/")
         if given.is_dir():
             shutil.copytree(given, self.folder, dirs_exist_ok=True)
