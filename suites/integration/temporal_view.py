@@ -131,7 +131,8 @@ async def _history(address: str, workflow_id: str) -> list[Moment]:
         at = event.event_time.ToDatetime(tzinfo=UTC).timestamp()
         what = "error" if bad else "event"
         text = f"{event.event_id} {kind.replace('_', ' ')}"
-        moments.append(Moment(at=at, lane="temporal", what=what, text=text))
+        named = {"workflow_id": workflow_id}  # by which it belongs to the episode
+        moments.append(Moment(at=at, lane="temporal", what=what, text=text, data=named))
     return moments
 
 

@@ -27,6 +27,9 @@ _MIMES: Final = {
     ".webm": "video/webm",
 }
 
+#: More than this of one test takes seconds to compress.
+_ARCHIVED_BYTES: Final = 33_554_432
+
 _FLAMES: Final = ".speedscope.json"
 
 
@@ -85,10 +88,10 @@ def flames_of(folder: Path, paths: Sequence[Path], *, room: Room) -> dict[str, A
 
 def archive_of(folder: Path, paths: Sequence[Path], *, room: Room) -> str:
     """A zip of it all, as base64; empty where there is no room for it."""
-    if not paths or not room.take(sum(path.stat().st_size for path in paths)):
+    if not paths or sum(path.stat().st_size for path in paths) > _ARCHIVED_BYTES:
         return ""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
         for path in paths:
             archive.write(path, path.relative_to(folder.parent).as_posix())
-    return base64.b64encode(data.getvalue()).decode()
+    return base64.b64encode(data.getvalue()).decode() if room.take(len(data.getvalue())) else ""

@@ -16,6 +16,9 @@ from harness_core.front.report._witnesses import OURS, Witness, witnesses_in
 #: Clocks of two processes of one machine, and what is written a moment after it happened.
 _SLACK_S: Final = 0.25
 
+#: Of the logs of a whole run less: what is later is of the next test.
+_RUN_SLACK_S: Final = 0.02
+
 #: Of one test so many events are kept, the first ones.
 _EVENTS: Final = 50_000
 
@@ -90,7 +93,7 @@ class Timelines:
         seen = [witness for witness in own if at - _SLACK_S <= witness.at <= end]
         seen += [
             witness
-            for witness in (run.between(at, end) if at and seconds else ())
+            for witness in (run.between(at, at + seconds + _RUN_SLACK_S) if at and seconds else ())
             if witness.what == "span" or witness.source.name not in kept
         ]
         told = [_told(moment, place) for moment in moments]

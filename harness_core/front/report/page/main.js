@@ -56,4 +56,4 @@ for (const link of document.querySelectorAll("[data-keys]")) link.addEventListen
 addEventListener("hashchange", () => route(state));
 addEventListener("keydown", keys);
 await route(state);
-document.documentElement.dataset.ready = "yes";
+document.documentElement.dataset.ready = String(Math.round(performance.now())); // ms since the page was asked for
