@@ -5,6 +5,8 @@ import socket
 
 import pytest
 
+pytestmark = pytest.mark.requires("node")
+
 
 @pytest.fixture
 def counter(process):
