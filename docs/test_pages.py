@@ -73,6 +73,14 @@ def test_every_block_of_code_is_fenced(page):
     assert [] == hidden, f"expected fences, found indented code in lines {hidden} of {page}"
 
 
+def test_every_example_is_a_chapter():
+    """The site shows its README, and its code as it is."""
+    examples = {path.parent.name for path in ROOT.glob("examples/*/README.md")}
+    chapters = {path.stem for path in (ROOT / "docs" / "examples").glob("*.md")}
+
+    assert examples == chapters, f"docs/examples/ has a page for each of {sorted(examples)}"
+
+
 @pytest.mark.skipif(not SITE.is_dir(), reason="the site is not built")
 def test_the_site_needs_nothing_from_elsewhere():
     """No script, style, font or picture of another host: it is read offline."""
