@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness_core.doubles.model._openai import chat_error, chat_parts, parse_chat
+from harness_core.doubles.model._openai import chat_parts, openai_error, parse_chat
 from harness_core.doubles.model._refusal import Refusal
 from harness_core.doubles.model._reply import Reply
 from harness_core.doubles.model._request import MessagesRequest, parse_request
@@ -39,4 +39,6 @@ MESSAGES: Final = Dialect(
 )
 
 #: OpenAI's ``/v1/chat/completions``, with function tools.
-CHAT: Final = Dialect(kind="chat_completions", parse=parse_chat, parts=chat_parts, error=chat_error)
+CHAT: Final = Dialect(
+    kind="chat_completions", parse=parse_chat, parts=chat_parts, error=openai_error
+)

@@ -1,4 +1,7 @@
-"""The OpenAI chat completions API as a second dialect: translated, then answered like any call."""
+"""OpenAI's chat completions API as a dialect: translated, then answered like any call.
+
+What its other APIs have in common with it is here, too.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from harness_core.doubles.model._request import (
 from harness_core.doubles.model._stream import pieces
 
 #: Output limit of a request that names none; what the budget reserves for it.
-_DEFAULT_MAX_TOKENS: Final = 4096
+DEFAULT_MAX_TOKENS: Final = 4096
 
 _FINISH: Final = {
     "end_turn": "stop",
@@ -30,6 +33,9 @@ _FINISH: Final = {
 
 #: What the Messages API calls a choice of tools.
 _CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
+
+#: Status → the code by which this provider names its error.
+_CODES: Final = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
 
 
 class _Function(Struct):
@@ -98,9 +104,31 @@ def chat_parts(reply: Reply, request: MessagesRequest, message_id: str) -> list[
     return [f"data: {data}\n\n".encode() for data in (*map(json.dumps, chunks), "[DONE]")]
 
 
-def chat_error(refusal: Refusal) -> dict[str, Any]:
-    """The body of a refusal."""
-    return {"error": {"message": refusal.message, "type": refusal.type, "code": refusal.reason}}
+def openai_error(refusal: Refusal) -> dict[str, Any]:
+    """The body of a refusal, as all APIs of this provider have it."""
+    error = {"message": refusal.message, "type": refusal.type, "param": refusal.field or None}
+    return {"error": error | {"code": _CODES.get(refusal.status, refusal.reason)}}
+
+
+def add_turn(turns: list[dict[str, Any]], role: str, blocks: list[dict[str, Any]]) -> None:
+    """Join neighbours of one role: results of one round belong into one message."""
+    if turns and turns[-1]["role"] == role:
+        turns[-1]["content"] += blocks
+    else:
+        turns.append({"role": role, "content": blocks})
+
+
+def call_arguments(text: str | None, *, at: str) -> Any:
+    """The arguments of a call that the request repeats; raises ``Refusal`` 400 for no JSON."""
+    try:
+        return json.loads(text or "{}")
+    except ValueError as error:
+        raise invalid(at, f"not valid JSON: {error}") from error
+
+
+def tool_choice(choice: object) -> dict[str, Any] | None:
+    """What the Messages API has for a choice by its word; ``None`` for another."""
+    return {"type": _CHOICES[choice]} if isinstance(choice, str) and choice in _CHOICES else None
 
 
 def _translated(body: Mapping[str, Any], read: _Body) -> dict[str, Any]:
@@ -113,13 +141,13 @@ def _translated(body: Mapping[str, Any], read: _Body) -> dict[str, Any]:
         if message.role in ("system", "developer"):
             system.append(text)
         elif message.role == "user":
-            _add(turns, "user", [{"type": "text", "text": text}])
+            add_turn(turns, "user", [{"type": "text", "text": text}])
         elif message.role == "assistant":
-            _add(turns, "assistant", _assistant(message, text, index))
+            add_turn(turns, "assistant", _assistant(message, text, index))
         else:
             result = {"type": "tool_result", "tool_use_id": str(message.tool_call_id)}
-            _add(turns, "user", [result | {"content": text}])
-    limit = body.get("max_completion_tokens") or body.get("max_tokens") or _DEFAULT_MAX_TOKENS
+            add_turn(turns, "user", [result | {"content": text}])
+    limit = body.get("max_completion_tokens") or body.get("max_tokens") or DEFAULT_MAX_TOKENS
     translated = {
         "model": body.get("model"),
         "max_tokens": limit,
@@ -135,22 +163,11 @@ def _translated(body: Mapping[str, Any], read: _Body) -> dict[str, Any]:
     return {key: value for key, value in translated.items() if value is not None}
 
 
-def _add(turns: list[dict[str, Any]], role: str, blocks: list[dict[str, Any]]) -> None:
-    """Join neighbours of one role: results of one round belong into one message."""
-    if turns and turns[-1]["role"] == role:
-        turns[-1]["content"] += blocks
-    else:
-        turns.append({"role": role, "content": blocks})
-
-
 def _assistant(message: _Message, text: str, index: int) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     for number, call in enumerate(message.tool_calls or ()):
-        try:
-            arguments = json.loads(call.function.arguments or "{}")
-        except ValueError as error:
-            at = f"messages[{index}].tool_calls[{number}].function.arguments"
-            raise invalid(at, f"not valid JSON: {error}") from error
+        at = f"messages[{index}].tool_calls[{number}].function.arguments"
+        arguments = call_arguments(call.function.arguments, at=at)
         name = call.function.name
         blocks.append({"type": "tool_use", "id": call.id, "name": name, "input": arguments})
     return blocks
@@ -167,7 +184,7 @@ def _tool(function: _Function) -> dict[str, Any]:
 def _choice(choice: object) -> dict[str, Any] | None:
     if isinstance(choice, dict):
         return {"type": "tool", "name": (choice.get("function") or {}).get("name")}
-    return {"type": _CHOICES[choice]} if isinstance(choice, str) and choice in _CHOICES else None
+    return tool_choice(choice)
 
 
 def _format(wanted: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -32,6 +32,7 @@ class Refusal(Exception):  # noqa: N818 - an answer of the protocol, not a failu
         headers: extra response headers (``retry-after``).
         reason: short word for the ledger, e.g. ``"budget_exceeded"``.
         fault: what the ledger calls the planted fault that it is, if it is one.
+        field: of the request, where it is that field's.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Refusal(Exception):  # noqa: N818 - an answer of the protocol, not a failu
         headers: Mapping[str, str] | None = None,
         reason: str = "",
         fault: str = "",
+        field: str = "",
     ) -> None:
         super().__init__(status, message)
         self.status = status
@@ -50,6 +52,7 @@ class Refusal(Exception):  # noqa: N818 - an answer of the protocol, not a failu
         self.type = ERROR_TYPES.get(status, "api_error")
         self.reason = reason or self.type
         self.fault = fault
+        self.field = field
 
     def body(self) -> dict[str, Any]:
         """The JSON body of the Messages API for this error."""
@@ -58,4 +61,4 @@ class Refusal(Exception):  # noqa: N818 - an answer of the protocol, not a failu
 
 def invalid(field: str, problem: str) -> Refusal:
     """A malformed request, with the field named as the provider names it."""
-    return Refusal(400, f"{field}: {problem}")
+    return Refusal(400, f"{field}: {problem}", field=field)

@@ -227,3 +227,5 @@ def test_a_malformed_chat_request_is_refused_by_field(change, field) -> None:
         CHAT.parse({**GOOD, **change})
 
     assert caught.value.message.startswith(field)
+    error = CHAT.error(caught.value)["error"]
+    assert ("invalid_request_error", field) == (error["type"], error["param"])
